@@ -1,0 +1,30 @@
+/** What the limits table says of one rule, apart from which requests it matches. */
+export type Policy = {
+  /** Unique; appears in response fields, metrics and Redis keys. */
+  readonly name: string
+  /** Requests a client may make in one window. */
+  readonly quota: number
+  readonly windowMs: number
+  /** `shadow` counts and reports but never refuses. */
+  readonly mode: 'enforce' | 'shadow'
+  /** What happens to the rule's requests while the store does not answer. */
+  readonly onStoreError: 'local' | 'open' | 'closed'
+  /** What makes a client: the parts of its partition key, in order. Never empty. */
+  readonly partition: readonly PartitionPart[]
+}
+
+/** `header` names are lower-case. */
+export type PartitionPart = { readonly kind: 'ip' } | { readonly kind: 'header'; readonly name: string }
+
+/** A rule of the limits table: a policy and the requests that it matches. */
+export type Rule = {
+  readonly policy: Policy
+  readonly match: readonly RoutePattern[]
+  readonly except: readonly RoutePattern[]
+}
+
+/**
+ * `methods` is empty for `*`, else upper-case. `path` is the pattern as written: literal segments, `:name` for one
+ * segment, a final `*` for the rest.
+ */
+export type RoutePattern = { readonly methods: readonly string[]; readonly path: string }

@@ -1,0 +1,28 @@
+/**
+ * Every error that Sluice or the origin answers itself, one line each: status and text.
+ * The body is always `{"code": <status>, "error": <text>}` as `application/json`.
+ */
+export type ErrorReply = {
+  readonly status: number
+  readonly text: string
+  /** The body as sent, made once. */
+  readonly body: Buffer
+}
+
+function errorReply(status: number, text: string): ErrorReply {
+  return { status, text, body: Buffer.from(JSON.stringify({ code: status, error: text })) }
+}
+
+export const errors = {
+  badRequest: errorReply(400, 'Bad request'),
+  unauthorized: errorReply(401, 'A valid x-api-key is needed'),
+  notFound: errorReply(404, 'Not found'),
+  methodNotAllowed: errorReply(405, 'Method not allowed'),
+  bodyTooLarge: errorReply(413, 'The request body is too large'),
+  tooManyRequests: errorReply(429, 'Too many requests, Please try after a while!'),
+  internal: errorReply(500, 'Internal error'),
+  badGateway: errorReply(502, 'The backend cannot be reached'),
+  limiterUnavailable: errorReply(503, 'The rate limiter is not available'),
+  stopping: errorReply(503, 'The server is stopping'),
+  gatewayTimeout: errorReply(504, 'The backend did not answer in time'),
+} as const
