@@ -1,0 +1,151 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+
+/** A Node process under test. What it started itself is in its process group and ends with it. */
+export type NodeProcess = {
+  readonly child: ChildProcess
+  /**
+   * The first line, written already or still to come, that matches. Looks at standard output and standard error.
+   * Rejects, with all output in the message, when the process ends or the time is over before that.
+   */
+  waitForLine(pattern: RegExp, timeoutMs?: number): Promise<RegExpMatchArray>
+  /** Both streams, in the order of arrival. */
+  output(): string
+  stdout(): string
+  stderr(): string
+  /** Resolves when the process has ended and its output is complete: 128 + the signal's number if a signal killed it. */
+  readonly exit: Promise<number>
+  /** Sends the signal to the process alone, SIGTERM unless told otherwise, and waits for its exit status. */
+  stop(signal?: NodeJS.Signals): Promise<number>
+}
+
+/** What a finished process left. */
+export type Finished = { readonly status: number; readonly stdout: string; readonly stderr: string }
+
+const repositoryRoot = join(import.meta.dirname, '../..')
+const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
+  SIGHUP: 1,
+  SIGINT: 2,
+  SIGKILL: 9,
+  SIGTERM: 15,
+}
+const running = new Set<ChildProcess>()
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return
+  try {
+    process.kill(-child.pid, 'SIGKILL')
+  } catch {
+    // The group has ended already.
+  }
+}
+
+function killAll(): void {
+  for (const child of running) killGroup(child)
+}
+
+afterAll(killAll)
+process.on('exit', killAll)
+
+/**
+ * Starts a script of this repository with the Node that runs the tests. It is killed, with all that it started, at the
+ * end of the test file if it still runs then.
+ *
+ * @param script path from the repository's root, such as `origin/main.ts`
+ * @param env the whole environment but for PATH and HOME: nothing of the developer's leaks in
+ * @param options `cwd` is the repository's root unless given
+ */
+export function spawnNode(
+  script: string,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+  options: { readonly cwd?: string } = {},
+): NodeProcess {
+  const child = spawn(process.execPath, [join(repositoryRoot, script), ...args], {
+    cwd: options.cwd ?? repositoryRoot,
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  running.add(child)
+
+  let stdout = ''
+  let stderr = ''
+  let output = ''
+  const waiting = new Set<() => void>()
+  const wakeAll = (): void => waiting.forEach((wake) => wake())
+
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+    output += text
+    wakeAll()
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+    output += text
+    wakeAll()
+  })
+
+  let ended = false
+  const exit = new Promise<number>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      ended = true
+      running.delete(child)
+      resolve(code ?? 128 + ((signal && signalNumbers[signal]) ?? 0))
+      wakeAll()
+    })
+  })
+
+  const findLine = (pattern: RegExp): RegExpMatchArray | undefined => {
+    for (const text of [stdout, stderr]) {
+      // What follows the last line feed is a line only once the process has ended.
+      const lines = text.split('\n').slice(0, ended ? undefined : -1)
+      for (const line of lines) {
+        const match = line.match(pattern)
+        if (match) return match
+      }
+    }
+    return undefined
+  }
+
+  return {
+    child,
+    exit,
+    output: () => output,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    waitForLine: (pattern, timeoutMs = 10_000) =>
+      new Promise((resolve, reject) => {
+        const finish = (settle: () => void): void => {
+          clearTimeout(timer)
+          waiting.delete(look)
+          settle()
+        }
+        const fail = (why: string): void =>
+          finish(() =>
+            reject(new Error(`${script}: ${why} before a line matched ${pattern}; output:\n${output}`)),
+          )
+        const look = (): void => {
+          const match = findLine(pattern)
+          if (match) finish(() => resolve(match))
+          else if (ended) fail('ended')
+        }
+        const timer = setTimeout(() => fail(`${timeoutMs} ms passed`), timeoutMs)
+        waiting.add(look)
+        look()
+      }),
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal)
+      return exit
+    },
+  }
+}
+
+/** Runs a script to its end, for commands. Takes what `spawnNode` takes. */
+export async function runNode(...parameters: Parameters<typeof spawnNode>): Promise<Finished> {
+  const started = spawnNode(...parameters)
+  const status = await started.exit
+  return { status, stdout: started.stdout(), stderr: started.stderr() }
+}
