@@ -8,6 +8,7 @@ export default defineConfig({
           name: 'fast',
           include: ['test/**/*.test.ts'],
           exclude: ['test/container/**'],
+          globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 20_000,
           hookTimeout: 60_000,
         },

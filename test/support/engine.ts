@@ -1,0 +1,60 @@
+import { existsSync } from 'node:fs'
+import { get } from 'node:http'
+import { ImageName, getContainerRuntimeClient, type ContainerRuntimeClient } from 'testcontainers'
+
+export type Engine = ContainerRuntimeClient
+
+// One more image that would have to be pulled before anything can start. What the tests start, they also stop.
+process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= 'true'
+
+/**
+ * The container engine of this machine, or undefined where none answers in time.
+ *
+ * @param timeoutMs a socket may be there with nobody behind it, so the wait is bounded
+ */
+export async function findEngine(timeoutMs: number): Promise<Engine | undefined> {
+  const socketPath = (process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock').match(
+    /^unix:\/\/(.+)$/,
+  )?.[1]
+  // Asked here first, because a question of the client library cannot be taken back and keeps the process from ending.
+  if (socketPath && existsSync(socketPath) && !(await answers(socketPath, timeoutMs))) return undefined
+  return within(timeoutMs, getContainerRuntimeClient())
+}
+
+/**
+ * Whether the engine has the image, after pulling it where it is missing.
+ *
+ * @param pullTimeoutMs where a registry cannot be reached, a pull may hang instead of failing
+ */
+export async function obtainImage(engine: Engine, image: string, pullTimeoutMs: number): Promise<boolean> {
+  const name = ImageName.fromString(image)
+  if (await engine.image.exists(name)) return true
+  await within(pullTimeoutMs, engine.image.pull(name))
+  return engine.image.exists(name)
+}
+
+function answers(socketPath: string, timeoutMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get(
+      { socketPath, path: '/_ping', signal: AbortSignal.timeout(timeoutMs) },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode === 200)
+      },
+    )
+    request.once('error', () => resolve(false))
+  })
+}
+
+/** The promise's value, or undefined where it rejects or the time is over first. */
+async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), timeoutMs)
+  })
+  try {
+    return await Promise.race([promise.catch(() => undefined), timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

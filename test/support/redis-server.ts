@@ -1,0 +1,114 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { atEnd } from './at-end.ts'
+import { freePort } from './ports.ts'
+
+/** A Redis of the tests' own, as a process or as a container. */
+export type RedisServer = {
+  readonly url: string
+  readonly port: number
+  /** The server's process as the system sees it; with an engine in a virtual machine, as that machine sees it. */
+  readonly pid: number
+  /** Sends the server a signal: SIGSTOP hangs it, SIGCONT wakes it, SIGKILL is a crash. */
+  signal(signal: NodeJS.Signals): Promise<void>
+  /** Ends the server at once, whatever state it is in, and removes what it left. */
+  stop(): Promise<void>
+}
+
+export type RedisServerOptions = {
+  /** Options of redis-server, such as `['--maxmemory', '1mb']`; they win over those set here. */
+  readonly args?: readonly string[]
+  /** The port to listen on, for a server that comes back where another has been; a free one unless given. */
+  readonly port?: number
+}
+
+/** Without files, and with a database for each of many workers. */
+export const commonArgs = ['--save', '', '--appendonly', 'no', '--databases', '128']
+
+const running = new Set<ChildProcess>()
+atEnd(() => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** Path of the `redis-server` on this machine's path, or undefined. */
+export function findRedisBinary(): string | undefined {
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .map((directory) => join(directory, 'redis-server'))
+    .find(isExecutable)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** As `findRedisBinary`, after installing Debian's package where that is possible without asking anybody. */
+export function obtainRedisBinary(): string | undefined {
+  const found = findRedisBinary()
+  if (found !== undefined || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) return found
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  spawnSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' })
+  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], {
+    env,
+    stdio: 'ignore',
+  })
+  return findRedisBinary()
+}
+
+/** Starts the binary and waits until it takes connections. Rejects with its output when it does not start. */
+export async function launchRedisServer(
+  binary: string,
+  options: RedisServerOptions = {},
+): Promise<RedisServer> {
+  const port = options.port ?? (await freePort())
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-redis-'))
+  const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory]
+  const child = spawn(binary, [...place, ...commonArgs, ...(options.args ?? [])], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  running.add(child)
+  const ended = new Promise<void>((resolve) => {
+    child.once('close', () => {
+      running.delete(child)
+      resolve()
+    })
+  })
+  const pid = await ready(child, ended)
+
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    pid,
+    signal: (signal) => {
+      child.kill(signal)
+      return signal === 'SIGKILL' ? ended : Promise.resolve()
+    },
+    stop: async () => {
+      child.kill('SIGKILL')
+      await ended
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The server's process id, once it says that it takes connections. */
+function ready(child: ChildProcess, ended: Promise<void>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let output = ''
+    child.once('error', reject)
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      // What it says later is read too, or the pipe would fill and hang the server.
+      if (output.length < 100_000) output += text
+      if (child.pid !== undefined && output.includes('Ready to accept connections')) resolve(child.pid)
+    })
+    void ended.then(() => reject(new Error(`redis-server ended before it was ready:\n${output}`)))
+  })
+}
