@@ -10,7 +10,8 @@ export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'unavailable'
 export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'other'
 
 /** Why a request was answered 4xx before any rule was asked. */
-export type Rejection = 'target' | 'host' | 'framing' | 'headers-too-large' | 'body-too-large' | 'timeout' | 'other'
+export type Rejection =
+  'target' | 'host' | 'framing' | 'headers-too-large' | 'body-too-large' | 'timeout' | 'other'
 
 /** Where an exception was caught that nobody expected: in the handling of one request, or outside any. */
 export type ErrorPlace = 'request' | 'process'

@@ -1,0 +1,67 @@
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
+
+/** One number of a metric. `metricName` is given where it differs from the metric's: the parts of a histogram. */
+export type MetricValue = {
+  readonly metricName?: string
+  readonly labels: Readonly<Partial<Record<string, string | number>>>
+  readonly value: number
+}
+
+/** A metric with its values at one instant: plain data, which a worker can send to its primary process. */
+export type Metric = {
+  readonly name: string
+  readonly help: string
+  readonly type: string
+  /** How the values of several processes become one. */
+  readonly aggregator: 'sum' | 'average' | 'min' | 'max' | 'first' | 'omit'
+  readonly values: readonly MetricValue[]
+}
+
+/** All metrics of one process at one instant. */
+export type MetricSnapshot = readonly Metric[]
+
+export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
+
+/**
+ * Starts to watch this process: CPU, memory, event loop, garbage collection, handles. To be called once a process, as
+ * the watching cannot be ended.
+ *
+ * @param prefix begins each name
+ * @returns reads the present values
+ */
+export function watchProcess(prefix: string): () => Promise<MetricSnapshot> {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry, prefix })
+  return () => takeSnapshot(registry)
+}
+
+/** The snapshots of any number of processes as one text in Prometheus' exposition format 0.0.4. */
+export async function renderMetrics(snapshots: readonly MetricSnapshot[]): Promise<string> {
+  return aggregate(snapshots).metrics()
+}
+
+/** What remains of processes that are gone: the sum of what they counted. Their gauges say nothing any more. */
+export async function sumCounters(snapshots: readonly MetricSnapshot[]): Promise<MetricSnapshot> {
+  const sum = await takeSnapshot(aggregate(snapshots))
+  return sum.filter((metric) => metric.type === 'counter' || metric.type === 'histogram')
+}
+
+// prom-client makes a registry from plain snapshots, whoever took them: the documented way in for values that were
+// counted elsewhere. Its own collection over cluster messages is not used, see docs/decisions/metrics.md.
+function aggregate(snapshots: readonly MetricSnapshot[]): Registry {
+  return AggregatorRegistry.aggregate<typeof METRICS_CONTENT_TYPE>([...snapshots])
+}
+
+async function takeSnapshot(registry: Registry): Promise<MetricSnapshot> {
+  const metrics = await registry.getMetricsAsJSON()
+  return metrics.map((metric) => ({
+    name: metric.name,
+    help: metric.help,
+    // Declared as a numeric enum, in truth a string: 'counter', 'gauge', 'histogram'.
+    type: String(metric.type),
+    // prom-client omits the start time where processes are added up. The latest one tells of a restarted worker.
+    aggregator: metric.aggregator === 'omit' ? 'max' : metric.aggregator,
+    // The mean of an empty sample is NaN, which JSON, and with it the way from worker to primary, turns into null.
+    values: metric.values.filter((value) => Number.isFinite(value.value)),
+  }))
+}
