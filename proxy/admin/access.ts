@@ -1,0 +1,51 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+import { errors, type ErrorReply } from '../../shared/errors.ts'
+
+/** Says whether a request may see what is not for everybody: undefined if so, else the refusal. */
+export type AdminAccess = (request: IncomingMessage) => ErrorReply | undefined
+
+/**
+ * With a token: who presents it (RFC 6750, section 2.1) may pass. The digests are compared, in constant time, so that
+ * neither the token nor its length can be found out by timing.
+ *
+ * Without a token the listener is on a loopback address, and what runs on this machine may pass. That includes a
+ * browser, which would let any web page in: by a name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or
+ * by a plain cross-site request. So the `Host` must be a loopback name, and an `Origin` must be that very host.
+ */
+export function createAdminAccess(token: string | undefined): AdminAccess {
+  if (token === undefined) return (request) => (isLocal(request) ? undefined : errors.adminLocalOnly)
+  const expected = digest(token)
+  return (request) => {
+    const given = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
+    return given !== undefined && timingSafeEqual(digest(given), expected)
+      ? undefined
+      : errors.adminUnauthorized
+  }
+}
+
+const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+loopback.addAddress('::1', 'ipv6')
+
+function isLocal(request: IncomingMessage): boolean {
+  const { host = '', origin } = request.headers
+  const ownOrigin = `http://${host.toLowerCase()}`
+  return (
+    isLoopback(request.socket.remoteAddress) &&
+    LOOPBACK_HOST.test(host) &&
+    (origin === undefined || origin.toLowerCase() === ownOrigin)
+  )
+}
+
+/** A peer that has left already has no address. */
+function isLoopback(address = ''): boolean {
+  const version = isIP(address)
+  return version !== 0 && loopback.check(address, version === 6 ? 'ipv6' : 'ipv4')
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

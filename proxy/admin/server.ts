@@ -1,0 +1,140 @@
+import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http'
+import { errors, type ErrorReply } from '../../shared/errors.ts'
+import type { Log } from '../../shared/log.ts'
+import { createAdminAccess } from './access.ts'
+import type { ApiRoutes } from './api.ts'
+import type { HealthReport } from './health.ts'
+import { METRICS_CONTENT_TYPE } from './prometheus.ts'
+
+export type AdminDeps = {
+  /** `ADMIN_TOKEN`. Without one only local requests are answered, so the listener must be on a loopback address. */
+  readonly token: string | undefined
+  readonly readHealth: () => HealthReport | Promise<HealthReport>
+  readonly readMetrics: () => Promise<string>
+  readonly apiRoutes: ApiRoutes
+  readonly log: Log
+}
+
+/** For the server that the handler is given to: operators' tools are few, close by and quick. */
+export const adminServerOptions: ServerOptions = {
+  maxHeaderSize: 8 * 1024,
+  headersTimeout: 5_000,
+  requestTimeout: 10_000,
+  // Longer than the usual time between two scrapes, so that Prometheus keeps its connection.
+  keepAliveTimeout: 75_000,
+  connectionsCheckingInterval: 2_000,
+}
+
+/** For the server's `maxConnections`. */
+export const ADMIN_CONNECTIONS_MAX = 100
+
+type Reply = {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string | Buffer
+  readonly fields?: Readonly<Record<string, string>>
+}
+
+type Answer = (query: URLSearchParams) => Reply | Promise<Reply>
+type Routes = ReadonlyMap<string, Readonly<Partial<Record<string, Answer>>>>
+
+/**
+ * Answers on the admin listener: `/livez` and `/readyz` to everybody, `/metrics` and `/api/…` to who may see them.
+ * An exception is that request's 500, logged. The server itself is made by the composition root, with
+ * `adminServerOptions`.
+ */
+export function createAdminHandler(deps: AdminDeps): RequestListener {
+  const refuse = createAdminAccess(deps.token)
+  const routes = createRoutes(deps)
+
+  const answer = async (request: IncomingMessage): Promise<Reply> => {
+    const { path, query } = splitTarget(request.url ?? '')
+    const refusal = isGuarded(path) ? refuse(request) : undefined
+    if (refusal) return errorReply(refusal, refusal.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {})
+
+    const route = routes.get(path)
+    if (!route) return errorReply(errors.notFound)
+    // Closing is cheaper than reading what nobody wants.
+    if (hasBody(request)) return errorReply(errors.bodyTooLarge, { Connection: 'close' })
+
+    const respond = route[request.method === 'HEAD' ? 'GET' : (request.method ?? '')]
+    return respond ? respond(query) : errorReply(errors.methodNotAllowed, { Allow: allowedMethods(route) })
+  }
+
+  return (request, response) => {
+    answer(request)
+      .catch((error: unknown) => {
+        deps.log.error({ err: error }, 'a request to the admin listener failed')
+        return errorReply(errors.internal)
+      })
+      .then((reply) => send(response, reply))
+      .catch((error: unknown) => {
+        deps.log.error({ err: error }, 'a response of the admin listener could not be sent')
+        response.destroy()
+      })
+  }
+}
+
+function createRoutes({ readHealth, readMetrics, apiRoutes }: AdminDeps): Routes {
+  const routes = new Map<string, Record<string, Answer>>([
+    ['/livez', { GET: () => json(200, { status: 'alive' }) }],
+    ['/readyz', { GET: async () => readiness(await readHealth()) }],
+    ['/metrics', { GET: async () => text(await readMetrics()) }],
+  ])
+  for (const [path, answers] of apiRoutes) {
+    const route: Record<string, Answer> = {}
+    for (const [method, answer] of Object.entries(answers)) {
+      if (answer) route[method] = async (query) => json(200, await answer(query))
+    }
+    routes.set(path, route)
+  }
+  return routes
+}
+
+function isGuarded(path: string): boolean {
+  return path === '/metrics' || path.startsWith('/api/')
+}
+
+function splitTarget(target: string): { path: string; query: URLSearchParams } {
+  const at = target.indexOf('?')
+  if (at === -1) return { path: target, query: new URLSearchParams() }
+  return { path: target.slice(0, at), query: new URLSearchParams(target.slice(at + 1)) }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+function allowedMethods(route: object): string {
+  return Object.keys(route)
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .join(', ')
+}
+
+function readiness(health: HealthReport): Reply {
+  return json(health.status === 'ready' ? 200 : 503, health)
+}
+
+function text(body: string): Reply {
+  return { status: 200, contentType: METRICS_CONTENT_TYPE, body }
+}
+
+function json(status: number, value: unknown): Reply {
+  return { status, contentType: 'application/json', body: JSON.stringify(value) }
+}
+
+function errorReply(error: ErrorReply, fields: Record<string, string> = {}): Reply {
+  return { status: error.status, contentType: 'application/json', body: error.body, fields }
+}
+
+function send(response: ServerResponse, { status, contentType, body, fields }: Reply): void {
+  response.writeHead(status, {
+    'Content-Type': contentType,
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    ...fields,
+  })
+  // Node leaves the body of an answer to HEAD away by itself.
+  response.end(body)
+}
