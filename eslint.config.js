@@ -12,7 +12,10 @@ export default tseslint.config(
       '@typescript-eslint/no-non-null-assertion': 'error',
       // Numbers in templates are how field values and messages are written here.
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
-      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/no-confusing-void-expression': [
+        'error',
+        { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true },
+      ],
     },
   },
   { files: ['**/*.config.{js,ts}'], rules: { 'no-restricted-exports': 'off' } },

@@ -1,0 +1,92 @@
+/**
+ * What a proxy does with a field (RFC 9110 sections 5 and 7.6):
+ *
+ * - `end-to-end`: passed on as it is
+ * - `hop-by-hop`: of this connection only, taken out
+ * - `own`: ours to say; a client's is taken out
+ * - the others are read here and, where they are passed on, written anew
+ */
+export type FieldRole =
+  | 'end-to-end'
+  | 'hop-by-hop'
+  | 'own'
+  | 'connection'
+  | 'content-length'
+  | 'host'
+  | 'keep-alive'
+  | 'transfer-encoding'
+  | 'upgrade'
+  | 'via'
+  | 'x-forwarded-for'
+  | 'x-forwarded-host'
+  | 'x-forwarded-proto'
+
+export type FieldClass = { readonly name: string; readonly role: FieldRole }
+
+const hopByHop = [
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'http2-settings',
+] as const
+
+const commonRoles = new Map<string, FieldRole>([
+  ...hopByHop.map((name) => [name, 'hop-by-hop'] as const),
+  ['connection', 'connection'],
+  ['content-length', 'content-length'],
+  ['keep-alive', 'keep-alive'],
+  ['transfer-encoding', 'transfer-encoding'],
+  ['upgrade', 'upgrade'],
+])
+
+// `Forwarded` and `X-Forwarded-Port` say the same as what is set here and would contradict it: they are never passed on.
+const requestRoles = new Map<string, FieldRole>([
+  ...commonRoles,
+  ['expect', 'hop-by-hop'],
+  ['forwarded', 'own'],
+  ['host', 'host'],
+  ['via', 'via'],
+  ['x-forwarded-for', 'x-forwarded-for'],
+  ['x-forwarded-host', 'x-forwarded-host'],
+  ['x-forwarded-port', 'own'],
+  ['x-forwarded-proto', 'x-forwarded-proto'],
+  ['x-real-ip', 'own'],
+  ['x-request-id', 'own'],
+])
+
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const maxRemembered = 1024
+
+/** Classifies field names, remembering the spellings in use so that lower-casing and checking is done once for each. */
+function createClassifier(
+  roles: ReadonlyMap<string, FieldRole>,
+): (spelling: string) => FieldClass | undefined {
+  const remembered = new Map<string, FieldClass>()
+  return (spelling) => {
+    const known = remembered.get(spelling)
+    if (known) return known
+    if (!token.test(spelling)) return undefined
+    const name = spelling.toLowerCase()
+    const made: FieldClass = { name, role: roles.get(name) ?? roleOfAlias(name, roles) }
+    if (remembered.size < maxRemembered && spelling.length <= 64) remembered.set(spelling, made)
+    return made
+  }
+}
+
+/** CGI and WSGI backends read `_` in a field name as `-`: such an alias of a field that is handled here is taken out. */
+function roleOfAlias(name: string, roles: ReadonlyMap<string, FieldRole>): FieldRole {
+  return name.includes('_') && roles.has(name.replaceAll('_', '-')) ? 'own' : 'end-to-end'
+}
+
+/** The class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
+export const classifyRequestField = createClassifier(requestRoles)
+
+/** The class of a response's field, or undefined where the spelling is no token. */
+export const classifyResponseField = createClassifier(commonRoles)
+
+/** The lower-case options of the `Connection` fields of a message (RFC 9110 section 7.6.1). */
+export function connectionOptions(value: string): ReadonlySet<string> {
+  return new Set(value.split(',').map((option) => option.trim().toLowerCase()))
+}

@@ -1,0 +1,227 @@
+import type { Socket } from 'node:net'
+import { UpstreamFailure, type FailureKind } from './failure.ts'
+import type { ResponseHead } from './response-head.ts'
+import { ResponseParser, ResponseSyntaxError, type ResponseSink } from './response-parser.ts'
+
+/** One request on its way to the backend and its response on the way back, as a connection sees it. */
+export type UpstreamExchange = {
+  readonly method: string
+  /** The client has gone: no connection is to be begun for it any more. */
+  readonly cancelled: boolean
+  /** The connection is the exchange's now: write the request, call `requestSent` when all of it is written. */
+  start(connection: UpstreamConnection): void
+  onInformation(head: ResponseHead): void
+  onHead(head: ResponseHead): void
+  onBody(chunk: Buffer, last: boolean): void
+  /** What arrived together has been handed over: what was held back to go out in one write can go. */
+  onPause(): void
+  onEnd(): void
+  onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void
+  /** Nothing more comes. At most once, and never after `onEnd` or `onUpgrade`. */
+  onFailure(failure: UpstreamFailure): void
+}
+
+/** How long to wait for the backend, in milliseconds. */
+export type UpstreamTimeouts = {
+  /** From the request's last byte to the response's first. */
+  readonly firstByteMs: number
+  /** Between two pieces of a response, while the client takes them. */
+  readonly idleMs: number
+}
+
+/** What a connection tells the pool that made it. */
+export type ConnectionOwner = {
+  /** The exchange is over and the connection can serve the next. */
+  onFree(connection: UpstreamConnection): void
+  /** The connection is of no more use. */
+  onGone(connection: UpstreamConnection): void
+}
+
+/** A backend that says nothing of how long it keeps an idle connection is assumed to keep it this long. */
+const assumedKeepAliveMs = 4_000
+const longestKeepAliveMs = 60_000
+/** Stop using a connection this much before the backend closes it. */
+const keepAliveMarginMs = 1_000
+
+/**
+ * One connection to the backend: at most one exchange at a time, no pipelining (a lost connection must not cost more
+ * than one request its answer).
+ *
+ * Deadlines are looked at by the pool's sweep, so that no request needs a timer of its own.
+ */
+export class UpstreamConnection implements ResponseSink {
+  readonly socket: Socket
+  readonly #owner: ConnectionOwner
+  readonly #timeouts: UpstreamTimeouts
+  readonly #now: () => number
+  readonly #parser = new ResponseParser()
+  #exchange: UpstreamExchange | undefined
+  #served = 0
+  #answered = false
+  #requestSent = false
+  #responseDone = false
+  #reusable = true
+  #gone = false
+  #keepAliveMs = assumedKeepAliveMs
+  #deadline = Number.POSITIVE_INFINITY
+  #deadlineKind: FailureKind = 'timeout'
+
+  constructor(socket: Socket, owner: ConnectionOwner, timeouts: UpstreamTimeouts, now: () => number) {
+    this.socket = socket
+    this.#owner = owner
+    this.#timeouts = timeouts
+    this.#now = now
+    socket.setNoDelay(true)
+    socket.on('data', this.#onData)
+    socket.on('end', this.#onSocketEnd)
+    socket.on('error', this.#onSocketError)
+    socket.on('close', this.#onSocketClose)
+  }
+
+  /** Gives the connection its next exchange. It must be free. */
+  begin(exchange: UpstreamExchange): void {
+    this.#exchange = exchange
+    this.#answered = false
+    this.#requestSent = false
+    this.#responseDone = false
+    this.#deadline = Number.POSITIVE_INFINITY
+    this.#parser.expect(exchange.method, this)
+    try {
+      exchange.start(this)
+    } catch (error) {
+      this.#fail('exception', 'the request could not be written', error)
+    }
+  }
+
+  /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
+  requestSent(): void {
+    this.#requestSent = true
+    if (!this.#answered) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+  }
+
+  /** The backend has stopped taking the request's body, or goes on taking it. */
+  requestStalled(stalled: boolean): void {
+    if (this.#answered) return
+    if (stalled) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    else this.#deadline = Number.POSITIVE_INFINITY
+  }
+
+  /** Stops reading the response until `resume`: the client is slower than the backend. */
+  pause(): void {
+    this.socket.pause()
+    this.#deadline = Number.POSITIVE_INFINITY
+  }
+
+  resume(): void {
+    if (this.#gone) return
+    this.socket.resume()
+    this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+  }
+
+  /** Gives up the exchange in progress; the connection is closed, because half a message is on it. */
+  abort(reason: string): void {
+    this.#fail('aborted', reason)
+  }
+
+  /** Called by the sweep: ends the connection when what it waits for is overdue. */
+  expire(nowMs: number): void {
+    if (nowMs < this.#deadline) return
+    if (this.#exchange) this.#fail(this.#deadlineKind, 'the backend did not answer in time')
+    else this.destroy()
+  }
+
+  destroy(): void {
+    this.#leave()
+    this.socket.destroy()
+  }
+
+  onInformation(head: ResponseHead): void {
+    this.#exchange?.onInformation(head)
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#answered = true
+    if (head.keepAliveMs !== undefined) this.#keepAliveMs = Math.min(head.keepAliveMs, longestKeepAliveMs)
+    this.#exchange?.onHead(head)
+  }
+
+  onBody(chunk: Buffer, last: boolean): void {
+    this.#exchange?.onBody(chunk, last)
+  }
+
+  onEnd(persistent: boolean): void {
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    this.#responseDone = true
+    this.#deadline = Number.POSITIVE_INFINITY
+    // A response that overtook its request: the rest of the request has no use, and would end inside the next one.
+    this.#reusable = persistent && this.#requestSent && this.#keepAliveMs > keepAliveMarginMs
+    exchange?.onEnd()
+  }
+
+  onUpgrade(head: ResponseHead, rest: Buffer): void {
+    const exchange = this.#exchange
+    this.#leave()
+    this.socket.off('data', this.#onData)
+    this.socket.off('end', this.#onSocketEnd)
+    this.socket.off('error', this.#onSocketError)
+    this.socket.off('close', this.#onSocketClose)
+    exchange?.onUpgrade(head, this.socket, rest)
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    try {
+      this.#parser.execute(chunk)
+    } catch (error) {
+      if (error instanceof ResponseSyntaxError) this.#fail('protocol', error.message)
+      else this.#fail('exception', 'the response could not be passed on', error)
+      return
+    }
+    if (this.#gone) return
+    if (this.#responseDone) this.#release()
+    else {
+      if (this.#answered && !this.socket.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+      this.#exchange?.onPause()
+    }
+  }
+
+  readonly #onSocketEnd = (): void => {
+    if (this.#parser.finish()) this.destroy()
+    else this.#fail('reset', 'the backend closed the connection')
+  }
+
+  readonly #onSocketError = (error: Error): void => this.#fail('reset', error.message)
+
+  readonly #onSocketClose = (): void => this.#fail('reset', 'the backend closed the connection')
+
+  #release(): void {
+    this.#responseDone = false
+    if (!this.#reusable) {
+      this.destroy()
+      return
+    }
+    this.#served++
+    this.#wait(this.#keepAliveMs - keepAliveMarginMs, 'timeout')
+    this.#owner.onFree(this)
+  }
+
+  #wait(durationMs: number, kind: FailureKind): void {
+    this.#deadline = this.#now() + durationMs
+    this.#deadlineKind = kind
+  }
+
+  #fail(kind: FailureKind, message: string, cause?: unknown): void {
+    const exchange = this.#exchange
+    const onReusedConnection = this.#served > 0 && this.#parser.untouched
+    this.destroy()
+    exchange?.onFailure(new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
+  }
+
+  /** The owner is told once, whatever ends the connection first. */
+  #leave(): void {
+    this.#exchange = undefined
+    if (this.#gone) return
+    this.#gone = true
+    this.#owner.onGone(this)
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * Why a request got no response, or no whole one, from the backend:
+ *
+ * - `refused`: no connection could be made
+ * - `connect-timeout`, `timeout`, `idle-timeout`: no connection, no first byte, no further byte in time
+ * - `reset`: the connection ended before the response was complete
+ * - `protocol`: what arrived is not HTTP/1.1
+ * - `busy`: every connection is in use and the queue is full
+ * - `aborted`: we gave up, because the client went away or its body was cut short
+ * - `exception`: a bug of ours
+ */
+export type FailureKind =
+  | 'refused'
+  | 'connect-timeout'
+  | 'timeout'
+  | 'idle-timeout'
+  | 'reset'
+  | 'protocol'
+  | 'busy'
+  | 'aborted'
+  | 'exception'
+
+export class UpstreamFailure extends Error {
+  override readonly name = 'UpstreamFailure'
+  readonly kind: FailureKind
+  /** The connection had served a request before, and not one byte of a response to this one arrived. */
+  readonly onReusedConnection: boolean
+
+  constructor(kind: FailureKind, message: string, onReusedConnection = false, cause?: unknown) {
+    super(message, { cause })
+    this.kind = kind
+    this.onReusedConnection = onReusedConnection
+  }
+}

@@ -1,0 +1,229 @@
+import { parseResponseHead, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
+
+/** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
+export type ResponseSink = {
+  /** An interim response (1xx but 101). */
+  onInformation(head: ResponseHead): void
+  onHead(head: ResponseHead): void
+  /** A piece of the body, never empty; `last` where it is already known to complete the body. */
+  onBody(chunk: Buffer, last: boolean): void
+  /** The response is complete. `persistent`: the connection may serve another request. */
+  onEnd(persistent: boolean): void
+  /** A 101: from here on the connection speaks another protocol, of which `rest` has been read already. */
+  onUpgrade(head: ResponseHead, rest: Buffer): void
+}
+
+const idle = 0
+const inHead = 1
+const inLength = 2
+const inChunkSize = 3
+const inChunkData = 4
+const inChunkEnd = 5
+const inTrailers = 6
+const untilClose = 7
+
+const nothing = Buffer.alloc(0)
+const maxHeadBytes = 64 * 1024
+// A chunk-size line: 15 hexadecimal digits are below 2^60; extensions have no use here but must end.
+const maxChunkLineBytes = 1024
+const chunkLine = /^([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
+const maxInterimResponses = 16
+
+/**
+ * Reads responses from one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
+ *
+ * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
+ * deviates from the grammar is an error and never guessed at. Trailer fields are read and dropped, which section 7.1.2
+ * allows. Memory is bounded by one head of 64 KiB.
+ */
+export class ResponseParser {
+  #state = idle
+  #method = ''
+  #sink: ResponseSink | undefined
+  /** What of an unfinished line or head has arrived. */
+  #held: Buffer = nothing
+  /** Bytes left of the body or of the chunk. */
+  #left = 0
+  #persistent = false
+  #interim = 0
+
+  /** Expects the response to a request of this method. */
+  expect(method: string, sink: ResponseSink): void {
+    this.#state = inHead
+    this.#method = method
+    this.#sink = sink
+    this.#interim = 0
+  }
+
+  /** Not one byte of the response that is expected has arrived. */
+  get untouched(): boolean {
+    return this.#state === inHead && this.#held.length === 0 && this.#interim === 0
+  }
+
+  /**
+   * Takes the next bytes of the connection.
+   *
+   * @throws {ResponseSyntaxError} for bytes that no request asked for too; the connection cannot be used any more
+   */
+  execute(input: Buffer): void {
+    let chunk = input
+    while (chunk.length > 0) {
+      switch (this.#state) {
+        case idle:
+          throw new ResponseSyntaxError('bytes that no request asked for')
+        case inHead:
+          chunk = this.#readHead(chunk)
+          break
+        case inLength:
+          chunk = this.#readLength(chunk)
+          break
+        case inChunkSize:
+          chunk = this.#readChunkSize(chunk)
+          break
+        case inChunkData:
+          chunk = this.#readChunkData(chunk)
+          break
+        case inChunkEnd:
+          chunk = this.#readChunkEnd(chunk)
+          break
+        case inTrailers:
+          chunk = this.#readTrailers(chunk)
+          break
+        default:
+          this.#sink?.onBody(chunk, false)
+          return
+      }
+    }
+  }
+
+  /** The backend has ended the connection in an orderly way. Returns whether that completed the response. */
+  finish(): boolean {
+    if (this.#state !== untilClose) return false
+    this.#persistent = false
+    this.#end()
+    return true
+  }
+
+  #end(): void {
+    const sink = this.#sink
+    this.#state = idle
+    this.#sink = undefined
+    sink?.onEnd(this.#persistent)
+  }
+
+  #readHead(chunk: Buffer): Buffer {
+    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
+    const headEnd = bytes.indexOf('\r\n\r\n')
+    if (headEnd === -1 ? bytes.length > maxHeadBytes : headEnd > maxHeadBytes)
+      throw new ResponseSyntaxError('a head of more than 64 KiB')
+    if (headEnd === -1) {
+      this.#held = bytes
+      return nothing
+    }
+    this.#held = nothing
+    const head = parseResponseHead(bytes.toString('latin1', 0, headEnd), this.#method)
+    return this.#begin(head, bytes.subarray(headEnd + 4))
+  }
+
+  #begin(head: ResponseHead, rest: Buffer): Buffer {
+    const sink = this.#sink
+    if (head.status === 101) {
+      this.#state = idle
+      sink?.onUpgrade(head, rest)
+      return nothing
+    }
+    if (head.status < 200) {
+      if (++this.#interim > maxInterimResponses) throw new ResponseSyntaxError('too many interim responses')
+      sink?.onInformation(head)
+      return rest
+    }
+    this.#persistent = head.persistent
+    sink?.onHead(head)
+    switch (head.framing.kind) {
+      case 'length':
+        this.#left = head.framing.bytes
+        if (this.#left === 0) this.#end()
+        else this.#state = inLength
+        break
+      case 'chunked':
+        this.#state = inChunkSize
+        break
+      case 'until-close':
+        this.#state = untilClose
+        break
+      case 'none':
+        this.#end()
+    }
+    return rest
+  }
+
+  #readLength(chunk: Buffer): Buffer {
+    if (chunk.length < this.#left) {
+      this.#left -= chunk.length
+      this.#sink?.onBody(chunk, false)
+      return nothing
+    }
+    const body = chunk.length === this.#left ? chunk : chunk.subarray(0, this.#left)
+    const rest = chunk.length === this.#left ? nothing : chunk.subarray(this.#left)
+    this.#left = 0
+    this.#sink?.onBody(body, true)
+    this.#end()
+    return rest
+  }
+
+  #readChunkSize(chunk: Buffer): Buffer {
+    const line = this.#readLine(chunk)
+    if (line === undefined) return nothing
+    const size = chunkLine.exec(line.text)?.[1]
+    if (size === undefined) throw new ResponseSyntaxError('not a chunk size')
+    this.#left = Number.parseInt(size, 16)
+    this.#state = this.#left === 0 ? inTrailers : inChunkData
+    return line.rest
+  }
+
+  #readChunkData(chunk: Buffer): Buffer {
+    if (chunk.length < this.#left) {
+      this.#left -= chunk.length
+      this.#sink?.onBody(chunk, false)
+      return nothing
+    }
+    const rest = chunk.subarray(this.#left)
+    this.#sink?.onBody(chunk.subarray(0, this.#left), false)
+    this.#left = 0
+    this.#state = inChunkEnd
+    return rest
+  }
+
+  #readChunkEnd(chunk: Buffer): Buffer {
+    const line = this.#readLine(chunk)
+    if (line === undefined) return nothing
+    if (line.text !== '') throw new ResponseSyntaxError('a chunk longer than declared')
+    this.#state = inChunkSize
+    return line.rest
+  }
+
+  #readTrailers(chunk: Buffer): Buffer {
+    const line = this.#readLine(chunk)
+    if (line === undefined) return nothing
+    if (line.text === '') this.#end()
+    else if ((this.#left += line.text.length + 2) > maxHeadBytes)
+      throw new ResponseSyntaxError('trailers of more than 64 KiB')
+    return line.rest
+  }
+
+  /** The next line without its CRLF, or undefined where it has not arrived whole. */
+  #readLine(chunk: Buffer): { text: string; rest: Buffer } | undefined {
+    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
+    const lineFeed = bytes.indexOf(0x0a)
+    if (lineFeed === -1 ? bytes.length > maxChunkLineBytes : lineFeed > maxChunkLineBytes)
+      throw new ResponseSyntaxError('a line of more than 1 KiB in a chunked body')
+    if (lineFeed === -1) {
+      this.#held = bytes
+      return undefined
+    }
+    if (lineFeed === 0 || bytes[lineFeed - 1] !== 0x0d)
+      throw new ResponseSyntaxError('a line that ends without CR')
+    this.#held = nothing
+    return { text: bytes.toString('latin1', 0, lineFeed - 1), rest: bytes.subarray(lineFeed + 1) }
+  }
+}
