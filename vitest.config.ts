@@ -17,6 +17,7 @@ export default defineConfig({
         test: {
           name: 'containers',
           include: ['test/container/**/*.test.ts'],
+          globalSetup: ['test/support/container-setup.ts'],
           testTimeout: 300_000,
           hookTimeout: 600_000,
           fileParallelism: false,

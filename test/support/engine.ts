@@ -3,6 +3,8 @@ import { get } from 'node:http'
 import { ImageName, getContainerRuntimeClient, type ContainerRuntimeClient } from 'testcontainers'
 
 export type Engine = ContainerRuntimeClient
+/** What the engine tells of a container: `docker inspect`. */
+export type ContainerDetails = Awaited<ReturnType<Engine['container']['inspect']>>
 
 // One more image that would have to be pulled before anything can start. What the tests start, they also stop.
 process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= 'true'
@@ -21,6 +23,13 @@ export async function findEngine(timeoutMs: number): Promise<Engine | undefined>
   return within(timeoutMs, getContainerRuntimeClient())
 }
 
+/** The container engine of this machine; rejects where there is none. */
+export async function requireEngine(): Promise<Engine> {
+  const engine = await findEngine(10_000)
+  if (!engine) throw new Error('The container tests need a container engine that answers, such as Docker.')
+  return engine
+}
+
 /**
  * Whether the engine has the image, after pulling it where it is missing.
  *
@@ -31,6 +40,13 @@ export async function obtainImage(engine: Engine, image: string, pullTimeoutMs: 
   if (await engine.image.exists(name)) return true
   await within(pullTimeoutMs, engine.image.pull(name))
   return engine.image.exists(name)
+}
+
+/** The user ids of all the container's processes, as the engine sees them: nothing in the image is asked. */
+export async function userIdsOf(engine: Engine, containerId: string): Promise<string[]> {
+  const table: unknown = await engine.container.getById(containerId).top({ ps_args: '-eo uid,pid' })
+  const { Processes } = table as { Processes: string[][] }
+  return Processes.map(([userId = '']) => userId)
 }
 
 function answers(socketPath: string, timeoutMs: number): Promise<boolean> {
