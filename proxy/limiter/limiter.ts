@@ -14,16 +14,18 @@ export type PolicyState = {
   readonly exceeded: boolean
   /** Requests left in the current window, 0 to quota. */
   readonly remaining: number
-  /** Milliseconds until the window ends; the whole window where none has begun. */
+  /** Milliseconds until the window ends, perhaps with a fraction; the whole window where none has begun. */
   readonly resetMs: number
 }
 
 /**
- * The answer for all charges of one request. `states` follow the order of the charges.
+ * The answer for all charges of one request. `states` follow the order of the charges. While the store is away, the
+ * states of policies that let pass without counting are missing; it can be all of them.
  *
  * - `allowed`: every charge was counted, but those of an exceeded `shadow` policy.
  * - `refused`: `refusedBy` is the first enforced policy that is exhausted; nothing was counted anywhere.
- * - `unavailable`: the store did not answer. Whether it counted is unknown when `uncertain`, else it did not.
+ * - `unavailable`: the store did not answer, and a policy of the request says that this closes. Whether the store
+ *   counted is unknown when `uncertain`, else it did not.
  */
 export type Decision =
   | { readonly outcome: 'allowed'; readonly states: readonly PolicyState[] }
@@ -34,7 +36,7 @@ export type Decision =
 export type Limiter = {
   /**
    * Decides and counts. Never throws and never rejects: a failure is the value `unavailable`. Answers at once, without
-   * a promise, where the counters are in this process.
+   * a promise, where the answer is known in this process.
    *
    * @param charges one for each rule of the request, in the table's order; never empty, no policy twice
    */

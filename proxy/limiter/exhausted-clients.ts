@@ -1,0 +1,113 @@
+import type { Policy } from '../policy.ts'
+import type { TableUse } from '../telemetry.ts'
+import type { Charge, Decision, PolicyState } from './limiter.ts'
+
+export type ExhaustedClients = {
+  /** The refusal, where one of the charges is known to be exhausted under an enforced policy; else undefined. */
+  findRefusal(charges: readonly Charge[]): Decision | undefined
+  /** Takes note of a refusal by the shared counters. `askedAtMs` is earlier than the instant its states refer to. */
+  note(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
+  /** Forgets a client under all policies of this name, so that the shared counters are asked again. */
+  forget(policyName: string, partitionKey: string): void
+  readUse(): TableUse
+}
+
+/**
+ * Clients that the shared counters have refused, so that they are refused again without asking until their window ends.
+ * An attacker costs a look into a map then, and Redis nothing.
+ *
+ * Bounded without a list of who goes first: entries go into the younger of two generations, and when that holds half of
+ * the bound, it becomes the older one and the former older one is dropped. An entry dropped too early costs one more
+ * question to Redis, nothing else.
+ *
+ * @param maxEntries the most clients known at once, at least 2
+ * @param now milliseconds of a monotonic clock
+ */
+export function createExhaustedClients(maxEntries: number, now: () => number): ExhaustedClients {
+  let younger = createGeneration()
+  let older = createGeneration()
+  let evictions = 0
+
+  function findEntry({ policy, partitionKey }: Charge): Entry | undefined {
+    return younger.clients.get(policy)?.get(partitionKey) ?? older.clients.get(policy)?.get(partitionKey)
+  }
+
+  function keep(policy: Policy, partitionKey: string, entry: Entry): void {
+    if (younger.size >= maxEntries / 2) {
+      const nowMs = now()
+      for (const entries of older.clients.values()) {
+        for (const { endsAtMs } of entries.values()) if (endsAtMs > nowMs) evictions += 1
+      }
+      older = younger
+      younger = createGeneration()
+    }
+    let entries = younger.clients.get(policy)
+    if (!entries) younger.clients.set(policy, (entries = new Map<string, Entry>()))
+    if (!entries.has(partitionKey)) younger.size += 1
+    entries.set(partitionKey, entry)
+  }
+
+  return {
+    findRefusal(charges) {
+      if (younger.size === 0 && older.size === 0) return undefined
+      for (const charge of charges) {
+        const entry = findEntry(charge)
+        if (!entry) continue
+        const nowMs = now()
+        if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) continue
+        return { outcome: 'refused', refusedBy: charge.policy, states: statesAt(entry, nowMs) }
+      }
+      return undefined
+    },
+
+    note(charges, refusal, askedAtMs) {
+      const charge = charges.find(({ policy }) => policy === refusal.refusedBy)
+      const state = refusal.states.find(({ policy }) => policy === refusal.refusedBy)
+      if (!charge || !state) return
+      // Counted from the question, which came before the instant of the answer: never a millisecond too long.
+      const endsAtMs = askedAtMs + state.resetMs
+      keep(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states: refusal.states })
+    },
+
+    forget(policyName, partitionKey) {
+      for (const generation of [younger, older]) {
+        for (const [policy, entries] of generation.clients) {
+          if (policy.name === policyName && entries.delete(partitionKey)) generation.size -= 1
+        }
+      }
+    },
+
+    readUse: () => ({ size: younger.size + older.size, capacity: maxEntries, evictions }),
+  }
+}
+
+/** What the shared counters said. The states of the other policies come along, for the response's fields. */
+type Entry = {
+  readonly askedAtMs: number
+  readonly endsAtMs: number
+  readonly states: readonly PolicyState[]
+}
+
+type Generation = { readonly clients: Map<Policy, Map<string, Entry>>; size: number }
+
+function createGeneration(): Generation {
+  return { clients: new Map(), size: 0 }
+}
+
+/** Another request of the same client may be under other policies, of which nothing is known here. */
+function isAbout({ states }: Entry, charges: readonly Charge[]): boolean {
+  return (
+    states.length === charges.length && states.every(({ policy }, index) => policy === charges[index]?.policy)
+  )
+}
+
+/** The states as of now, as far as they are known here: those windows that have ended since have not begun again. */
+function statesAt({ askedAtMs, states }: Entry, nowMs: number): PolicyState[] {
+  return states.map((state) => {
+    const resetMs = state.resetMs - (nowMs - askedAtMs)
+    const { policy } = state
+    return resetMs > 0
+      ? { ...state, resetMs }
+      : { policy, exceeded: false, remaining: policy.quota, resetMs: policy.windowMs }
+  })
+}

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../shared/log.ts'
+import type { Policy } from '../policy.ts'
+import type { Telemetry } from '../telemetry.ts'
+import { createBreaker } from './breaker.ts'
+import type { Charge, Decision, Limiter } from './limiter.ts'
+import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory-limiter.ts'
+import { createRedisLimiter, type RedisLimiter, type RedisLimiterHooks } from './redis-limiter.ts'
+import type { RedisClient } from './redis-scripts.ts'
+
+export type FailoverLimiter = Limiter & {
+  readonly shared: RedisLimiter
+  readonly local: MemoryLimiter
+  storeState(): 'answering' | 'away'
+  close(): void
+}
+
+/** Counters added in one command on recovery: some milliseconds of Redis's time at most. */
+const COUNTERS_IN_REPAYMENT = 500
+
+/**
+ * Counts in Redis for as long as it answers; while it does not, each rule does what its `onStoreError` says. What was
+ * admitted by `local` counters in the meantime is a debt to the shared ones: it is repaid, once, before they decide
+ * again. `docs/redis.md` says what may be off by how much.
+ */
+export function createFailoverLimiter(options: {
+  readonly redis: RedisClient
+  readonly timeoutMs: number
+  /** The most counters this process keeps while Redis is away. */
+  readonly maxKeys: number
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+  readonly log: Log
+  readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
+  readonly refused: RedisLimiterHooks['refused']
+}): FailoverLimiter {
+  const { redis, timeoutMs, maxKeys, now, log, telemetry } = options
+  const local = createMemoryLimiter({ maxKeys, now })
+  const shared = createRedisLimiter({
+    redis,
+    timeoutMs,
+    now,
+    hooks: {
+      answered(durationMs) {
+        telemetry.storeAnswered(durationMs)
+        breaker.succeeded()
+        if (owes() && !breaker.isOpen) void repay()
+      },
+      failed(reason) {
+        telemetry.storeFailed()
+        breaker.failed(reason)
+      },
+      counterBroken: createBrokenCounterLog(log, now),
+      decideWithout,
+      refused: options.refused,
+    },
+  })
+  const breaker = createBreaker({
+    failuresToOpen: 3,
+    retryEveryMs: 250,
+    recover,
+    opened(reason) {
+      openedAtMs = now()
+      telemetry.breakerChanged('open')
+      log.warn({ reason }, 'Redis is not asked any more: each rule does what its onStoreError says')
+      shared.giveUp()
+    },
+    closed() {
+      telemetry.breakerChanged('closed')
+      log.info({ awayMs: Math.round(now() - openedAtMs) }, 'Redis decides again')
+    },
+  })
+  let openedAtMs = 0
+  /** A repayment whose command has not been confirmed. It keeps its id, so that it cannot be added twice. */
+  let unconfirmed: Repayment | undefined
+  let repaying: Promise<boolean> | undefined
+
+  function decideWithout(charges: readonly Charge[], uncertain: boolean): Decision {
+    let localCharges: Charge[] | undefined
+    for (const [index, { policy }] of charges.entries()) {
+      const answer = answerWithoutStore(policy)
+      if (answer === 'closed') return { outcome: 'unavailable', uncertain }
+      if (answer === 'open') localCharges ??= charges.slice(0, index)
+      else localCharges?.push(charges[index] as Charge)
+    }
+    const counted = localCharges ?? charges
+    return counted.length > 0 ? local.decideUnsaved(counted) : { outcome: 'allowed', states: [] }
+  }
+
+  function owes(): boolean {
+    return unconfirmed !== undefined || local.hasUnsaved()
+  }
+
+  async function recover(): Promise<void> {
+    if (!(await shared.probe())) return
+    if (!(await repay())) return
+    breaker.close()
+  }
+
+  function repay(): Promise<boolean> {
+    repaying ??= repayAll().finally(() => {
+      repaying = undefined
+    })
+    return repaying
+  }
+
+  /**
+   * Adds the debt to the shared counters, a part at a time, and resolves to whether that was all. Under load there is
+   * always something new to add; so the last part closes the breaker when it is sent, and not when it is answered:
+   * what is asked from then on travels behind it on the same connection.
+   */
+  async function repayAll(): Promise<boolean> {
+    while (owes()) {
+      unconfirmed ??= { id: randomUUID(), charges: local.takeUnsaved(COUNTERS_IN_REPAYMENT) }
+      const answer = shared.addOnce(unconfirmed.id, unconfirmed.charges)
+      if (!local.hasUnsaved()) breaker.close()
+      const isAdded = await answer
+      if (!isAdded) {
+        breaker.open('what was admitted without it could not be added')
+        return false
+      }
+      unconfirmed = undefined
+    }
+    return true
+  }
+
+  return {
+    shared,
+    local,
+    decide: (charges) => (breaker.isOpen ? decideWithout(charges, false) : shared.decide(charges)),
+    storeState: () => (!breaker.isOpen && redis.status === 'ready' ? 'answering' : 'away'),
+    close() {
+      breaker.stop()
+      shared.giveUp()
+    },
+  }
+}
+
+type Repayment = { readonly id: string; readonly charges: readonly UnsavedCharge[] }
+
+/** A shadow policy never refuses, so it cannot close either. */
+function answerWithoutStore({ mode, onStoreError }: Policy): Policy['onStoreError'] {
+  return mode === 'shadow' && onStoreError === 'closed' ? 'open' : onStoreError
+}
+
+/** Logs a counter that is none: once a minute for each policy. The key stays out of the log, it may name a person. */
+function createBrokenCounterLog(log: Log, now: () => number): RedisLimiterHooks['counterBroken'] {
+  const loggedAtMs = new Map<Policy, number>()
+  return (policy, reason) => {
+    const lastMs = loggedAtMs.get(policy)
+    if (lastMs !== undefined && now() - lastMs < 60_000) return
+    loggedAtMs.set(policy, now())
+    const keys = `sluice:1:{*}:${policy.name}:${policy.windowMs}`
+    log.error(
+      { policy: policy.name, keys, reason },
+      'Redis holds something else than a counter under one of these keys: delete it there',
+    )
+  }
+}

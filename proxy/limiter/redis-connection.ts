@@ -1,0 +1,114 @@
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import type { Log } from '../../shared/log.ts'
+import type { RedisClient } from './redis-scripts.ts'
+import { describeRedis, type RedisAddress } from './redis-url.ts'
+
+export type RedisConnection = {
+  readonly client: RedisClient
+  /** Ends the connection at once; what is in flight fails. */
+  close(): void
+}
+
+/**
+ * Connects to Redis and keeps connecting for as long as it is away; nothing waits for it. The log gets one line when
+ * the connection is there and one for each new reason why it is not. Each option that differs from the library's
+ * default is explained here and in docs/redis.md.
+ */
+export function connectRedis(address: RedisAddress, log: Log): RedisConnection {
+  const client = address.topology === 'cluster' ? connectCluster(address) : connectServer(address)
+  logChanges(client, describeRedis(address), log)
+  return {
+    client,
+    close: () => client.disconnect(),
+  }
+}
+
+/** Milliseconds before the next attempt to connect. For ever: a number ends nothing. */
+function retryDelayMs(attempt: number): number {
+  return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 1000)
+}
+
+function commonOptions({ tls, username, password }: RedisAddress): RedisOptions {
+  return {
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls ? { tls: {} } : {}),
+    // A command that was sent may have been executed. Sent again after a reconnect, it would count twice.
+    autoResendUnfulfilledCommands: false,
+    // What is in flight when a connection is lost fails at once, instead of after 20 attempts to reconnect.
+    maxRetriesPerRequest: 0,
+    // A connection with answers overdue for so long is dead, whatever TCP thinks of it. It also bounds what waits on
+    // a server that hangs: only probes are sent there, and none of them is older than this.
+    socketTimeout: 2000,
+    connectTimeout: 2000,
+    // Finds out about a peer that vanished without a word while nothing is sent.
+    keepAlive: 10_000,
+    // How long to wait before asking again whether a server has loaded its data.
+    maxLoadingRetryTime: 500,
+    // A master that became a replica refuses writes: look for the new one. 1, not 2, which would send again.
+    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false),
+    // Nothing of RESP3 is used here, and older servers and proxies in between know RESP2.
+    protocol: 2,
+    // Shown by CLIENT LIST. The library's own introduction costs two commands that older servers reject.
+    connectionName: 'sluice',
+    disableClientInfo: true,
+  }
+}
+
+function connectServer(address: RedisAddress): Redis {
+  const [first] = address.hosts
+  const place: RedisOptions =
+    address.topology === 'standalone'
+      ? { host: first?.host ?? '', port: first?.port ?? 0 }
+      : {
+          sentinels: [...address.hosts],
+          name: address.masterName ?? '',
+          // Follow a failover when the sentinels announce it, not only when the old master hangs up.
+          failoverDetector: true,
+          sentinelCommandTimeout: 1000,
+          sentinelRetryStrategy: retryDelayMs,
+          sentinelReconnectStrategy: retryDelayMs,
+          enableTLSForSentinelMode: address.tls,
+          ...(address.tls ? { sentinelTLS: {} } : {}),
+        }
+  return new Redis({
+    ...place,
+    ...commonOptions(address),
+    db: address.database,
+    // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
+    enableOfflineQueue: false,
+    retryStrategy: retryDelayMs,
+  })
+}
+
+function connectCluster(address: RedisAddress): Cluster {
+  return new Cluster([...address.hosts], {
+    redisOptions: commonOptions(address),
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryDelayMs,
+    clusterNodeRetryStrategy: retryDelayMs,
+    // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
+    maxRedirections: 3,
+    retryDelayOnTryAgain: 20,
+    // 0 is never: the command may have been executed before its connection was lost.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    slotsRefreshTimeout: 1000,
+  })
+}
+
+function logChanges(client: RedisClient, place: string, log: Log): void {
+  let lastProblem: string | undefined
+  client.on('error', (error: Error) => {
+    if (error.message === lastProblem) return
+    lastProblem = error.message
+    log.warn({ redis: place, reason: error.message }, 'cannot connect to Redis, trying on')
+  })
+  client.on('ready', () => {
+    lastProblem = undefined
+    log.info({ redis: place }, 'connected to Redis')
+  })
+  client.on('close', () => {
+    if (client.status !== 'end') log.debug({ redis: place }, 'connection to Redis lost')
+  })
+}
