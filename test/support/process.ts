@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterAll } from 'vitest'
 
 /** A Node process under test. What it started itself is in its process group and ends with it. */
@@ -52,7 +52,7 @@ process.on('exit', killAll)
  * Starts a script of this repository with the Node that runs the tests. It is killed, with all that it started, at the
  * end of the test file if it still runs then.
  *
- * @param script path from the repository's root, such as `origin/main.ts`
+ * @param script path from the repository's root, such as `origin/main.ts`, or an absolute one
  * @param env the whole environment but for PATH and HOME: nothing of the developer's leaks in
  * @param options `cwd` is the repository's root unless given
  */
@@ -62,7 +62,7 @@ export function spawnNode(
   args: readonly string[] = [],
   options: { readonly cwd?: string } = {},
 ): NodeProcess {
-  const child = spawn(process.execPath, [join(repositoryRoot, script), ...args], {
+  const child = spawn(process.execPath, [resolve(repositoryRoot, script), ...args], {
     cwd: options.cwd ?? repositoryRoot,
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

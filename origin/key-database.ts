@@ -1,0 +1,152 @@
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { showValue } from '../shared/settings-problems.ts'
+import { SettingsError } from '../shared/settings.ts'
+
+/**
+ * The schema's history: statement n takes a database from version n to n + 1. What has been released is never edited;
+ * a change is a new one at the end.
+ */
+const migrations: readonly string[] = [
+  `CREATE TABLE project (
+     id TEXT PRIMARY KEY,
+     name TEXT NOT NULL UNIQUE
+   ) STRICT;
+   CREATE TABLE environment (
+     id TEXT PRIMARY KEY,
+     project_id TEXT NOT NULL REFERENCES project (id),
+     type TEXT NOT NULL CHECK (type IN ('development', 'production')),
+     app_setup_completed INTEGER NOT NULL DEFAULT 0 CHECK (app_setup_completed IN (0, 1)),
+     website_setup_completed INTEGER NOT NULL DEFAULT 0 CHECK (website_setup_completed IN (0, 1)),
+     created_at TEXT NOT NULL,
+     updated_at TEXT NOT NULL,
+     UNIQUE (project_id, type)
+   ) STRICT;
+   CREATE TABLE api_key (
+     id TEXT PRIMARY KEY,
+     environment_id TEXT NOT NULL REFERENCES environment (id),
+     hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+     created_at TEXT NOT NULL,
+     revoked_at TEXT
+   ) STRICT;`,
+]
+
+/** How long a writer waits for another process that is writing. */
+const busyTimeoutMs = 5_000
+/** SQLITE_BUSY (https://www.sqlite.org/rescode.html). */
+const sqliteBusy = 5
+
+/**
+ * Opens the database of the keys, makes the file and its directory where they are missing, and brings the schema up to
+ * date. Several processes may do so at once.
+ *
+ * @param path of the file; `:memory:` and URIs have no special meaning
+ * @throws SettingsError where the file cannot be used, or a newer version of the program has made it
+ */
+export function openKeyDatabase(path: string): DatabaseSync {
+  const file = resolve(path)
+  let database: DatabaseSync | undefined
+  try {
+    makeDirectory(dirname(file))
+    makePrivateFile(file)
+    database = new DatabaseSync(file)
+    // FULL: a key that was shown survives a power cut.
+    database.exec(
+      `PRAGMA busy_timeout = ${busyTimeoutMs}; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON`,
+    )
+    useWriteAheadLog(database)
+    migrate(database, path)
+    return database
+  } catch (error) {
+    database?.close()
+    throw error instanceof SettingsError ? error : databaseProblem(path, error)
+  }
+}
+
+/** Says of a failed use of the database what a user can do something about: which file, and what is the matter. */
+export function databaseProblem(path: string, error: unknown): SettingsError {
+  const reason = error instanceof Error ? error.message : String(error)
+  return new SettingsError([
+    `ORIGIN_DB: got ${showValue(path)}, needs an SQLite file that can be written: ${reason}`,
+  ])
+}
+
+/** Runs the work as one transaction that no other process writes in between. */
+export function inTransaction<Result>(database: DatabaseSync, work: () => Result): Result {
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    const result = work()
+    database.exec('COMMIT')
+    return result
+  } catch (error) {
+    // Some errors, a full disk among them, have rolled back already.
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
+}
+
+/**
+ * Lets the origin read while a key is written. The first to do so needs the file for itself for a moment, and there
+ * SQLite does not wait: of two that try at once, one is told that the database is locked.
+ */
+function useWriteAheadLog(database: DatabaseSync): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  const pauseMs = 10
+  for (let triesLeft = busyTimeoutMs / pauseMs; ; triesLeft--) {
+    try {
+      database.exec('PRAGMA journal_mode = WAL')
+      return
+    } catch (error) {
+      if (!isBusy(error) || triesLeft === 0) throw error
+    }
+    Atomics.wait(pause, 0, 0, pauseMs)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
+}
+
+function migrate(database: DatabaseSync, path: string): void {
+  if (schemaVersion(database) === migrations.length) return
+  inTransaction(database, () => {
+    const version = schemaVersion(database)
+    if (version > migrations.length) {
+      throw new SettingsError([
+        `ORIGIN_DB: got ${showValue(path)}, needs a database of schema version ${migrations.length} or older: ` +
+          `this one has version ${version}, a newer release of the program made it`,
+      ])
+    }
+    for (const migration of migrations.slice(version)) database.exec(migration)
+    database.exec(`PRAGMA user_version = ${migrations.length}`)
+  })
+}
+
+function schemaVersion(database: DatabaseSync): number {
+  return Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
+}
+
+/** Not `mkdirSync` with `recursive`: that never returns below a directory that can hold none, such as `/proc`. */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) return
+  makeDirectory(dirname(path))
+  try {
+    mkdirSync(path)
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+  }
+}
+
+/** SQLite gives its own files beside it the same mode. */
+function makePrivateFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}
