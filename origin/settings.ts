@@ -1,0 +1,30 @@
+import { baseUrl, listenHost } from '../shared/settings-addresses.ts'
+import { filePath, logLevel, port } from '../shared/settings-kinds.ts'
+import { readSettings, throwProblems } from '../shared/settings.ts'
+import { setting, type SettingsOf } from '../shared/settings-table.ts'
+
+/** Every setting of the origin, read from the environment alone: kind, default, meaning. */
+export const originTable = {
+  originHost: setting(listenHost, '127.0.0.1', 'Address that the origin listens on'),
+  originPort: setting(port, 3000, 'Port that the origin listens on; 0 takes any free one'),
+  originDb: setting(filePath, 'data/origin.db', 'SQLite file that holds the keys'),
+  originPublicUrl: setting(
+    baseUrl,
+    undefined,
+    'Base URL in the curl line of the first start; default: its own address',
+  ),
+  logLevel: setting(logLevel, 'info', 'The least severe log lines that are written'),
+}
+
+export type OriginSettings = SettingsOf<typeof originTable>
+
+/**
+ * Reads the origin's settings.
+ *
+ * @throws SettingsError with every problem
+ */
+export function loadOriginSettings(env: NodeJS.ProcessEnv): { settings: OriginSettings; warnings: string[] } {
+  const { values, problems } = readSettings(originTable, env)
+  throwProblems(problems)
+  return { settings: values as OriginSettings, warnings: [] }
+}

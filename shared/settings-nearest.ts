@@ -1,0 +1,33 @@
+/**
+ * The known word that a mistyped one was probably meant to be: equal but for case, `-` and `_`, or within a typing
+ * mistake or two. For short lists at start; it compares with every word.
+ */
+export function nearestWord(word: string, known: readonly string[]): string | undefined {
+  const plainWord = plain(word)
+  const allowed = plainWord.length < 5 ? 1 : 2
+  const ranked = known
+    .map((candidate) => ({ candidate, distance: editDistance(plainWord, plain(candidate)) }))
+    .toSorted((a, b) => a.distance - b.distance)
+  const best = ranked[0]
+  return best && best.distance <= allowed ? best.candidate : undefined
+}
+
+function plain(word: string): string {
+  return word.toLowerCase().replace(/[-_]/g, '').slice(0, 40)
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours between two words (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)]
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? Infinity
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    rows.push(row)
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? at(i - 2, j - 2) + 1 : Infinity
+      row.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped))
+    }
+  }
+  return at(a.length, b.length)
+}

@@ -1,0 +1,79 @@
+import type { z } from 'zod'
+
+/** Where a value was given, as a message begins: `PORT` or `sluice.yaml:4: port`. */
+export type Place = {
+  readonly label: string
+  /** Line of the file, from 1; 0 for the environment. Problems are told in this order. */
+  readonly line: number
+}
+
+export type Problem = { readonly line: number; readonly text: string }
+
+/** What the environment or a file gives, as it is before any check. */
+export type Source = {
+  readonly given: Readonly<Record<string, unknown>>
+  readonly placeOf: (path: readonly PropertyKey[]) => Place
+  /** Shows what was given under a name. */
+  readonly show: (name: string, value: unknown) => string
+  /** What to say of a field that the schema does not know, the last of the path. */
+  readonly problemOfUnknown: (path: readonly PropertyKey[]) => Problem
+}
+
+export function problemAt({ label, line }: Place, text: string): Problem {
+  return { line, text: `${label}: ${text}` }
+}
+
+/**
+ * Turns the schema's issues into problems that say the place, the value as given and what would be right. An issue whose
+ * message begins with "needs" is about a value; any other message is a sentence of its own.
+ */
+export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source): Problem[] {
+  return issues.flatMap(innermost).flatMap((issue) => {
+    const { code, path, message } = issue
+    if (code === 'unrecognized_keys') return issue.keys.map((key) => source.problemOfUnknown([...path, key]))
+    const text = message.startsWith('needs ') ? `${gotAt(path, source)}, ${message}` : message
+    return problemAt(source.placeOf(path), text)
+  })
+}
+
+/** Of a value that fits none of several forms, the issues within the form that it was plainly meant to have. */
+function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const isOther = (form: z.core.$ZodIssue[]): boolean =>
+    form.some(({ code, path }) => code === 'invalid_type' && path.length === 0)
+  const meant = issue.errors.find((form) => !isOther(form)) ?? issue.errors[0] ?? []
+  return meant.flatMap((inner) => innermost({ ...inner, path: [...issue.path, ...inner.path] }))
+}
+
+function gotAt(path: readonly PropertyKey[], source: Source): string {
+  let value: unknown = source.given
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return 'missing'
+    value = Reflect.get(value, step)
+  }
+  return `got ${source.show(String(path[0]), value)}`
+}
+
+const longestShown = 120
+
+/** A value on one line, strings in quotes and safe to print on a terminal. */
+export function showValue(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing'
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'string') return showText(value)
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
+  return 'a mapping'
+}
+
+function showText(text: string): string {
+  const shortened = text.length > longestShown ? `${text.slice(0, longestShown)}…` : text
+  return JSON.stringify(shortened).replace(
+    /[\p{C}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** What the system says of a failure, without the path that it repeats. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message.split(',', 1).join() : String(error)
+}

@@ -1,0 +1,89 @@
+import type { z } from 'zod'
+
+/** One kind of value that people write in a variable or in a file: how to read it and how to speak of it. */
+export type Kind<Value> = {
+  /** What would be right, as a message has it after "needs": `a whole number from 0 to 65535`. */
+  readonly needs: string
+  /** Reads the value in the form that a file holds. Its issues say `needs …`. */
+  readonly schema: z.ZodType<Value>
+  /** Turns a variable's text into the form that a file holds; without it, the text is that form. */
+  readonly fromText?: (text: string) => unknown
+  /** Shows a value that may hold a secret; without it, a value is shown as given. */
+  readonly show?: (value: unknown) => string
+}
+
+/** One line of a settings table. */
+export type Setting<Value> = {
+  readonly kind: Kind<Value>
+  /** The default as a person would write it in a file; `undefined` where there is none. */
+  readonly initial: Written | undefined
+  /** What the setting does, for the reference and for editors. */
+  readonly meaning: string
+  readonly environmentOnly: boolean
+  /** A second name in the file. */
+  readonly shortName: string | undefined
+}
+
+type Written = string | number | boolean | readonly string[]
+
+/** Settings by the property that holds them. A property's name ends in its unit, which people do not write. */
+export type SettingsTable = Readonly<Record<string, Setting<unknown>>>
+
+export type SettingsOf<Table extends SettingsTable> = {
+  -readonly [Property in keyof Table]: Table[Property] extends Setting<infer Value> ? Value : never
+}
+
+type Options = { environmentOnly?: boolean; shortName?: string }
+
+/** Makes a line of a settings table. Without a default, the setting may be `undefined`. */
+export function setting<Value>(
+  kind: Kind<Value>,
+  initial: undefined,
+  meaning: string,
+  options?: Options,
+): Setting<Value | undefined>
+export function setting<Value>(
+  kind: Kind<Value>,
+  initial: Written,
+  meaning: string,
+  options?: Options,
+): Setting<Value>
+export function setting<Value>(
+  kind: Kind<Value>,
+  initial: Written | undefined,
+  meaning: string,
+  { environmentOnly = false, shortName }: Options = {},
+): Setting<Value> {
+  return { kind, initial, meaning, environmentOnly, shortName }
+}
+
+/** The name in a file: the property's without its unit, as in `storeTimeout` for `storeTimeoutMs`. */
+export function fileName(property: string): string {
+  return property.replace(/Ms$/, '').replace(/Bytes$/, 'Size')
+}
+
+/** The name in the environment: `STORE_TIMEOUT` for `storeTimeoutMs`. */
+export function variableName(property: string): string {
+  return fileName(property)
+    .replace(/[A-Z]/g, (letter) => `_${letter}`)
+    .toUpperCase()
+}
+
+/** The names in a file, the short one first; none for a setting of the environment alone. */
+export function fileNames(property: string, { environmentOnly, shortName }: Setting<unknown>): string[] {
+  if (environmentOnly) return []
+  return shortName === undefined ? [fileName(property)] : [shortName, fileName(property)]
+}
+
+/** The fields of a file that holds these settings: each optional, with what an editor shows of it. */
+export function fileFields(table: SettingsTable): Record<string, z.ZodType> {
+  const fields: Record<string, z.ZodType> = {}
+  for (const [property, setting] of Object.entries(table)) {
+    const shown = {
+      description: setting.meaning,
+      ...(setting.initial !== undefined && { default: setting.initial }),
+    }
+    for (const name of fileNames(property, setting)) fields[name] = setting.kind.schema.meta(shown).optional()
+  }
+  return fields
+}
