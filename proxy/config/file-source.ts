@@ -1,0 +1,65 @@
+import { nearestWord } from '../../shared/settings-nearest.ts'
+import { problemAt, showValue, type Source } from '../../shared/settings-problems.ts'
+import { fileName, fileNames, variableName } from '../../shared/settings-table.ts'
+import { ruleFields, ruleName, writtenName } from './limits.ts'
+import { gatewayTable } from './settings-table.ts'
+import type { YamlMapping } from './yaml-document.ts'
+
+const settings = Object.entries(gatewayTable)
+const shows = new Map(
+  settings.flatMap(([property, setting]) =>
+    fileNames(property, setting).map((field) => [field, setting.kind.show] as const),
+  ),
+)
+const variablesOnly = new Map(
+  settings
+    .filter(([, { environmentOnly }]) => environmentOnly)
+    .map(([property]) => [fileName(property), variableName(property)]),
+)
+const knownFields = [...shows.keys(), 'limits', ...variablesOnly.keys()]
+
+/**
+ * The settings file as a source of settings: places are `sluice.yaml:4: port` or `sluice.yaml:9: rule "login", window`.
+ *
+ * @param name the file's path as it was given
+ */
+export function createFileSource(name: string, { value: given, lineOf, lineOfName }: YamlMapping): Source {
+  const placeAt = (line: number, subject: string | undefined) => ({
+    line,
+    label: subject === undefined ? `${name}:${line}` : `${name}:${line}: ${subject}`,
+  })
+  return {
+    given,
+    placeOf: (path) => placeAt(lineOf(path), subjectOf(given, path)),
+    show: (field, value) => (shows.get(field) ?? showValue)(value),
+    problemOfUnknown: (path) => {
+      const place = placeAt(lineOfName(path), subjectOf(given, path.slice(0, -1)))
+      return problemAt(place, unknownField(String(path.at(-1)), path.length === 1))
+    },
+  }
+}
+
+/** What a path speaks of: `port`, `rule "login", window`; a rule without a proper name has its number. */
+function subjectOf(
+  given: Readonly<Record<string, unknown>>,
+  path: readonly PropertyKey[],
+): string | undefined {
+  const [field, index, ruleField] = path
+  if (field !== 'limits' || index === undefined) return field === undefined ? undefined : String(field)
+  const rule = `rule ${nameOfRule(given, Number(index)) ?? Number(index) + 1}`
+  return ruleField === undefined ? rule : `${rule}, ${String(ruleField)}`
+}
+
+/** In quotes; undefined where the rule has no proper name. */
+function nameOfRule({ limits }: Readonly<Record<string, unknown>>, index: number): string | undefined {
+  const name = writtenName(Array.isArray(limits) ? limits[index] : undefined)
+  return name !== undefined && ruleName.test(name) ? `"${name}"` : undefined
+}
+
+function unknownField(field: string, atTop: boolean): string {
+  const unknown = `unknown field ${showValue(field)}`
+  const near = nearestWord(field, atTop ? knownFields : Object.keys(ruleFields))
+  const variable = near === undefined ? undefined : variablesOnly.get(near)
+  if (variable !== undefined) return `${unknown}, set ${variable} in the environment instead`
+  return near === undefined ? unknown : `${unknown}, did you mean ${near}?`
+}

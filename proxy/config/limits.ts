@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { duration, oneOf, wholeNumber } from '../../shared/settings-kinds.ts'
+import type { Rule } from '../policy.ts'
+import { isExcluded } from './exclusion.ts'
+import { partitionPart, repeatsPart } from './partition-key.ts'
+import { routePattern } from './route-pattern.ts'
+
+/** What a rule may be called. */
+export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+const needsName = 'needs 1 to 64 letters, digits, dots, dashes and underscores, first a letter or a digit'
+
+/** The name of a rule as written, sound or not; undefined where it has none that is a text. */
+export function writtenName(rule: unknown): string | undefined {
+  const name: unknown = typeof rule === 'object' && rule !== null && 'name' in rule ? rule.name : undefined
+  return typeof name === 'string' ? name : undefined
+}
+
+/** The fields of a rule, as written. */
+export const ruleFields = {
+  name: z
+    .string(needsName)
+    .regex(ruleName, needsName)
+    .meta({ description: 'Names the rule in header fields, metrics and Redis keys. Unique.' }),
+  match: oneOrMany(routePattern).meta({
+    description: 'The requests that the rule counts: METHOD[,METHOD] PATH, or a list of them.',
+  }),
+  except: oneOrMany(routePattern)
+    .optional()
+    .meta({ description: 'Requests that the rule does not count although they match, in the same form.' }),
+  key: oneOrMany(partitionPart)
+    .refine((parts) => !repeatsPart(parts), 'needs each part once')
+    .prefault('ip')
+    .meta({ description: 'What makes a client: ip, header:NAME, or a list of them taken together.' }),
+  requests: wholeNumber(1, 1_000_000_000).schema.meta({
+    description: 'Requests that a client may make in one window.',
+  }),
+  window: duration('1s', '365d', ['s', 'm', 'h', 'd']).schema.meta({
+    description: 'Length of the window, which starts with the client’s first request.',
+  }),
+  mode: oneOf(['enforce', 'shadow'])
+    .schema.prefault('enforce')
+    .meta({ description: 'shadow counts and reports but never refuses.' }),
+  onStoreError: oneOf(['local', 'open', 'closed']).schema.prefault('local').meta({
+    description:
+      'While Redis does not answer: local counts in this process, open lets pass, closed answers 503.',
+  }),
+}
+
+const rule = z
+  .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
+  .refine(({ match, except = [] }) => !match.every((pattern) => isExcluded(pattern, except)), {
+    error: 'can never match, as its except takes out all that it matches',
+  })
+  .transform(toRule)
+
+/** The limits table, as written. Names are not compared with each other here. */
+export const limits = z.array(rule, 'needs a list of rules').meta({
+  description: 'The limits table. Without it, the built-in table applies; an empty list means no limits.',
+})
+
+type WrittenRule = z.output<z.ZodObject<typeof ruleFields>>
+
+function toRule({ name, match, except = [], key, requests, window, mode, onStoreError }: WrittenRule): Rule {
+  return {
+    policy: { name, quota: requests, windowMs: window, mode, onStoreError, partition: key },
+    match,
+    except,
+  }
+}
+
+function oneOrMany<Item, Written>(item: z.ZodType<Item, Written>): z.ZodType<Item[], Written | Written[]> {
+  const many = z.array(item).min(1, 'needs at least one entry')
+  return z.union([item.transform((only) => [only]), many])
+}

@@ -1,0 +1,92 @@
+import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { z } from 'zod'
+import { baseUrl } from '../../shared/settings-addresses.ts'
+import { numberFromText, text } from '../../shared/settings-kinds.ts'
+import { showValue } from '../../shared/settings-problems.ts'
+import type { Kind } from '../../shared/settings-table.ts'
+import { parseRedisUrl, type RedisAddress } from '../limiter/redis-url.ts'
+
+/** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
+export const upstreamUrl: Kind<URL> = { ...baseUrl, schema: baseUrl.schema.transform((url) => new URL(url)) }
+
+/** Redis: one server, Sentinel or a Cluster. */
+export const redisUrl: Kind<string> = {
+  ...text(
+    'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
+      'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS',
+    (url) => addressOf(url) !== undefined,
+  ),
+  show: showRedisUrl,
+}
+
+export function hasPassword(redisUrl: string): boolean {
+  return addressOf(redisUrl)?.password !== undefined
+}
+
+function addressOf(redisUrl: string): RedisAddress | undefined {
+  try {
+    return parseRedisUrl(redisUrl)
+  } catch {
+    return undefined
+  }
+}
+
+const host = String.raw`([\w.-]+|\[[\da-f:.]+\])(:\d+)?`
+const showable = new RegExp(String.raw`^([a-z+]+://(\*\*\*@)?)?${host}(,${host})*(/[\w.-]*)*$`, 'i')
+
+/** Shows only what can be no password: in a text that is no URL, nobody knows where the password is. */
+function showRedisUrl(url: unknown): string {
+  if (typeof url !== 'string') return showValue(url)
+  const withoutLogin = url.replace(/^([a-z+]+:\/\/)?.*@/is, '$1***@')
+  return showable.test(withoutLogin)
+    ? showValue(withoutLogin)
+    : 'a value that is not shown, as it may hold a password'
+}
+
+/** A bearer token, of the characters that a header field can carry. */
+export const adminToken: Kind<string> = {
+  ...text('16 or more visible ASCII characters, no blanks', (token) => /^[\x21-\x7e]{16,}$/.test(token)),
+  show: () => 'a value that is not shown',
+}
+
+/** Exactly `1` disables. Everything else reads as false: a typing mistake must not turn limiting off, nor stop a start. */
+export const disabledByOne: Kind<boolean> = {
+  needs: '1 or 0',
+  schema: z.string().transform((text) => text === '1'),
+}
+
+const anAddressRange = text('an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8', isAddressRange)
+
+/** A list of addresses and CIDRs, IPv4 and IPv6; comma-separated in the environment. */
+export const addressRanges: Kind<string[]> = {
+  needs: `a list, each entry ${anAddressRange.needs}`,
+  schema: z.array(anAddressRange.schema, 'needs a list, such as [10.0.0.0/8, fd00::/8]'),
+  fromText: (text) =>
+    text
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== ''),
+}
+
+function isAddressRange(range: string): boolean {
+  const [, address = '', prefix] = /^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(range) ?? []
+  const version = isIP(address)
+  return version !== 0 && (prefix === undefined || Number(prefix) <= (version === 4 ? 32 : 128))
+}
+
+const maxWorkers = 1024
+const needsWorkers = `auto or a whole number from 1 to ${maxWorkers}`
+const workersError = `needs ${needsWorkers}`
+
+/** How many processes; `auto` is as many as there are cores to use. */
+export const workers: Kind<number> = {
+  needs: needsWorkers,
+  schema: z
+    .union([
+      z.literal('auto', workersError),
+      z.int(workersError).min(1, workersError).max(maxWorkers, workersError),
+    ])
+    .transform((workers) => (workers === 'auto' ? availableParallelism() : workers)),
+  fromText: numberFromText,
+}

@@ -1,0 +1,98 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { problemAt, showValue, type Place, type Problem } from '../../shared/settings-problems.ts'
+import { readSettings, readSource, throwProblems, type Reading } from '../../shared/settings.ts'
+import { fileFields, type SettingsOf } from '../../shared/settings-table.ts'
+import type { Rule } from '../policy.ts'
+import { readConfigFile } from './config-file.ts'
+import { defaultLimits } from './default-limits.ts'
+import { createFileSource } from './file-source.ts'
+import { limits } from './limits.ts'
+import { checkJointly } from './joint-checks.ts'
+import { hasPassword } from './setting-kinds.ts'
+import { gatewayTable } from './settings-table.ts'
+import { findRepeatedNames, warnOfHeaderKeys, type PlaceOfRule } from './table-checks.ts'
+import { readYamlMapping } from './yaml-document.ts'
+
+/** Everything that the gateway can be told, checked. */
+export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
+  /** The limits table, in its order. */
+  readonly rules: readonly Rule[]
+}
+
+/** `sluice.yaml`, as written: the fields of the settings table and the limits. */
+export const configFileSchema = z.strictObject({ ...fileFields(gatewayTable), limits: limits.optional() })
+
+type FileReading = Reading<z.output<typeof configFileSchema>>
+
+/**
+ * Reads the gateway's settings from the environment, which wins, and from the settings file.
+ *
+ * @param cwd where `sluice.yaml` is looked for, and where relative paths begin
+ * @returns the settings, file paths in them absolute, and what is odd about them without being wrong
+ * @throws SettingsError with every problem
+ */
+export function loadGatewaySettings(
+  env: NodeJS.ProcessEnv,
+  cwd: string,
+): { settings: GatewaySettings; warnings: string[] } {
+  const { path, file, problems } = readFile(env['CONFIG_FILE'], cwd)
+  const read = readSettings(gatewayTable, env, file)
+  throwProblems([...problems, ...read.problems, ...checkFile(file), ...checkJointly(read, cwd)])
+  const values = read.values as SettingsOf<typeof gatewayTable>
+  const rules = file?.values.limits
+  const settings = {
+    ...values,
+    configFile: path,
+    tlsCertFile: values.tlsCertFile && resolve(cwd, values.tlsCertFile),
+    tlsKeyFile: values.tlsKeyFile && resolve(cwd, values.tlsKeyFile),
+    rules: rules ?? limits.parse(defaultLimits),
+  }
+  const warnings = [
+    ...warnOfDisabling(env['RATE_LIMITING_DISABLED']),
+    ...warnOfTrust(values.trustedProxies, read.placeOf('trustedProxies')),
+    ...(rules ? warnOfHeaderKeys(rules, placeOfRule(file)) : []),
+  ]
+  return { settings, warnings }
+}
+
+function readFile(
+  given: string | undefined,
+  cwd: string,
+): { path: string | undefined; file: FileReading | undefined; problems: readonly Problem[] } {
+  const opened = readConfigFile(given || undefined, cwd)
+  if (!opened) return { path: undefined, file: undefined, problems: [] }
+  if ('problem' in opened) return { path: undefined, file: undefined, problems: [opened.problem] }
+  const { path, name, text } = opened
+  const mapping = readYamlMapping(text)
+  const mistakes = mapping.mistakes.map(({ line, text }) => ({ line, text: `${name}:${line}: ${text}` }))
+  if (mistakes.length > 0) return { path, file: undefined, problems: mistakes }
+  return { path, file: readSource(configFileSchema, createFileSource(name, mapping)), problems: [] }
+}
+
+function checkFile(file: FileReading | undefined): Problem[] {
+  if (!file) return []
+  const { given, placeOf } = file.source
+  const problems = findRepeatedNames(given['limits'], placeOfRule(file))
+  const redisUrl = given['redisUrl']
+  if (typeof redisUrl === 'string' && hasPassword(redisUrl)) {
+    problems.push(
+      problemAt(placeOf(['redisUrl']), 'holds a password, set REDIS_URL in the environment instead'),
+    )
+  }
+  return problems
+}
+
+function placeOfRule({ source }: FileReading): PlaceOfRule {
+  return (index, field) => source.placeOf(['limits', index, field])
+}
+
+function warnOfDisabling(text: string | undefined): string[] {
+  if (!text || text === '0' || text === '1') return []
+  return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns limiting off: it is on`]
+}
+
+function warnOfTrust(trustedProxies: readonly string[], { label }: Place): string[] {
+  const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
+  return everyone.map((range) => `${label}: ${range} lets every client choose the address that it counts by`)
+}

@@ -1,0 +1,156 @@
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  parseDocument,
+  visit,
+  type Document,
+  type YAMLError,
+} from 'yaml'
+import { showValue } from '../../shared/settings-problems.ts'
+
+/** What makes a text no mapping, and the line, from 1. */
+export type YamlMistake = { readonly line: number; readonly text: string }
+
+/** A mapping read from YAML, which knows its lines. */
+export type YamlMapping = {
+  /** Plain values; empty where there are mistakes. */
+  readonly value: Readonly<Record<string, unknown>>
+  readonly mistakes: readonly YamlMistake[]
+  /** The line of a value; of its field's name where it is empty; of what lacks it where it is missing. */
+  readonly lineOf: (path: readonly PropertyKey[]) => number
+  /** The line of a field's name. */
+  readonly lineOfName: (path: readonly PropertyKey[]) => number
+}
+
+// The file needs four levels. The parser recurses: deep enough, it is slow first and then out of stack.
+const maxDepth = 32
+const tooDeep = 'nested too deeply'
+// One anchor for every rule is legitimate, aliases of aliases by the million are not.
+const maxAliasesOfAnchor = 100_000
+
+/** Reads a text that is one YAML document and a mapping; nothing but comments is an empty one. Never throws. */
+export function readYamlMapping(text: string): YamlMapping {
+  const lines = new LineCounter()
+  const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line)
+  const failed = (blames: readonly Blame[]): YamlMapping => ({
+    value: {},
+    mistakes: blames.map(({ offset, text }) => ({ line: lineAt(offset), text })),
+    lineOf: () => 1,
+    lineOfName: () => 1,
+  })
+  if (isTooDeep(text)) return failed([{ offset: 0, text: tooDeep }])
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
+  const errors = [...document.errors, ...document.warnings]
+  if (errors.length > 0) return failed(firstOfLine(errors, lineAt).map((error) => blameFor(error, text)))
+  const blame = blameForAliases(document) ?? blameForContents(document)
+  if (blame) return failed([blame])
+  try {
+    const value = document.toJS({ maxAliasCount: maxAliasesOfAnchor }) as Record<string, unknown> | null
+    return {
+      value: value ?? {},
+      mistakes: [],
+      lineOf: (path) => lineAt(find(document, path).value),
+      lineOfName: (path) => lineAt(find(document, path).name),
+    }
+  } catch {
+    return failed([{ offset: 0, text: 'aliases of aliases by the thousand' }])
+  }
+}
+
+/** What is blamed, and where in the text it begins. */
+type Blame = { readonly offset: number; readonly text: string }
+
+function isTooDeep(text: string): boolean {
+  let brackets = 0
+  let indicatorsInLine = 0
+  for (const token of new Lexer().lex(text)) {
+    if (token === '[' || token === '{') brackets += 1
+    else if (token === ']' || token === '}') brackets -= 1
+    else if (token === '-' || token === '?') indicatorsInLine += 1
+    else if (token.endsWith('\n')) indicatorsInLine = 0
+    if (brackets > maxDepth || indicatorsInLine > maxDepth) return true
+  }
+  return false
+}
+
+/** What else a line is blamed for is mostly a consequence of the first. */
+function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => number): YAMLError[] {
+  const tooDeep = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION')
+  if (tooDeep) return [tooDeep]
+  const seen = new Set<number>()
+  return errors.filter(({ pos: [offset] }) => !seen.has(lineAt(offset)) && seen.add(lineAt(offset)))
+}
+
+function blameFor({ code, message, pos: [offset] }: YAMLError, text: string): Blame {
+  switch (code) {
+    case 'DUPLICATE_KEY':
+      return { offset, text: `field ${showValue(/^[^\s:]*/.exec(text.slice(offset))?.[0])} a second time` }
+    case 'MULTIPLE_DOCS':
+      return { offset, text: 'a second document begins here, needs one' }
+    case 'BAD_ALIAS':
+      return { offset, text: 'not YAML: a value that begins with * or & needs quotes' }
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return { offset, text: 'not YAML: a value with a colon at its end or before a blank needs quotes' }
+    case 'NON_STRING_KEY':
+      return { offset, text: 'a list or a mapping as the name of a field' }
+    case 'RESOURCE_EXHAUSTION':
+      return { offset, text: tooDeep }
+    default:
+      return { offset, text: `not YAML: ${message}` }
+  }
+}
+
+/** An alias is only resolved when values are made, and then the error does not tell its line. */
+function blameForAliases(document: Document.Parsed): Blame | undefined {
+  const anchors = new Set<string>()
+  let blame: Blame | undefined
+  visit(document, (_key, node) => {
+    if (isAlias(node) && !anchors.has(node.source)) {
+      blame = {
+        offset: node.range?.[0] ?? 0,
+        text: `*${node.source} has no &${node.source} before it; text that begins with * needs quotes`,
+      }
+      return visit.BREAK
+    }
+    if (isNode(node) && 'anchor' in node && node.anchor) anchors.add(node.anchor)
+    return undefined
+  })
+  return blame
+}
+
+function blameForContents({ contents }: Document.Parsed): Blame | undefined {
+  if (contents === null || isMap(contents) || (isScalar(contents) && contents.value === null))
+    return undefined
+  return { offset: contents.range[0], text: 'needs fields with values, such as "port: 8080"' }
+}
+
+/** Where the value at a path begins, and its field's name; what is missing begins where that begins which lacks it. */
+function find(document: Document.Parsed, path: readonly PropertyKey[]): { value: number; name: number } {
+  let node: unknown = document.contents
+  let found = { value: 0, name: 0 }
+  for (const step of path) {
+    if (isAlias(node)) node = node.resolve(document)
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isScalar(key) && key.value === String(step))
+      if (!pair) break
+      const name = offsetOf(pair.key) ?? found.value
+      const isEmpty = isScalar(pair.value) && pair.value.value === null
+      found = { value: isEmpty ? name : (offsetOf(pair.value) ?? name), name }
+      node = pair.value
+    } else if (isSeq(node)) {
+      node = node.items[Number(step)]
+      const value = offsetOf(node) ?? found.value
+      found = { value, name: value }
+    } else break
+  }
+  return found
+}
+
+function offsetOf(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined
+}
