@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
-import type { ResponseHead } from './response-head.ts'
-import { ResponseParser, ResponseSyntaxError, type ResponseSink } from './response-parser.ts'
+import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
+import { ResponseParser, type ResponseSink } from './response-parser.ts'
 
 /** One request on its way to the backend and its response on the way back, as a connection sees it. */
 export type UpstreamExchange = {

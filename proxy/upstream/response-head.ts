@@ -12,7 +12,7 @@ export type ResponseHead = {
   readonly status: number
   readonly reason: string
   /** Name, value, name, value…; names in lower case. `content-length` is among them where the backend sent one. */
-  readonly fields: readonly string[]
+  readonly fields: string[]
   readonly framing: BodyFraming
   /** The backend lets the connection serve another request. */
   readonly persistent: boolean

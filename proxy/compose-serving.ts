@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createSecureServer } from 'node:http2'
+import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
+import type { Log } from '../shared/log.ts'
+import type { Running } from '../shared/shutdown.ts'
+import { createHealth, type Health, type StoreState } from './admin/health.ts'
+import { createMetrics, type Metrics } from './admin/metrics.ts'
+import { watchProcess } from './admin/prometheus.ts'
+import { createAddressReader } from './client-address.ts'
+import type { GatewaySettings } from './config/settings.ts'
+import { drainable, type ClientServer } from './drain.ts'
+import { createHandler } from './handler.ts'
+import { createLimiter } from './limiter/create-limiter.ts'
+import type { Limiter } from './limiter/limiter.ts'
+import { connectRedis } from './limiter/redis-connection.ts'
+import { parseRedisUrl } from './limiter/redis-url.ts'
+import { clientServerOptions, serveClients } from './listener.ts'
+import { compileRules } from './rules.ts'
+import type { Telemetry } from './telemetry.ts'
+import { createTunnels } from './tunnel.ts'
+import { connectionOpener } from './upstream/open-connection.ts'
+import { UpstreamPool } from './upstream/pool.ts'
+import { version } from './version.ts'
+
+/** What serves clients in one process: the whole gateway but for the admin listener. */
+export type Serving = Running & {
+  readonly metrics: Metrics
+  readonly health: Health
+  /** Opens the clients' port. Rejects where that cannot be had. */
+  listen(options?: ListenOptions): Promise<AddressInfo>
+}
+
+/** A limiter, how its store is, and how to let go of it. */
+export type Counting = Running & { readonly limiter: Limiter; readonly storeState: () => StoreState }
+
+/** Requests that may wait for a connection to the backend, for each connection that there may be. */
+const queuedPerConnection = 4
+
+const now = (): number => performance.now()
+
+/**
+ * @param counting where to count instead of in Redis or in this process: with several workers and no Redis the primary
+ *   process counts for all of them
+ */
+export function composeServing(settings: GatewaySettings, log: Log, counting?: Counting): Serving {
+  const rules = settings.rateLimitingDisabled ? [] : settings.rules
+  const policies = rules.map(({ policy }) => policy)
+  const metrics = createMetrics({ policies, version, readNode: watchProcess('sluice_') })
+  const { telemetry } = metrics
+  const counters = counting ?? composeCounting(settings, log, telemetry)
+  const health = createHealth({
+    storeState: () => counters.storeState(),
+    upstreamState: () => metrics.upstreamState(),
+  })
+  const pool = composePool(settings)
+  const tunnels = createTunnels({
+    idleMs: settings.upstreamIdleTimeoutMs,
+    onOpen: () => telemetry.upgradeOpened(),
+    onClose: () => telemetry.upgradeClosed(),
+  })
+  const handler = createHandler({
+    rules: compileRules(rules),
+    limiter: counters.limiter,
+    addresses: createAddressReader(settings.trustedProxies),
+    forwarder: {
+      pool,
+      telemetry,
+      maxBodyBytes: settings.maxBodyBytes,
+      now,
+      onFailure: ({ kind, message: reason, cause: err }, requestId) => {
+        log.warn({ requestId, kind, reason, err }, 'the backend failed')
+      },
+    },
+    telemetry,
+    log,
+    upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
+    upstreamHost: settings.upstreamUrl.host,
+    scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
+    makeRequestId: randomUUID,
+    now,
+    onFinished: undefined,
+  })
+  const server = createClientServer(settings)
+  serveClients(server, { handler, tunnels, telemetry })
+  const drain = drainable(server)
+
+  return {
+    metrics,
+    health,
+    async listen(options = {}) {
+      const { host, port } = settings
+      const address = await listenOn(server, { port, ...(host !== undefined && { host }), ...options })
+      health.markReady()
+      return address
+    },
+    async close() {
+      health.beginStopping()
+      tunnels.closeAll()
+      await drain(settings.shutdownGraceMs)
+      pool.destroy()
+      await counters.close()
+    },
+  }
+}
+
+/** Counters in Redis, or in this process where none is set. */
+export function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemetry): Counting {
+  const { redisUrl, storeTimeoutMs, storeMaxKeys } = settings
+  const redis = redisUrl === undefined ? undefined : connectRedis(parseRedisUrl(redisUrl), log)
+  const limiter = createLimiter({ redis: redis?.client, storeTimeoutMs, storeMaxKeys, now, log, telemetry })
+  return {
+    limiter,
+    storeState: () => limiter.storeState(),
+    close() {
+      limiter.close()
+      redis?.close()
+      return Promise.resolve()
+    },
+  }
+}
+
+function composePool(settings: GatewaySettings): UpstreamPool {
+  return new UpstreamPool({
+    open: connectionOpener(settings.upstreamUrl),
+    connectMs: settings.upstreamConnectTimeoutMs,
+    firstByteMs: settings.upstreamTimeoutMs,
+    idleMs: settings.upstreamIdleTimeoutMs,
+    maxConnections: settings.upstreamConnections,
+    maxQueued: settings.upstreamConnections * queuedPerConnection,
+    now,
+  })
+}
+
+/** HTTP/1.1, or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
+function createClientServer({ tlsCertFile, tlsKeyFile }: GatewaySettings): ClientServer {
+  if (tlsCertFile === undefined || tlsKeyFile === undefined) return createServer(clientServerOptions)
+  return createSecureServer({
+    ...clientServerOptions,
+    allowHTTP1: true,
+    minVersion: 'TLSv1.2',
+    cert: readFileSync(tlsCertFile),
+    key: readFileSync(tlsKeyFile),
+    settings: { maxConcurrentStreams: 100 },
+  })
+}
+
+/** Rejects with the system's error where the address cannot be had. */
+export function listenOn(server: NetServer, options: ListenOptions): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options, () => {
+      server.off('error', reject)
+      resolve(server.address() as AddressInfo)
+    })
+  })
+}

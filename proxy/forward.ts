@@ -1,0 +1,275 @@
+import type { Socket } from 'node:net'
+import { errors, type ErrorReply } from '../shared/errors.ts'
+import { breakOff, endAfterResponse, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import type { Telemetry, UpstreamFailure as FailureMetric } from './telemetry.ts'
+import type { UpstreamConnection, UpstreamExchange } from './upstream/connection.ts'
+import type { FailureKind, UpstreamFailure } from './upstream/failure.ts'
+import type { UpstreamPool } from './upstream/pool.ts'
+import type { ResponseHead } from './upstream/response-head.ts'
+
+export type ForwarderOptions = {
+  readonly pool: UpstreamPool
+  readonly telemetry: Telemetry
+  /** Bytes a request's body may have; 0 is no limit. */
+  readonly maxBodyBytes: number
+  readonly now: () => number
+  /** A request failed at the backend; for the log. */
+  readonly onFailure: (failure: UpstreamFailure, requestId: string) => void
+}
+
+/** One request that was let pass, with all that is to be told to the backend and to the client. */
+export type Forwarded = {
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  /** Path and query for the request line. */
+  readonly target: string
+  /** Field lines for the backend, each ending in CRLF, without framing. */
+  readonly upstreamFields: string
+  /** Name, value, name, value… to add to the response. */
+  readonly responseFields: readonly string[]
+  readonly requestId: string
+  /** For a WebSocket handshake: takes over when the backend has agreed to it. */
+  readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
+}
+
+const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
+  refused: errors.badGateway,
+  reset: errors.badGateway,
+  protocol: errors.badGateway,
+  aborted: errors.badGateway,
+  'connect-timeout': errors.gatewayTimeout,
+  timeout: errors.gatewayTimeout,
+  'idle-timeout': errors.gatewayTimeout,
+  busy: errors.backendBusy,
+  exception: errors.internal,
+}
+
+const failureMetrics: Readonly<Record<FailureKind, FailureMetric>> = {
+  refused: 'refused',
+  reset: 'reset',
+  protocol: 'protocol',
+  aborted: 'other',
+  'connect-timeout': 'timeout',
+  timeout: 'timeout',
+  'idle-timeout': 'timeout',
+  busy: 'other',
+  exception: 'other',
+}
+
+/**
+ * Forwards a request to the backend and its response to the client, streaming both ways at the pace of the slower side.
+ * Every outcome ends in a complete response, in an error reply, or in a broken-off connection.
+ */
+export function forward(options: ForwarderOptions, forwarded: Forwarded): Forwarding {
+  const forwarding = new Forwarding(options, forwarded)
+  options.pool.send(forwarding)
+  return forwarding
+}
+
+export class Forwarding implements UpstreamExchange {
+  readonly method: string
+  cancelled = false
+  readonly #options: ForwarderOptions
+  readonly #forwarded: Forwarded
+  readonly #hasBody: boolean
+  readonly #startedMs: number
+  #connection: UpstreamConnection | undefined
+  #retried = false
+  #responding = false
+  #flushed = false
+  #bodyBytes = 0
+
+  constructor(options: ForwarderOptions, forwarded: Forwarded) {
+    this.#options = options
+    this.#forwarded = forwarded
+    this.#startedMs = options.now()
+    this.method = forwarded.request.method ?? 'GET'
+    this.#hasBody = hasBody(forwarded.request)
+  }
+
+  /** The client's connection has closed: nobody waits for the response any more. */
+  clientGone(): void {
+    this.cancelled = true
+    this.#connection?.abort('the client went away')
+  }
+
+  start(connection: UpstreamConnection): void {
+    const { request, target, upstreamFields, onUpgrade } = this.#forwarded
+    this.#connection = connection
+    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamFields}`
+    if (this.#hasBody) {
+      this.#sendBody(connection, head)
+      return
+    }
+    const framing = onUpgrade
+      ? 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
+      : request.headers['content-length'] === undefined
+        ? '\r\n'
+        : 'content-length: 0\r\n\r\n'
+    connection.socket.write(head + framing, 'latin1')
+    connection.requestSent()
+  }
+
+  onInformation(): void {
+    // 100 is answered before forwarding; the rest (102, 103) are hints that the final response makes good for.
+  }
+
+  onHead(head: ResponseHead): void {
+    const { request, response, responseFields } = this.#forwarded
+    this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
+    this.#responding = true
+    if (this.#hasBody) endAfterResponse(request, response)
+    const fields = head.status === 204 ? withoutLength(head.fields) : head.fields
+    response.writeHead(head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
+  }
+
+  onBody(chunk: Buffer, last: boolean): void {
+    const { response } = this.#forwarded
+    this.#flushed = true
+    if (last) {
+      response.end(chunk)
+      return
+    }
+    if (response.write(chunk)) return
+    const connection = this.#connection
+    connection?.pause()
+    response.once('drain', () => connection?.resume())
+  }
+
+  onPause(): void {
+    if (!this.#responding || this.#flushed) return
+    this.#flushed = true
+    this.#forwarded.response.flushHeaders()
+  }
+
+  onEnd(): void {
+    this.#connection = undefined
+    if (!this.#forwarded.response.writableEnded) this.#forwarded.response.end()
+  }
+
+  onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
+    const { onUpgrade } = this.#forwarded
+    this.#connection = undefined
+    if (onUpgrade && head.upgrade?.toLowerCase() === 'websocket') {
+      this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
+      onUpgrade(head, socket, rest)
+      return
+    }
+    socket.destroy()
+    sendError(this.#forwarded.request, this.#forwarded.response, errors.badGateway)
+  }
+
+  onFailure(failure: UpstreamFailure): void {
+    const { request, response, responseFields, requestId } = this.#forwarded
+    this.#connection = undefined
+    if (this.cancelled) return
+    if (
+      failure.onReusedConnection &&
+      !this.#retried &&
+      !this.#hasBody &&
+      idempotentMethods.has(this.method)
+    ) {
+      this.#retried = true
+      this.#options.pool.sendOnFresh(this)
+      return
+    }
+    this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
+    this.#options.onFailure(failure, requestId)
+    if (response.headersSent || this.#responding) breakOff(response)
+    else {
+      const retryAfter = failure.kind === 'busy' ? ['retry-after', '1'] : []
+      sendError(request, response, failureReplies[failure.kind], [...responseFields, ...retryAfter])
+    }
+  }
+
+  /** Sends head and body, framed anew: by length where the client declared one, else in chunks of our own. */
+  #sendBody(connection: UpstreamConnection, head: string): void {
+    const { request } = this.#forwarded
+    const { socket } = connection
+    const declared = request.headers['content-length']
+    // Held back until the first piece of the body is there, mostly at once, so that both leave in one packet.
+    socket.cork()
+    setImmediate(() => socket.uncork())
+    const framing = declared === undefined ? 'transfer-encoding: chunked' : `content-length: ${declared}`
+    socket.write(`${head}${framing}\r\n\r\n`, 'latin1')
+
+    const onDrain = (): void => {
+      connection.requestStalled(false)
+      request.resume()
+    }
+    const stop = (): void => {
+      request.off('data', onData)
+      request.off('end', onEnd)
+      socket.off('drain', onDrain)
+    }
+    const onData = (chunk: Buffer): void => {
+      if (this.#connection !== connection) {
+        stop()
+        request.resume()
+      } else if (this.#isOverLimit(chunk.length)) {
+        stop()
+        this.#refuseBody()
+      } else {
+        if (declared === undefined) writeChunk(socket, chunk)
+        else socket.write(chunk)
+        if (!socket.writableNeedDrain) return
+        connection.requestStalled(true)
+        request.pause()
+      }
+    }
+    const onEnd = (): void => {
+      stop()
+      if (this.#connection !== connection) return
+      if (declared === undefined) socket.write('0\r\n\r\n', 'latin1')
+      connection.requestSent()
+    }
+    request.on('data', onData)
+    request.on('end', onEnd)
+    socket.on('drain', onDrain)
+  }
+
+  #isOverLimit(bytes: number): boolean {
+    const { maxBodyBytes } = this.#options
+    this.#bodyBytes += bytes
+    return maxBodyBytes > 0 && this.#bodyBytes > maxBodyBytes
+  }
+
+  #refuseBody(): void {
+    const { request, response } = this.#forwarded
+    this.cancelled = true
+    this.#connection?.abort('the request body is over the limit')
+    if (this.#responding) breakOff(response)
+    else {
+      this.#options.telemetry.requestRejected('body-too-large')
+      sendError(request, response, errors.bodyTooLarge)
+    }
+  }
+}
+
+function hasBody(request: ClientRequest): boolean {
+  const { headers } = request
+  if ('stream' in request) return !endedWithHeaders(request.stream)
+  if (headers['transfer-encoding'] !== undefined) return true
+  const declared = headers['content-length']
+  return declared !== undefined && Number(declared) > 0
+}
+
+/** HTTP/2 frames a body by itself: it may come without a declared length. */
+function endedWithHeaders(stream: unknown): boolean {
+  return (stream as { endAfterHeaders?: boolean }).endAfterHeaders === true
+}
+
+/** One chunk of RFC 9112 section 7.1, in one write. */
+function writeChunk(socket: Socket, chunk: Buffer): void {
+  socket.cork()
+  socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
+  socket.write(chunk)
+  socket.write('\r\n', 'latin1')
+  socket.uncork()
+}
+
+function withoutLength(fields: readonly string[]): string[] {
+  return fields.filter((_, i) => fields[i - (i % 2)] !== 'content-length')
+}

@@ -1,0 +1,209 @@
+import { errors, type ErrorReply } from '../shared/errors.ts'
+import type { Log } from '../shared/log.ts'
+import { chargesOf } from './charges.ts'
+import type { AddressReader, Peer } from './client-address.ts'
+import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
+import { readHost } from './host.ts'
+import type { Decision, Limiter } from './limiter/limiter.ts'
+import type { Policy } from './policy.ts'
+import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
+import { sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import type { RuleTable } from './rules.ts'
+import { canonicalizeTarget, type Target } from './target.ts'
+import type { Rejection, Telemetry } from './telemetry.ts'
+import type { ResponseHead } from './upstream/response-head.ts'
+import { upstreamFields } from './upstream-fields.ts'
+import type { Socket } from 'node:net'
+
+export type HandlerOptions = {
+  readonly rules: RuleTable
+  readonly limiter: Limiter
+  readonly addresses: AddressReader
+  readonly forwarder: ForwarderOptions
+  readonly telemetry: Telemetry
+  readonly log: Log
+  /** Path prefix of the backend, without a trailing slash; empty for none. */
+  readonly upstreamPrefix: string
+  /** `Host` for a request of HTTP/1.0 that names none. */
+  readonly upstreamHost: string
+  readonly scheme: 'http' | 'https'
+  readonly makeRequestId: () => string
+  readonly now: () => number
+  /** Called once for each request when all is over; absent where no access line is wanted. */
+  readonly onFinished: ((exchange: Finished) => void) | undefined
+}
+
+/** What there is to say of a request that is over. */
+export type Finished = {
+  readonly requestId: string
+  readonly method: string
+  readonly path: string
+  readonly clientAddress: string
+  readonly status: number
+  readonly durationMs: number
+  readonly refusedBy: string | undefined
+}
+
+/** Takes over from the response when the backend agrees to a WebSocket. */
+export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
+
+export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void
+
+/**
+ * The way of a request: target, client address, rules, one decision, then forward or refuse. Requests that no rule
+ * touches go straight on, with nothing asked of the store.
+ */
+export function createHandler(options: HandlerOptions): Handler {
+  return (request, response, onUpgrade) => {
+    const exchange = new Exchange(options, request, response, onUpgrade)
+    exchange.guard(() => exchange.begin())
+  }
+}
+
+const peers = new WeakMap<object, Peer>()
+
+class Exchange {
+  readonly #options: HandlerOptions
+  readonly #request: ClientRequest
+  readonly #response: ClientResponse
+  readonly #onUpgrade: OnUpgrade | undefined
+  readonly #startedMs: number
+  readonly #peer: Peer
+  #requestId = ''
+  #path = ''
+  #clientAddress = ''
+  #refusedBy: Policy | undefined
+  #forwarding: Forwarding | undefined
+
+  constructor(
+    options: HandlerOptions,
+    request: ClientRequest,
+    response: ClientResponse,
+    onUpgrade: OnUpgrade | undefined,
+  ) {
+    this.#options = options
+    this.#request = request
+    this.#response = response
+    this.#onUpgrade = onUpgrade
+    this.#startedMs = options.now()
+    this.#peer = peerOf(request, options.addresses)
+    response.on('close', () => this.#end())
+  }
+
+  /** An exception is a bug: this request's 500, and nobody else's. */
+  guard(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.#options.telemetry.errorCaught('request')
+      this.#options.log.error({ err: error, requestId: this.#requestId }, 'a request failed')
+      this.#forwarding?.clientGone()
+      sendError(this.#request, this.#response, errors.internal)
+    }
+  }
+
+  begin(): void {
+    const { rules, addresses, limiter, upstreamHost } = this.#options
+    const { method = 'GET', url = '', headers } = this.#request
+    this.#requestId = this.#readRequestId()
+
+    const target = canonicalizeTarget(method, url)
+    if (typeof target === 'string') return this.#reject('target', errors.badRequest)
+    this.#path = target.path
+    const host = readHost(this.#request, target.authority, upstreamHost)
+    if (host === undefined) return this.#reject('host', errors.badRequest)
+
+    const client = addresses.readClientAddress(this.#peer, headers['x-forwarded-for'])
+    this.#clientAddress = client.address
+
+    const policies = rules.match(target, method, headers)
+    if (policies.length === 0) return this.#forward(target, host, [])
+
+    const charges = chargesOf(policies, client, headers)
+    if (charges.length === 0) return this.#forward(target, host, [])
+
+    const decision = limiter.decide(charges)
+    if (!(decision instanceof Promise)) return this.#act(decision, target, host)
+    void decision.then((later) => {
+      if (!this.#response.destroyed) this.guard(() => this.#act(later, target, host))
+    })
+  }
+
+  #act(decision: Decision, target: Target, host: string): void {
+    switch (decision.outcome) {
+      case 'allowed':
+        return this.#forward(target, host, rateLimitFields(decision.states))
+      case 'refused':
+        this.#refusedBy = decision.refusedBy
+        return refuse(this.#request, this.#response, decision.states)
+      case 'unavailable':
+        return refuseUndecided(this.#request, this.#response)
+    }
+  }
+
+  #forward(target: Target, host: string, responseFields: readonly string[]): void {
+    const { forwarder, upstreamPrefix, scheme } = this.#options
+    const { maxBodyBytes } = forwarder
+    if (maxBodyBytes > 0 && Number(this.#request.headers['content-length'] ?? 0) > maxBodyBytes)
+      return this.#reject('body-too-large', errors.bodyTooLarge)
+    if (this.#request.headers.expect !== undefined) this.#response.writeContinue()
+    this.#forwarding = forward(forwarder, {
+      request: this.#request,
+      response: this.#response,
+      target: upstreamPrefix + target.forwardTarget,
+      upstreamFields: upstreamFields(this.#request.rawHeaders, {
+        peerAddress: this.#peer.address,
+        peerTrusted: this.#peer.trusted,
+        clientAddress: this.#clientAddress,
+        scheme,
+        requestId: this.#requestId,
+        host,
+        protocolVersion: this.#request.httpVersion,
+      }),
+      responseFields,
+      requestId: this.#requestId,
+      onUpgrade: this.#onUpgrade,
+    })
+  }
+
+  #reject(reason: Rejection, reply: ErrorReply): void {
+    this.#options.telemetry.requestRejected(reason)
+    sendError(this.#request, this.#response, reply)
+  }
+
+  /** A trusted proxy's id is kept, so that one request has one name in all logs. */
+  #readRequestId(): string {
+    const given = this.#peer.trusted ? this.#request.headers['x-request-id'] : undefined
+    return typeof given === 'string' && requestIdSyntax.test(given) ? given : this.#options.makeRequestId()
+  }
+
+  #end(): void {
+    const { telemetry, now, onFinished } = this.#options
+    const { headersSent, statusCode, writableFinished } = this.#response
+    if (!writableFinished) this.#forwarding?.clientGone()
+    const status = headersSent ? statusCode : 0
+    const durationMs = now() - this.#startedMs
+    telemetry.requestFinished(status, durationMs)
+    onFinished?.({
+      requestId: this.#requestId,
+      method: this.#request.method ?? '',
+      path: this.#path,
+      clientAddress: this.#clientAddress,
+      status,
+      durationMs,
+      refusedBy: this.#refusedBy?.name,
+    })
+  }
+}
+
+const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
+
+/** Who is at the other end of the connection: looked at once for each connection. */
+function peerOf({ socket }: ClientRequest, addresses: AddressReader): Peer {
+  let peer = peers.get(socket)
+  if (!peer) {
+    peer = addresses.readPeer(socket.remoteAddress)
+    peers.set(socket, peer)
+  }
+  return peer
+}

@@ -1,0 +1,51 @@
+import { Redis } from 'ioredis'
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { freshRedis } from '../support/redis.ts'
+
+const clients = Array.from({ length: 12 }, (_, i) => `127.0.0.${i + 1}`)
+const attempts = 150
+const allowed = 30
+
+test('three replicas enforce one table, and remember it over a crash', async () => {
+  const arrived = new Map<string, number>()
+  const backend = await startBackend((request, response) => {
+    const client = String(request.headers['x-real-ip'])
+    arrived.set(client, (arrived.get(client) ?? 0) + 1)
+    response.end('ok')
+  })
+  const env = { UPSTREAM_URL: backend.url, REDIS_URL: await freshRedis() }
+  const start = (): Promise<GatewayProcess[]> => Promise.all([1, 2, 3].map(() => startGateway(env)))
+
+  let replicas = await start()
+  /** Every client sends all its requests at once, spread over the replicas. */
+  const rush = async (): Promise<number[]> => {
+    const statuses = clients.flatMap((from) =>
+      Array.from({ length: attempts }, async (_, i) => {
+        const replica = replicas[i % replicas.length]
+        return (await replica?.send('POST', '/login', { from }))?.status ?? 0
+      }),
+    )
+    return Promise.all(statuses)
+  }
+
+  const first = await rush()
+  expect(first.filter((status) => status === 200)).toHaveLength(clients.length * allowed)
+  expect(first.filter((status) => status === 429)).toHaveLength(clients.length * (attempts - allowed))
+  expect([...arrived].sort()).toEqual(clients.map((client) => [client, allowed]).sort())
+
+  await Promise.all(replicas.map((replica) => replica.process.stop('SIGKILL')))
+  replicas = await start()
+  expect(new Set(await rush())).toEqual(new Set([429]))
+  expect([...arrived.values()].every((count) => count === allowed)).toBe(true)
+
+  const redis = new Redis(env.REDIS_URL)
+  const keys = await redis.keys('*')
+  expect(keys.length).toBeGreaterThanOrEqual(clients.length)
+  for (const key of keys) {
+    expect(key).toMatch(/^sluice:/)
+    expect(await redis.pttl(key), key).toBeGreaterThan(0)
+  }
+  redis.disconnect()
+}, 60_000)

@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { Agent, request as httpRequest } from 'node:http'
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway } from '../support/gateway.ts'
+
+test('SIGTERM under load loses no request in flight and ends with status 0', async () => {
+  const backend = await startBackend((_, response) => setTimeout(() => response.end('ok'), 30))
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const agent = new Agent({ keepAlive: true, maxSockets: 40 })
+  let stopped = false
+  const outcomes: string[] = []
+
+  /** One client: sends one request after another over a kept connection until the gateway is gone. */
+  const work = async (): Promise<void> => {
+    for (;;) {
+      const request = httpRequest({ port: gateway.port, path: '/', agent })
+      const outcome = await new Promise<string>((resolve) => {
+        request.on('error', (error: NodeJS.ErrnoException) => {
+          // A kept connection may be closed under a client that has not sent yet, and then none can be opened.
+          resolve(
+            stopped && (request.reusedSocket || error.code === 'ECONNREFUSED') ? 'gone' : String(error.code),
+          )
+        })
+        request.on('response', (response) => {
+          response.on('error', () => resolve('cut off'))
+          response.resume().on('end', () => resolve(`${response.statusCode ?? 0}`))
+        })
+        request.end()
+      })
+      if (outcome === 'gone') return
+      outcomes.push(outcome)
+    }
+  }
+  const workers = Array.from({ length: 40 }, work)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  stopped = true
+  const startedMs = performance.now()
+  expect(await gateway.process.stop('SIGTERM')).toBe(0)
+  expect(performance.now() - startedMs).toBeLessThan(3_000)
+  await Promise.all(workers)
+  agent.destroy()
+  expect(outcomes.length).toBeGreaterThan(100)
+  expect(new Set(outcomes)).toEqual(new Set(['200']))
+  expect(gateway.process.output()).not.toContain('"level":50')
+})
+
+test('readiness goes to 503 first, and what outlives the grace period is cut off', async () => {
+  const backend = await startBackend(() => undefined)
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, SHUTDOWN_GRACE: '700ms' })
+  expect((await send(gateway.adminPort, 'GET', '/readyz')).status).toBe(200)
+  const hanging = httpRequest({ port: gateway.port, path: '/' }).end()
+  const cutOff = once(hanging, 'error')
+  while (backend.seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  const exit = gateway.process.stop('SIGTERM')
+  await gateway.process.waitForLine(/"msg":"stopping"/)
+  expect((await send(gateway.adminPort, 'GET', '/readyz')).status).toBe(503)
+  expect((await send(gateway.adminPort, 'GET', '/livez')).status).toBe(200)
+  await expect(send(gateway.port, 'GET', '/')).rejects.toThrow('ECONNREFUSED')
+  await cutOff
+  expect(await exit).toBe(0)
+})

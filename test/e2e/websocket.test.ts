@@ -1,0 +1,98 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { afterAll, expect, test } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import { startRawBackend } from '../support/backend.ts'
+import { sendRaw, startGateway } from '../support/gateway.ts'
+
+const servers: WebSocketServer[] = []
+
+afterAll(() => {
+  for (const server of servers) server.close()
+})
+
+async function startEcho(): Promise<{ url: string; paths: string[] }> {
+  const paths: string[] = []
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  servers.push(server)
+  server.on('connection', (socket, request) => {
+    paths.push(request.url ?? '')
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
+  })
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, paths }
+}
+
+const handshake =
+  'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+
+test('an echo, both ways, and an orderly close', async () => {
+  const backend = await startEcho()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/a/../chat`)
+  await once(client, 'open')
+  const large = Buffer.alloc(1_000_000, 'y')
+  client.send(large)
+  const [echo] = (await once(client, 'message')) as [Buffer]
+  expect(echo.equals(large)).toBe(true)
+  client.close(1000, 'done')
+  const [code] = (await once(client, 'close')) as [number]
+  expect(code).toBe(1000)
+  expect(backend.paths).toEqual(['/chat'])
+})
+
+test('handshakes count against the rules', async () => {
+  const backend = await startEcho()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  for (let sent = 0; sent < 100; sent++) {
+    const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/client-side-api`)
+    await once(client, 'open')
+    client.terminate()
+  }
+  const answer = await sendRaw(gateway.port, `${handshake.replace('/chat', '/client-side-api')}\r\n`)
+  expect(answer).toMatch(/^HTTP\/1\.1 429 .*Please try after a while!"}$/s)
+  expect(backend.paths).toHaveLength(100)
+})
+
+test('a refusal by the backend is passed on as it is', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', () =>
+      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nX-Why: no\r\n\r\nno way'),
+    )
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  expect(await sendRaw(gateway.port, `${handshake}\r\n`)).toMatch(
+    /^HTTP\/1\.1 403 .*x-why: no\r\n.*\r\n\r\nno way$/s,
+  )
+})
+
+test.each([
+  ['another version', handshake.replace('13', '8')],
+  ['a short key', handshake.replace('dGhlIHNhbXBsZSBub25jZQ==', 'short')],
+  ['a body', `${handshake}Content-Length: 4\r\n`],
+  ['chunks', `${handshake}Transfer-Encoding: chunked\r\n`],
+  ['another method', handshake.replace('GET', 'POST')],
+])('a handshake with %s is refused here', async (_, head) => {
+  const backend = await startEcho()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  expect(await sendRaw(gateway.port, `${head}\r\n`)).toMatch(
+    /^HTTP\/1\.1 400 .*{"code":400,"error":"Bad request"}$/s,
+  )
+  expect(backend.paths).toHaveLength(0)
+})
+
+test('another upgrade is not taken up: the request is served without it', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', (chunk) => {
+      const offered = /upgrade/i.test(chunk.toString())
+      socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n${offered ? 'taken' : 'plain'}`)
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const answer = await sendRaw(
+    gateway.port,
+    'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n',
+  )
+  expect(answer).toMatch(/\r\n\r\nplain$/)
+})
