@@ -28,19 +28,21 @@ const EXHAUSTED_CLIENTS = 50_000
  * @param options.redis a connection that nothing else uses, or undefined for embedded counters
  * @param options.storeTimeoutMs after which a command counts as failed
  * @param options.storeMaxKeys the most counters in this process's memory
+ * @param options.seed any integer that clients cannot know, such as a random one
  * @param options.now milliseconds of a monotonic clock, such as `performance.now`
  */
 export function createLimiter(options: {
   readonly redis: RedisClient | undefined
   readonly storeTimeoutMs: number
   readonly storeMaxKeys: number
+  readonly seed: number
   readonly now: () => number
   readonly log: Log
   readonly telemetry: LimiterTelemetry
 }): CounterLimiter {
-  const { redis, storeTimeoutMs, storeMaxKeys, now, log, telemetry } = options
+  const { redis, storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry } = options
   if (!redis) {
-    const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, now })
+    const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
     telemetry.observeTable('counters', () => embedded.readUse())
     return {
       decide: (charges) => embedded.decide(charges),
@@ -54,6 +56,7 @@ export function createLimiter(options: {
     redis,
     timeoutMs: storeTimeoutMs,
     maxKeys: storeMaxKeys,
+    seed,
     now,
     log,
     telemetry,

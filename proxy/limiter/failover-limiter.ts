@@ -3,10 +3,12 @@ import type { Log } from '../../shared/log.ts'
 import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry.ts'
 import { createBreaker } from './breaker.ts'
+import type { DecisionHooks } from './decision-batches.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory-limiter.ts'
-import { createRedisLimiter, type RedisLimiter, type RedisLimiterHooks } from './redis-limiter.ts'
+import { createRedisLimiter, type RedisLimiter } from './redis-limiter.ts'
 import type { RedisClient } from './redis-scripts.ts'
+import { decideWithoutStore } from './without-store.ts'
 
 export type FailoverLimiter = Limiter & {
   readonly shared: RedisLimiter
@@ -28,14 +30,15 @@ export function createFailoverLimiter(options: {
   readonly timeoutMs: number
   /** The most counters this process keeps while Redis is away. */
   readonly maxKeys: number
+  readonly seed: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
-  readonly refused: RedisLimiterHooks['refused']
+  readonly refused: DecisionHooks['refused']
 }): FailoverLimiter {
-  const { redis, timeoutMs, maxKeys, now, log, telemetry } = options
-  const local = createMemoryLimiter({ maxKeys, now })
+  const { redis, timeoutMs, maxKeys, seed, now, log, telemetry } = options
+  const local = createMemoryLimiter({ maxKeys, seed, now })
   const shared = createRedisLimiter({
     redis,
     timeoutMs,
@@ -76,15 +79,7 @@ export function createFailoverLimiter(options: {
   let repaying: Promise<boolean> | undefined
 
   function decideWithout(charges: readonly Charge[], uncertain: boolean): Decision {
-    let localCharges: Charge[] | undefined
-    for (const [index, { policy }] of charges.entries()) {
-      const answer = answerWithoutStore(policy)
-      if (answer === 'closed') return { outcome: 'unavailable', uncertain }
-      if (answer === 'open') localCharges ??= charges.slice(0, index)
-      else localCharges?.push(charges[index] as Charge)
-    }
-    const counted = localCharges ?? charges
-    return counted.length > 0 ? local.decideUnsaved(counted) : { outcome: 'allowed', states: [] }
+    return decideWithoutStore(charges, uncertain, (localCharges) => local.decideUnsaved(localCharges))
   }
 
   function owes(): boolean {
@@ -138,22 +133,19 @@ export function createFailoverLimiter(options: {
 
 type Repayment = { readonly id: string; readonly charges: readonly UnsavedCharge[] }
 
-/** A shadow policy never refuses, so it cannot close either. */
-function answerWithoutStore({ mode, onStoreError }: Policy): Policy['onStoreError'] {
-  return mode === 'shadow' && onStoreError === 'closed' ? 'open' : onStoreError
-}
-
 /** Logs a counter that is none: once a minute for each policy. The key stays out of the log, it may name a person. */
-function createBrokenCounterLog(log: Log, now: () => number): RedisLimiterHooks['counterBroken'] {
+function createBrokenCounterLog(log: Log, now: () => number): DecisionHooks['counterBroken'] {
   const loggedAtMs = new Map<Policy, number>()
-  return (policy, reason) => {
-    const lastMs = loggedAtMs.get(policy)
-    if (lastMs !== undefined && now() - lastMs < 60_000) return
-    loggedAtMs.set(policy, now())
-    const keys = `sluice:1:{*}:${policy.name}:${policy.windowMs}`
-    log.error(
-      { policy: policy.name, keys, reason },
-      'Redis holds something else than a counter under one of these keys: delete it there',
-    )
+  return (policies, reason) => {
+    for (const policy of policies) {
+      const lastMs = loggedAtMs.get(policy)
+      if (lastMs !== undefined && now() - lastMs < 60_000) continue
+      loggedAtMs.set(policy, now())
+      const keys = `sluice:1:{*}:${policy.name}:${policy.windowMs}`
+      log.error({ policy: policy.name, keys, reason }, BROKEN_COUNTER)
+    }
   }
 }
+
+const BROKEN_COUNTER =
+  'Redis holds something else than a counter under one of these keys: find it and delete it'

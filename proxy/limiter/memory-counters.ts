@@ -1,6 +1,7 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Policy } from '../policy.ts'
-import { NONE, type CounterPool, type CounterTable } from './counter-pool.ts'
+import type { CounterPool } from './counter-pool.ts'
+import { NONE } from './key-index.ts'
 
 /**
  * One policy's counters in this process: the library's `RateLimiterMemory`, whose keys, points, `get`, `set`, `delete`
@@ -9,26 +10,29 @@ import { NONE, type CounterPool, type CounterTable } from './counter-pool.ts'
  */
 export class MemoryCounters extends RateLimiterMemory {
   readonly policy: Policy
-  readonly table: CounterTable
+  readonly table: number
   /** The library's seam: all that its methods do, they do through this. */
   readonly _memoryStorage: PooledStorage
 
-  /** @param now milliseconds of a monotonic clock */
-  constructor(policy: Policy, pool: CounterPool, now: () => number) {
+  /**
+   * @param table the number of this policy's table in the pool
+   * @param now milliseconds of a monotonic clock
+   */
+  constructor(policy: Policy, table: number, pool: CounterPool, now: () => number) {
     super({ points: policy.quota, duration: policy.windowMs / 1000, keyPrefix: '' })
     this.policy = policy
-    this.table = pool.createTable()
-    this._memoryStorage = new PooledStorage(pool, this.table, now)
+    this.table = table
+    this._memoryStorage = new PooledStorage(pool, table, now)
   }
 }
 
 /** What `RateLimiterMemory` asks of its storage, in its units: durations in seconds, kept to the millisecond. */
 class PooledStorage {
   readonly #pool: CounterPool
-  readonly #table: CounterTable
+  readonly #table: number
   readonly #now: () => number
 
-  constructor(pool: CounterPool, table: CounterTable, now: () => number) {
+  constructor(pool: CounterPool, table: number, now: () => number) {
     this.#pool = pool
     this.#table = table
     this.#now = now

@@ -1,6 +1,7 @@
 import type { Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry.ts'
-import { CounterPool, NONE } from './counter-pool.ts'
+import { CounterPool } from './counter-pool.ts'
+import { NONE } from './key-index.ts'
 import type { Charge, Decision, Limiter, PolicyState } from './limiter.ts'
 import { MemoryCounters } from './memory-counters.ts'
 
@@ -23,23 +24,24 @@ export type UnsavedCharge = Charge & { readonly amount: number; readonly endsAtM
  * Counts in this process, at most `maxKeys` counters at once: then the one whose window ends first makes room. Each
  * costs at most 200 bytes of resident memory with an address as its key. It answers at once and needs no closing.
  *
- * @param now milliseconds of a monotonic clock
+ * @param options.seed any integer that clients cannot know
+ * @param options.now milliseconds of a monotonic clock
  */
 export function createMemoryLimiter(options: {
   readonly maxKeys: number
+  readonly seed: number
   readonly now: () => number
 }): MemoryLimiter {
   const { now } = options
-  const pool = new CounterPool(options.maxKeys)
+  const pool = new CounterPool(options.maxKeys, options.seed)
   const byPolicy = new Map<Policy, MemoryCounters>()
-  const policyOfTable: Policy[] = []
+  const policies: Policy[] = []
 
   function countersOf(policy: Policy): MemoryCounters {
     const known = byPolicy.get(policy)
     if (known) return known
-    const counters = new MemoryCounters(policy, pool, now)
+    const counters = new MemoryCounters(policy, policies.push(policy) - 1, pool, now)
     byPolicy.set(policy, counters)
-    policyOfTable[counters.table.index] = policy
     return counters
   }
 
@@ -87,7 +89,7 @@ export function createMemoryLimiter(options: {
     hasUnsaved: () => pool.unsavedSize > 0,
     takeUnsaved: (limit) =>
       pool.takeUnsaved(limit, now()).flatMap(({ table, key, amount, endsAtMs }) => {
-        const policy = policyOfTable[table.index]
+        const policy = policies[table]
         return policy ? [{ policy, partitionKey: key, amount, endsAtMs }] : []
       }),
     countersOf,

@@ -1,4 +1,4 @@
-import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import type { Log } from '../../shared/log.ts'
 import type { RedisClient } from './redis-scripts.ts'
 import { describeRedis, type RedisAddress } from './redis-url.ts'
@@ -28,7 +28,7 @@ function retryDelayMs(attempt: number): number {
   return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 1000)
 }
 
-function commonOptions({ tls, username, password }: RedisAddress): RedisOptions {
+function commonOptions({ tls, username, password }: RedisAddress) {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
@@ -46,9 +46,9 @@ function commonOptions({ tls, username, password }: RedisAddress): RedisOptions 
     // How long to wait before asking again whether a server has loaded its data.
     maxLoadingRetryTime: 500,
     // A master that became a replica refuses writes: look for the new one. 1, not 2, which would send again.
-    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false),
+    reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
     // Nothing of RESP3 is used here, and older servers and proxies in between know RESP2.
-    protocol: 2,
+    protocol: 2 as const,
     // Shown by CLIENT LIST. The library's own introduction costs two commands that older servers reject.
     connectionName: 'sluice',
     disableClientInfo: true,
@@ -57,7 +57,7 @@ function commonOptions({ tls, username, password }: RedisAddress): RedisOptions 
 
 function connectServer(address: RedisAddress): Redis {
   const [first] = address.hosts
-  const place: RedisOptions =
+  const place =
     address.topology === 'standalone'
       ? { host: first?.host ?? '', port: first?.port ?? 0 }
       : {

@@ -1,0 +1,184 @@
+import type { Policy } from '../policy.ts'
+import type { Charge, Decision, PolicyState } from './limiter.ts'
+
+/** Where counters are kept outside this process. */
+export type RemoteCounters = {
+  /** The most charges in one question. */
+  readonly batchSize: number
+  isConnected(): boolean
+  /**
+   * Asks for all the requests in one question.
+   *
+   * @param isAwaited false once nobody waits for the answer any more: then nothing further may be sent
+   * @returns two values for each charge, request by request: what remains, or -1 where the quota is exceeded, and the
+   *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first
+   */
+  ask(requests: readonly (readonly Charge[])[], isAwaited: () => boolean): Promise<readonly unknown[]>
+}
+
+/** What is reported of each question, and asked where there is no answer. */
+export type DecisionHooks = {
+  answered(durationMs: number): void
+  /** The question failed, was not sent, or had no answer in time; or the store could not decide, as the reason says. */
+  failed(reason: string): void
+  /** The store answered, but found something else than a counter for one of these policies. */
+  counterBroken(policies: readonly Policy[], reason: string): void
+  /** Decides where the store has not. `uncertain`: it may have counted. */
+  decideWithout(charges: readonly Charge[], uncertain: boolean): Decision
+  /** The store refused. `askedAtMs` is earlier than the instant that the states refer to. */
+  refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
+}
+
+export type DecisionBatches = {
+  decide(charges: readonly Charge[]): Promise<Decision>
+  /** Decides everything that waits without the store. */
+  giveUp(): void
+}
+
+/**
+ * Collects the requests that ask in the same turn of the event loop into one question to the store, and gives up on an
+ * answer after a while. A question is never asked twice: it may have been counted.
+ *
+ * @param options.now milliseconds of a monotonic clock
+ */
+export function createDecisionBatches(options: {
+  readonly counters: RemoteCounters
+  readonly timeoutMs: number
+  readonly now: () => number
+  readonly hooks: DecisionHooks
+}): DecisionBatches {
+  const { counters, timeoutMs, now, hooks } = options
+  const awaited = new Set<Batch>()
+  let next = createBatch()
+
+  function send(): void {
+    const batch = next
+    if (batch.requests.length === 0) return
+    next = createBatch()
+    if (!counters.isConnected()) {
+      settleWithout(batch, false)
+      hooks.failed('not connected')
+      return
+    }
+    awaited.add(batch)
+    batch.askedAtMs = now()
+    batch.deadline = setTimeout(expire, timeoutMs, batch)
+    counters
+      .ask(batch.requests, () => awaited.has(batch))
+      .then(
+        (reply) => receive(batch, reply),
+        (error: unknown) => fail(batch, error),
+      )
+  }
+
+  function receive(batch: Batch, reply: readonly unknown[]): void {
+    if (!finish(batch)) return
+    let failure: string | undefined
+    let at = 0
+    for (const [index, charges] of batch.requests.entries()) {
+      const decision = readDecision(charges, reply, at)
+      at += 2 * charges.length
+      if (typeof decision !== 'string') {
+        if (decision.outcome === 'refused') hooks.refused(charges, decision, batch.askedAtMs)
+        batch.settle[index]?.(decision)
+        continue
+      }
+      if (isOfOneCounter(decision)) hooks.counterBroken(policiesOf(charges), decision)
+      else failure = decision
+      batch.settle[index]?.(hooks.decideWithout(charges, false))
+    }
+    if (failure === undefined) hooks.answered(now() - batch.askedAtMs)
+    else hooks.failed(failure)
+  }
+
+  function fail(batch: Batch, error: unknown): void {
+    if (!finish(batch)) return
+    settleWithout(batch, !isReply(error))
+    hooks.failed(error instanceof Error ? error.message : String(error))
+  }
+
+  /** The timer is due, but after a pause of this process the answer may be there and only be unread: read it first. */
+  function expire(batch: Batch): void {
+    setImmediate(() => {
+      if (!finish(batch)) return
+      settleWithout(batch, true)
+      hooks.failed(`no answer in ${timeoutMs} ms`)
+    })
+  }
+
+  /** Whether the batch was still awaited. What arrives after its end is not looked at. */
+  function finish(batch: Batch): boolean {
+    clearTimeout(batch.deadline)
+    return awaited.delete(batch)
+  }
+
+  function settleWithout({ requests, settle }: Batch, uncertain: boolean): void {
+    for (const [index, charges] of requests.entries())
+      settle[index]?.(hooks.decideWithout(charges, uncertain))
+  }
+
+  return {
+    decide(charges) {
+      if (next.chargeCount > 0 && next.chargeCount + charges.length > counters.batchSize) send()
+      const batch = next
+      if (batch.chargeCount === 0) setImmediate(send)
+      batch.chargeCount += charges.length
+      batch.requests.push(charges)
+      return new Promise((resolve) => batch.settle.push(resolve))
+    },
+    giveUp() {
+      for (const batch of awaited) if (finish(batch)) settleWithout(batch, true)
+      const unsent = next
+      next = createBatch()
+      settleWithout(unsent, false)
+    },
+  }
+}
+
+/** One question in the making or on its way. `settle` belongs to `requests`, one by one. */
+type Batch = {
+  readonly requests: (readonly Charge[])[]
+  readonly settle: ((decision: Decision) => void)[]
+  chargeCount: number
+  askedAtMs: number
+  deadline: NodeJS.Timeout | undefined
+}
+
+function createBatch(): Batch {
+  return { requests: [], settle: [], chargeCount: 0, askedAtMs: 0, deadline: undefined }
+}
+
+/** The decision that the store's values from `start` on stand for, or the reason why there is none. */
+function readDecision(
+  charges: readonly Charge[],
+  reply: readonly unknown[],
+  start: number,
+): Exclude<Decision, { outcome: 'unavailable' }> | string {
+  const states: PolicyState[] = []
+  let refusedBy: Policy | undefined
+  let at = start
+  for (const { policy } of charges) {
+    const left = reply[at]
+    const resetMs = reply[at + 1]
+    if (typeof left !== 'number' || typeof resetMs !== 'number') return String(left)
+    const exceeded = left < 0
+    if (exceeded && policy.mode === 'enforce') refusedBy ??= policy
+    states.push({ policy, exceeded, remaining: exceeded ? 0 : left, resetMs })
+    at += 2
+  }
+  return refusedBy ? { outcome: 'refused', refusedBy, states } : { outcome: 'allowed', states }
+}
+
+function policiesOf(charges: readonly Charge[]): Policy[] {
+  return charges.map(({ policy }) => policy)
+}
+
+/** Whether Redis's error is of the one key that it names: all other errors are of the whole store. */
+function isOfOneCounter(reason: string): boolean {
+  return /^(WRONGTYPE|ERR value is not an integer|ERR increment or decrement would overflow)/.test(reason)
+}
+
+/** Whether Redis itself answered with an error: then it did not run the script. */
+function isReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError'
+}

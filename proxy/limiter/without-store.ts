@@ -1,0 +1,26 @@
+import type { Policy } from '../policy.ts'
+import type { Charge, Decision } from './limiter.ts'
+
+/**
+ * Decides while the store does not answer, as each policy's `onStoreError` has it. One that is `closed` makes the
+ * request unavailable; else those that are `local` decide by counters of this process; those that are `open` have no
+ * say and no state.
+ *
+ * @param uncertain whether the store may have counted the request
+ * @param decideLocally decides for the charges given, one or more
+ */
+export function decideWithoutStore(
+  charges: readonly Charge[],
+  uncertain: boolean,
+  decideLocally: (charges: readonly Charge[]) => Decision,
+): Decision {
+  if (charges.some(({ policy }) => answerOf(policy) === 'closed'))
+    return { outcome: 'unavailable', uncertain }
+  const local = charges.filter(({ policy }) => answerOf(policy) === 'local')
+  return local.length > 0 ? decideLocally(local) : { outcome: 'allowed', states: [] }
+}
+
+/** A shadow policy never refuses, so it cannot close either. */
+function answerOf({ mode, onStoreError }: Policy): Policy['onStoreError'] {
+  return mode === 'shadow' && onStoreError === 'closed' ? 'open' : onStoreError
+}

@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+
+/** One kind of store under test. */
+export type LimiterSubject = {
+  /** One, or several that share their counters, as replicas and workers do. */
+  readonly limiters: readonly Limiter[]
+  /** Moves the store's clock on. Undefined where that is real time, which nobody moves. */
+  readonly advance?: (durationMs: number) => void
+  readonly close: () => Promise<void> | void
+}
+
+const WINDOW_MS = 1000
+
+/**
+ * A client with 3 requests a window: when it asks, in milliseconds from its first request, and what it must hear. The
+ * window begins with the first request, and refused ones do not extend it.
+ */
+const instants: readonly {
+  atMs: number
+  outcome: Decision['outcome']
+  remaining: number
+  resetMs: number
+}[] = [
+  { atMs: 0, outcome: 'allowed', remaining: 2, resetMs: 1000 },
+  { atMs: 0, outcome: 'allowed', remaining: 1, resetMs: 1000 },
+  { atMs: 300, outcome: 'allowed', remaining: 0, resetMs: 700 },
+  { atMs: 300, outcome: 'refused', remaining: 0, resetMs: 700 },
+  { atMs: 600, outcome: 'refused', remaining: 0, resetMs: 400 },
+  { atMs: 900, outcome: 'refused', remaining: 0, resetMs: 100 },
+  { atMs: 1100, outcome: 'allowed', remaining: 2, resetMs: 1000 },
+  { atMs: 1900, outcome: 'allowed', remaining: 1, resetMs: 200 },
+  { atMs: 2200, outcome: 'allowed', remaining: 2, resetMs: 1000 },
+]
+
+/** What every counter store promises, whatever it is made of. */
+export function describeLimiterContract(name: string, start: () => Promise<LimiterSubject>): void {
+  describe.concurrent(name, () => {
+    let subject: LimiterSubject
+    let only: Limiter
+
+    beforeAll(async () => {
+      subject = await start()
+      const [first] = subject.limiters
+      if (!first) throw new Error('a subject has at least one limiter')
+      only = first
+    })
+    afterAll(() => subject.close())
+
+    it('keeps the table of instants of a fixed window', { retry: 2 }, async () => {
+      const charges = chargeAll(newClient(), [makePolicy('instants', 3, WINDOW_MS)])
+      let nowMs = 0
+      let startedAtMs: number | undefined
+      for (const { atMs, outcome, remaining, resetMs } of instants) {
+        if (subject.advance) subject.advance(atMs - nowMs)
+        else if (startedAtMs !== undefined) await sleep(Math.max(0, startedAtMs + atMs - performance.now()))
+        nowMs = atMs
+        const decision = await only.decide(charges)
+        startedAtMs ??= performance.now()
+        expect(decision, `at ${atMs} ms`).toMatchObject({ outcome, states: [{ remaining }] })
+        const heardMs = decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.resetMs ?? NaN)
+        const toleranceMs = subject.advance ? 0.001 : 60
+        expect(Math.abs(heardMs - resetMs), `at ${atMs} ms: reset in ${heardMs} ms`).toBeLessThan(toleranceMs)
+      }
+    })
+
+    it('lets exactly the quota through of 500 requests at once', async () => {
+      const charges = chargeAll(newClient(), [makePolicy('exact', 37, 60_000)])
+      const decisions = await decideAtOnce(subject.limiters, 500, charges)
+      expect(countAllowed(decisions)).toBe(37)
+      expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(463)
+    })
+
+    it('says of each request at once a different number that remains', async () => {
+      const charges = chargeAll(newClient(), [makePolicy('remaining', 50, 60_000)])
+      const decisions = await decideAtOnce(subject.limiters, 50, charges)
+      const remaining = decisions.map((decision) =>
+        decision.outcome === 'allowed' ? decision.states[0]?.remaining : undefined,
+      )
+      expect(remaining.toSorted((a, b) => Number(a) - Number(b))).toEqual(
+        Array.from({ length: 50 }, (_, i) => i),
+      )
+    })
+
+    it('keeps 20 clients apart that ask at once', async () => {
+      const policy = makePolicy('clients', 11, 60_000)
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () =>
+          decideAtOnce(subject.limiters, 40, chargeAll(newClient(), [policy])),
+        ),
+      )
+      expect(answers.map(countAllowed)).toEqual(Array.from({ length: 20 }, () => 11))
+    })
+
+    it('uses up nothing of the wide rule with what the narrow one refuses, under concurrency', async () => {
+      const client = newClient()
+      const wide = makePolicy('wide', 100, 60_000)
+      const narrow = makePolicy('narrow', 7, 60_000)
+      const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(client, [wide, narrow]))
+      expect(countAllowed(decisions)).toBe(7)
+      expect(decisions.every((d) => d.outcome !== 'refused' || d.refusedBy.name === 'narrow')).toBe(true)
+      const decision = await only.decide(chargeAll(client, [wide]))
+      expect(decision).toMatchObject({ outcome: 'allowed', states: [{ remaining: 100 - 7 - 1 }] })
+    })
+
+    it('names the first exhausted policy and tells the state of the others', async () => {
+      const client = newClient()
+      const first = makePolicy('first', 1, 30_000)
+      const second = makePolicy('second', 1, 60_000)
+      const fresh = makePolicy('fresh', 5, 45_000)
+      await only.decide(chargeAll(client, [second]))
+      await only.decide(chargeAll(client, [first]))
+      const decision = await only.decide(chargeAll(client, [fresh, first, second]))
+      expect(decision).toMatchObject({
+        outcome: 'refused',
+        refusedBy: { name: 'first' },
+        states: [
+          { exceeded: false, remaining: 5, resetMs: 45_000 },
+          { exceeded: true, remaining: 0 },
+          { exceeded: true, remaining: 0 },
+        ],
+      })
+    })
+
+    it('begins no window with a refused request', async () => {
+      const client = newClient()
+      const open = makePolicy('open', 2, 60_000)
+      const shut = makePolicy('shut', 1, 60_000)
+      await only.decide(chargeAll(client, [shut]))
+      for (let i = 0; i < 3; i++) await only.decide(chargeAll(client, [open, shut]))
+      expect(await only.decide(chargeAll(client, [open]))).toMatchObject({
+        outcome: 'allowed',
+        states: [{ remaining: 1, resetMs: 60_000 }],
+      })
+    })
+
+    it('reports an exceeded shadow policy and lets pass', async () => {
+      const client = newClient()
+      const shadow = makePolicy('shadow', 2, 60_000, { mode: 'shadow' })
+      const enforced = makePolicy('enforced', 4, 60_000)
+      const seen = []
+      for (let i = 0; i < 5; i++) seen.push(await only.decide(chargeAll(client, [shadow, enforced])))
+      const state = (exceeded: boolean, remaining: number): object => ({ exceeded, remaining })
+      expect(seen).toMatchObject([
+        { outcome: 'allowed', states: [state(false, 1), state(false, 3)] },
+        { outcome: 'allowed', states: [state(false, 0), state(false, 2)] },
+        { outcome: 'allowed', states: [state(true, 0), state(false, 1)] },
+        { outcome: 'allowed', states: [state(true, 0), state(false, 0)] },
+        { outcome: 'refused', refusedBy: { name: 'enforced' }, states: [state(true, 0), state(true, 0)] },
+      ])
+    })
+
+    it('uses up nothing of a shadow policy with a refused request', async () => {
+      const client = newClient()
+      const shadow = makePolicy('shadow-kept', 3, 60_000, { mode: 'shadow' })
+      const shut = makePolicy('shadow-shut', 1, 60_000)
+      for (let i = 0; i < 4; i++) await only.decide(chargeAll(client, [shadow, shut]))
+      expect(await only.decide(chargeAll(client, [shadow]))).toMatchObject({
+        outcome: 'allowed',
+        states: [{ exceeded: false, remaining: 1 }],
+      })
+    })
+
+    it('counts rules of one request by different clients of its own each', async () => {
+      const address = newClient()
+      const byAddress = makePolicy('by-address', 3, 60_000)
+      const byKey = makePolicy('by-key', 2, 60_000)
+      const both = (key: string): Parameters<Limiter['decide']>[0] => [
+        { policy: byAddress, partitionKey: address },
+        { policy: byKey, partitionKey: `key:${address}:${key}` },
+      ]
+      const outcomes = []
+      for (const key of ['a', 'a', 'a', 'b', 'b']) outcomes.push((await only.decide(both(key))).outcome)
+      expect(outcomes).toEqual(['allowed', 'allowed', 'refused', 'allowed', 'refused'])
+    })
+
+    it('does not mix up policies and clients whose names run together', async () => {
+      const client = newClient()
+      const pairs: [string, string][] = [
+        ['a', client],
+        ['a.b', client],
+        ['a', `${client}:a`],
+        ['a', `${client}}:a`],
+        ['b', `${client}:a.`],
+        ['a', `${client}\u00e9`],
+        ['a', `${client}\u{1f600}`],
+        ['__proto__', client],
+        ['constructor', '__proto__'],
+      ]
+      for (const [name, partitionKey] of pairs) {
+        const decision = await only.decide([{ policy: makePolicy(name, 2, 60_000), partitionKey }])
+        expect(decision, `${name} ${partitionKey}`).toMatchObject({ states: [{ remaining: 1 }] })
+      }
+    })
+
+    it('refuses everything under a quota of 0', async () => {
+      const charges = chargeAll(newClient(), [makePolicy('none', 0, 60_000)])
+      for (let i = 0; i < 3; i++) expect(await only.decide(charges)).toMatchObject({ outcome: 'refused' })
+    })
+  })
+}

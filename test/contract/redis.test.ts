@@ -1,0 +1,5 @@
+import { startReplicas } from '../support/limiters.ts'
+import { freshRedis } from '../support/redis.ts'
+import { describeLimiterContract } from './limiter-contract.ts'
+
+describeLimiterContract('counters in Redis', async () => startReplicas(await freshRedis(), 1))
