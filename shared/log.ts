@@ -1,16 +1,33 @@
-import { pino, type Logger } from 'pino'
-import pretty from 'pino-pretty'
+import { pino, stdTimeFunctions, type DestinationStream, type Logger } from 'pino'
+import { prettyFactory } from 'pino-pretty'
+import { createStdoutWriter } from './line-writer.ts'
 
 export type Log = Logger
 
 /**
- * The process's log: one JSON object a line on standard output, readable lines when that is a terminal.
+ * The process's log: one JSON object a line on standard output, readable lines when that is a terminal. It never holds
+ * the process up and never ends it: see `createStdoutWriter`.
  *
  * @param name which process writes: `gateway` or `origin`
  * @param level one of pino's levels, or `silent`
  */
 export function createLog(name: string, level: string): Log {
-  const options = { name, level, base: { name, pid: process.pid } }
-  if (!process.stdout.isTTY) return pino(options)
-  return pino(options, pretty({ colorize: true, ignore: 'pid,name', sync: true }))
+  const stdout = createStdoutWriter((lines) => {
+    log.warn({ lines }, 'log lines were dropped: standard output was not read')
+  })
+  const log = pino(
+    {
+      level,
+      base: { name, pid: process.pid },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    process.stdout.isTTY ? readable(stdout) : stdout,
+  )
+  return log
+}
+
+function readable(stdout: DestinationStream): DestinationStream {
+  const format = prettyFactory({ colorize: true, ignore: 'pid,name' })
+  return { write: (line) => stdout.write(format(line)) }
 }

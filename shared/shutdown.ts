@@ -7,19 +7,39 @@ export type Running = {
 }
 
 /**
- * Waits for SIGTERM or SIGINT, closes what runs and sets exit status 0. A second signal ends the process at once with
- * status 1, for an operator who does not want to wait for the grace period.
+ * One Ctrl+C can arrive twice: from the terminal, which signals the whole group, and from `npm`, which passes on what
+ * it got. Only what comes later than this is a second wish.
+ */
+const SAME_SIGNAL_MS = 1000
+/** After all is closed, the process ends by itself; what still holds it then is a leak, and not waited for. */
+const LINGER_MS = 1000
+
+/**
+ * Waits for SIGTERM or SIGINT, closes what runs and ends with exit status 0. A second signal, a second or more later,
+ * ends the process at once with status 1, for an operator who does not want to wait for the grace period.
  */
 export function closeOnSignal(running: Running, log: Log): void {
   let stopping = false
+  let mayForce = false
+
   const stop = (signal: NodeJS.Signals): void => {
-    if (stopping) process.exit(1)
+    if (mayForce) {
+      log.warn({ signal }, 'stopped before everything was closed')
+      process.exit(1)
+    }
+    if (stopping) return
     stopping = true
     log.info({ signal }, 'stopping')
+    setTimeout(() => (mayForce = true), SAME_SIGNAL_MS).unref()
+
     running.close().then(
       () => {
         log.info('stopped')
         process.exitCode = 0
+        setTimeout(() => {
+          log.warn({ open: process.getActiveResourcesInfo() }, 'something was left open')
+          process.exit()
+        }, LINGER_MS).unref()
       },
       (error: unknown) => {
         log.error({ err: error }, 'stopping failed')

@@ -1,0 +1,122 @@
+import { writeSync } from 'node:fs'
+
+export type LineWriter = {
+  /** Writes a line, its line feed included. Never throws and never waits. */
+  write(line: string): void
+}
+
+/** What may wait in memory while nobody reads. Lines beyond it are dropped. */
+const WAITING_MAX_BYTES = 8 * 1024 * 1024
+/** A pipe takes this much whole or not at all (PIPE_BUF), so that the lines of two workers never get mixed. */
+const CHUNK_MAX_BYTES = 4096
+const RETRY_MS = 10
+/** How long the process's end may wait for a reader who has fallen behind. */
+const EXIT_WAIT_MS = 500
+
+/**
+ * Writes lines to standard output, in order, those of one turn of the event loop together. Where a pipe or a socket is
+ * full because its reader is slow or stuck, lines wait in memory, up to a bound, and the caller does not. What still
+ * waits when the process exits is written then. A reader that has gone ends the writing, and nothing else.
+ *
+ * Written for the log, because pino's own destination can do half of this: written synchronously, a stuck reader stops
+ * the process; asynchronously, the last lines come out of order, lines of two workers get mixed, and at exit a reader
+ * that has gone is waited for in an endless loop (`flushSync` of sonic-boom 4).
+ *
+ * @param onDropped called with the number of lines that were lost, once lines can be written again
+ */
+export function createStdoutWriter(onDropped: (lines: number) => void): LineWriter {
+  // Looking at `process.stdout` makes a pipe or socket non-blocking, so that a full one is an error and not a wait.
+  const { fd } = process.stdout
+  /** Whole lines, but for what is left of a first chunk that was taken in part. */
+  const chunks: Buffer[] = []
+  let lastLines = ''
+  let lastBytes = 0
+  let waitingBytes = 0
+  let dropped = 0
+  let isScheduled = false
+  let isGone = false
+  let isEndAwaited = false
+
+  const closeChunk = (): void => {
+    if (lastBytes > 0) chunks.push(Buffer.from(lastLines))
+    lastLines = ''
+    lastBytes = 0
+  }
+
+  /** Writes what there is room for. */
+  const advance = (): void => {
+    closeChunk()
+    let wholeChunks = 0
+    for (const chunk of chunks) {
+      const count = tryWrite(fd, chunk)
+      if (count === 'gone') {
+        isGone = true
+        chunks.length = 0
+        return
+      }
+      waitingBytes -= count
+      if (count < chunk.length) {
+        chunks[wholeChunks] = chunk.subarray(count)
+        break
+      }
+      wholeChunks++
+    }
+    chunks.splice(0, wholeChunks)
+  }
+
+  const advanceUntilEmpty = (): void => {
+    advance()
+    if (chunks.length > 0) {
+      setTimeout(advanceUntilEmpty, RETRY_MS).unref()
+      return
+    }
+    isScheduled = false
+    if (dropped > 0) reportDropped()
+  }
+
+  const reportDropped = (): void => {
+    const lines = dropped
+    dropped = 0
+    onDropped(lines)
+  }
+
+  const finish = (): void => {
+    const clock = new Int32Array(new SharedArrayBuffer(4))
+    for (let waitedMs = 0; waitedMs < EXIT_WAIT_MS; waitedMs += RETRY_MS) {
+      advance()
+      if (chunks.length === 0) return
+      Atomics.wait(clock, 0, 0, RETRY_MS)
+    }
+  }
+
+  return {
+    write(line) {
+      if (isGone) return
+      const bytes = Buffer.byteLength(line)
+      if (waitingBytes + bytes > WAITING_MAX_BYTES) {
+        dropped++
+        return
+      }
+      if (lastBytes + bytes > CHUNK_MAX_BYTES) closeChunk()
+      lastLines += line
+      lastBytes += bytes
+      waitingBytes += bytes
+
+      if (isScheduled) return
+      isScheduled = true
+      setImmediate(advanceUntilEmpty)
+      if (isEndAwaited) return
+      isEndAwaited = true
+      process.once('exit', finish)
+    },
+  }
+}
+
+/** How much of the chunk was taken; 0 where there is no room now, as in a full pipe or on a full disk. */
+function tryWrite(fd: number, chunk: Buffer): number | 'gone' {
+  try {
+    return writeSync(fd, chunk)
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPIPE' ? 'gone' : 0
+  }
+}
