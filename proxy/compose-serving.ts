@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createSecureServer } from 'node:http2'
@@ -109,7 +109,15 @@ export function composeServing(settings: GatewaySettings, log: Log, counting?: C
 export function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemetry): Counting {
   const { redisUrl, storeTimeoutMs, storeMaxKeys } = settings
   const redis = redisUrl === undefined ? undefined : connectRedis(parseRedisUrl(redisUrl), log)
-  const limiter = createLimiter({ redis: redis?.client, storeTimeoutMs, storeMaxKeys, now, log, telemetry })
+  const limiter = createLimiter({
+    redis: redis?.client,
+    storeTimeoutMs,
+    storeMaxKeys,
+    seed: randomInt(2 ** 31),
+    now,
+    log,
+    telemetry,
+  })
   return {
     limiter,
     storeState: () => limiter.storeState(),

@@ -126,8 +126,8 @@ export class KeyIndex {
 
 export const NONE = -1
 
-/** One byte for the length, the others for an address, a /64 or a digest with what names it. */
-const CELL_BYTES = 64
+/** One byte for the length, the others for what partition keys are: an address, a /64, or a hash of header values. */
+const CELL_BYTES = 32
 const LONG_KEY = 255
 
 function isLatin1(text: string): boolean {

@@ -2,10 +2,11 @@ import type { Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry.ts'
 import { CounterPool } from './counter-pool.ts'
 import { NONE } from './key-index.ts'
-import type { Charge, Decision, Limiter, PolicyState } from './limiter.ts'
+import type { Charge, Decision, PolicyState } from './limiter.ts'
 import { MemoryCounters } from './memory-counters.ts'
 
-export type MemoryLimiter = Limiter & {
+export type MemoryLimiter = {
+  /** As `Limiter`, and always at once. */
   decide(charges: readonly Charge[]): Decision
   /** As `decide`, and notes what it counts as still to be added to the shared counters. */
   decideUnsaved(charges: readonly Charge[]): Decision
