@@ -32,6 +32,8 @@ const migrations: readonly string[] = [
    ) STRICT;`,
 ]
 
+export type KeyDatabase = DatabaseSync
+
 /** How long a writer waits for another process that is writing. */
 const busyTimeoutMs = 5_000
 /** SQLITE_BUSY (https://www.sqlite.org/rescode.html). */
@@ -44,9 +46,9 @@ const sqliteBusy = 5
  * @param path of the file; `:memory:` and URIs have no special meaning
  * @throws SettingsError where the file cannot be used, or a newer version of the program has made it
  */
-export function openKeyDatabase(path: string): DatabaseSync {
+export function openKeyDatabase(path: string): KeyDatabase {
   const file = resolve(path)
-  let database: DatabaseSync | undefined
+  let database: KeyDatabase | undefined
   try {
     makeDirectory(dirname(file))
     makePrivateFile(file)
@@ -60,12 +62,13 @@ export function openKeyDatabase(path: string): DatabaseSync {
     return database
   } catch (error) {
     database?.close()
-    throw error instanceof SettingsError ? error : databaseProblem(path, error)
+    throw databaseProblem(path, error)
   }
 }
 
-/** Says of a failed use of the database what a user can do something about: which file, and what is the matter. */
+/** Makes of any error in the use of the database one that tells a user which file it is about. */
 export function databaseProblem(path: string, error: unknown): SettingsError {
+  if (error instanceof SettingsError) return error
   const reason = error instanceof Error ? error.message : String(error)
   return new SettingsError([
     `ORIGIN_DB: got ${showValue(path)}, needs an SQLite file that can be written: ${reason}`,
@@ -73,7 +76,7 @@ export function databaseProblem(path: string, error: unknown): SettingsError {
 }
 
 /** Runs the work as one transaction that no other process writes in between. */
-export function inTransaction<Result>(database: DatabaseSync, work: () => Result): Result {
+export function inTransaction<Result>(database: KeyDatabase, work: () => Result): Result {
   database.exec('BEGIN IMMEDIATE')
   try {
     const result = work()
@@ -90,7 +93,7 @@ export function inTransaction<Result>(database: DatabaseSync, work: () => Result
  * Lets the origin read while a key is written. The first to do so needs the file for itself for a moment, and there
  * SQLite does not wait: of two that try at once, one is told that the database is locked.
  */
-function useWriteAheadLog(database: DatabaseSync): void {
+function useWriteAheadLog(database: KeyDatabase): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
   const pauseMs = 10
   for (let triesLeft = busyTimeoutMs / pauseMs; ; triesLeft--) {
@@ -108,7 +111,7 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === sqliteBusy
 }
 
-function migrate(database: DatabaseSync, path: string): void {
+function migrate(database: KeyDatabase, path: string): void {
   if (schemaVersion(database) === migrations.length) return
   inTransaction(database, () => {
     const version = schemaVersion(database)
@@ -123,7 +126,7 @@ function migrate(database: DatabaseSync, path: string): void {
   })
 }
 
-function schemaVersion(database: DatabaseSync): number {
+function schemaVersion(database: KeyDatabase): number {
   return Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
 }
 

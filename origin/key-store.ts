@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { DatabaseSync } from 'node:sqlite'
-import { inTransaction, openKeyDatabase } from './key-database.ts'
+import { inTransaction, openKeyDatabase, type KeyDatabase } from './key-database.ts'
 
 export const environmentTypes = ['development', 'production'] as const
 
@@ -133,7 +132,7 @@ type EnvironmentWanted = {
   readonly newId: () => string
 }
 
-function ensureEnvironment(database: DatabaseSync, wanted: EnvironmentWanted): string {
+function ensureEnvironment(database: KeyDatabase, wanted: EnvironmentWanted): string {
   const { projectName, type, createdAt, newId } = wanted
   database
     .prepare('INSERT INTO project (id, name) VALUES (?, ?) ON CONFLICT (name) DO NOTHING')

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { afterAll } from 'vitest'
+import { atEnd } from './at-end.ts'
 
 /** A Node process under test. What it started itself is in its process group and ends with it. */
 export type NodeProcess = {
@@ -46,7 +47,7 @@ function killAll(): void {
 }
 
 afterAll(killAll)
-process.on('exit', killAll)
+atEnd(killAll)
 
 /**
  * Starts a script of this repository with the Node that runs the tests. It is killed, with all that it started, at the

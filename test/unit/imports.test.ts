@@ -75,7 +75,7 @@ describe('imports point one way', () => {
       ['yaml', /^proxy\/config\//],
       ['pino', /^shared\/log\.ts$/],
       ['commander', /^origin\/keys\.ts$/],
-      ['node:sqlite', /^origin\/key-store\.ts$/],
+      ['node:sqlite', /^origin\/key-database\.ts$/],
     ]
     for (const [library, owner] of owners) {
       const users = sources.filter(({ imports }) => imports.some(({ target }) => target === library))

@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { showValue } from '../shared/settings-problems.ts'
+import { exitOnSettingsError } from '../shared/settings.ts'
+import { databaseProblem } from './key-database.ts'
+import { environmentTypes, openKeyStore, type EnvironmentType, type KeyStore } from './key-store.ts'
+import { readProjectName } from './project-name.ts'
+import { loadOriginSettings } from './settings.ts'
+
+const program = new Command('keys')
+  .description('Make, list and revoke the API keys of the origin. ORIGIN_DB names their database.')
+  .option('--json', 'print one JSON object a line')
+  .configureHelp({ showGlobalOptions: true })
+
+program
+  .command('create')
+  .description('make a key for a project, which is made too where it is new; the key is shown only now')
+  .requiredOption('--project <name>', 'name of the project: 1 to 100 printable characters', readName)
+  .addOption(
+    new Option('--type <type>', 'the environment of the project')
+      .choices(environmentTypes)
+      .default('production' satisfies EnvironmentType),
+  )
+  .action(({ project, type }: { project: string; type: EnvironmentType }) => {
+    const made = withKeys((keys) => keys.createKey(project, type))
+    if (printsJson()) printJson(made)
+    else {
+      console.log(`Key:     ${made.key}\nID:      ${made.id}\nProject: ${made.project} (${made.type})\n`)
+      console.log('The key is shown only now. Its ID is what revoke takes.')
+    }
+  })
+
+program
+  .command('list')
+  .description('print every key that has been made, oldest first')
+  .action(() => {
+    const keys = withKeys((store) => store.listKeys())
+    if (printsJson()) keys.forEach(printJson)
+    else if (keys.length === 0) console.log('There are no keys yet.')
+    else {
+      const rows = keys.map((key) => [key.id, key.project, key.type, key.createdAt, key.revokedAt ?? 'no'])
+      console.log(formatTable([['ID', 'PROJECT', 'TYPE', 'CREATED', 'REVOKED'], ...rows]))
+    }
+  })
+
+program
+  .command('revoke')
+  .description('end a key at once and for good')
+  .argument('<id>', 'ID of the key, as create and list print it')
+  .action((id: string) => {
+    const revocation = withKeys((keys) => keys.revokeKey(id))
+    if (!revocation) return program.error(`error: there is no key with the ID ${showValue(id)}`)
+    const { key, repeated } = revocation
+    if (printsJson()) printJson(key)
+    else if (repeated) console.log(`Key ${key.id} had been revoked already, at ${String(key.revokedAt)}.`)
+    else console.log(`Key ${key.id} is revoked.`)
+  })
+
+try {
+  program.parse()
+} catch (error) {
+  exitOnSettingsError(error)
+}
+
+function readName(text: string): string {
+  const name = readProjectName(text)
+  if (name === undefined) throw new InvalidArgumentError('A name has 1 to 100 printable characters.')
+  return name
+}
+
+function withKeys<Result>(work: (keys: KeyStore) => Result): Result {
+  const path = loadOriginSettings(process.env).settings.originDb
+  let keys: KeyStore | undefined
+  try {
+    keys = openKeyStore(path, { now: () => new Date(), randomBytes })
+    return work(keys)
+  } catch (error) {
+    throw databaseProblem(path, error)
+  } finally {
+    keys?.close()
+  }
+}
+
+function printsJson(): boolean {
+  return program.opts<{ json?: true }>().json === true
+}
+
+function printJson(value: object): void {
+  console.log(JSON.stringify(value))
+}
+
+/** Columns as wide as their widest cell. */
+function formatTable(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+  return lines.map((line) => line.trimEnd()).join('\n')
+}
