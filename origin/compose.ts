@@ -1,0 +1,110 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { createServer, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { baseUrlOf } from '../shared/base-url.ts'
+import { errors } from '../shared/errors.ts'
+import type { Log } from '../shared/log.ts'
+import { SettingsError } from '../shared/settings.ts'
+import type { Running } from '../shared/shutdown.ts'
+import { makeFirstKey } from './first-key.ts'
+import { databaseProblem } from './key-database.ts'
+import { openKeyStore, type KeyStore } from './key-store.ts'
+import { answerUnreadable, sendError } from './respond.ts'
+import { createRoutes } from './routes.ts'
+import type { OriginSettings } from './settings.ts'
+
+export type Origin = Running & {
+  /** Opens the port. Rejects with a SettingsError where that cannot be had. */
+  listen(): Promise<AddressInfo>
+  /**
+   * To be called when it listens: what to print at a first start, else nothing.
+   *
+   * @throws SettingsError where the keys' database cannot be written
+   */
+  makeFirstKey(): string | undefined
+}
+
+const serverOptions: ServerOptions = {
+  maxHeaderSize: 16 * 1024,
+  headersTimeout: 10_000,
+  // Body included: nothing that the origin serves takes one.
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 2_000,
+  // Longer than a proxy keeps a connection in its pool, so that none is closed just as a request is sent into it.
+  keepAliveTimeout: 75_000,
+  // Missing and repeated `Host` fields are answered by the routes, in the one shape of errors.
+  requireHostHeader: false,
+}
+
+/** How long requests in flight may take to finish. A container engine waits 10 s before it kills. */
+const graceMs = 5_000
+/** How often, meanwhile, connections that have fallen idle are closed. */
+const sweepMs = 50
+
+/** @throws SettingsError where the keys' database cannot be used */
+export function composeOrigin(settings: OriginSettings, log: Log): Origin {
+  const keys = openKeys(settings.originDb)
+  const server = createServer(serverOptions, createRoutes({ keys, log, makeRequestId: randomUUID }))
+  server.on('checkExpectation', (_, response: ServerResponse) =>
+    sendError(response, errors.expectationFailed),
+  )
+  server.on('clientError', answerUnreadable)
+
+  return {
+    listen: () => listen(server, settings),
+    makeFirstKey() {
+      const { originHost: host, originPublicUrl, originDb } = settings
+      const { port } = server.address() as AddressInfo
+      try {
+        return makeFirstKey(keys, originPublicUrl ?? baseUrlOf({ host, port }))
+      } catch (error) {
+        throw databaseProblem(originDb, error)
+      }
+    },
+    async close() {
+      await drain(server)
+      keys.close()
+    },
+  }
+}
+
+function openKeys(path: string): KeyStore {
+  try {
+    return openKeyStore(path, { now: () => new Date(), randomBytes })
+  } catch (error) {
+    throw databaseProblem(path, error)
+  }
+}
+
+function listen(
+  server: Server,
+  { originHost: host, originPort: port }: OriginSettings,
+): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', ({ message }) =>
+      reject(
+        new SettingsError([
+          `ORIGIN_HOST, ORIGIN_PORT: got ${host} and ${port}, needs an address to listen on: ${message}`,
+        ]),
+      ),
+    )
+    server.listen(port, host, () => resolve(server.address() as AddressInfo))
+  })
+}
+
+/** Takes no new connections, lets what is in flight finish for the grace period, then cuts off what is left. */
+function drain(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    // RFC 9112 section 9.6: the client is told with its response that the connection ends here.
+    server.prependListener('request', (_, response: ServerResponse) => {
+      response.shouldKeepAlive = false
+    })
+    const sweep = setInterval(() => server.closeIdleConnections(), sweepMs)
+    const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
+    server.close(() => {
+      clearInterval(sweep)
+      clearTimeout(cutOff)
+      resolve()
+    })
+  })
+}

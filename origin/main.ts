@@ -1,0 +1,21 @@
+import { guardProcess } from '../shared/guard.ts'
+import { createLog } from '../shared/log.ts'
+import { exitOnSettingsError } from '../shared/settings.ts'
+import { closeOnSignal } from '../shared/shutdown.ts'
+import { composeOrigin } from './compose.ts'
+import { loadOriginSettings } from './settings.ts'
+
+try {
+  const { settings, warnings } = loadOriginSettings(process.env)
+  const log = createLog('origin', settings.logLevel)
+  for (const warning of warnings) log.warn(warning)
+
+  const origin = composeOrigin(settings, log)
+  const address = await origin.listen()
+  closeOnSignal(origin, log)
+  log.info(address, 'listening')
+  process.stdout.write(origin.makeFirstKey() ?? '')
+  guardProcess(log, () => undefined)
+} catch (error) {
+  exitOnSettingsError(error)
+}

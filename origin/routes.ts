@@ -1,0 +1,79 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { errors } from '../shared/errors.ts'
+import type { Log } from '../shared/log.ts'
+import type { KeyStore } from './key-store.ts'
+import { sendError, sendJson } from './respond.ts'
+
+export type RoutesDeps = {
+  readonly keys: Pick<KeyStore, 'findEnvironment'>
+  readonly log: Log
+  readonly makeRequestId: () => string
+}
+
+/** Answers a GET or a HEAD. Node leaves out the body of what answers a HEAD. */
+type Route = (request: IncomingMessage, response: ServerResponse) => void
+
+const allow = { allow: 'GET, HEAD, OPTIONS' }
+// RFC 9110 section 11.6.1: a 401 says what it takes.
+const challenge = { 'www-authenticate': 'ApiKey header="x-api-key"' }
+const healthy = Buffer.from('{"status":"ok"}')
+
+/** All that the origin answers. A request's body is never looked at: Node reads and drops it. */
+export function createRoutes({ keys, log, makeRequestId }: RoutesDeps): RequestListener {
+  const routes = new Map<string, Route>([
+    ['/api/v1/me', (request, response) => answerMe(keys, request, response)],
+    ['/health', (_, response) => sendJson(response, 200, healthy)],
+  ])
+
+  return (request, response) => {
+    try {
+      answer(routes, request, response)
+    } catch (error) {
+      log.error({ err: error, requestId: readRequestId(request) ?? makeRequestId() }, 'a request failed')
+      sendError(response, errors.internal)
+    }
+  }
+}
+
+function answer(routes: Map<string, Route>, request: IncomingMessage, response: ServerResponse): void {
+  const { method, url = '' } = request
+  const path = pathOf(url)
+  if (!namesOneHost(request) || path === undefined) return sendError(response, errors.badRequest)
+  const route = routes.get(path)
+  if (method === 'OPTIONS' && (route || path === '*')) {
+    response.writeHead(204, allow).end()
+    return
+  }
+  if (path === '*') return sendError(response, errors.badRequest)
+  if (!route) return sendError(response, errors.notFound)
+  if (method !== 'GET' && method !== 'HEAD') return sendError(response, errors.methodNotAllowed, allow)
+  route(request, response)
+}
+
+function answerMe(keys: RoutesDeps['keys'], request: IncomingMessage, response: ServerResponse): void {
+  // `headers` would join repeated fields into one value.
+  const given = request.headersDistinct['x-api-key'] ?? []
+  const [key] = given
+  const environment = key && given.length === 1 ? keys.findEnvironment(key) : undefined
+  if (environment) sendJson(response, 200, Buffer.from(JSON.stringify(environment)))
+  else sendError(response, errors.unauthorized, challenge)
+}
+
+/** The path of a target in origin-form, absolute-form or asterisk-form (RFC 9112 section 3.2); none of any other. */
+function pathOf(target: string): string | undefined {
+  if (target.startsWith('/')) return target.split('?', 1)[0]
+  if (target === '*') return target
+  return /^https?:\/\//i.test(target) && URL.canParse(target) ? new URL(target).pathname : undefined
+}
+
+/** RFC 9112 section 3.2: exactly one `Host`, which only HTTP/1.0 may leave out. */
+function namesOneHost({ headersDistinct, httpVersion }: IncomingMessage): boolean {
+  const hosts = headersDistinct['host']?.length ?? 0
+  return hosts === 1 || (hosts === 0 && httpVersion === '1.0')
+}
+
+/** The gateway's name for the request, so that it is found in both logs. */
+function readRequestId({ headers }: IncomingMessage): string | undefined {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && /^[A-Za-z0-9._:/=+-]{1,128}$/.test(given) ? given : undefined
+}

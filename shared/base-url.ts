@@ -1,0 +1,18 @@
+/** What is known of a server that listens: its scheme, `http` where it is left out, and where. */
+export type Listener = {
+  readonly scheme?: 'http' | 'https'
+  readonly host: string | undefined
+  readonly port: number
+}
+
+/** Where a server that listens on this host is reached from this machine. One that listens on all, on the loopback. */
+export function reachedHost(host: string | undefined): string {
+  if (host === undefined || host === '0.0.0.0') return '127.0.0.1'
+  return host === '::' ? '::1' : host
+}
+
+/** The base URL of a server, for somebody on this machine, without a final slash. */
+export function baseUrlOf({ scheme = 'http', host, port }: Listener): string {
+  const reached = reachedHost(host)
+  return `${scheme}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
+}
