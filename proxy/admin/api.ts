@@ -1,6 +1,6 @@
 import type { HealthReport } from './health.ts'
 
-/** Answers with a value that becomes the JSON body of a 200. */
+/** Answers with a value that becomes the JSON body of a 200; nothing becomes `null`. */
 export type ApiAnswer = (query: URLSearchParams) => unknown
 
 /** Path to method to answer. Paths begin with `/api/`, methods are upper-case; `GET` answers HEAD too. */

@@ -51,7 +51,7 @@ function describe(counters: Counters, version: string): Metric[] {
       'Exceptions that are bugs, by where they were caught',
       by('place', counters.errors),
     ),
-    gauge('sluice_workers', 'Processes that serve clients', single(1)),
+    gauge('sluice_processes', 'Processes that the numbers are the sum of', single(1)),
     gauge(
       'sluice_build_info',
       'Always 1; the label says which version runs',

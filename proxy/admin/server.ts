@@ -120,7 +120,7 @@ function text(body: string): Reply {
 }
 
 function json(status: number, value: unknown): Reply {
-  return { status, contentType: 'application/json', body: JSON.stringify(value) }
+  return { status, contentType: 'application/json', body: JSON.stringify(value ?? null) }
 }
 
 function errorReply(error: ErrorReply, fields: Record<string, string> = {}): Reply {

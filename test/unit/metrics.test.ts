@@ -148,7 +148,7 @@ describe('the exposition', () => {
     expect(found.value('sluice_process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
     expect(found.value('sluice_process_start_time_seconds')).toBeGreaterThan(1_700_000_000)
     expect(found.value('sluice_build_info', { version: '1.2.3' })).toBe(1)
-    expect(found.value('sluice_workers')).toBe(1)
+    expect(found.value('sluice_processes')).toBe(1)
   })
 
   test('each policy is listed from the start with each outcome at 0', async () => {

@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest'
+import { combineHealth, type HealthReport } from '../../proxy/admin/health.ts'
+import { spawnNode } from '../support/process.ts'
+import { parseExposition, type Exposition } from '../support/prometheus.ts'
+
+type Cluster = {
+  scrape(): Promise<Exposition>
+  readiness(): Promise<{ status: number; body: unknown }>
+  /** Has a worker, numbered from 1, do something so many times. */
+  tell(worker: number, order: string, times?: number): Promise<void>
+  /** Forks another worker. */
+  start(): Promise<void>
+}
+
+async function startCluster(workers: number): Promise<Cluster> {
+  const primary = spawnNode('test/support/cluster-process.ts', {}, [`${workers}`])
+  const [, port] = await primary.waitForLine(/^port (\d+)$/)
+  const get = async (path: string): Promise<Response> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`)
+    if (response.status >= 500 && path !== '/readyz') throw new Error(`${path} failed:\n${primary.output()}`)
+    return response
+  }
+  return {
+    scrape: async () => parseExposition(await (await get('/metrics')).text()),
+    readiness: async () => {
+      const response = await get('/readyz')
+      return { status: response.status, body: await response.json() }
+    },
+    tell: async (worker, order, times = 1) => {
+      await get(`/api/tell?worker=${worker}&order=${order}&times=${times}`)
+    },
+    start: async () => {
+      await get('/api/start')
+    },
+  }
+}
+
+const okRequests = (found: Exposition): number => found.value('sluice_requests_total', { class: '2xx' })
+
+describe.concurrent('metrics of several workers', () => {
+  test('are their sum, or what makes sense for each', async () => {
+    const cluster = await startCluster(3)
+    await cluster.tell(1, 'count', 1)
+    await cluster.tell(2, 'count', 20)
+    await cluster.tell(3, 'count', 300)
+    await cluster.tell(2, 'open-breaker')
+    const found = await cluster.scrape()
+    expect(okRequests(found)).toBe(321)
+    expect(found.value('sluice_decisions_total', { policy: 'login', outcome: 'allowed' })).toBe(321)
+    expect(found.value('sluice_request_duration_seconds_count')).toBe(321)
+    expect(found.value('sluice_request_duration_seconds_bucket', { le: '0.005' })).toBe(0)
+    expect(found.value('sluice_request_duration_seconds_bucket', { le: '0.01' })).toBe(321)
+    expect(found.value('sluice_request_duration_seconds_bucket', { le: '+Inf' })).toBe(321)
+    expect(found.value('sluice_request_duration_seconds_sum')).toBeCloseTo(3.21)
+    expect(found.value('sluice_table_entries', { table: 'counters' })).toBe(15)
+    expect(found.value('sluice_connections')).toBe(3)
+    expect(found.value('sluice_processes')).toBe(3)
+    expect(found.value('sluice_store_breaker_open')).toBe(1)
+    expect(found.value('sluice_build_info', { version: '1.2.3' })).toBe(1)
+    // Node's own: three times the memory of one process, and a point in time that is no sum.
+    expect(found.value('sluice_process_resident_memory_bytes')).toBeGreaterThan(90_000_000)
+    const age = Date.now() / 1000 - found.value('sluice_process_start_time_seconds')
+    expect(Math.abs(age)).toBeLessThan(60)
+  })
+
+  test('never run backwards when a worker is replaced', async () => {
+    const cluster = await startCluster(2)
+    await cluster.tell(1, 'count', 100)
+    await cluster.tell(2, 'count', 10)
+    expect(okRequests(await cluster.scrape())).toBe(110)
+    await cluster.tell(1, 'exit')
+    const without = await cluster.scrape()
+    expect(okRequests(without)).toBe(110)
+    expect(without.value('sluice_table_evictions_total', { table: 'counters' })).toBe(2)
+    expect(without.value('sluice_processes')).toBe(1)
+    expect(without.value('sluice_connections')).toBe(1)
+
+    await cluster.start()
+    await cluster.tell(3, 'count', 1)
+    await cluster.tell(2, 'exit')
+    const replaced = await cluster.scrape()
+    expect(okRequests(replaced)).toBe(111)
+    expect(replaced.value('sluice_request_duration_seconds_bucket', { le: '+Inf' })).toBe(111)
+  })
+
+  test('of a worker that hangs are the last that it told, and nobody waits for it long', async () => {
+    const cluster = await startCluster(2)
+    await cluster.tell(1, 'count', 5)
+    await cluster.tell(2, 'count', 7)
+    expect(okRequests(await cluster.scrape())).toBe(12)
+    await cluster.tell(1, 'hang')
+    await cluster.tell(2, 'count', 1)
+    const begunMs = performance.now()
+    expect(okRequests(await cluster.scrape())).toBe(13)
+    expect(performance.now() - begunMs).toBeLessThan(1500)
+  })
+
+  test('are asked for by many at once', async () => {
+    const cluster = await startCluster(2)
+    await cluster.tell(2, 'count', 7)
+    const found = await Promise.all(Array.from({ length: 20 }, () => cluster.scrape()))
+    expect(found.map(okRequests)).toEqual(Array(20).fill(7))
+  })
+
+  test('of no worker at all are none', async () => {
+    const cluster = await startCluster(0)
+    expect((await cluster.scrape()).samples).toEqual([])
+    expect((await cluster.readiness()).status).toBe(503)
+  })
+})
+
+describe.concurrent('health of several workers', () => {
+  test('is ready as soon as one is; what one finds away is away', async () => {
+    const cluster = await startCluster(2)
+    expect((await cluster.readiness()).status).toBe(503)
+    await cluster.tell(2, 'ready')
+    expect(await cluster.readiness()).toEqual({
+      status: 200,
+      body: { status: 'ready', store: 'answering', upstream: 'unknown' },
+    })
+    await cluster.tell(1, 'lose-backend')
+    expect((await cluster.readiness()).body).toMatchObject({ upstream: 'away' })
+    await cluster.tell(2, 'exit')
+    expect((await cluster.readiness()).status).toBe(503)
+  })
+
+  const report = (
+    status: HealthReport['status'],
+    store: HealthReport['store'] = 'answering',
+  ): HealthReport => ({
+    status,
+    store,
+    upstream: 'answering',
+  })
+
+  test.each([
+    ['ready', [], { status: 'starting', store: 'unknown', upstream: 'unknown' }],
+    ['ready', [report('starting'), report('starting')], { status: 'starting' }],
+    ['ready', [report('starting'), report('ready')], { status: 'ready' }],
+    ['stopping', [report('ready')], { status: 'stopping' }],
+    ['ready', [report('ready', 'unknown'), report('ready', 'answering')], { store: 'answering' }],
+    ['ready', [report('ready', 'away'), report('ready', 'answering')], { store: 'away' }],
+    ['ready', [report('ready', 'embedded')], { store: 'embedded' }],
+  ] as const)('a primary that is %s, with %o', (own, reports, expected) => {
+    expect(combineHealth(own, reports)).toMatchObject(expected)
+  })
+})
