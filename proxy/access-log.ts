@@ -1,0 +1,42 @@
+import type { Log } from '../shared/log.ts'
+
+/** What an access line tells of a request that is over. */
+export type Access = {
+  readonly requestId: string
+  readonly method: string
+  /** The canonical path, empty where the target was rejected. Never the query: that is where secrets travel. */
+  readonly path: string
+  /** 0 where the client left before the response. */
+  readonly status: number
+  readonly durationMs: number
+  /** Name of the policy that refused the request. */
+  readonly refusedBy: string | undefined
+  readonly clientAddress: string
+}
+
+const PATH_MAX_LENGTH = 1024
+
+/**
+ * Writes one line for each request that is over.
+ *
+ * @param options.logAddresses without it no line names a client
+ */
+export function createAccessLog(
+  log: Log,
+  options: { readonly logAddresses: boolean },
+): (access: Access) => void {
+  return ({ requestId, method, path, status, durationMs, refusedBy, clientAddress }) => {
+    log.info(
+      {
+        requestId,
+        method,
+        path: path.slice(0, PATH_MAX_LENGTH),
+        status,
+        durationMs: Math.round(durationMs * 1000) / 1000,
+        refusedBy,
+        client: options.logAddresses ? clientAddress : undefined,
+      },
+      'request',
+    )
+  }
+}
