@@ -1,0 +1,110 @@
+import { unescape } from 'node:querystring'
+
+/**
+ * What rules match a path on. Segments are joined with `/`; letters are folded to lower case and escapes are decoded
+ * (not `%25`), so this is text to compare and look up, never to forward or to decode again.
+ */
+export type MatchPaths = {
+  /** The path as the most lenient backend reads it. No empty and no dot segments; no slash at the end but of `/`. */
+  readonly matchPath: string
+  /** What other backends make of the same path, where that differs. Mostly the shared empty list. */
+  readonly otherMatchPaths: readonly string[]
+}
+
+export const noOtherMatchPaths: readonly string[] = Object.freeze([])
+
+const ambiguous = /;|%2f|%3b|\/[\0- \x7f]|[\0- \x7f.](?:\/|$)/
+const slash = /\/|%2f/
+const parameter = /;[^/]*/g
+const parameterOrEscaped = /(?:;|%3b)[^/]*/g
+/** Bounds the work on a path of thousands of segments and many readings: 16 KB of `;/` took 3 ms. */
+const mostAmbiguousSegments = 256
+
+/**
+ * Reads a canonical path in every way in which a backend may read it, so that no spelling of a limited path slips by.
+ * Backends differ in four things, and each combination is a reading:
+ *
+ * - `;parameters` are dropped, before decoding (Tomcat, Jetty) or after it, so that `%3B` begins them and `%2F` ends them
+ *   too, or are text (Express, Rails);
+ * - `%2F` parts segments (WSGI, nginx) or is a part of one (Express, Spring's PathPattern);
+ * - dot segments that appear only now (`..;x`, `..%2F`) are resolved, after merging slashes (Tomcat, nginx) or before
+ *   (RFC 3986), or are text (WSGI, Express);
+ * - white space and control characters around a segment and dots at its end are ignored (`$` of Python's and Ruby's
+ *   expressions matches before a line end; Windows opens `login.` as `login`) or not.
+ *
+ * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`). What only a
+ * backend's own routing knows is another path: an extension (`/login.json`), a second decoding (`%252F`).
+ *
+ * @param path canonical, see `canonicalPath`
+ * @returns the readings, or what is wrong with the path: one that climbs above the root in some reading would leave the
+ * upstream's prefix there, and one of very many segments would cost too much to read in every way
+ */
+export function readMatchPaths(path: string): MatchPaths | string {
+  const text = comparable(path)
+  if (!ambiguous.test(text)) {
+    return { matchPath: withoutTrailingSlash(text), otherMatchPaths: noOtherMatchPaths }
+  }
+  if (text.split(slash).length > mostAmbiguousSegments) return 'the path has too many segments'
+  const unescaped = text.replaceAll('%2f', '/')
+  const readings = new Set<string>()
+  for (const spelling of new Set([
+    unescaped.replace(parameterOrEscaped, ''),
+    unescaped.replace(parameter, ''),
+    text.replace(parameterOrEscaped, ''),
+    text.replace(parameter, ''),
+    text,
+  ])) {
+    for (const separator of spelling.includes('%2f') ? [slash, '/'] : ['/']) {
+      const segments = spelling.slice(1).split(separator)
+      const names = segments.filter((segment) => segment !== '')
+      for (const reading of [resolveDots(names), resolveDots(segments), names]) {
+        if (!reading) return 'the path climbs above the root'
+        readings.add(join(reading.map(trim))).add(join(reading))
+      }
+    }
+  }
+  const [matchPath = '/', ...otherMatchPaths] = readings
+  return { matchPath, otherMatchPaths }
+}
+
+/** Drops the slash at the end of a path, but the only one. */
+export function withoutTrailingSlash(path: string): string {
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+}
+
+/** Decodes and folds. `%25`, `%2F` and `%3B` stay escapes: what they mean depends on the backend. */
+function comparable(path: string): string {
+  const decoded = unescape(path.replace(/%(?=25|2F|3B)/g, '%25'))
+  // Upper case first: it is what turns `ſ` and `ı` into the letters that they are taken for.
+  return decoded.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
+}
+
+function trim(name: string): string {
+  let start = 0
+  let end = name.length
+  while (start < end && isBlank(name.charCodeAt(start))) start += 1
+  while (end > start && isBlank(name.charCodeAt(end - 1))) end -= 1
+  if (start === end) return ''
+  while (end > start && (isBlank(name.charCodeAt(end - 1)) || name[end - 1] === '.')) end -= 1
+  // No backend takes `.. ` for `..`.
+  return start === end ? name : name.slice(start, end)
+}
+
+function isBlank(code: number): boolean {
+  return code <= 0x20 || code === 0x7f
+}
+
+/** @returns undefined where `..` climbs above the root */
+function resolveDots(segments: readonly string[]): string[] | undefined {
+  const kept: string[] = []
+  for (const segment of segments) {
+    if (segment === '..') {
+      if (kept.pop() === undefined) return undefined
+    } else if (segment !== '.') kept.push(segment)
+  }
+  return kept
+}
+
+function join(segments: readonly string[]): string {
+  return `/${segments.filter((segment) => segment !== '').join('/')}`
+}
