@@ -29,7 +29,10 @@ export type Telemetry = {
   requestFinished(status: number, durationMs: number): void
   /** Before `requestFinished`: the request was rejected for its form, with a 4xx of Sluice's own. */
   requestRejected(reason: Rejection): void
-  /** Once for each policy that took part in a request's decision. */
+  /**
+   * Once for each policy that has counted the request, for the one that refused it, and for each that could not be
+   * asked about because the store is away.
+   */
   decided(policy: Policy, outcome: DecisionOutcome): void
   /** A question to the store was answered, whatever the answer was. */
   storeAnswered(durationMs: number): void
