@@ -81,7 +81,7 @@ export class CounterPool {
   begin(table: number, key: string, windowMs: number, nowMs: number): number {
     this.forget(table, key)
     const list = this.#listFor(windowMs)
-    this.#reclaim(list, nowMs, 2)
+    this.#reclaim(list, nowMs)
     const slot = this.#takeSlot(nowMs)
     this.#index.insert(slot, table, key)
     this.#counts[slot] = 0
@@ -102,11 +102,11 @@ export class CounterPool {
     return true
   }
 
-  /** Reclaims a counter that has ended, if the list whose turn it is has one: to be called with every decision. */
+  /** Reclaims up to two counters that have ended. Called with every decision, it outruns whatever begins new ones. */
   reclaimInPassing(nowMs: number): void {
-    this.#turn = this.#turn + 1 < this.#listsInTurn.length ? this.#turn + 1 : 0
     const list = this.#listsInTurn[this.#turn]
-    if (list) this.#reclaim(list, nowMs, 1)
+    if (!list || this.#reclaim(list, nowMs) === 2) return
+    this.#turn = this.#turn + 1 < this.#listsInTurn.length ? this.#turn + 1 : 0
   }
 
   /** Notes that one of the slot's count has still to be added to the shared counters. */
@@ -148,10 +148,14 @@ export class CounterPool {
     return list
   }
 
-  #reclaim(list: WindowList, nowMs: number, limit: number): void {
-    for (let done = 0; done < limit && list.first !== NONE && this.endsAtMs(list.first) <= nowMs; done++) {
+  /** Returns how many, 2 at most: there may be more. */
+  #reclaim(list: WindowList, nowMs: number): number {
+    let reclaimed = 0
+    while (reclaimed < 2 && list.first !== NONE && this.endsAtMs(list.first) <= nowMs) {
       this.#removeFirst(list)
+      reclaimed += 1
     }
+    return reclaimed
   }
 
   #takeSlot(nowMs: number): number {

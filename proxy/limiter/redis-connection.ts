@@ -5,6 +5,8 @@ import { describeRedis, type RedisAddress } from './redis-url.ts'
 
 export type RedisConnection = {
   readonly client: RedisClient
+  /** Resolves once the first connection is there, or after `timeoutMs` without one. */
+  connected(timeoutMs: number): Promise<void>
   /** Ends the connection at once; what is in flight fails. */
   close(): void
 }
@@ -19,6 +21,17 @@ export function connectRedis(address: RedisAddress, log: Log): RedisConnection {
   logChanges(client, describeRedis(address), log)
   return {
     client,
+    connected: (timeoutMs) =>
+      new Promise((resolve) => {
+        const done = (): void => {
+          clearTimeout(timer)
+          client.off('ready', done)
+          resolve()
+        }
+        const timer = setTimeout(done, timeoutMs)
+        client.once('ready', done)
+        if (client.status === 'ready') done()
+      }),
     close: () => client.disconnect(),
   }
 }

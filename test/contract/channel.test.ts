@@ -1,0 +1,33 @@
+import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
+import { serveLimiter, type LimiterPort } from '../../proxy/limiter/limiter-channel.ts'
+import { limiterOptions } from '../support/limiters.ts'
+import { describeLimiterContract } from './limiter-contract.ts'
+
+/** The two ends of a channel between processes, which carries JSON and takes a turn of the event loop. */
+function makePorts(): { readonly worker: LimiterPort; readonly primary: LimiterPort } {
+  const atWorker: ((message: unknown) => void)[] = []
+  const atPrimary: ((message: unknown) => void)[] = []
+  const carry = (message: object, receivers: typeof atWorker): void => {
+    const text = JSON.stringify(message)
+    setImmediate(() => receivers.forEach((receive) => receive(JSON.parse(text))))
+  }
+  return {
+    worker: { send: (message) => carry(message, atPrimary), listen: (receive) => atWorker.push(receive) },
+    primary: { send: (message) => carry(message, atWorker), listen: (receive) => atPrimary.push(receive) },
+  }
+}
+
+describeLimiterContract('counters in the primary process, for two workers', (policies) => {
+  let nowMs = 7_000
+  const embedded = createEmbeddedLimiter(limiterOptions({ now: () => nowMs }))
+  const workers = [0, 1].map(() => {
+    const { worker, primary } = makePorts()
+    serveLimiter({ decide: (charges) => embedded.decide(charges), policies, port: primary })
+    return createWorkerLimiter(worker, limiterOptions({ storeTimeoutMs: 2000 }))
+  })
+  return Promise.resolve({
+    limiters: workers,
+    advance: (durationMs) => void (nowMs += durationMs),
+    close: () => workers.forEach((worker) => worker.close()),
+  })
+})
