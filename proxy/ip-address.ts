@@ -1,0 +1,119 @@
+import { isIPv6 } from 'node:net'
+
+/**
+ * An address as its eight 16-bit groups. IPv4 is held as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2), so that both
+ * spellings of one address are one value.
+ */
+export type IpAddress = readonly number[]
+
+/** All addresses whose first `bits` bits are those of `address`. */
+export type AddressRange = { readonly address: IpAddress; readonly bits: number }
+
+const longestIpv6 = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
+
+/**
+ * Reads an address strictly: what another parser may read as a different address (leading zeros, hex, short forms, a
+ * zone, blanks around it) is no address.
+ */
+export function parseAddress(text: string): IpAddress | undefined {
+  if (text.length > longestIpv6) return undefined
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
+}
+
+/**
+ * Reads an address or a CIDR such as `10.0.0.0/8` or `fd00::/8`. Bits after the prefix are ignored. A range of IPv4
+ * addresses may also be written mapped, `::ffff:10.0.0.0/104`.
+ */
+export function parseAddressRange(text: string): AddressRange | undefined {
+  const slash = text.indexOf('/')
+  const address = parseAddress(slash === -1 ? text : text.slice(0, slash))
+  if (!address) return undefined
+  if (slash === -1) return { address, bits: 128 }
+  const prefix = text.slice(slash + 1)
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(prefix)) return undefined
+  const bits = Number(prefix) + (text.includes(':') ? 0 : 96)
+  return bits <= 128 ? { address, bits } : undefined
+}
+
+export function isInRange(address: IpAddress, range: AddressRange): boolean {
+  const wholeGroups = range.bits >> 4
+  for (let i = 0; i < wholeGroups; i++) if (address[i] !== range.address[i]) return false
+  const rest = range.bits & 15
+  return rest === 0 || ((address[wholeGroups] ?? 0) ^ (range.address[wholeGroups] ?? 0)) >> (16 - rest) === 0
+}
+
+/** The canonical text: dotted for IPv4, else as RFC 5952 has it. */
+export function formatAddress(address: IpAddress): string {
+  if (isIpv4(address)) {
+    const high = address[6] ?? 0
+    const low = address[7] ?? 0
+    return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
+  }
+  const { start, length } = longestZeroRun(address)
+  let text = ''
+  for (let i = 0; i < 8; i++) {
+    if (length > 1 && i === start) {
+      text += '::'
+      i += length - 1
+    } else {
+      if (i > 0 && !text.endsWith(':')) text += ':'
+      text += (address[i] ?? 0).toString(16)
+    }
+  }
+  return text
+}
+
+export function isIpv4(address: IpAddress): boolean {
+  for (let i = 0; i < 5; i++) if (address[i] !== 0) return false
+  return address[5] === 0xffff
+}
+
+function parseIpv4(text: string): IpAddress | undefined {
+  let value = 0
+  let octets = 0
+  let octet = -1
+  for (let i = 0; i <= text.length; i++) {
+    const digit = text.charCodeAt(i) - 0x30
+    if (digit >= 0 && digit <= 9) {
+      if (octet === 0) return undefined
+      octet = octet === -1 ? digit : octet * 10 + digit
+      if (octet > 255) return undefined
+    } else if (octet !== -1 && (i === text.length || text[i] === '.')) {
+      value = value * 256 + octet
+      octets += 1
+      octet = -1
+    } else return undefined
+  }
+  return octets === 4 ? [0, 0, 0, 0, 0, 0xffff, Math.floor(value / 65_536), value % 65_536] : undefined
+}
+
+function parseIpv6(text: string): IpAddress | undefined {
+  if (text.includes('%') || !isIPv6(text)) return undefined
+  const groups: number[] = []
+  let gap = 0
+  let start = 0
+  while (start <= text.length) {
+    const colon = text.indexOf(':', start)
+    const end = colon === -1 ? text.length : colon
+    const group = text.slice(start, end)
+    if (group === '') gap = groups.length
+    else if (group.includes('.')) groups.push(...(parseIpv4(group)?.slice(6) ?? []))
+    else groups.push(Number.parseInt(group, 16))
+    start = end + 1
+  }
+  const missing = 8 - groups.length
+  for (let i = 7; i >= gap; i--) groups[i] = i - missing >= gap ? (groups[i - missing] ?? 0) : 0
+  return groups
+}
+
+/** The run of zero groups that `::` stands for: the first of the longest. */
+function longestZeroRun(address: IpAddress): { start: number; length: number } {
+  let longest = { start: 0, length: 0 }
+  let start = 0
+  for (let i = 0; i <= 8; i++) {
+    if (address[i] === 0) continue
+    if (i - start > longest.length) longest = { start, length: i - start }
+    start = i + 1
+  }
+  return longest
+}

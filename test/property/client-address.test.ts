@@ -1,0 +1,190 @@
+import fc from 'fast-check'
+import { BlockList, isIP, isIPv4 } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { createAddressReader } from '../../proxy/client-address.ts'
+import { formatAddress, parseAddress } from '../../proxy/ip-address.ts'
+
+const trustedProxies = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1']
+const reader = createAddressReader(trustedProxies)
+const proxy = reader.readPeer('10.0.0.1')
+const runs = { numRuns: 2000 }
+
+const octet = fc.integer({ min: 0, max: 255 })
+const ipv4 = fc.tuple(octet, octet, octet, octet).map((octets) => octets.join('.'))
+const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }))
+const groups = fc.tuple(group, group, group, group, group, group, group, group)
+const mapped = fc.oneof(
+  ipv4.map((address) => `::ffff:${address}`),
+  ipv4.map((address) => `0:0:0:0:0:FFFF:${address}`),
+  fc.tuple(group, group).map(([high, low]) => `::ffff:${high.toString(16)}:${low.toString(16)}`),
+)
+const ipv6 = fc.oneof(
+  fc.ipV6().filter((address) => !address.includes('%')),
+  groups.map((address) => address.map((value) => value.toString(16)).join(':')),
+)
+const trusted = fc.oneof(
+  fc.tuple(octet, octet).map(([a, b]) => `10.${a}.0.${b}`),
+  fc.tuple(octet, octet).map(([a, b]) => `::ffff:10.${a}.${b}.1`),
+  group.map((value) => `fd00::${value.toString(16)}`),
+)
+const address = fc.oneof(ipv4, ipv6, mapped, trusted)
+const malformed = fc.constantFrom(
+  '',
+  'unknown',
+  '_x',
+  '1.2.3',
+  '01.2.3.4',
+  '::1%1',
+  '1.2.3.4.5',
+  '[::1',
+  'x',
+  '0x7f.1',
+)
+const almost = fc.string({
+  unit: fc.constantFrom('1', '0', '2', '255', '.', ':', '::', 'f', '[', ']', ' ', '/'),
+})
+const entry = fc.oneof(
+  { weight: 4, arbitrary: trusted },
+  { weight: 4, arbitrary: address },
+  { weight: 1, arbitrary: ipv4.map((host) => `${host}:8080`) },
+  { weight: 1, arbitrary: ipv6.map((host) => `[${host}]:8080`) },
+  { weight: 1, arbitrary: malformed },
+  { weight: 1, arbitrary: almost },
+  { weight: 1, arbitrary: fc.string() },
+)
+const field = fc.array(entry, { maxLength: 6 }).map((entries) => entries.join(', '))
+
+describe('an address', () => {
+  test('is one exactly where Node says so, but for zones', () => {
+    fc.assert(
+      fc.property(fc.oneof(address, almost, malformed, fc.string()), (text) => {
+        expect(parseAddress(text) !== undefined).toBe(isIP(text) !== 0 && !text.includes('%'))
+      }),
+      runs,
+    )
+  })
+
+  test('has the canonical text that Node gives it', () => {
+    fc.assert(
+      fc.property(address, (text) => {
+        expect(formatted(text)).toBe(canonical(text))
+        expect(formatted(canonical(text))).toBe(canonical(text))
+      }),
+      runs,
+    )
+  })
+
+  test('of IPv4 is the same mapped to IPv6, in dots or in hex', () => {
+    fc.assert(
+      fc.property(octet, octet, octet, octet, (a, b, c, d) => {
+        const dotted = `${a}.${b}.${c}.${d}`
+        const hex = `::ffff:${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
+        expect([`::ffff:${dotted}`, hex].map((text) => reader.readPeer(text))).toEqual(
+          [dotted, dotted].map((text) => reader.readPeer(text)),
+        )
+      }),
+      runs,
+    )
+  })
+
+  test('of IPv6 counts with all of its /64 and with nobody else', () => {
+    const quad = fc.tuple(group, group, group, group)
+    const partitionOf = (parts: readonly number[]): string =>
+      reader.readPeer(parts.map((value) => value.toString(16)).join(':')).client.partition
+    fc.assert(
+      fc.property(quad, quad, quad, quad, (network, one, other, elsewhere) => {
+        fc.pre(network.some((value) => value !== 0) && elsewhere.some((value) => value !== 0))
+        const here = partitionOf([...network, ...one])
+        expect(partitionOf([...network, ...other])).toBe(here)
+        expect(partitionOf([...elsewhere, ...one]) === here).toBe(elsewhere.join() === network.join())
+      }),
+      runs,
+    )
+  })
+})
+
+describe('the client address', () => {
+  test('is what the naive walk finds', () => {
+    fc.assert(
+      fc.property(fc.oneof(field, fc.array(field, { maxLength: 3 })), (forwardedFor) => {
+        expect(reader.readClientAddress(proxy, forwardedFor).address).toBe(
+          naiveClient('10.0.0.1', forwardedFor),
+        )
+      }),
+      runs,
+    )
+  })
+
+  test('is the peer’s own, whatever a peer that is not trusted sends', () => {
+    fc.assert(
+      fc.property(address, fc.oneof(field, fc.string()), (peerAddress, forwardedFor) => {
+        const peer = reader.readPeer(peerAddress)
+        fc.pre(!peer.trusted)
+        expect(reader.readClientAddress(peer, forwardedFor)).toEqual(peer.client)
+      }),
+      runs,
+    )
+  })
+
+  test('is not changed by what a client puts to the left of what a trusted proxy vouches for', () => {
+    const chain = fc.array(trusted, { maxLength: 4 })
+    fc.assert(
+      fc.property(fc.oneof(field, fc.string()), address, chain, (sent, client, proxies) => {
+        fc.pre(!reader.readPeer(client).trusted)
+        const vouched = [client, ...proxies].join(', ')
+        const alone = reader.readClientAddress(proxy, vouched)
+        expect(alone.address).toBe(canonical(client))
+        expect(reader.readClientAddress(proxy, `${sent}, ${vouched}`)).toEqual(alone)
+        expect(reader.readClientAddress(proxy, [sent, vouched])).toEqual(alone)
+      }),
+      runs,
+    )
+  })
+
+  test('never makes a throw', () => {
+    const peer = fc.oneof(fc.string(), address, fc.constant(undefined))
+    fc.assert(
+      fc.property(peer, fc.oneof(field, fc.string({ unit: 'binary' }), fc.array(fc.string())), (at, sent) => {
+        const { address: text, partition } = reader.readClientAddress(reader.readPeer(at), sent)
+        expect(isIP(text) !== 0 || text === 'unknown').toBe(true)
+        expect(partition.replace(/\/64$/, '')).toMatch(/^(?:[\d.]+|[\da-f:]+|unknown)$/)
+      }),
+      runs,
+    )
+  })
+})
+
+function formatted(text: string): string | undefined {
+  const parsed = parseAddress(text)
+  return parsed && formatAddress(parsed)
+}
+
+/** RFC 5952 text by way of the URL parser, which writes IPv6 hosts so; IPv4 dotted, mapped or not. */
+function canonical(text: string): string {
+  if (isIPv4(text)) return text
+  const host = new URL(`http://[${text}]/`).hostname.slice(1, -1)
+  const [, high, low] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(host) ?? []
+  if (high === undefined || low === undefined) return host
+  const [h, l] = [Number.parseInt(high, 16), Number.parseInt(low, 16)]
+  return [h >> 8, h & 255, l >> 8, l & 255].join('.')
+}
+
+/** The slow and obvious walk, with Node's own parser and block list. */
+function naiveClient(peer: string, forwardedFor: string | readonly string[]): string {
+  const list = new BlockList()
+  list.addSubnet('10.0.0.0', 8, 'ipv4')
+  list.addSubnet('fd00::', 8, 'ipv6')
+  list.addAddress('192.0.2.1', 'ipv4')
+  const hops = [forwardedFor].flat().join(',').split(',')
+  let last = peer
+  for (const hop of hops.reverse()) {
+    const text = hop.replace(/^[ \t]+|[ \t]+$/g, '')
+    const bare = text
+      .replace(/^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/, '$1')
+      .replace(/^\[(.*:.*)\](:\d{1,5})?$/, '$1')
+    if (isIP(bare) === 0 || bare.includes('%')) return last
+    last = canonical(bare)
+    if (!list.check(last, isIPv4(last) ? 'ipv4' : 'ipv6')) return last
+  }
+  return last
+}
