@@ -1,6 +1,6 @@
 import { guardProcess } from '../shared/guard.ts'
 import { createLog } from '../shared/log.ts'
-import { exitOnSettingsError } from '../shared/settings.ts'
+import { exitOnStartError } from '../shared/start-error.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { composeOrigin } from './compose.ts'
 import { loadOriginSettings } from './settings.ts'
@@ -17,5 +17,5 @@ try {
   process.stdout.write(origin.makeFirstKey() ?? '')
   guardProcess(log, () => undefined)
 } catch (error) {
-  exitOnSettingsError(error)
+  exitOnStartError(error)
 }

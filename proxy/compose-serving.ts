@@ -12,7 +12,7 @@ import { createAddressReader } from './client-address.ts'
 import type { GatewaySettings } from './config/settings.ts'
 import { drainable, type ClientServer } from './drain.ts'
 import { createHandler } from './handler.ts'
-import { createLimiter } from './limiter/create-limiter.ts'
+import { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
 import type { Limiter } from './limiter/limiter.ts'
 import { connectRedis } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
@@ -33,23 +33,35 @@ export type Serving = Running & {
 }
 
 /** A limiter, how its store is, and how to let go of it. */
-export type Counting = Running & { readonly limiter: Limiter; readonly storeState: () => StoreState }
+export type Counting = Running & {
+  readonly limiter: Limiter
+  readonly storeState: () => StoreState
+  /** Resolves once the store can be asked, or when it is no longer worth waiting for. */
+  ready(): Promise<void>
+}
 
 /** Requests that may wait for a connection to the backend, for each connection that there may be. */
 const queuedPerConnection = 4
 
+/** A start waits so long for Redis, so that its first requests are counted there; then it serves without. */
+const connectAtStartMs = 1_000
+
 const now = (): number => performance.now()
 
 /**
- * @param counting where to count instead of in Redis or in this process: with several workers and no Redis the primary
- *   process counts for all of them
+ * @param countElsewhere makes the counters where they are neither in Redis nor in this process: with several workers
+ *   and no Redis the primary process counts for all of them
  */
-export function composeServing(settings: GatewaySettings, log: Log, counting?: Counting): Serving {
+export function composeServing(
+  settings: GatewaySettings,
+  log: Log,
+  countElsewhere?: (telemetry: Telemetry) => Counting,
+): Serving {
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   const policies = rules.map(({ policy }) => policy)
   const metrics = createMetrics({ policies, version, readNode: watchProcess('sluice_') })
   const { telemetry } = metrics
-  const counters = counting ?? composeCounting(settings, log, telemetry)
+  const counters = countElsewhere?.(telemetry) ?? composeCounting(settings, log, telemetry)
   const health = createHealth({
     storeState: () => counters.storeState(),
     upstreamState: () => metrics.upstreamState(),
@@ -91,6 +103,7 @@ export function composeServing(settings: GatewaySettings, log: Log, counting?: C
     health,
     async listen(options = {}) {
       const { host, port } = settings
+      await counters.ready()
       const address = await listenOn(server, { port, ...(host !== undefined && { host }), ...options })
       health.markReady()
       return address
@@ -106,27 +119,26 @@ export function composeServing(settings: GatewaySettings, log: Log, counting?: C
 }
 
 /** Counters in Redis, or in this process where none is set. */
-export function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemetry): Counting {
-  const { redisUrl, storeTimeoutMs, storeMaxKeys } = settings
-  const redis = redisUrl === undefined ? undefined : connectRedis(parseRedisUrl(redisUrl), log)
-  const limiter = createLimiter({
-    redis: redis?.client,
-    storeTimeoutMs,
-    storeMaxKeys,
-    seed: randomInt(2 ** 31),
-    now,
-    log,
-    telemetry,
-  })
+function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemetry): Counting {
+  const redis =
+    settings.redisUrl === undefined ? undefined : connectRedis(parseRedisUrl(settings.redisUrl), log)
+  const limiter = createLimiter({ redis: redis?.client, ...counterOptions(settings, log, telemetry) })
   return {
     limiter,
     storeState: () => limiter.storeState(),
+    ready: async () => redis?.connected(connectAtStartMs),
     close() {
       limiter.close()
       redis?.close()
       return Promise.resolve()
     },
   }
+}
+
+/** What every kind of limiter is made with. */
+export function counterOptions(settings: GatewaySettings, log: Log, telemetry: Telemetry): LimiterOptions {
+  const { storeTimeoutMs, storeMaxKeys } = settings
+  return { storeTimeoutMs, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry }
 }
 
 function composePool(settings: GatewaySettings): UpstreamPool {

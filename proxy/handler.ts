@@ -4,7 +4,7 @@ import { chargesOf } from './charges.ts'
 import type { AddressReader, Peer } from './client-address.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
 import { readHost } from './host.ts'
-import type { Decision, Limiter } from './limiter/limiter.ts'
+import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
 import type { Policy } from './policy.ts'
 import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
 import { sendError, type ClientRequest, type ClientResponse } from './reply.ts'
@@ -123,13 +123,14 @@ class Exchange {
     if (charges.length === 0) return this.#forward(target, host, [])
 
     const decision = limiter.decide(charges)
-    if (!(decision instanceof Promise)) return this.#act(decision, target, host)
-    void decision.then((later) => {
-      if (!this.#response.destroyed) this.guard(() => this.#act(later, target, host))
-    })
+    if (!(decision instanceof Promise)) return this.#act(decision, charges, target, host)
+    void decision.then((later) => this.guard(() => this.#act(later, charges, target, host)))
   }
 
-  #act(decision: Decision, target: Target, host: string): void {
+  #act(decision: Decision, charges: readonly Charge[], target: Target, host: string): void {
+    this.#report(decision, charges)
+    // Counted, but nobody is there any more to forward for.
+    if (this.#response.destroyed) return
     switch (decision.outcome) {
       case 'allowed':
         return this.#forward(target, host, rateLimitFields(decision.states))
@@ -138,6 +139,21 @@ class Exchange {
         return refuse(this.#request, this.#response, decision.states)
       case 'unavailable':
         return refuseUndecided(this.#request, this.#response)
+    }
+  }
+
+  #report(decision: Decision, charges: readonly Charge[]): void {
+    const { telemetry } = this.#options
+    switch (decision.outcome) {
+      case 'allowed':
+        for (const { policy, exceeded } of decision.states)
+          telemetry.decided(policy, exceeded ? 'shadow' : 'allowed')
+        break
+      case 'refused':
+        telemetry.decided(decision.refusedBy, 'refused')
+        break
+      case 'unavailable':
+        for (const { policy } of charges) telemetry.decided(policy, 'unavailable')
     }
   }
 

@@ -5,7 +5,7 @@ import { errors, type ErrorReply } from '../shared/errors.ts'
 import type { Handler } from './handler.ts'
 import { sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
-import { isWebSocketHandshake, type Tunnels } from './tunnel.ts'
+import { isWebSocketHandshake, offersWebSocket, type Tunnels } from './tunnel.ts'
 
 /** For the server that faces the clients. Nothing lenient: what Node's strict parser refuses never reaches the steps. */
 export const clientServerOptions: ServerOptions = {
@@ -21,8 +21,9 @@ export const clientServerOptions: ServerOptions = {
   // Missing and wrong `Host` fields are answered by the handler, in the one error shape.
   requireHostHeader: false,
   optimizeEmptyRequests: true,
-  // Another upgrade than WebSocket is not taken up, and the request served as if it had not been offered (RFC 9110 section 7.8).
-  shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === 'websocket',
+  // Another upgrade than WebSocket is not taken up, and the request served as if it had not been offered (RFC 9110
+  // section 7.8). A handshake that is none is answered as a request, so that its body, if any, is read as one.
+  shouldUpgradeCallback: isWebSocketHandshake,
 }
 
 export type ListenerDeps = {
@@ -36,7 +37,15 @@ export type ListenerDeps = {
  * HTTP/2 have in common: the events are the same, and HTTP/2's requests and responses come with HTTP/1's shape.
  */
 export function serveClients(server: NetServer, { handler, tunnels, telemetry }: ListenerDeps): void {
-  server.on('request', handler)
+  const rejectHandshake = (request: ClientRequest, response: ClientResponse): void => {
+    telemetry.requestRejected('framing')
+    response.shouldKeepAlive = false
+    sendError(request, response, errors.badRequest)
+  }
+  server.on('request', (request: ClientRequest, response: ClientResponse) => {
+    if (offersWebSocket(request)) rejectHandshake(request, response)
+    else handler(request, response)
+  })
   // The handler says "100 Continue" once a request is let pass: a refused upload is never sent.
   server.on('checkContinue', handler)
   server.on('checkExpectation', (request: ClientRequest, response: ClientResponse) => {
@@ -59,21 +68,21 @@ export function serveClients(server: NetServer, { handler, tunnels, telemetry }:
 }
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */
-function serveUpgrade(deps: ListenerDeps, request: IncomingMessage, socket: Socket, rest: Buffer): void {
+function serveUpgrade(
+  { handler, tunnels }: ListenerDeps,
+  request: IncomingMessage,
+  socket: Socket,
+  rest: Buffer,
+): void {
   // Errors of the socket are ours from here on; each is followed by `close`.
   socket.on('error', () => undefined)
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
   response.on('finish', () => socket.end())
-  if (!isWebSocketHandshake(request)) {
-    deps.telemetry.requestRejected('framing')
-    sendError(request, response, errors.badRequest)
-    return
-  }
-  deps.handler(request, response, (head, upstream, upstreamRest) => {
+  handler(request, response, (head, upstream, upstreamRest) => {
     response.detachSocket(socket)
-    deps.tunnels.open(socket, rest, head, upstream, upstreamRest)
+    tunnels.open(socket, rest, head, upstream, upstreamRest)
   })
 }
 

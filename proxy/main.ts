@@ -1,12 +1,20 @@
+import cluster from 'node:cluster'
 import { createLog } from '../shared/log.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
+import { exitOnStartError } from '../shared/start-error.ts'
 import { composeGateway } from './compose.ts'
 import { loadGatewaySettings } from './config/settings.ts'
 
-const { settings, warnings } = loadGatewaySettings(process.env, process.cwd())
-const log = createLog('gateway', settings.logLevel)
-for (const warning of warnings) log.warn(warning)
+try {
+  const { settings, warnings } = loadGatewaySettings(process.env, process.cwd())
+  const log = createLog('gateway', settings.logLevel)
+  // A worker repeats what its primary process has said already.
+  if (cluster.isPrimary) for (const warning of warnings) log.warn(warning)
 
-const gateway = composeGateway(settings, log)
-log.info(await gateway.listen(), 'listening')
-closeOnSignal(gateway, log)
+  const gateway = composeGateway(settings, log)
+  closeOnSignal(gateway, log)
+  const ports = await gateway.listen()
+  log.info(ports, cluster.isPrimary ? 'listening' : 'serving')
+} catch (error) {
+  exitOnStartError(error)
+}

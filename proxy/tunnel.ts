@@ -30,6 +30,14 @@ const closingMs = 2_000
 // RFC 6455 section 4.1: 16 bytes in base64.
 const webSocketKey = /^[A-Za-z0-9+/]{22}==$/
 
+/** The request offers to become a WebSocket, well-formed or not. */
+export function offersWebSocket({ headers }: ClientRequest): boolean {
+  return (
+    headers.upgrade?.toLowerCase() === 'websocket' &&
+    /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
+  )
+}
+
 /**
  * A WebSocket handshake as RFC 6455 section 4.1 has it, with no body: what is not that must not become a tunnel, through
  * which a client could reach the backend unseen.

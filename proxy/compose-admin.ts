@@ -1,0 +1,44 @@
+import { createServer } from 'node:http'
+import type { Log } from '../shared/log.ts'
+import type { Running } from '../shared/shutdown.ts'
+import { createApiRoutes } from './admin/api.ts'
+import {
+  ADMIN_CONNECTIONS_MAX,
+  adminServerOptions,
+  createAdminHandler,
+  type AdminDeps,
+} from './admin/server.ts'
+import { listenOn } from './compose-serving.ts'
+import type { GatewaySettings } from './config/settings.ts'
+import { version } from './version.ts'
+
+/** The listener of operators and their tools, apart from that of the clients. */
+export type Admin = Running & {
+  /** Resolves with the port. */
+  listen(): Promise<number>
+}
+
+export function composeAdmin(
+  settings: GatewaySettings,
+  log: Log,
+  state: Pick<AdminDeps, 'readHealth' | 'readMetrics'>,
+): Admin {
+  const { adminHost: host, adminPort: port, adminToken: token } = settings
+  const apiRoutes = createApiRoutes({
+    version,
+    rules: settings.rateLimitingDisabled ? 0 : settings.rules.length,
+    workers: settings.workers,
+    uptimeMs: () => process.uptime() * 1000,
+    readHealth: state.readHealth,
+  })
+  const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))
+  server.maxConnections = ADMIN_CONNECTIONS_MAX
+  return {
+    listen: async () => (await listenOn(server, { host, port, exclusive: true })).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

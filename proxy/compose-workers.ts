@@ -1,0 +1,139 @@
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import { guardProcess } from '../shared/guard.ts'
+import type { Log } from '../shared/log.ts'
+import { StartError } from '../shared/start-error.ts'
+import { combineHealth, createHealth } from './admin/health.ts'
+import { createMetrics } from './admin/metrics.ts'
+import { renderMetrics, watchProcess } from './admin/prometheus.ts'
+import { answerReports, createWorkerReports } from './admin/worker-reports.ts'
+import { composeAdmin } from './compose-admin.ts'
+import { composeServing, counterOptions, type Counting } from './compose-serving.ts'
+import type { Gateway } from './compose.ts'
+import type { GatewaySettings } from './config/settings.ts'
+import { createEmbeddedLimiter, createWorkerLimiter } from './limiter/create-limiter.ts'
+import { serveLimiter, type LimiterPort } from './limiter/limiter-channel.ts'
+import type { Telemetry } from './telemetry.ts'
+import { version } from './version.ts'
+
+/** How long the primary process waits for a worker's figures. */
+const reportTimeoutMs = 1_000
+/** Before a worker that has died is replaced: one that dies at its start must not keep the machine busy. */
+const restartDelayMs = 1_000
+
+/**
+ * The primary process of a gateway with several workers. It serves no clients: it starts the workers, replaces those
+ * that die, answers on the admin listener for all of them, and without Redis it keeps the counters for all of them.
+ */
+export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
+  const policies = settings.rules.map(({ policy }) => policy)
+  const metrics = createMetrics({ policies: [], version, readNode: watchProcess('sluice_') })
+  const embedded =
+    settings.redisUrl === undefined
+      ? createEmbeddedLimiter(counterOptions(settings, log, metrics.telemetry))
+      : undefined
+  const reports = createWorkerReports(reportTimeoutMs)
+  const own = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
+  const admin = composeAdmin(settings, log, {
+    readHealth: async () => combineHealth(own.read().status, await reports.readHealth()),
+    readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
+  })
+
+  // Workers that take connections from one socket of the kernel's, instead of each being handed over by this process.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
+  const start = (): Worker => {
+    const worker = cluster.fork()
+    reports.add(worker)
+    if (embedded) serveLimiter({ decide: embedded.decide, policies, port: portTo(worker) })
+    worker.on('exit', (code, signal) => {
+      if (own.read().status !== 'ready') return
+      log.error({ worker: worker.process.pid, code, signal }, 'a worker has died and is replaced')
+      setTimeout(() => own.read().status === 'ready' && start(), restartDelayMs)
+    })
+    return worker
+  }
+
+  return {
+    async listen() {
+      const adminPort = await admin.listen()
+      const workers = Array.from({ length: settings.workers }, start)
+      const ports = await Promise.all(workers.map(listeningPort))
+      own.markReady()
+      guardProcess(log, () => metrics.telemetry.errorCaught('process'))
+      return { port: ports[0] ?? settings.port, adminPort }
+    },
+    async close() {
+      own.beginStopping()
+      const running = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+      await Promise.all(
+        running.map(async (worker) => {
+          const exit = once(worker, 'exit')
+          worker.process.kill('SIGTERM')
+          await exit
+        }),
+      )
+      await admin.close()
+    },
+  }
+}
+
+/** One of several processes that share the clients' port. It ends with its primary process. */
+export function composeWorker(settings: GatewaySettings, log: Log): Gateway {
+  // The channel to a primary process that is gone. `node:cluster` then ends this one.
+  cluster.worker?.on('error', () => undefined)
+  const counting = settings.redisUrl === undefined ? countInPrimary(settings, log) : undefined
+  const serving = composeServing(settings, log, counting)
+  answerReports({
+    send: (message) => process.connected && portToPrimary.send(message),
+    listen: (receive) => portToPrimary.listen(receive),
+    takeSnapshot: () => serving.metrics.takeSnapshot(),
+    readHealth: () => serving.health.read(),
+  })
+  return {
+    async listen() {
+      const { port } = await serving.listen()
+      guardProcess(log, () => serving.metrics.telemetry.errorCaught('process'))
+      return { port, adminPort: settings.adminPort }
+    },
+    async close() {
+      await serving.close()
+      cluster.worker?.disconnect()
+    },
+  }
+}
+
+function countInPrimary(settings: GatewaySettings, log: Log): (telemetry: Telemetry) => Counting {
+  return (telemetry) => {
+    const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry))
+    return {
+      limiter,
+      storeState: () => limiter.storeState(),
+      ready: () => Promise.resolve(),
+      close() {
+        limiter.close()
+        return Promise.resolve()
+      },
+    }
+  }
+}
+
+const portToPrimary: LimiterPort = {
+  send: (message) => process.send?.(message),
+  listen: (receive) => process.on('message', receive),
+}
+
+function portTo(worker: Worker): LimiterPort {
+  return {
+    send: (message) => worker.send(message),
+    listen: (receive) => worker.on('message', receive),
+  }
+}
+
+/** Resolves with the port that a worker listens on; rejects where it ends before it does. */
+async function listeningPort(worker: Worker): Promise<number> {
+  const [address] = (await Promise.race([
+    once(worker, 'listening'),
+    once(worker, 'exit').then(() => Promise.reject(new StartError('a worker could not start'))),
+  ])) as [{ port: number }]
+  return address.port
+}

@@ -1,0 +1,34 @@
+import { isIP } from 'node:net'
+import { SettingsError } from './settings.ts'
+
+/** The system's errors that tell of a wrong setting or a busy machine, not of a bug. */
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is in use by another process',
+  EADDRNOTAVAIL: 'is no address of this machine',
+  EACCES: 'may not be used by this user',
+}
+
+/** What keeps a process from starting and is no bug. The message is for its operator. */
+export class StartError extends Error {
+  override readonly name = 'StartError'
+}
+
+/**
+ * Ends the process with status 1 where it could not start for a reason that is its operator's to mend: each problem on a
+ * line, no stack trace. Anything else is thrown on.
+ */
+export function exitOnStartError(error: unknown): never {
+  const isKnown = error instanceof SettingsError || error instanceof StartError
+  const text = isKnown ? error.message : describeListenError(error)
+  if (text === undefined) throw error
+  process.stderr.write(`${text}\n`)
+  process.exit(1)
+}
+
+/** Of an error of `listen`; undefined for any other. */
+function describeListenError(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('port' in error) || !('code' in error)) return undefined
+  const reason = reasons[String(error.code)]
+  const host = 'address' in error && isIP(String(error.address)) > 0 ? `${String(error.address)} ` : ''
+  return reason === undefined ? undefined : `cannot listen: ${host}port ${String(error.port)} ${reason}`
+}

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
+
+const rush = async (port: number, count: number): Promise<number[]> => {
+  const replies = await Promise.all(Array.from({ length: count }, () => send(port, 'POST', '/share')))
+  return replies.map(({ status }) => status)
+}
+
+test('workers without Redis enforce one table, and report as one', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    WORKERS: '2',
+    PORT: String(await freePort()),
+  })
+  const statuses = await rush(gateway.port, 300)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(100)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(200)
+  const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+  expect(body).toContain('sluice_decisions_total{policy="share",outcome="allowed"} 100')
+  expect(body).toContain('sluice_decisions_total{policy="share",outcome="refused"} 200')
+  expect(body).toContain('sluice_processes 3')
+  expect((await send(gateway.adminPort, 'GET', '/readyz')).body).toContain('"store":"embedded"')
+  expect(await gateway.process.stop('SIGTERM')).toBe(0)
+})
+
+test('a worker that dies is replaced, and what was counted stays counted', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
+  await rush(gateway.port, 100)
+  const status = await send(gateway.adminPort, 'GET', '/api/status')
+  expect(status.body).toContain('"workers":2')
+  const workerPids = gateway.process
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('"msg":"serving"'))
+    .map((line) => (JSON.parse(line) as { pid: number }).pid)
+  expect(workerPids).toHaveLength(2)
+  process.kill(workerPids[0] ?? 0, 'SIGKILL')
+  await gateway.process.waitForLine(/a worker has died and is replaced/)
+  while ((gateway.process.output().match(/"msg":"serving"/g) ?? []).length < 3)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([429]))
+})
