@@ -43,6 +43,19 @@ test('a backend that is away shows in the metrics and in readiness, which stays 
   expect(await readiness(gateway)).toMatchObject({ status: 'ready', upstream: 'away' })
 })
 
+test('several workers answer as one', async () => {
+  const backend = await startBackend((_, response) => response.end('ok'))
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
+  await Promise.all(Array.from({ length: 40 }, () => gateway.send('POST', '/login')))
+  const found = await scrape(gateway)
+  expect(found.value('sluice_requests_total', { class: '2xx' })).toBe(30)
+  expect(found.value('sluice_requests_total', { class: '4xx' })).toBe(10)
+  expect(found.value('sluice_decisions_total', { policy: 'login', outcome: 'refused' })).toBe(10)
+  expect(found.value('sluice_table_entries', { table: 'counters' })).toBe(1)
+  expect(found.value('sluice_processes')).toBe(3)
+  expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'embedded', upstream: 'answering' })
+})
+
 /**
  * The attack: labels fill the memory of the gateway and of Prometheus with whatever a client sends, forge lines of the
  * exposition, or give secrets away to whoever may look at graphs. Each thing a client can choose carries a mark here.
