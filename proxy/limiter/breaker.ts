@@ -27,6 +27,8 @@ export function createBreaker(options: {
 }): Breaker {
   let isOpen = false
   let failuresInARow = 0
+  /** Of the first failure in the row: those after it may be consequences. */
+  let firstReason = ''
   let timer: NodeJS.Timeout | undefined
   let isRecovering = false
 
@@ -53,8 +55,9 @@ export function createBreaker(options: {
       failuresInARow = 0
     },
     failed(reason) {
+      if (failuresInARow === 0) firstReason = reason
       failuresInARow += 1
-      if (failuresInARow >= options.failuresToOpen) open(reason)
+      if (failuresInARow >= options.failuresToOpen) open(firstReason)
     },
     open,
     close() {

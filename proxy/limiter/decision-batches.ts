@@ -14,6 +14,8 @@ export type RemoteCounters = {
    *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first
    */
   ask(requests: readonly (readonly Charge[])[], isAwaited: () => boolean): Promise<readonly unknown[]>
+  /** Whether `ask` rejecting with this error means that nothing was counted. */
+  hasCountedNothing(error: unknown): boolean
 }
 
 /** What is reported of each question, and asked where there is no answer. */
@@ -93,7 +95,7 @@ export function createDecisionBatches(options: {
 
   function fail(batch: Batch, error: unknown): void {
     if (!finish(batch)) return
-    settleWithout(batch, !isReply(error))
+    settleWithout(batch, !counters.hasCountedNothing(error))
     hooks.failed(error instanceof Error ? error.message : String(error))
   }
 
@@ -176,9 +178,4 @@ function policiesOf(charges: readonly Charge[]): Policy[] {
 /** Whether Redis's error is of the one key that it names: all other errors are of the whole store. */
 function isOfOneCounter(reason: string): boolean {
   return /^(WRONGTYPE|ERR value is not an integer|ERR increment or decrement would overflow)/.test(reason)
-}
-
-/** Whether Redis itself answered with an error: then it did not run the script. */
-function isReply(error: unknown): boolean {
-  return error instanceof Error && error.name === 'ReplyError'
 }

@@ -54,15 +54,17 @@ export function createChannelLimiter(options: {
     counters: {
       batchSize: 1000,
       isConnected: () => true,
+      hasCountedNothing: () => true,
       ask: (requests, isAwaited) =>
         new Promise((resolve, reject) => {
           forgetOldest(asked)
           const id = ++lastId
           const question: Question = { limiter: 'ask', id, requests: requests.map(nameCharges) }
+          asked.set(id, { resolve, isAwaited })
           try {
             port.send(question)
-            asked.set(id, { resolve, isAwaited })
           } catch (error) {
+            asked.delete(id)
             reject(error instanceof Error ? error : new Error(String(error)))
           }
         }),

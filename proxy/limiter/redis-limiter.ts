@@ -111,6 +111,7 @@ export function createRedisLimiter(options: {
       batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
       isConnected: () => redis.status === 'ready',
       ask,
+      hasCountedNothing: (error) => isReply(error) || isUnsent(error),
     },
     timeoutMs,
     now,
@@ -146,4 +147,14 @@ export function createRedisLimiter(options: {
     },
     countersOf,
   }
+}
+
+/** Redis itself answered with an error: it did not run the script. */
+function isReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError'
+}
+
+/** The connection had ended, and the client library had not noticed yet when it was asked whether it is ready. */
+function isUnsent(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('enableOfflineQueue options is false')
 }

@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import {
   createLimiter,
   type CounterLimiter,
+  type LimiterOptions,
   type LimiterTelemetry,
 } from '../../proxy/limiter/create-limiter.ts'
 import type { Charge, Decision, Limiter } from '../../proxy/limiter/limiter.ts'
@@ -57,6 +58,15 @@ export async function decideAtOnce(
   return Promise.all(answers)
 }
 
+/** Asks for all the clients in the same turn of the event loop, and waits for all answers. */
+export function decideForEach(
+  limiter: Limiter,
+  clients: readonly string[],
+  policies: readonly Policy[],
+): Promise<Decision[]> {
+  return Promise.all(clients.map(async (client) => limiter.decide(chargeAll(client, policies))))
+}
+
 export function countAllowed(decisions: readonly Decision[]): number {
   return decisions.filter(({ outcome }) => outcome === 'allowed').length
 }
@@ -101,6 +111,18 @@ export function recordTelemetry(): RecordedTelemetry {
   return recorded
 }
 
+export function limiterOptions(given: Partial<LimiterOptions> = {}): LimiterOptions {
+  return {
+    storeTimeoutMs: 100,
+    storeMaxKeys: 10_000,
+    seed: 1,
+    now: monotonicNow,
+    log: recordLog().log,
+    telemetry: recordTelemetry(),
+    ...given,
+  }
+}
+
 export type RunningLimiter = CounterLimiter & {
   readonly connection: RedisConnection
   readonly logLines: readonly LogLine[]
@@ -112,15 +134,8 @@ export function startRedisLimiter(url: string, storeTimeoutMs = 100): RunningLim
   const { log, lines } = recordLog()
   const telemetry = recordTelemetry()
   const connection = connectRedis(parseRedisUrl(url), log)
-  const limiter = createLimiter({
-    redis: connection.client,
-    storeTimeoutMs,
-    storeMaxKeys: 10_000,
-    seed: 1,
-    now: monotonicNow,
-    log,
-    telemetry,
-  })
+  const options = limiterOptions({ storeTimeoutMs, log, telemetry })
+  const limiter = createLimiter({ redis: connection.client, ...options })
   return {
     ...limiter,
     connection,

@@ -1,0 +1,217 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  decideForEach,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  waitUntilAnswering,
+  type RunningLimiter,
+} from '../support/limiters.ts'
+import { startRedisServer } from '../support/redis.ts'
+import type { RedisServer } from '../support/redis-server.ts'
+
+let server: RedisServer
+let redis: Redis
+let limiter: RunningLimiter
+
+const login = makePolicy('login', 3, 60_000)
+
+// A server of this file's own: it counts commands and flushes scripts, which are the whole server's.
+beforeAll(async () => {
+  server = await startRedisServer()
+  redis = new Redis(server.url)
+})
+afterAll(() => redis.disconnect())
+
+beforeEach(async () => {
+  await redis.flushall()
+  await redis.config('RESETSTAT')
+  limiter = startRedisLimiter(server.url, 1000)
+  await waitUntilAnswering(limiter)
+})
+afterEach(() => limiter.close())
+
+async function callsOf(command: string): Promise<number> {
+  const stats = await redis.info('commandstats')
+  return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+}
+
+describe('the keys in Redis', () => {
+  it('are plain integers that expire with the window, named by client, policy and window', async () => {
+    await limiter.decide(chargeAll('2001:db8::/64', [login]))
+    await limiter.decide(chargeAll('2001:db8::/64', [login]))
+    expect(await redis.keys('*')).toEqual(['sluice:1:{2001:db8::/64}:login:60000'])
+    expect(await redis.get('sluice:1:{2001:db8::/64}:login:60000')).toBe('2')
+    expect(await redis.pttl('sluice:1:{2001:db8::/64}:login:60000')).toBeGreaterThan(59_000)
+  })
+
+  it('all have an expiry, whatever was asked', async () => {
+    const client = newClient()
+    const policies = [
+      login,
+      makePolicy('wide', 5, 90_061),
+      makePolicy('none', 0, 30_000),
+      makePolicy('seen', 1, 45_000, { mode: 'shadow' }),
+    ]
+    for (const policy of policies) await decideAtOnce([limiter], 8, chargeAll(client, [policy]))
+    await decideAtOnce([limiter], 8, chargeAll(newClient(), policies))
+    const keys = await redis.keys('*')
+    expect(keys.length).toBeGreaterThan(3)
+    for (const key of keys) expect(await redis.pttl(key), key).toBeGreaterThan(0)
+  })
+
+  it('are given an expiry where one has lost it', async () => {
+    await redis.set('sluice:1:{ip:x}:login:60000', '1')
+    expect(await limiter.decide(chargeAll('ip:x', [login]))).toMatchObject({
+      states: [{ remaining: 1, resetMs: 60_000 }],
+    })
+    expect(await redis.pttl('sluice:1:{ip:x}:login:60000')).toBeGreaterThan(59_000)
+  })
+
+  it('do not hold what was refused', async () => {
+    const client = newClient()
+    const decisions = await decideAtOnce([limiter], 50, chargeAll(client, [login]))
+    expect(countAllowed(decisions)).toBe(3)
+    expect(await redis.get(`sluice:1:{${client}}:login:60000`)).toBe('3')
+  })
+})
+
+describe('a changed table', () => {
+  it('takes effect at once on running counters where the quota changed', async () => {
+    const client = newClient()
+    for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
+    const raised = chargeAll(client, [makePolicy('login', 10, 60_000)])
+    expect(await limiter.decide(raised)).toMatchObject({ outcome: 'allowed', states: [{ remaining: 6 }] })
+    const lowered = chargeAll(client, [makePolicy('login', 2, 60_000)])
+    expect(await limiter.decide(lowered)).toMatchObject({ outcome: 'refused', states: [{ remaining: 0 }] })
+  })
+
+  it('starts new counters where the window changed', async () => {
+    const client = newClient()
+    for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
+    const longer = chargeAll(client, [makePolicy('login', 3, 90_000)])
+    expect(await limiter.decide(longer)).toMatchObject({ outcome: 'allowed', states: [{ remaining: 2 }] })
+  })
+})
+
+describe('the commands to Redis', () => {
+  it('are one for all requests of a turn of the event loop', async () => {
+    await limiter.decide(chargeAll(newClient(), [login]))
+    await redis.config('RESETSTAT')
+    const wide = makePolicy('wide', 1000, 60_000)
+    await decideForEach(limiter, Array.from({ length: 50 }, newClient), [login, wide])
+    expect(await callsOf('evalsha')).toBe(1)
+    expect(await callsOf('incr')).toBe(100)
+    expect(limiter.telemetry).toMatchObject({ answers: 2, failures: 0 })
+  })
+
+  it('are several where there are very many requests', async () => {
+    await limiter.decide(chargeAll(newClient(), [login]))
+    await redis.config('RESETSTAT')
+    const decisions = await decideForEach(limiter, Array.from({ length: 1000 }, newClient), [login])
+    expect(countAllowed(decisions)).toBe(1000)
+    expect(await callsOf('evalsha')).toBe(4)
+  })
+
+  it('are none for a client known to be exhausted, until its window ends', async () => {
+    const client = newClient()
+    const brief = makePolicy('brief', 1, 1000)
+    await limiter.decide(chargeAll(client, [brief]))
+    await limiter.decide(chargeAll(client, [brief]))
+    await redis.config('RESETSTAT')
+    const refused = limiter.decide(chargeAll(client, [brief]))
+    expect(refused).not.toBeInstanceOf(Promise)
+    expect(refused).toMatchObject({ outcome: 'refused', refusedBy: { name: 'brief' } })
+    expect(await callsOf('evalsha')).toBe(0)
+    await sleep(1000)
+    expect(await limiter.decide(chargeAll(client, [brief]))).toMatchObject({ outcome: 'allowed' })
+  })
+
+  it('are asked again for a client that was forgotten here', async () => {
+    const client = newClient()
+    for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
+    await redis.del(`sluice:1:{${client}}:login:60000`)
+    expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
+    limiter.forget('login', client)
+    expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'allowed' })
+  })
+
+  it('count once when Redis has forgotten the scripts', async () => {
+    const client = newClient()
+    const many = makePolicy('many', 1000, 60_000)
+    for (let round = 0; round < 5; round++) {
+      await redis.script('FLUSH')
+      await decideAtOnce([limiter], 10, chargeAll(client, [many]))
+    }
+    expect(await redis.get(`sluice:1:{${client}}:many:60000`)).toBe('50')
+    expect(limiter.telemetry.failures).toBe(0)
+  })
+})
+
+describe('a key that holds no counter', () => {
+  it('makes only its own requests be decided without Redis, undoes nothing of others, and is logged once', async () => {
+    const bad = newClient()
+    const good = newClient()
+    const wide = makePolicy('wide', 100, 60_000)
+    await redis.rpush(`sluice:1:{${bad}}:login:60000`, 'a list')
+    await redis.set(`sluice:1:{${bad}}:wide:60000`, '5', 'PX', 60_000)
+    const before = limiter.telemetry.failures
+    for (let i = 0; i < 5; i++) {
+      const [broken, sound] = await decideForEach(limiter, [bad, good], [wide, login])
+      // By local counters, as `onStoreError` has it.
+      expect(broken).toMatchObject(i < 3 ? { outcome: 'allowed' } : { outcome: 'refused' })
+      expect(sound).toMatchObject(i < 3 ? { outcome: 'allowed' } : { outcome: 'refused' })
+    }
+    expect(await redis.get(`sluice:1:{${good}}:wide:60000`)).toBe('3')
+    expect(limiter.storeState()).toBe('answering')
+    expect(limiter.telemetry.failures).toBe(before)
+    const errors = limiter.logLines.filter(({ level }) => level >= 50)
+    expect(errors.map(({ msg }) => msg)).toEqual([
+      'Redis holds something else than a counter under one of these keys: find it and delete it',
+      'Redis holds something else than a counter under one of these keys: find it and delete it',
+    ])
+    expect(JSON.stringify(errors)).not.toContain(bad)
+  })
+
+  it('answers 503 where the rule is closed, and says that nothing was counted', async () => {
+    const client = newClient()
+    const strict = makePolicy('strict', 3, 60_000, { onStoreError: 'closed' })
+    await redis.set(`sluice:1:{${client}}:strict:60000`, 'no number', 'PX', 60_000)
+    expect(await limiter.decide(chargeAll(client, [strict]))).toEqual({
+      outcome: 'unavailable',
+      uncertain: false,
+    })
+  })
+})
+
+describe('a counter of one policy, for an operator', () => {
+  it('is read, added to, set and deleted by the library, to the millisecond', async () => {
+    const { RedisCounters } = await import('../../proxy/limiter/redis-counters.ts')
+    const odd = makePolicy('odd', 5, 1_500)
+    const counters = new RedisCounters(odd, redis)
+    const client = newClient()
+    expect(await counters.get(client)).toBeNull()
+    expect(await counters.consume(client, 2)).toMatchObject({
+      consumedPoints: 2,
+      remainingPoints: 3,
+      msBeforeNext: 1_500,
+    })
+    expect(await limiter.decide(chargeAll(client, [odd]))).toMatchObject({ states: [{ remaining: 2 }] })
+    const read = await counters.get(client)
+    expect(read).toMatchObject({ consumedPoints: 3, remainingPoints: 2 })
+    expect(read?.msBeforeNext).toBeGreaterThan(1_000)
+    expect(read?.msBeforeNext).toBeLessThanOrEqual(1_500)
+    expect(await counters.set(client, 5, 0.75)).toMatchObject({ consumedPoints: 5, msBeforeNext: 750 })
+    expect(await redis.pttl(`sluice:1:{${client}}:odd:1500`)).toBeLessThanOrEqual(750)
+    expect(await counters.penalty(client, 1)).toMatchObject({ consumedPoints: 6 })
+    await expect(counters.consume(client)).rejects.toMatchObject({ remainingPoints: 0 })
+    expect(counters.parseKey(counters.getKey(client))).toBe(client)
+    expect(await counters.delete(client)).toBe(true)
+    expect(await redis.exists(`sluice:1:{${client}}:odd:1500`)).toBe(0)
+  })
+})

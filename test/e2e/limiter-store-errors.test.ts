@@ -1,0 +1,113 @@
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  waitUntil,
+  waitUntilAnswering,
+  type RunningLimiter,
+} from '../support/limiters.ts'
+import { startRedisServer } from '../support/redis.ts'
+import type { RedisServer } from '../support/redis-server.ts'
+
+/*
+ * Redis is there and answers, but not with a decision. Each kind has one clear line in the log, the rules do what their
+ * `onStoreError` says, and once the operator has mended it, Redis decides again without a restart.
+ */
+
+const login = makePolicy('login', 5, 60_000)
+
+let server: RedisServer
+let operator: Redis
+let limiter: RunningLimiter | undefined
+
+beforeEach(async () => {
+  server = await startRedisServer()
+  operator = new Redis(server.url)
+})
+afterEach(() => {
+  limiter?.close()
+  operator.disconnect()
+})
+
+function start(login = '', path = ''): RunningLimiter {
+  limiter = startRedisLimiter(server.url.replace('redis://', `redis://${login}`) + path)
+  return limiter
+}
+
+/** Local counters let through what Redis would have. Returns the reasons logged for giving Redis up. */
+async function expectLocalDecisions(limiter: RunningLimiter): Promise<(string | undefined)[]> {
+  const client = newClient()
+  const decisions = []
+  for (let i = 0; i < 8; i++) decisions.push(await limiter.decide(chargeAll(client, [login])))
+  expect(countAllowed(decisions)).toBe(5)
+  await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
+  expect(limiter.decide(chargeAll(newClient(), [login]))).not.toBeInstanceOf(Promise)
+  return limiter.logLines
+    .filter(({ msg }) => msg.startsWith('Redis is not asked any more'))
+    .map(({ reason }) => reason)
+}
+
+async function expectSharedDecisions(limiter: RunningLimiter): Promise<void> {
+  await waitUntilAnswering(limiter)
+  const client = newClient()
+  await decideAtOnce([limiter], 3, chargeAll(client, [login]))
+  expect(await operator.get(`sluice:1:{${client}}:login:60000`)).toBe('3')
+}
+
+describe('Redis that answers with an error', () => {
+  it('because it is full', async () => {
+    const limiter = start()
+    await waitUntilAnswering(limiter)
+    await operator.config('SET', 'maxmemory', '1')
+    const reasons = await expectLocalDecisions(limiter)
+    expect(reasons).toEqual([expect.stringMatching(/^OOM command not allowed/)])
+    await operator.config('SET', 'maxmemory', '0')
+    await expectSharedDecisions(limiter)
+  })
+
+  it('because it has become a replica, and looks for the master then', async () => {
+    const limiter = start()
+    await waitUntilAnswering(limiter)
+    await decideAtOnce([limiter], 1, chargeAll(newClient(), [login]))
+    const idBefore = await limiter.connection.client.client('ID')
+    await operator.replicaof('127.0.0.1', '1')
+    const reasons = await expectLocalDecisions(limiter)
+    expect(reasons).toEqual([expect.stringMatching(/^(READONLY|not connected)/)])
+    await operator.replicaof('NO', 'ONE')
+    await expectSharedDecisions(limiter)
+    expect(await limiter.connection.client.client('ID')).not.toBe(idBefore)
+  })
+
+  it('because the user must not run scripts', async () => {
+    await operator.acl('SETUSER', 'sluice', 'on', '>pw', '~sluice:*', '+@all', '-eval', '-evalsha')
+    const limiter = start('sluice:pw@')
+    const reasons = await expectLocalDecisions(limiter)
+    expect(reasons).toEqual([expect.stringMatching(/^(NOPERM|not connected)/)])
+    await operator.acl('SETUSER', 'sluice', '+eval', '+evalsha')
+    await expectSharedDecisions(limiter)
+  })
+
+  it('because the password is wrong, and shows it nowhere', async () => {
+    await operator.acl('SETUSER', 'sluice', 'on', '>right', '~sluice:*', '+@all')
+    const limiter = start('sluice:wr0ng-secret@')
+    const reasons = await expectLocalDecisions(limiter)
+    expect(reasons).toEqual(['not connected'])
+    const lines = limiter.logLines.filter(({ msg }) => msg === 'cannot connect to Redis, trying on')
+    expect(lines).toMatchObject([{ reason: expect.stringMatching(/^WRONGPASS/) as string }])
+    expect(JSON.stringify(limiter.logLines)).not.toContain('wr0ng-secret')
+    await operator.acl('SETUSER', 'sluice', '>wr0ng-secret')
+    await expectSharedDecisions(limiter)
+  })
+
+  it('because it has no such database', async () => {
+    const limiter = start('', '/100000')
+    await expectLocalDecisions(limiter)
+    const lines = limiter.logLines.filter(({ msg }) => msg === 'cannot connect to Redis, trying on')
+    expect(lines).toMatchObject([{ reason: expect.stringMatching(/DB index is out of range/) as string }])
+  })
+})
