@@ -5,6 +5,7 @@ import { createSecureServer } from 'node:http2'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
+import { createAccessLog } from './access-log.ts'
 import { createHealth, type Health, type StoreState } from './admin/health.ts'
 import { createMetrics, type Metrics } from './admin/metrics.ts'
 import { watchProcess } from './admin/prometheus.ts'
@@ -92,7 +93,7 @@ export function composeServing(
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,
-    onFinished: undefined,
+    onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
   const server = createClientServer(settings)
   serveClients(server, { handler, tunnels, telemetry })
