@@ -18,6 +18,7 @@ import type { Limiter } from './limiter/limiter.ts'
 import { connectRedis } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
 import { clientServerOptions, serveClients } from './listener.ts'
+import { createProxyNotice } from './proxy-notice.ts'
 import { compileRules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
 import { createTunnels } from './tunnel.ts'
@@ -93,6 +94,7 @@ export function composeServing(
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,
+    noticeProxy: createProxyNotice(log),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
   const server = createClientServer(settings)

@@ -29,6 +29,8 @@ export type HandlerOptions = {
   readonly scheme: 'http' | 'https'
   readonly makeRequestId: () => string
   readonly now: () => number
+  /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
+  readonly noticeProxy: (peerAddress: string) => void
   /** Called once for each request when all is over; absent where no access line is wanted. */
   readonly onFinished: ((exchange: Finished) => void) | undefined
 }
@@ -113,7 +115,9 @@ class Exchange {
     const host = readHost(this.#request, target.authority, upstreamHost)
     if (host === undefined) return this.#reject('host', errors.badRequest)
 
-    const client = addresses.readClientAddress(this.#peer, headers['x-forwarded-for'])
+    const forwardedFor = headers['x-forwarded-for']
+    const client = addresses.readClientAddress(this.#peer, forwardedFor)
+    if (forwardedFor !== undefined && !this.#peer.trusted) this.#options.noticeProxy(this.#peer.address)
     this.#clientAddress = client.address
 
     const policies = rules.match(target, method, headers)
