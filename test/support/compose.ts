@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { atEnd } from './at-end.ts'
 import { requireEngine, type ContainerDetails, type Engine } from './engine.ts'
+import { canListen, freePort } from './ports.ts'
 
 const execute = promisify(execFile)
 const repositoryRoot = new URL('../../', import.meta.url).pathname
@@ -58,4 +59,19 @@ async function containersOf(engine: Engine, project: string, service: string): P
   const label = [`com.docker.compose.project=${project}`, `com.docker.compose.service=${service}`]
   const found = await engine.container.dockerode.listContainers({ all: true, filters: { label } })
   return Promise.all(found.map(({ Id }) => engine.container.getById(Id).inspect()))
+}
+
+/**
+ * Ports in a row that nothing listens on: an engine fails on a taken one instead of passing over it.
+ *
+ * @returns the first and the last
+ */
+export async function freePortRange(count: number): Promise<[number, number]> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const first = await freePort()
+    const ports = Array.from({ length: count }, (_, index) => first + index)
+    const free = await Promise.all(ports.map(canListen))
+    if (free.every(Boolean)) return [first, first + count - 1]
+  }
+  throw new Error(`no ${count} free ports in a row found`)
 }

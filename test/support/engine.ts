@@ -49,6 +49,12 @@ export async function userIdsOf(engine: Engine, containerId: string): Promise<st
   return Processes.map(([userId = '']) => userId)
 }
 
+/** What the container's process has written so far to both streams. */
+export async function logOf(engine: Engine, containerId: string): Promise<string> {
+  const log = await engine.container.getById(containerId).logs({ stdout: true, stderr: true, follow: false })
+  return log.toString()
+}
+
 function answers(socketPath: string, timeoutMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const request = get(

@@ -1,0 +1,43 @@
+# Two images from one file:
+#
+#   docker build --target gateway -t sluice-gateway .
+#   docker build --target origin -t sluice-origin .
+#
+# The sources run as they are: nothing is compiled. Works with BuildKit and with the builder before it.
+ARG NODE_IMAGE=node:26-slim
+
+FROM ${NODE_IMAGE} AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --no-audit --no-fund
+
+FROM ${NODE_IMAGE} AS runtime
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json LICENSE ./
+COPY shared shared
+LABEL org.opencontainers.image.licenses="MIT"
+
+FROM runtime AS origin
+LABEL org.opencontainers.image.title="Sluice origin" \
+      org.opencontainers.image.description="A small HTTP service with API keys, to try the gateway on."
+COPY origin origin
+# A volume mounted here for the first time takes over this directory's owner.
+RUN mkdir /data && chown node:node /data
+VOLUME /data
+ENV ORIGIN_HOST=0.0.0.0 ORIGIN_DB=/data/origin.db
+USER node
+EXPOSE 3000
+HEALTHCHECK --interval=5s --timeout=3s --start-period=20s CMD ["node", "origin/healthcheck.ts"]
+CMD ["node", "origin/main.ts"]
+
+FROM runtime AS gateway
+LABEL org.opencontainers.image.title="Sluice gateway" \
+      org.opencontainers.image.description="A standalone rate-limiting reverse proxy."
+COPY proxy proxy
+USER node
+# The admin listener stays on the container's loopback unless ADMIN_HOST says otherwise.
+EXPOSE 8080
+HEALTHCHECK --interval=5s --timeout=3s --start-period=20s CMD ["node", "proxy/healthcheck.ts"]
+CMD ["node", "proxy/main.ts"]
