@@ -34,7 +34,7 @@ atEnd(() => {
 })
 
 /** Path of the `redis-server` on this machine's path, or undefined. */
-export function findRedisBinary(): string | undefined {
+function findRedisBinary(): string | undefined {
   return (process.env['PATH'] ?? '')
     .split(delimiter)
     .map((directory) => join(directory, 'redis-server'))
