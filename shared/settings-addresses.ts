@@ -23,13 +23,14 @@ export const baseUrl: Kind<string> = {
 
 /** Nothing that `new URL` would silently mend or drop passes. */
 function isBaseUrl(text: string): boolean {
-  const [, path = ''] = /^https?:\/\/[^\s/\\?#@]+(\/[^\s\\?#]*)?$/.exec(text) ?? []
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  return url !== undefined && url.pathname === (path || '/') && url.port !== '0'
+  const [whole, path = '/'] = /^https?:\/\/[^\s/\\?#@]+(\/[^\s\\?#]*)?$/.exec(text) ?? []
+  if (whole === undefined || !URL.canParse(text)) return false
+  const { pathname, port } = new URL(text)
+  return pathname === path && port !== '0'
 }
 
 /** A URL without what may be secret in it: user and password, which end at the last `@`, and the query. */
-export function showUrl(url: unknown): string {
+function showUrl(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
   return showValue(url.replace(/^([a-z+]*:\/*)?.*@/is, '$1***@').replace(/\?.*$/s, '?***'))
 }

@@ -36,7 +36,9 @@ export const flag: Kind<boolean> = {
 export function wholeNumber(min: number, max: number): Kind<number> {
   const needs = `a whole number from ${min} to ${max}`
   const error = ({ input }: { input?: unknown }): string =>
-    typeof input === 'string' && /^\d+$/.test(input) ? `needs ${needs}, not in quotes` : `needs ${needs}`
+    typeof input === 'string' && typeof numberFromText(input) === 'number'
+      ? `needs ${needs}, not in quotes`
+      : `needs ${needs}`
   return { needs, schema: z.int({ error }).min(min, { error }).max(max, { error }), fromText: numberFromText }
 }
 
@@ -63,7 +65,7 @@ export function duration(
   max: string,
   units: readonly Unit[] = ['ms', 's', 'm', 'h', 'd'],
 ): Kind<number> {
-  const needs = `a duration from ${min} to ${max}, such as 90s or 15m (units: ${units.join(', ')})`
+  const needs = `a duration from ${min} to ${max}, a whole number and one of ${units.join(', ')}`
   const error = `needs ${needs}`
   const schema = z
     .string(error)

@@ -4,7 +4,7 @@
  */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const plainWord = plain(word)
-  const allowed = plainWord.length < 5 ? 1 : 2
+  const allowed = plainWord.length < 6 ? 1 : 2
   const ranked = known
     .map((candidate) => ({ candidate, distance: editDistance(plainWord, plain(candidate)) }))
     .toSorted((a, b) => a.distance - b.distance)

@@ -54,20 +54,23 @@ function gotAt(path: readonly PropertyKey[], source: Source): string {
   return `got ${source.show(String(path[0]), value)}`
 }
 
-const longestShown = 120
-
 /** A value on one line, strings in quotes and safe to print on a terminal. */
 export function showValue(value: unknown): string {
   if (value === null || value === undefined) return 'nothing'
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  if (typeof value === 'string') return showText(value)
+  if (typeof value === 'string') return printable(JSON.stringify(shorten(value)))
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   return 'a mapping'
 }
 
-function showText(text: string): string {
-  const shortened = text.length > longestShown ? `${text.slice(0, longestShown)}…` : text
-  return JSON.stringify(shortened).replace(
+/** Text of whatever length, cut to what a message can hold. */
+export function shorten(text: string): string {
+  return text.length > 120 ? `${text.slice(0, 120)}…` : text
+}
+
+/** A text on one line and without what would move a terminal's cursor or turn the direction of writing. */
+export function printable(text: string): string {
+  return text.replace(
     /[\p{C}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )

@@ -79,11 +79,9 @@ export function fileNames(property: string, { environmentOnly, shortName }: Sett
 export function fileFields(table: SettingsTable): Record<string, z.ZodType> {
   const fields: Record<string, z.ZodType> = {}
   for (const [property, setting] of Object.entries(table)) {
-    const shown = {
-      description: setting.meaning,
-      ...(setting.initial !== undefined && { default: setting.initial }),
-    }
-    for (const name of fileNames(property, setting)) fields[name] = setting.kind.schema.meta(shown).optional()
+    const { kind, initial, meaning } = setting
+    const field = initial === undefined ? kind.schema.optional() : kind.schema.prefault(initial)
+    for (const name of fileNames(property, setting)) fields[name] = field.meta({ description: meaning })
   }
   return fields
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  printable,
   problemAt,
   problemsOf,
   showValue,
@@ -20,16 +21,18 @@ export class SettingsError extends Error {
   readonly problems: readonly string[]
 
   constructor(problems: readonly string[]) {
-    super(problems.join('\n'))
+    const lines = problems.map(printable)
+    super(lines.join('\n'))
     this.name = 'SettingsError'
-    this.problems = problems
+    this.problems = lines
   }
 }
 
 /** Throws a `SettingsError` where there are problems: those of the environment first, a file's in its order. */
 export function throwProblems(problems: readonly Problem[]): void {
   if (problems.length === 0) return
-  throw new SettingsError(problems.toSorted((a, b) => a.line - b.line).map(({ text }) => text))
+  const inOrder = problems.toSorted((a, b) => a.line - b.line).map(({ text }) => text)
+  throw new SettingsError([...new Set(inOrder)])
 }
 
 /** Ends the process with status 1 where settings are wrong, each problem on a line and no stack trace. */

@@ -36,7 +36,7 @@ export const ruleFields = {
     description: 'Requests that a client may make in one window.',
   }),
   window: duration('1s', '365d', ['s', 'm', 'h', 'd']).schema.meta({
-    description: 'Length of the window, which starts with the client’s first request.',
+    description: "Length of the window, which starts with the client's first request.",
   }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
@@ -49,9 +49,7 @@ export const ruleFields = {
 
 const rule = z
   .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
-  .refine(({ match, except = [] }) => !match.every((pattern) => isExcluded(pattern, except)), {
-    error: 'can never match, as its except takes out all that it matches',
-  })
+  .refine((rule) => !countsNothing(rule), 'can never match, as its except takes out all that it matches')
   .transform(toRule)
 
 /** The limits table, as written. Names are not compared with each other here. */
@@ -60,6 +58,10 @@ export const limits = z.array(rule, 'needs a list of rules').meta({
 })
 
 type WrittenRule = z.output<z.ZodObject<typeof ruleFields>>
+
+function countsNothing({ match, except = [] }: WrittenRule): boolean {
+  return match.length > 0 && match.every((pattern) => isExcluded(pattern, except))
+}
 
 function toRule({ name, match, except = [], key, requests, window, mode, onStoreError }: WrittenRule): Rule {
   return {

@@ -21,7 +21,9 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
 }
 
 /** `sluice.yaml`, as written: the fields of the settings table and the limits. */
-export const configFileSchema = z.strictObject({ ...fileFields(gatewayTable), limits: limits.optional() })
+export const configFileSchema = z
+  .strictObject({ ...fileFields(gatewayTable), limits: limits.optional() })
+  .meta({ title: 'sluice.yaml', description: 'Settings and limits of the Sluice gateway.' })
 
 type FileReading = Reading<z.output<typeof configFileSchema>>
 

@@ -11,7 +11,7 @@ import {
   type Document,
   type YAMLError,
 } from 'yaml'
-import { showValue } from '../../shared/settings-problems.ts'
+import { shorten, showValue } from '../../shared/settings-problems.ts'
 
 /** What makes a text no mapping, and the line, from 1. */
 export type YamlMistake = { readonly line: number; readonly text: string }
@@ -21,7 +21,7 @@ export type YamlMapping = {
   /** Plain values; empty where there are mistakes. */
   readonly value: Readonly<Record<string, unknown>>
   readonly mistakes: readonly YamlMistake[]
-  /** The line of a value; of its field's name where it is empty; of what lacks it where it is missing. */
+  /** The line of a value; where it is missing, of what lacks it. */
   readonly lineOf: (path: readonly PropertyKey[]) => number
   /** The line of a field's name. */
   readonly lineOfName: (path: readonly PropertyKey[]) => number
@@ -101,7 +101,7 @@ function blameFor({ code, message, pos: [offset] }: YAMLError, text: string): Bl
     case 'RESOURCE_EXHAUSTION':
       return { offset, text: tooDeep }
     default:
-      return { offset, text: `not YAML: ${message}` }
+      return { offset, text: `not YAML: ${shorten(message)}` }
   }
 }
 
@@ -113,7 +113,7 @@ function blameForAliases(document: Document.Parsed): Blame | undefined {
     if (isAlias(node) && !anchors.has(node.source)) {
       blame = {
         offset: node.range?.[0] ?? 0,
-        text: `*${node.source} has no &${node.source} before it; text that begins with * needs quotes`,
+        text: `no &${shorten(node.source)} before this *, and text that begins with * needs quotes`,
       }
       return visit.BREAK
     }
@@ -139,8 +139,7 @@ function find(document: Document.Parsed, path: readonly PropertyKey[]): { value:
       const pair = node.items.find(({ key }) => isScalar(key) && key.value === String(step))
       if (!pair) break
       const name = offsetOf(pair.key) ?? found.value
-      const isEmpty = isScalar(pair.value) && pair.value.value === null
-      found = { value: isEmpty ? name : (offsetOf(pair.value) ?? name), name }
+      found = { value: offsetOf(pair.value) ?? name, name }
       node = pair.value
     } else if (isSeq(node)) {
       node = node.items[Number(step)]

@@ -1,0 +1,119 @@
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { loadGatewaySettings } from '../../proxy/config/settings.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../support/settings.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const pems = join(import.meta.dirname, 'config/tls')
+
+describe('settings that are wrong only together', () => {
+  test.each(['127.0.0.1', '127.9.9.9', '::1', '0:0:0:0:0:0:0:1', 'localhost', 'LOCALHOST'])(
+    'no token is needed on loopback: ADMIN_HOST=%s',
+    (host) => expect(problemsOf({ ADMIN_HOST: host })).toEqual([]),
+  )
+
+  test.each(['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'admin.internal', 'localhost.example'])(
+    'a token is needed beyond loopback: ADMIN_HOST=%s',
+    (host) => {
+      expect(problemsOf({ ADMIN_HOST: host })).toEqual([
+        `ADMIN_TOKEN: missing, needs a value where the admin host is not loopback (it is "${host}")`,
+      ])
+      expect(problemsOf({ ADMIN_HOST: host, ADMIN_TOKEN: '0123456789abcdef' })).toEqual([])
+    },
+  )
+
+  test('a token that is too short is told once', () => {
+    expect(problemsOf({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: 'short' })).toHaveLength(1)
+  })
+
+  test.each([
+    { PORT: '9090' },
+    { HOST: '0.0.0.0', PORT: '9090' },
+    { HOST: '127.0.0.1', PORT: '9090' },
+    { HOST: '10.0.0.1', PORT: '9090', ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: '0123456789abcdef' },
+  ])('one port for clients and operators: %j', (env) => {
+    expect(problemsOf(env)).toEqual(["ADMIN_PORT: got 9090, needs another port than the clients'"])
+  })
+
+  test.each([
+    { HOST: '127.0.0.2', PORT: '9090' },
+    { PORT: '0', ADMIN_PORT: '0' },
+  ])('one port on two addresses, or any two free ports: %j', (env) => expect(problemsOf(env)).toEqual([]))
+
+  test.each([
+    { PORT: '3000' },
+    { PORT: '3000', HOST: '127.0.0.1' },
+    { PORT: '80', UPSTREAM_URL: 'http://localhost/x' },
+    { PORT: '443', UPSTREAM_URL: 'https://[::1]' },
+  ])('a gateway before itself: %j', (env) => {
+    const [problem, ...others] = problemsOf(env)
+    expect(problem).toMatch(
+      /^UPSTREAM_URL: got "http.+", needs the backend's address, not the gateway's own$/,
+    )
+    expect(others).toEqual([])
+  })
+
+  test('a backend on another address may have the same port', () => {
+    expect(problemsOf({ PORT: '3000', HOST: '10.0.0.1' })).toEqual([])
+    expect(problemsOf({ PORT: '3000', UPSTREAM_URL: 'http://app:3000' })).toEqual([])
+  })
+
+  test('what was given in the file is blamed there', () => {
+    expect(problemsOf({}, directoryWith('\nadminPort: 8080\n'))).toEqual([
+      "sluice.yaml:2: adminPort: got 8080, needs another port than the clients'",
+    ])
+  })
+})
+
+describe('certificate and key', () => {
+  test('a pair is taken, and its paths become absolute', () => {
+    const { settings } = loadGatewaySettings({ TLS_CERT_FILE: 'cert.pem', TLS_KEY_FILE: 'key.pem' }, pems)
+    expect(settings).toMatchObject({ tlsCertFile: join(pems, 'cert.pem'), tlsKeyFile: join(pems, 'key.pem') })
+  })
+
+  test('in the file they are taken as well', () => {
+    const file = `tlsCertFile: ${pems}/cert.pem\ntlsKeyFile: ${pems}/key.pem\n`
+    expect(loadWithFile(file).settings.tlsKeyFile).toBe(join(pems, 'key.pem'))
+  })
+
+  test.each([
+    ['cert.pem', '', /^TLS_KEY_FILE: missing, needs a file beside the TLS certificate$/],
+    ['', 'key.pem', /^TLS_CERT_FILE: missing, needs a file beside the TLS key$/],
+    [
+      'nope.pem',
+      'key.pem',
+      /^TLS_CERT_FILE: got "nope.pem", needs a readable PEM certificate \(ENOENT: no such file or directory\)$/,
+    ],
+    ['cert.pem', '.', /^TLS_KEY_FILE: got ".", needs a readable PEM key without passphrase \(EISDIR: .+\)$/],
+    [
+      'key.pem',
+      'key.pem',
+      /^TLS_CERT_FILE: got "key.pem", needs a readable PEM certificate \(error:.+no start line\)$/,
+    ],
+    [
+      'cert.pem',
+      'cert.pem',
+      /^TLS_KEY_FILE: got "cert.pem", needs a readable PEM key without passphrase \(error:.+\)$/,
+    ],
+    [
+      'cert.pem',
+      'encrypted-key.pem',
+      /^TLS_KEY_FILE: got "encrypted-key.pem", needs a readable PEM key without passphrase \(error:.+\)$/,
+    ],
+    [
+      'cert.pem',
+      'other-key.pem',
+      /^TLS_KEY_FILE: got "other-key.pem", needs the key of the certificate in "cert.pem"$/,
+    ],
+  ])('TLS_CERT_FILE=%s TLS_KEY_FILE=%s', (cert, key, message) => {
+    const problems = problemsOf({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }, pems)
+    expect(problems).toEqual([expect.stringMatching(message)])
+  })
+
+  test('each of two wrong ones is told', () => {
+    const cwd = makeTemporaryDirectory()
+    copyFileSync(join(pems, 'cert.pem'), join(cwd, 'cert.pem'))
+    expect(problemsOf({ TLS_CERT_FILE: 'a.pem', TLS_KEY_FILE: 'b.pem' }, cwd)).toHaveLength(2)
+  })
+})
