@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { format, resolveConfig } from 'prettier'
+import { z } from 'zod'
+import { originTable } from '../origin/settings.ts'
+import { defaultLimits } from '../proxy/config/default-limits.ts'
+import { ruleFields } from '../proxy/config/limits.ts'
+import { configFileSchema } from '../proxy/config/settings.ts'
+import { gatewayTable } from '../proxy/config/settings-table.ts'
+import { fileNames, variableName, type SettingsTable } from '../shared/settings-table.ts'
+
+const root = join(import.meta.dirname, '..')
+
+/** What is generated from the settings, by its file's path: the whole JSON Schema, and the reference with new tables. */
+export async function renderGenerated(): Promise<Map<string, string>> {
+  const reference = join(root, 'docs/configuration.md')
+  const style = await resolveConfig(reference)
+  const text = await format(withTables(readFileSync(reference, 'utf8')), { ...style, filepath: reference })
+  return new Map([
+    [join(root, 'sluice.schema.json'), `${JSON.stringify(renderJsonSchema(), null, 2)}\n`],
+    [reference, text],
+  ])
+}
+
+/** Draft 7 is what the YAML language server of the editors knows best. */
+function renderJsonSchema(): object {
+  return z.toJSONSchema(configFileSchema, { io: 'input', target: 'draft-07' })
+}
+
+const tables: Readonly<Record<string, () => string>> = {
+  'gateway settings': () => renderSettings(gatewayTable, true),
+  'origin settings': () => renderSettings(originTable, false),
+  'rule fields': renderRuleFields,
+  'built-in limits': renderDefaultLimits,
+}
+
+function withTables(text: string): string {
+  return text.replace(
+    /(<!-- generated: (.+) -->\n)[^]*?(<!-- end -->)/g,
+    (_block, begin: string, name: string, end: string) => {
+      const render = tables[name]
+      if (!render) throw new Error(`docs/configuration.md asks for a table that there is not: ${name}`)
+      return `${begin}\n${render()}\n\n${end}`
+    },
+  )
+}
+
+function renderSettings(table: SettingsTable, hasFile: boolean): string {
+  const rows = Object.entries(table).map(([property, setting]) => {
+    const { initial, kind, meaning } = setting
+    const fields = fileNames(property, setting).map(code).join(', ') || '(environment only)'
+    return [
+      code(variableName(property)),
+      ...(hasFile ? [fields] : []),
+      initial === undefined || Array.isArray(initial) ? 'none' : code(String(initial)),
+      `${meaning}.`,
+      kind.needs.includes('[') ? code(kind.needs) : kind.needs,
+    ]
+  })
+  return renderTable(
+    ['variable', ...(hasFile ? ['in sluice.yaml'] : []), 'default', 'meaning', 'value'],
+    rows,
+  )
+}
+
+function renderRuleFields(): string {
+  const { properties = {}, required = [] } = z.toJSONSchema(z.object(ruleFields), { io: 'input' })
+  const rows = Object.entries(properties).map(([name, field]) => {
+    const { description = '', default: fallback } = typeof field === 'object' ? field : {}
+    const initial =
+      typeof fallback === 'string' ? code(fallback) : required.includes(name) ? 'required' : 'none'
+    return [code(name), initial, description]
+  })
+  return renderTable(['field', 'default', 'meaning'], rows)
+}
+
+function renderDefaultLimits(): string {
+  const rows = defaultLimits.map(({ name, match, requests, window }) => {
+    return [code(name), code(match), String(requests), window]
+  })
+  return renderTable(['name', 'match', 'requests', 'window'], rows)
+}
+
+function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+}
+
+function code(text: string): string {
+  return `\`${text}\``
+}

@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { renderGenerated } from '../../scripts/reference.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../support/settings.ts'
+
+const root = join(import.meta.dirname, '../..')
+const reference = readFileSync(join(root, 'docs/configuration.md'), 'utf8')
+const examples = [...reference.matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml)
+const exampleFile = readFileSync(join(root, 'sluice.example.yaml'), 'utf8')
+const schemaText = readFileSync(join(root, 'sluice.schema.json'), 'utf8')
+
+test('the JSON Schema and the tables of the reference are current: npm run generate', async () => {
+  for (const [path, text] of await renderGenerated()) expect(readFileSync(path, 'utf8'), path).toBe(text)
+})
+
+describe('every example is one that the gateway takes', () => {
+  test('there are examples', () => expect(examples.length).toBeGreaterThan(10))
+
+  test.each(examples)('docs/configuration.md: %s', (yaml) => {
+    expect(problemsOf({}, directoryWith(yaml))).toEqual([])
+  })
+
+  test('sluice.example.yaml begins with the built-in table', () => {
+    const { settings, warnings } = loadWithFile(exampleFile)
+    expect(settings.rules.slice(0, 6)).toEqual(loadWithFile('').settings.rules)
+    expect(warnings).toHaveLength(1)
+  })
+})
+
+describe('the JSON Schema', () => {
+  const schema = z.fromJSONSchema(z.json().parse(JSON.parse(schemaText)) as z.core.JSONSchema.JSONSchema)
+
+  test.each([...examples, exampleFile])('takes %s', (yaml) => {
+    expect(schema.safeParse(parse(yaml)).error?.issues).toBeUndefined()
+  })
+
+  test.each([
+    'prot: 80',
+    'port: "80"',
+    'port: 65536',
+    'adminToken: 0123456789abcdef',
+    'accessLog: yes',
+    'storeTimeout: 100',
+    'trustedProxies: 10.0.0.0/8',
+    'limits: {}',
+    'limits: [{}]',
+    'limits: [{name: x, match: GET /, requests: 0, window: 1m}]',
+    'limits: [{name: x, match: GET /, requests: 1, window: 1}]',
+    'limits: [{name: x, match: get /, requests: 1, window: 1m}]',
+    'limits: [{name: x, match: [], requests: 1, window: 1m}]',
+    'limits: [{name: x, match: GET /, key: cookie, requests: 1, window: 1m}]',
+    'limits: [{name: x, match: GET /, requests: 1, window: 1m, mode: off}]',
+    'limits: [{name: x, match: GET /, requests: 1, window: 1m, windw: 1}]',
+  ])('refuses %s', (yaml) => expect(schema.safeParse(parse(yaml)).success).toBe(false))
+
+  test('says of every field what it is for', () => {
+    const { properties } = JSON.parse(schemaText) as { properties: Record<string, { description?: string }> }
+    for (const [name, { description }] of Object.entries(properties))
+      expect(description, name).toMatch(/^[A-Z`].{10}/)
+  })
+})
