@@ -1,0 +1,156 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Policy, RoutePattern, Rule } from '../../proxy/policy.ts'
+import { compileRules } from '../../proxy/rules.ts'
+import { canonicalizeTarget } from '../../proxy/target.ts'
+
+const name = fc.constantFrom('a', 'b', 'C', 'login', '__proto__', 'constructor', 'a.b', 'a+b', '(x', '$')
+const segment = fc.oneof(
+  { weight: 3, arbitrary: name },
+  { weight: 2, arbitrary: fc.constantFrom(':x', ':y') },
+)
+const patternPath = fc
+  .tuple(fc.array(segment, { maxLength: 4 }), fc.boolean())
+  .map(([segments, rest]) => `/${[...segments, ...(rest ? ['*'] : [])].join('/')}`)
+const methods = fc.uniqueArray(fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE'), { maxLength: 3 })
+const pattern: fc.Arbitrary<RoutePattern> = fc.record({ methods, path: patternPath })
+const table = fc
+  .array(fc.tuple(fc.array(pattern, { minLength: 1, maxLength: 3 }), fc.array(pattern, { maxLength: 2 })), {
+    maxLength: 12,
+  })
+  .map((rules) => rules.map(([match, except], i): Rule => ({ policy: policyNamed(`r${i}`), match, except })))
+
+const path = fc
+  .array(fc.oneof(name, fc.constantFrom('z', ':x', '*')), { maxLength: 5 })
+  .map((names) => `/${names.join('/')}`)
+const method = fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'get')
+const overrideField = fc.constantFrom('x-http-method-override', 'x-http-method', 'x-method-override')
+const bytes = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) })
+const runs = { numRuns: 2000 }
+
+function policyNamed(policyName: string): Policy {
+  const partition = [{ kind: 'ip' }] as const
+  return { name: policyName, quota: 1, windowMs: 1000, mode: 'enforce', onStoreError: 'local', partition }
+}
+
+describe('a table of rules', () => {
+  test('matches as a loop over its rules with an expression for each would', () => {
+    fc.assert(
+      fc.property(table, path, method, (rules, sent, by) => {
+        const expected = rules.filter((rule) => naiveMatches(rule, by, sent)).map(({ policy }) => policy)
+        expect(compileRules(rules).match(plain(sent), by, {})).toEqual(expected)
+      }),
+      runs,
+    )
+  })
+
+  test('matches under the method sent and under those that override it', () => {
+    fc.assert(
+      fc.property(table, path, method, fc.dictionary(overrideField, method), (rules, sent, by, headers) => {
+        const methodsOf = [by, ...Object.values(headers)]
+        const expected = rules.filter((rule) => methodsOf.some((each) => naiveMatches(rule, each, sent)))
+        expect(compileRules(rules).match(plain(sent), by, headers)).toEqual(
+          expected.map(({ policy }) => policy),
+        )
+      }),
+      runs,
+    )
+  })
+
+  test('matches what matches in one reading of the path', () => {
+    fc.assert(
+      fc.property(table, fc.array(path, { minLength: 1, maxLength: 4 }), method, (rules, paths, by) => {
+        const expected = rules.filter((rule) => paths.some((each) => naiveMatches(rule, by, each)))
+        const [matchPath = '/', ...otherMatchPaths] = paths.map((each) => plain(each).matchPath)
+        expect(compileRules(rules).match({ matchPath, otherMatchPaths }, by, {})).toEqual(
+          expected.map(({ policy }) => policy),
+        )
+      }),
+      runs,
+    )
+  })
+
+  test('matches, whatever a client sends, each policy once and in order', () => {
+    const value = fc.oneof(method, fc.string(), fc.array(fc.string()))
+    const anyPath = fc.oneof(
+      path,
+      bytes.map((text) => `/${text}`),
+    )
+    fc.assert(
+      fc.property(
+        table,
+        anyPath,
+        fc.string(),
+        fc.dictionary(overrideField, value),
+        (rules, sent, by, headers) => {
+          const found = compileRules(rules).match(
+            { matchPath: sent, otherMatchPaths: [sent, '/a'] },
+            by,
+            headers,
+          )
+          const places = found.map((policy) => rules.findIndex((rule) => rule.policy === policy))
+          expect(places).toEqual([...new Set(places)].sort((a, b) => a - b))
+          expect(places).not.toContain(-1)
+        },
+      ),
+      { numRuns: 500 },
+    )
+  })
+
+  test('lets no disguise of a limited path by', () => {
+    const disguise = fc.constantFrom<((text: string) => string)[]>(
+      (text) => text.toUpperCase(),
+      (text) => text.replaceAll('/', '//'),
+      (text) => text.replaceAll('/', '/./'),
+      (text) => `/x/..${text}`,
+      (text) => `/x%2f..${text}`,
+      (text) => `/x/..;y${text}`,
+      (text) => text.replaceAll('/', '/;p/'),
+      (text) => `${text};p=1`,
+      (text) => `${text}%3Bp`,
+      (text) => `${text}/`,
+      (text) => `${text}%2f`,
+      (text) => `${text}%0a`,
+      (text) => `${text}?x`,
+      (text) => text.replaceAll('o', '%6f'),
+      (text) => `/${text.slice(1).replaceAll('/', '%2F')}`,
+      (text) => `http://host${text}`,
+    )
+    const plainNames = fc.array(fc.constantFrom('a', 'login', 'v1'), { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(table, plainNames, method, disguise, (rules, names, by, disguised) => {
+        const sent = `/${names.join('/')}`
+        const target = canonicalizeTarget(by, disguised(sent))
+        if (typeof target === 'string') throw new Error(`${disguised(sent)}: ${target}`)
+        const compiled = compileRules(rules)
+        expect(compiled.match(target, by, {})).toEqual(
+          expect.arrayContaining([...compiled.match(plain(sent), by, {})]),
+        )
+      }),
+      runs,
+    )
+  })
+})
+
+function plain(sent: string): { matchPath: string; otherMatchPaths: readonly string[] } {
+  return { matchPath: sent.toLowerCase(), otherMatchPaths: [] }
+}
+
+function naiveMatches(rule: Rule, by: string, sent: string): boolean {
+  const holds = ({ methods: named, path: text }: RoutePattern): boolean => {
+    const upper = by.toUpperCase()
+    const isMethod =
+      named.length === 0 || named.includes(upper) || (upper === 'HEAD' && named.includes('GET'))
+    return isMethod && expression(text).test(sent)
+  }
+  return rule.match.some(holds) && !rule.except.some(holds)
+}
+
+function expression(patternText: string): RegExp {
+  if (patternText === '/') return /^\/$/
+  const source = patternText
+    .split('/')
+    .slice(1)
+    .map((part) => (part === '*' ? '(?:/.*)?' : part.startsWith(':') ? '/[^/]+' : `/${RegExp.escape(part)}`))
+  return new RegExp(`^${source.join('')}$`, 'i')
+}
