@@ -51,7 +51,7 @@ test.runIf(process.platform === 'linux')(
     })
     const gateway = await startGateway({ UPSTREAM_URL: backend.url })
     const pid = gateway.process.child.pid ?? 0
-      const before = residentBytes(pid)
+    const before = residentBytes(pid)
 
     const download = httpRequest({ port: gateway.port, path: '/' }).end()
     const [response] = (await once(download, 'response')) as [Readable]
