@@ -74,7 +74,7 @@ export function createAddressReader(trustedProxies: readonly string[]): AddressR
       let lastSound: IpAddress | undefined
       let end = field.length
       for (let hop = 0; hop < mostHops && end >= 0; hop++) {
-        const comma = end === 0 ? -1 : field.lastIndexOf(',', end - 1)
+        const comma = field.lastIndexOf(',', end - 1)
         const address = parseEntry(field, comma + 1, end)
         if (!address) break
         lastSound = address

@@ -7,6 +7,7 @@ import { formatAddress, parseAddress } from '../../proxy/ip-address.ts'
 const trustedProxies = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1']
 const reader = createAddressReader(trustedProxies)
 const proxy = reader.readPeer('10.0.0.1')
+const bytes = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) })
 const runs = { numRuns: 2000 }
 
 const octet = fc.integer({ min: 0, max: 255 })
@@ -144,12 +145,12 @@ describe('the client address', () => {
   test('never makes a throw', () => {
     const peer = fc.oneof(fc.string(), address, fc.constant(undefined))
     fc.assert(
-      fc.property(peer, fc.oneof(field, fc.string({ unit: 'binary' }), fc.array(fc.string())), (at, sent) => {
+      fc.property(peer, fc.oneof(field, bytes, fc.array(fc.string())), (at, sent) => {
         const { address: text, partition } = reader.readClientAddress(reader.readPeer(at), sent)
         expect(isIP(text) !== 0 || text === 'unknown').toBe(true)
         expect(partition.replace(/\/64$/, '')).toMatch(/^(?:[\d.]+|[\da-f:]+|unknown)$/)
       }),
-      runs,
+      { numRuns: 500 },
     )
   })
 })

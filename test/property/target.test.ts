@@ -21,11 +21,12 @@ const pieces = fc
 const spoilt = fc
   .tuple(pieces, fc.constantFrom('\\', '%5c', '%', '%0', '#', ' ', '%00', '\0', '://', '\xe9', ''), pieces)
   .map((parts) => parts.join(''))
+const bytes = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) })
 const anyTarget = fc.oneof(
   pieces,
   spoilt,
   fc.string(),
-  fc.string({ unit: 'binary' }),
+  bytes,
   fc.webUrl({ withQueryParameters: true, withFragments: true }),
   pieces.map((path) => `http://host${path}`),
 )

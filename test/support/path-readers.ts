@@ -14,6 +14,12 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   tomcatPassThrough: (path) => resolveMerged(dropParameters(path).split('/').map(decodeSegment).join('/')),
   /** A server that decodes before it looks for parameters. */
   decodeFirst: (path) => resolveMerged(dropParameters(decode(path))),
+  /** Tomcat behind a proxy that decodes slashes and nothing else, as Envoy can. */
+  tomcatBehindEnvoy: (path) => resolveMerged(decode(dropParameters(path.replace(/%2f/gi, '/')))),
+  /** Segments decoded one by one, and then looked at for parameters. */
+  decodeSegmentsFirst: (path) => {
+    return tidy(path.split('/').map((segment) => dropParameters(decodeSegment(segment))))
+  },
   /** Spring's PathPattern: parameters away in each segment, decoded one by one, nothing resolved. */
   spring: (path) => tidy(dropParameters(path).split('/').map(decodeSegment)),
   /** nginx: decode, merge, resolve; no parameters. */

@@ -57,9 +57,7 @@ describe('a partition key', () => {
       enumerable: true,
     }) as IncomingHttpHeaders
     expect(keyOf([header('__proto__')], headers)).toBe(keyOf([header('x')], { x: 'a' }))
-    expect(keyOf([header('constructor')], { constructor: 'a' })).toMatch(
-      /^h:/,
-    )
+    expect(keyOf([header('constructor')], { constructor: 'a' })).toMatch(/^h:/)
   })
 
   test('takes several lines of a field as one value', () => {

@@ -160,6 +160,7 @@ describeTable(
     rule('literal-colon', 'GET /v2/%3Aid'),
     rule('literal-star', 'GET /v3/%2A'),
     rule('escaped-slash', 'GET /v4/a%2Fb'),
+    rule('inner-star', 'GET /v5/*/x'),
   ],
   [
     ['GET /users/7/me', 'upper'],
@@ -178,6 +179,9 @@ describeTable(
     ['GET /v3/x', ''],
     ['GET /v4/a%2fb', 'escaped-slash'],
     ['GET /v4/a/b', 'escaped-slash'],
+    ['GET /v5/*/x', 'inner-star'],
+    ['GET /v5/y', ''],
+    ['GET /v5/y/x', ''],
   ],
 )
 
