@@ -1,16 +1,21 @@
+import { STATUS_CODES } from 'node:http'
+
 /**
  * Every error that Sluice or the origin answers itself, one line each: status and text.
  * The body is always `{"code": <status>, "error": <text>}` as `application/json`.
  */
 export type ErrorReply = {
   readonly status: number
+  /** The status's reason phrase, for where a response is written by hand. */
+  readonly reason: string
   readonly text: string
   /** The body as sent, made once. */
   readonly body: Buffer
 }
 
 function errorReply(status: number, text: string): ErrorReply {
-  return { status, text, body: Buffer.from(JSON.stringify({ code: status, error: text })) }
+  const body = Buffer.from(JSON.stringify({ code: status, error: text }))
+  return { status, reason: STATUS_CODES[status] ?? '', text, body }
 }
 
 export const errors = {
@@ -22,6 +27,7 @@ export const errors = {
   methodNotAllowed: errorReply(405, 'Method not allowed'),
   requestTimeout: errorReply(408, 'The request did not arrive in time'),
   bodyTooLarge: errorReply(413, 'The request body is too large'),
+  targetTooLong: errorReply(414, 'The request target is too long'),
   expectationFailed: errorReply(417, 'Only 100-continue can be expected'),
   tooManyRequests: errorReply(429, 'Too many requests, Please try after a while!'),
   fieldsTooLarge: errorReply(431, 'The request header fields are too large'),

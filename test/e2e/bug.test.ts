@@ -32,11 +32,12 @@ const bugs: (() => ReturnType<Limiter['decide']>)[] = [
 test('a request that throws is a 500 and the next is served', async () => {
   const backend = await startBackend()
   const now = (): number => performance.now()
-  const { telemetry, takeSnapshot } = createMetrics({
+  const metrics = createMetrics({
     policies: [],
     version: '0',
     readNode: () => Promise.resolve([]),
   })
+  const { telemetry } = metrics
   const handler = createHandler({
     rules: compileRules(loadGatewaySettings({}, import.meta.dirname).settings.rules),
     limiter: { decide: () => bugs.shift()?.() ?? { outcome: 'allowed', states: [] } },
@@ -81,6 +82,6 @@ test('a request that throws is a 500 and the next is served', async () => {
       body: '{"code":500,"error":"Internal error"}',
     })
   expect(await send(port, 'POST', '/login')).toMatchObject({ status: 200, body: 'ok' })
-  const errors = (await takeSnapshot()).find(({ name }) => name === 'sluice_uncaught_errors_total')
+  const errors = (await metrics.takeSnapshot()).find(({ name }) => name === 'sluice_uncaught_errors_total')
   expect(errors?.values).toContainEqual({ labels: { place: 'request' }, value: 2 })
 })
