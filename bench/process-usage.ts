@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** What the operating system has charged to some processes since they started, in microseconds. */
+export type CpuTime = { readonly userUs: number; readonly systemUs: number }
+
+const tickUs = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+
+/** The process and all that descend from it: workers of nginx, of the gateway itself. */
+export function familyOf(pid: number): number[] {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  )
+  return [pid, ...children.flatMap(familyOf)]
+}
+
+/** CPU time of all threads of the processes: `utime` and `stime` of proc_pid_stat(5), which count in clock ticks. */
+export function readCpuTime(pids: readonly number[]): CpuTime {
+  let userUs = 0
+  let systemUs = 0
+  for (const pid of pids) {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    // The second field is the program's name in brackets, which may itself have spaces in it.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    userUs += Number(fields[11]) * tickUs
+    systemUs += Number(fields[12]) * tickUs
+  }
+  return { userUs, systemUs }
+}
+
+/** Resident memory of each process in bytes: `VmRSS` of proc_pid_status(5). */
+export function readResidentBytes(pids: readonly number[]): number[] {
+  return pids.map((pid) => {
+    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]
+    return Number(kib ?? 0) * 1024
+  })
+}

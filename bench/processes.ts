@@ -1,0 +1,110 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { atEnd } from '../test/support/at-end.ts'
+
+/** A server of the benchmark, with all that it has started itself. */
+export type Running = {
+  readonly pid: number
+  /** The last that it wrote. */
+  output(): string
+  /** Resolves when the process has ended, be it that it had to be killed. */
+  stop(): Promise<void>
+}
+
+export type Command = {
+  readonly program: string
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly directory?: string
+}
+
+const startTimeoutMs = 15_000
+const stopTimeoutMs = 5_000
+const outputKept = 4_000
+
+const running = new Set<ChildProcess>()
+
+atEnd(() => {
+  for (const child of running) killGroup(child)
+})
+
+/**
+ * Starts a server in a process group of its own and waits until it takes connections. Rejects, with what it wrote last,
+ * where it ends before that. Whatever happens to the benchmark, the group ends with it.
+ */
+export async function startServer(command: Command, port: number): Promise<Running> {
+  const { program, args, env, directory } = command
+  const child = spawn(program, args, {
+    cwd: directory,
+    // Nothing of the caller's environment but this, so that a run is the same everywhere.
+    env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'production', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  running.add(child)
+
+  let output = ''
+  const keep = (text: string): void => {
+    output = (output + text).slice(-outputKept)
+  }
+  child.stdout.setEncoding('utf8').on('data', keep)
+  child.stderr.setEncoding('utf8').on('data', keep)
+
+  let failure: Error | undefined
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      failure = error
+      resolve()
+    })
+    child.once('close', () => {
+      failure ??= new Error(`${[program, ...args].join(' ')} ended:\n${output}`)
+      running.delete(child)
+      resolve()
+    })
+  })
+
+  const deadline = performance.now() + startTimeoutMs
+  while (!(await canConnect(port))) {
+    if (failure) throw failure
+    if (performance.now() > deadline) {
+      killGroup(child)
+      throw new Error(`${program} did not listen on port ${port} in time:\n${output}`)
+    }
+    await sleep(20)
+  }
+  // A process that could not take the port may have ended while another one answered on it.
+  if (child.pid === undefined || child.exitCode !== null) throw failure ?? new Error(`${program} ended`)
+
+  return {
+    pid: child.pid,
+    output: () => output,
+    async stop() {
+      child.kill('SIGTERM')
+      const timer = setTimeout(() => killGroup(child), stopTimeoutMs)
+      await ended
+      clearTimeout(timer)
+      killGroup(child)
+    },
+  }
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // The group has ended already.
+  }
+}
+
+function canConnect(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}

@@ -1,0 +1,94 @@
+import type { Machine } from './machine.ts'
+
+/** One round of one subject. CPU is for each request, in microseconds. */
+export type Sample = {
+  readonly cpuUs: number
+  readonly userUs: number
+  readonly systemUs: number
+  /** What Redis spent on each request; 0 where it was not asked. */
+  readonly redisUs: number
+  readonly requestsPerSecond: number
+}
+
+/** One round at a fixed rate, in microseconds from the instant at which each request was to be sent. */
+export type LatencySample = {
+  readonly p50Us: number
+  readonly p99Us: number
+  readonly p999Us: number
+  /** How late the generator itself sent, at its 99th percentile: what of the above is its own. */
+  readonly sentLateP99Us: number
+}
+
+export type MemorySample = {
+  readonly processes: number
+  /** Of the process that has most, freshly started. */
+  readonly restBytes: number
+  /** Of all processes, with the idle connections. */
+  readonly connectedBytes: number
+  readonly bytesPerConnection: number
+}
+
+export type Measured<Kind> = {
+  readonly scenario: string
+  readonly subject: string
+  readonly samples: Kind[]
+}
+
+export type Results = {
+  readonly machine: Machine
+  readonly options: {
+    readonly rounds: number
+    readonly seconds: number
+    readonly warmupSeconds: number
+    readonly connections: number
+    readonly idleConnections: number
+  }
+  /** Subjects that this machine does not have, and why. */
+  readonly missing: readonly string[]
+  readonly cpu: Measured<Sample>[]
+  readonly latency: Measured<LatencySample>[]
+  /** Requests a second at which latency was measured; 0 where it was not. */
+  latencyRate: number
+  readonly memory: Measured<MemorySample>[]
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? NaN
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? NaN)) / 2
+}
+
+/** The samples of one subject in one scenario, one for each round; empty where it was not measured. */
+export function samplesOf<Kind>(
+  measured: readonly Measured<Kind>[],
+  scenario: string,
+  subject: string,
+): readonly Kind[] {
+  return measured.find((one) => one.scenario === scenario && one.subject === subject)?.samples ?? []
+}
+
+/**
+ * The median of the ratios that two subjects had to each other in each round. A machine that is slower in one round is so
+ * for both, so this varies less than the ratio of two medians. NaN where either was not measured.
+ */
+export function medianRatio<Kind>(
+  dividends: readonly Kind[],
+  divisors: readonly Kind[],
+  figure: (sample: Kind) => number,
+): number {
+  const ratios = dividends.flatMap((dividend, round) => {
+    const divisor = divisors[round]
+    return divisor === undefined ? [] : [figure(dividend) / figure(divisor)]
+  })
+  return median(ratios)
+}
+
+/**
+ * The value below which a share of the sorted values is, by the nearest rank.
+ *
+ * @param share between 0 and 1
+ */
+export function percentile(sorted: Float64Array, share: number): number {
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? NaN
+}

@@ -1,0 +1,103 @@
+import { jsonBody, largeBodyBytes } from './backend.ts'
+import { bare, express, fastify, httpProxy, undici } from './subjects/node-stacks.ts'
+import { sluice, sluiceByRules, sluiceByWorkers } from './subjects/sluice.ts'
+import type { Subject } from './subjects/subject.ts'
+import { haproxy, nginx } from './subjects/system-proxies.ts'
+
+export type Scenario = {
+  readonly name: string
+  readonly meaning: string
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  /** A script of `bench/wrk`. */
+  readonly script?: string
+  /** Bytes sent with each request. */
+  readonly uploadBytes: number
+  /** Where counters are, of those subjects that can choose. */
+  readonly store: 'redis' | 'embedded'
+  /** What a proxy answers. */
+  readonly status: number
+  /** The response's body, where it is the backend's. */
+  readonly body?: string
+  /** Whether every request is to be found in the counters in Redis, and of how many clients. */
+  readonly countedClients?: number
+  readonly subjects: readonly Subject[]
+}
+
+const get = { method: 'GET', uploadBytes: 0, store: 'redis', status: 200, body: jsonBody } as const
+const limiters = [sluice, fastify, express, nginx, haproxy]
+
+/** Everything that proxies. Also what latency and memory are measured of. */
+export const proxies = [sluice, httpProxy, undici, fastify, express, nginx, haproxy]
+
+export const scenarios: readonly Scenario[] = [
+  {
+    ...get,
+    name: 'pass',
+    meaning: 'a request that no limit touches',
+    path: '/pass',
+    subjects: [bare, ...proxies],
+  },
+  {
+    ...get,
+    name: 'limited',
+    meaning: 'a limited request that is allowed, all of one client; counted in Redis by those that can',
+    path: '/limited',
+    countedClients: 1,
+    subjects: limiters,
+  },
+  {
+    ...get,
+    name: 'limited-many',
+    meaning: 'the same, every request of another of 65,536 clients',
+    path: '/limited',
+    script: 'many-clients.lua',
+    countedClients: 65_536,
+    subjects: limiters,
+  },
+  {
+    ...get,
+    name: 'embedded',
+    meaning: 'a limited request that is allowed, counted in the process',
+    path: '/limited',
+    store: 'embedded',
+    subjects: [sluice, fastify, express],
+  },
+  {
+    method: 'GET',
+    uploadBytes: 0,
+    store: 'redis',
+    status: 429,
+    name: 'refused',
+    meaning: 'a request over the limit; the bare server answers 200 as ever',
+    path: '/refused',
+    subjects: [bare, ...limiters],
+  },
+  {
+    name: 'body',
+    meaning: '64 KiB up and 64 KiB down, not limited',
+    method: 'POST',
+    path: '/body',
+    script: 'body.lua',
+    uploadBytes: largeBodyBytes,
+    store: 'redis',
+    status: 200,
+    body: 'r'.repeat(largeBodyBytes),
+    subjects: proxies,
+  },
+  {
+    ...get,
+    name: 'rules',
+    meaning: 'a request that one rule of so many touches, counted in the process',
+    path: '/api/v1/things-4/42',
+    store: 'embedded',
+    subjects: sluiceByRules,
+  },
+  {
+    ...get,
+    name: 'workers',
+    meaning: 'as `pass`, with several processes on one port',
+    path: '/pass',
+    subjects: sluiceByWorkers,
+  },
+]

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { atEnd } from '../test/support/at-end.ts'
+import { freePort } from '../test/support/ports.ts'
+import { launchRedisServer, obtainRedisBinary } from '../test/support/redis-server.ts'
+import { startBackend } from './backend.ts'
+import { connectCounters, type Counters } from './counters.ts'
+import type { Running } from './processes.ts'
+import type { Scenario } from './scenarios.ts'
+import type { Subject } from './subjects/subject.ts'
+
+/** What all subjects share: one backend, one Redis. */
+export type Stage = {
+  readonly backendPort: number
+  readonly redisPid: number
+  readonly counters: Counters
+  /**
+   * Starts a subject for a scenario, with empty counters, and ends it when `use` is done with it. Rejects as `use` does,
+   * with what the subject wrote last.
+   */
+  withSubject<Result>(
+    subject: Subject,
+    scenario: Scenario,
+    use: (running: OnStage) => Promise<Result>,
+    nodeArgs?: readonly string[],
+  ): Promise<Result>
+  close(): Promise<void>
+}
+
+export type OnStage = Running & { readonly port: number }
+
+/** @param connections that the load will open */
+export async function openStage(connections: number): Promise<Stage> {
+  const binary = obtainRedisBinary()
+  if (binary === undefined) throw new Error('The benchmark needs redis-server on this machine.')
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
+  atEnd(() => rmSync(directory, { recursive: true, force: true }))
+
+  const redis = await launchRedisServer(binary)
+  const counters = await connectCounters(redis.url)
+  const backendPort = await freePort()
+  const backend = await startBackend(backendPort, directory)
+  return {
+    backendPort,
+    redisPid: redis.pid,
+    counters,
+    async withSubject(subject, { name, store }, use, nodeArgs = []) {
+      await counters.flush()
+      const port = await freePort()
+      const redisUrl = store === 'redis' ? redis.url : undefined
+      const running = await subject.start({ port, backendPort, redisUrl, connections, directory, nodeArgs })
+      try {
+        return await use({ ...running, port })
+      } catch (cause) {
+        throw new Error(`${subject.name}, ${name}; it wrote:\n${running.output()}`, { cause })
+      } finally {
+        await running.stop()
+      }
+    },
+    async close() {
+      counters.close()
+      await Promise.all([backend.stop(), redis.stop()])
+    },
+  }
+}

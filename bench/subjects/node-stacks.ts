@@ -1,0 +1,35 @@
+import { join } from 'node:path'
+import { jsonBody } from '../backend.ts'
+import { startServer } from '../processes.ts'
+import type { Subject } from './subject.ts'
+
+function nodeSubject(name: string, kind: Subject['kind'], script: string): Subject {
+  return {
+    name,
+    kind,
+    // Installed by the benchmark itself before anything is started.
+    missing: () => undefined,
+    start: ({ port, backendPort, redisUrl, connections, nodeArgs = [] }) =>
+      startServer(
+        {
+          program: process.execPath,
+          args: [...nodeArgs, join(import.meta.dirname, '../servers', script)],
+          env: {
+            PORT: String(port),
+            BACKEND_URL: `http://127.0.0.1:${backendPort}`,
+            BODY: jsonBody,
+            CONNECTIONS: String(connections),
+            ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+          },
+        },
+        port,
+      ),
+  }
+}
+
+/** Node's HTTP server that only answers. It forwards nothing: what it costs is below every Node proxy. */
+export const bare = nodeSubject('bare node:http', 'floor', 'bare.js')
+export const httpProxy = nodeSubject('http-proxy', 'node', 'http-proxy.js')
+export const undici = nodeSubject('undici', 'node', 'undici.js')
+export const fastify = nodeSubject('fastify', 'node', 'fastify.js')
+export const express = nodeSubject('express', 'node', 'express.js')

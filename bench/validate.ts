@@ -1,0 +1,86 @@
+import { request as httpRequest } from 'node:http'
+import type { Counters } from './counters.ts'
+import type { Scenario } from './scenarios.ts'
+import type { Subject } from './subjects/subject.ts'
+import type { Loaded } from './wrk.ts'
+
+type Reply = { readonly status: number; readonly body: string }
+
+const checks = 3
+const answerTimeoutMs = 5_000
+
+/** Rejects where a subject does not do what it is about to be timed for. */
+export async function validateBefore(scenario: Scenario, subject: Subject, port: number): Promise<number> {
+  const label = `${subject.name}, ${scenario.name}`
+  const { method, path, uploadBytes } = scenario
+  const status = expectedStatus(scenario, subject)
+  const upload = Buffer.alloc(uploadBytes, 'b')
+
+  // Its quota of one, and by a leaky bucket that lets the first ones pass.
+  if (status === 429) for (let i = 0; i < checks; i++) await ask(port, method, path, upload)
+
+  for (let i = 0; i < checks; i++) {
+    const reply = await ask(port, method, path, upload)
+    if (reply.status !== status) throw new Error(`${label}: status ${reply.status} instead of ${status}`)
+    if (scenario.body !== undefined && reply.body !== scenario.body)
+      throw new Error(`${label}: another body than the backend's: ${reply.body.slice(0, 200)}`)
+  }
+  if (subject.kind !== 'floor') {
+    const { body } = await ask(port, 'GET', '/fields', Buffer.alloc(0))
+    if (body !== '127.0.0.1 http') throw new Error(`${label}: forwarded fields are not as usual: ${body}`)
+  }
+  return checks
+}
+
+/**
+ * Rejects where a load was answered otherwise than it should be, or was not counted as it should be.
+ *
+ * @param sent what was asked since the counters were emptied, as far as it was counted here
+ * @param connections whose last requests each load may have left unanswered, twice: wrk does not count those
+ */
+export async function validateAfter(
+  scenario: Scenario,
+  subject: Subject,
+  loads: readonly Loaded[],
+  counters: Counters,
+  connections: number,
+): Promise<void> {
+  const label = `${subject.name}, ${scenario.name}`
+  const refusals = expectedStatus(scenario, subject) === 429
+  for (const { requests, notOk } of loads) {
+    if (notOk !== (refusals ? requests : 0)) throw new Error(`${label}: ${notOk} of ${requests} not 2xx`)
+  }
+  const { countedClients, store } = scenario
+  if (countedClients === undefined || store !== 'redis' || subject.kind === 'system') return
+
+  const answered = loads.reduce((sum, { requests }) => sum + requests, checks)
+  const unanswered = loads.length * connections
+  const found = await counters.read()
+  if (found.requests < answered || found.requests > answered + unanswered)
+    throw new Error(`${label}: ${found.requests} counted of ${answered} to ${answered + unanswered}`)
+  // Each load begins with the same clients. The one that checked before is another.
+  const clients = Math.min(countedClients, Math.max(...loads.map(({ requests }) => requests)))
+  if (found.clients < clients || found.clients > countedClients + 1)
+    throw new Error(`${label}: counted as ${found.clients} clients instead of ${clients}`)
+}
+
+function expectedStatus({ status }: Scenario, { kind }: Subject): number {
+  return kind === 'floor' ? 200 : status
+}
+
+function ask(port: number, method: string, path: string, body: Buffer): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const headers = body.length > 0 ? { 'content-length': body.length } : {}
+    const request = httpRequest({ host: '127.0.0.1', port, method, path, headers, agent: false })
+    request.setTimeout(answerTimeoutMs, () => request.destroy(new Error(`no answer to ${method} ${path}`)))
+    request.on('error', reject)
+    request.on('response', (response) => {
+      let text = ''
+      response.setEncoding('latin1')
+      response.on('data', (piece: string) => (text += piece))
+      response.on('error', reject)
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text }))
+    })
+    request.end(body)
+  })
+}

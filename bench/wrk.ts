@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+export type Load = {
+  readonly port: number
+  readonly path: string
+  readonly seconds: number
+  readonly connections: number
+  /** A script of `bench/wrk`. */
+  readonly script?: string | undefined
+}
+
+/** What wrk counted. */
+export type Loaded = {
+  readonly requests: number
+  readonly requestsPerSecond: number
+  /** Responses with a status other than 2xx and 3xx. */
+  readonly notOk: number
+}
+
+const run = promisify(execFile)
+
+/**
+ * Loads a server with as many requests as it can take: each connection sends its next request when it has the response
+ * to the one before. Rejects where a connection failed, because the figures would then be of something else.
+ */
+export async function loadWithWrk({ port, path, seconds, connections, script }: Load): Promise<Loaded> {
+  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s']
+  if (script !== undefined) args.push('-s', join(import.meta.dirname, 'wrk', script))
+  const { stdout } = await run('wrk', [...args, `http://127.0.0.1:${port}${path}`], {
+    timeout: (seconds + 20) * 1000,
+  })
+  const errors = /Socket errors: .*/.exec(stdout)
+  if (errors) throw new Error(`wrk, ${path}: ${errors[0]}`)
+  return {
+    requests: numberIn(stdout, /(\d+) requests in /),
+    requestsPerSecond: numberIn(stdout, /Requests\/sec:\s+([\d.]+)/),
+    notOk: Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0),
+  }
+}
+
+function numberIn(text: string, pattern: RegExp): number {
+  const found = pattern.exec(text)?.[1]
+  if (found === undefined) throw new Error(`wrk wrote something else than expected:\n${text}`)
+  return Number(found)
+}
