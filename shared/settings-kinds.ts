@@ -82,14 +82,22 @@ function millisecondsOf(duration: string): number {
 
 const unitsBytes = { k: 1024, m: 1024 ** 2, g: 1024 ** 3 } as const
 
-/** A size, read as bytes: a whole number, alone or with `k`, `m` or `g` (powers of 1024). */
-export function size(): Kind<number> {
-  const needs = 'a size such as 500k, 10m or 1g, or a number of bytes'
+/**
+ * A size, read as bytes: a whole number, alone or with `k`, `m` or `g` (powers of 1024).
+ *
+ * @param min the least allowed, itself written as a size
+ * @param max the most allowed; any where unset
+ */
+export function size(min = '0k', max?: string): Kind<number> {
+  const range = max === undefined ? '' : ` from ${min} to ${max}`
+  const needs = `a size${range} such as 500k, 10m or 1g, or a number of bytes`
   const error = `needs ${needs}`
+  const most = max === undefined ? Number.MAX_SAFE_INTEGER : bytesOf(max)
   const withUnit = z.string(error).regex(/^\d{1,6}[kmg]$/, error)
   const schema = z
     .union([z.int(error).min(0, error), withUnit])
     .transform((size) => (typeof size === 'number' ? size : bytesOf(size)))
+    .pipe(z.number().min(bytesOf(min), error).max(most, error))
   return { needs, schema, fromText: numberFromText }
 }
 

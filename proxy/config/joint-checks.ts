@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
@@ -10,7 +11,14 @@ type Read = ReadSettings<typeof gatewayTable>
 
 /** Finds what is wrong with settings only together with others. A setting that is wrong by itself is passed over. */
 export function checkJointly(read: Read, cwd: string): Problem[] {
-  return [...checkAdminToken(read), ...checkPorts(read), ...checkUpstream(read), ...checkTls(read, cwd)]
+  return [
+    ...checkAdminToken(read),
+    ...checkPorts(read),
+    ...checkUpstream(read),
+    ...checkProxyProtocol(read),
+    ...checkTls(read, cwd),
+    ...checkAuthorities(read, cwd),
+  ]
 }
 
 /** What can be reached from other machines needs a token. */
@@ -38,6 +46,13 @@ function checkUpstream({ values, placeOf }: Read): Problem[] {
   if (upstreamPort !== port || !(isEveryAddress(host) || isLoopback(host ?? ''))) return []
   const text = `got ${showValue(upstreamUrl.href)}, needs the backend's address, not the gateway's own`
   return [problemAt(placeOf('upstreamUrl'), text)]
+}
+
+/** The header is believed from trusted proxies only. */
+function checkProxyProtocol({ values, placeOf }: Read): Problem[] {
+  const { proxyProtocol, trustedProxies } = values
+  if (!proxyProtocol || trustedProxies?.length !== 0) return []
+  return [problemAt(placeOf('trustedProxies'), 'missing, needs a value where the PROXY protocol is on')]
 }
 
 function isEveryAddress(host: string | undefined): boolean {
@@ -82,6 +97,15 @@ function checkTls({ values, placeOf }: Read, cwd: string): Problem[] {
     problems.push(problemAt(placeOf('tlsKeyFile'), text))
   }
   return problems
+}
+
+function checkAuthorities({ values, placeOf }: Read, cwd: string): Problem[] {
+  const { upstreamCaFile } = values
+  if (upstreamCaFile === undefined) return []
+  const error = errorOf(() => new X509Certificate(readFileSync(resolve(cwd, upstreamCaFile))))
+  if (error === undefined) return []
+  const text = `got ${showValue(upstreamCaFile)}, needs a readable PEM certificate (${error})`
+  return [problemAt(placeOf('upstreamCaFile'), text)]
 }
 
 function errorOf(use: () => unknown): string | undefined {
