@@ -1,7 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import { createSecureServer } from 'node:http2'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
@@ -10,14 +8,19 @@ import { createHealth, type Health, type StoreState } from './admin/health.ts'
 import { createMetrics, type Metrics } from './admin/metrics.ts'
 import { watchProcess } from './admin/prometheus.ts'
 import { createAddressReader } from './client-address.ts'
+import { createClientServer } from './compose-server.ts'
 import type { GatewaySettings } from './config/settings.ts'
-import { drainable, type ClientServer } from './drain.ts'
+import { drain } from './drain.ts'
+import { gateConnections } from './edge/connection-gate.ts'
+import { superviseSessions } from './edge/http2-sessions.ts'
+import { readProxyHeader } from './edge/proxy-protocol.ts'
+import { watchSlowClients } from './edge/slow-clients.ts'
 import { createHandler } from './handler.ts'
 import { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
 import type { Limiter } from './limiter/limiter.ts'
 import { connectRedis } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
-import { clientServerOptions, serveClients } from './listener.ts'
+import { serveClients } from './listener.ts'
 import { createProxyNotice } from './proxy-notice.ts'
 import { compileRules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -42,9 +45,6 @@ export type Counting = Running & {
   ready(): Promise<void>
 }
 
-/** Requests that may wait for a connection to the backend, for each connection that there may be. */
-const queuedPerConnection = 4
-
 /** A start waits so long for Redis, so that its first requests are counted there; then it serves without. */
 const connectAtStartMs = 1_000
 
@@ -68,16 +68,41 @@ export function composeServing(
     storeState: () => counters.storeState(),
     upstreamState: () => metrics.upstreamState(),
   })
-  const pool = composePool(settings)
+  const pool = composePool(settings, telemetry)
+  const { server, certificate } = createClientServer(settings, log)
+  const addresses = createAddressReader(settings.trustedProxies)
+  const gate = gateConnections(server, {
+    maxConnections: settings.maxConnections,
+    maxConnectionsPerClient: settings.maxConnectionsPerClient,
+    addresses,
+    readNamedAddress: settings.proxyProtocol
+      ? (socket) => readProxyHeader(socket, settings.headersTimeoutMs)
+      : undefined,
+    telemetry,
+  })
+  const sessions = superviseSessions(
+    server,
+    {
+      idleMs: settings.idleTimeoutMs,
+      firstRequestMs: settings.headersTimeoutMs,
+      maxRequests: settings.requestsPerConnection,
+    },
+    now,
+  )
+  const slowClients = watchSlowClients(settings, now)
   const tunnels = createTunnels({
-    idleMs: settings.upstreamIdleTimeoutMs,
+    idleMs: settings.tunnelIdleTimeoutMs,
     onOpen: () => telemetry.upgradeOpened(),
     onClose: () => telemetry.upgradeClosed(),
   })
   const handler = createHandler({
     rules: compileRules(rules),
     limiter: counters.limiter,
-    addresses: createAddressReader(settings.trustedProxies),
+    addresses,
+    addressOf: (socket) => gate.addressOf(socket),
+    slowClients,
+    maxTargetBytes: settings.maxTargetBytes,
+    maxHeaderCount: settings.maxHeaderCount,
     forwarder: {
       pool,
       telemetry,
@@ -97,9 +122,9 @@ export function composeServing(
     noticeProxy: createProxyNotice(log),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
-  const server = createClientServer(settings)
   serveClients(server, { handler, tunnels, telemetry })
-  const drain = drainable(server)
+  const reload = (): void => void certificate?.reload()
+  if (certificate) process.on('SIGHUP', reload)
 
   return {
     metrics,
@@ -114,7 +139,10 @@ export function composeServing(
     async close() {
       health.beginStopping()
       tunnels.closeAll()
-      await drain(settings.shutdownGraceMs)
+      await drain(server, { gate, sessions }, settings.shutdownGraceMs)
+      process.off('SIGHUP', reload)
+      certificate?.close()
+      slowClients.close()
       pool.destroy()
       await counters.close()
     },
@@ -144,29 +172,24 @@ export function counterOptions(settings: GatewaySettings, log: Log, telemetry: T
   return { storeTimeoutMs, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry }
 }
 
-function composePool(settings: GatewaySettings): UpstreamPool {
-  return new UpstreamPool({
-    open: connectionOpener(settings.upstreamUrl),
+function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamPool {
+  const { upstreamUrl, upstreamCaFile, upstreamConnections, upstreamQueue } = settings
+  const authorities = upstreamCaFile === undefined ? undefined : readFileSync(upstreamCaFile)
+  const pool = new UpstreamPool({
+    open: connectionOpener(upstreamUrl, authorities),
     connectMs: settings.upstreamConnectTimeoutMs,
     firstByteMs: settings.upstreamTimeoutMs,
     idleMs: settings.upstreamIdleTimeoutMs,
-    maxConnections: settings.upstreamConnections,
-    maxQueued: settings.upstreamConnections * queuedPerConnection,
+    maxConnections: upstreamConnections,
+    maxQueued: upstreamQueue,
+    queueMs: settings.upstreamQueueTimeoutMs,
     now,
   })
-}
-
-/** HTTP/1.1, or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
-function createClientServer({ tlsCertFile, tlsKeyFile }: GatewaySettings): ClientServer {
-  if (tlsCertFile === undefined || tlsKeyFile === undefined) return createServer(clientServerOptions)
-  return createSecureServer({
-    ...clientServerOptions,
-    allowHTTP1: true,
-    minVersion: 'TLSv1.2',
-    cert: readFileSync(tlsCertFile),
-    key: readFileSync(tlsKeyFile),
-    settings: { maxConcurrentStreams: 100 },
-  })
+  const observe = (name: string, capacity: number, size: () => number): void =>
+    telemetry.observeTable(name, () => ({ size: size(), capacity, evictions: 0 }))
+  observe('upstream-connections', upstreamConnections, () => pool.size)
+  observe('upstream-queue', upstreamQueue, () => pool.queued)
+  return pool
 }
 
 /** Rejects with the system's error where the address cannot be had. */

@@ -1,6 +1,15 @@
+import type { Http2ServerRequest } from 'node:http2'
 import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../shared/errors.ts'
-import { breakOff, endAfterResponse, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import {
+  breakOff,
+  endAfterResponse,
+  endResponse,
+  sendError,
+  writeHead,
+  type ClientRequest,
+  type ClientResponse,
+} from './reply.ts'
 import type { Telemetry, UpstreamFailure as FailureMetric } from './telemetry.ts'
 import type { UpstreamConnection, UpstreamExchange } from './upstream/connection.ts'
 import type { FailureKind, UpstreamFailure } from './upstream/failure.ts'
@@ -80,6 +89,8 @@ export class Forwarding implements UpstreamExchange {
   #responding = false
   #flushed = false
   #bodyBytes = 0
+  #readingBody = false
+  #drains = 0
 
   constructor(options: ForwarderOptions, forwarded: Forwarded) {
     this.#options = options
@@ -91,8 +102,27 @@ export class Forwarding implements UpstreamExchange {
 
   /** The client's connection has closed: nobody waits for the response any more. */
   clientGone(): void {
+    this.abandon('the client went away')
+  }
+
+  /** Gives up the backend's answer, of which no part must have been passed on. */
+  abandon(reason: string): void {
     this.cancelled = true
-    this.#connection?.abort('the client went away')
+    this.#connection?.abort(reason)
+  }
+
+  get bodyPending(): boolean {
+    return this.#hasBody && !isBodyHere(this.#forwarded.request)
+  }
+
+  /** More of the request's body could be taken now. */
+  get waitsForBody(): boolean {
+    return this.#readingBody && !this.#forwarded.request.isPaused()
+  }
+
+  /** Grows with each piece of the body that the client sends, and of the response that it takes. */
+  get clientProgress(): number {
+    return this.#bodyBytes + this.#drains
   }
 
   start(connection: UpstreamConnection): void {
@@ -122,20 +152,23 @@ export class Forwarding implements UpstreamExchange {
     this.#responding = true
     if (this.#hasBody) endAfterResponse(request, response)
     const fields = head.status === 204 ? withoutLength(head.fields) : head.fields
-    response.writeHead(head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
+    writeHead(response, head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
   }
 
   onBody(chunk: Buffer, last: boolean): void {
     const { response } = this.#forwarded
     this.#flushed = true
     if (last) {
-      response.end(chunk)
+      endResponse(response, chunk)
       return
     }
     if (response.write(chunk)) return
     const connection = this.#connection
     connection?.pause()
-    response.once('drain', () => connection?.resume())
+    response.once('drain', () => {
+      this.#drains++
+      connection?.resume()
+    })
   }
 
   onPause(): void {
@@ -200,6 +233,7 @@ export class Forwarding implements UpstreamExchange {
       request.resume()
     }
     const stop = (): void => {
+      this.#readingBody = false
       request.off('data', onData)
       request.off('end', onEnd)
       socket.off('drain', onDrain)
@@ -225,6 +259,7 @@ export class Forwarding implements UpstreamExchange {
       if (declared === undefined) socket.write('0\r\n\r\n', 'latin1')
       connection.requestSent()
     }
+    this.#readingBody = true
     request.on('data', onData)
     request.on('end', onEnd)
     socket.on('drain', onDrain)
@@ -238,8 +273,7 @@ export class Forwarding implements UpstreamExchange {
 
   #refuseBody(): void {
     const { request, response } = this.#forwarded
-    this.cancelled = true
-    this.#connection?.abort('the request body is over the limit')
+    this.abandon('the request body is over the limit')
     if (this.#responding) breakOff(response)
     else {
       this.#options.telemetry.requestRejected('body-too-large')
@@ -254,6 +288,11 @@ function hasBody(request: ClientRequest): boolean {
   if (headers['transfer-encoding'] !== undefined) return true
   const declared = headers['content-length']
   return declared !== undefined && Number(declared) > 0
+}
+
+/** All of the request has arrived, read or not. */
+function isBodyHere(request: ClientRequest | Http2ServerRequest): boolean {
+  return 'stream' in request ? request.stream.state.remoteClose === 1 : request.complete
 }
 
 /** HTTP/2 frames a body by itself: it may come without a declared length. */

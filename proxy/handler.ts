@@ -1,24 +1,33 @@
+import type { Http2ServerRequest } from 'node:http2'
+import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../shared/errors.ts'
 import type { Log } from '../shared/log.ts'
 import { chargesOf } from './charges.ts'
 import type { AddressReader, Peer } from './client-address.ts'
+import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
 import { readHost } from './host.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
 import type { Policy } from './policy.ts'
 import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
-import { sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import { breakOff, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { RuleTable } from './rules.ts'
 import { canonicalizeTarget, type Target } from './target.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
 import type { ResponseHead } from './upstream/response-head.ts'
 import { upstreamFields } from './upstream-fields.ts'
-import type { Socket } from 'node:net'
 
 export type HandlerOptions = {
   readonly rules: RuleTable
   readonly limiter: Limiter
   readonly addresses: AddressReader
+  /** The address of who is at the other end of a connection; undefined where that is gone. */
+  readonly addressOf: (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>) => string | undefined
+  readonly slowClients: SlowClients
+  /** Bytes that a request's target may have. */
+  readonly maxTargetBytes: number
+  /** Fields that a request may have. */
+  readonly maxHeaderCount: number
   readonly forwarder: ForwarderOptions
   readonly telemetry: Telemetry
   readonly log: Log
@@ -64,7 +73,7 @@ export function createHandler(options: HandlerOptions): Handler {
 
 const peers = new WeakMap<object, Peer>()
 
-class Exchange {
+class Exchange implements PacedExchange {
   readonly #options: HandlerOptions
   readonly #request: ClientRequest
   readonly #response: ClientResponse
@@ -76,6 +85,7 @@ class Exchange {
   #clientAddress = ''
   #refusedBy: Policy | undefined
   #forwarding: Forwarding | undefined
+  #over = false
 
   constructor(
     options: HandlerOptions,
@@ -88,8 +98,35 @@ class Exchange {
     this.#response = response
     this.#onUpgrade = onUpgrade
     this.#startedMs = options.now()
-    this.#peer = peerOf(request, options.addresses)
+    this.#peer = peerOf(request, options)
+    options.slowClients.add(this)
     response.on('close', () => this.#end())
+  }
+
+  get waitsFor(): 'body' | 'response' | undefined {
+    const response = this.#response
+    // Over for us, but a short body that nobody wants is still read, so that the connection can be kept.
+    if (this.#over) return 'body'
+    // Without a socket it waits for the response before it on the connection.
+    if (response.writableEnded) return response.socket ? 'response' : undefined
+    if (response.headersSent) return response.writableNeedDrain ? 'response' : undefined
+    return this.#forwarding?.waitsForBody ? 'body' : undefined
+  }
+
+  get progress(): number {
+    return this.#forwarding?.clientProgress ?? 0
+  }
+
+  onTooSlow(): void {
+    if (this.#over) {
+      this.#options.slowClients.delete(this)
+      this.#request.socket.destroy()
+    } else if (this.#response.headersSent) breakOff(this.#response)
+    else {
+      this.#forwarding?.abandon('the client sends its body too slowly')
+      this.#response.shouldKeepAlive = false
+      this.#reject('timeout', errors.requestTimeout)
+    }
   }
 
   /** An exception is a bug: this request's 500, and nobody else's. */
@@ -105,9 +142,12 @@ class Exchange {
   }
 
   begin(): void {
-    const { rules, addresses, limiter, upstreamHost } = this.#options
-    const { method = 'GET', url = '', headers } = this.#request
+    const { rules, addresses, limiter, upstreamHost, maxTargetBytes, maxHeaderCount } = this.#options
+    const { method = 'GET', url = '', headers, rawHeaders } = this.#request
     this.#requestId = this.#readRequestId()
+    if (url.length > maxTargetBytes) return this.#reject('target', errors.targetTooLong)
+    if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
+      return this.#reject('headers-too-large', errors.fieldsTooLarge)
 
     const target = canonicalizeTarget(method, url)
     if (typeof target === 'string') return this.#reject('target', errors.badRequest)
@@ -134,7 +174,7 @@ class Exchange {
   #act(decision: Decision, charges: readonly Charge[], target: Target, host: string): void {
     this.#report(decision, charges)
     // Counted, but nobody is there any more to forward for.
-    if (this.#response.destroyed) return
+    if (this.#over) return
     switch (decision.outcome) {
       case 'allowed':
         return this.#forward(target, host, rateLimitFields(decision.states))
@@ -198,9 +238,12 @@ class Exchange {
   }
 
   #end(): void {
-    const { telemetry, now, onFinished } = this.#options
-    const { headersSent, statusCode, writableFinished } = this.#response
-    if (!writableFinished) this.#forwarding?.clientGone()
+    const { telemetry, now, onFinished, slowClients } = this.#options
+    const { headersSent, statusCode, writableEnded, writableFinished } = this.#response
+    this.#over = true
+    if (!(writableEnded && writableFinished)) this.#forwarding?.clientGone()
+    if (isBodyLeft(this.#request)) this.#request.once('close', () => slowClients.delete(this))
+    else slowClients.delete(this)
     const status = headersSent ? statusCode : 0
     const durationMs = now() - this.#startedMs
     telemetry.requestFinished(status, durationMs)
@@ -218,12 +261,25 @@ class Exchange {
 
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
 
+/** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */
+function countFields(rawFields: readonly string[]): number {
+  const names = rawFields.filter((name, i) => i % 2 === 0 && !name.startsWith(':'))
+  return names.filter((name, i) => name !== 'cookie' || names.indexOf(name) === i).length
+}
+
+/** HTTP/2 ends a body with its stream; the connection of HTTP/1 is held up by one that does not come. */
+function isBodyLeft({ httpVersionMajor, complete, socket }: ClientRequest): boolean {
+  return httpVersionMajor === 1 && !complete && !socket.destroyed
+}
+
 /** Who is at the other end of the connection: looked at once for each connection. */
-function peerOf({ socket }: ClientRequest, addresses: AddressReader): Peer {
-  let peer = peers.get(socket)
+function peerOf(request: ClientRequest | Http2ServerRequest, options: HandlerOptions): Peer {
+  // With HTTP/2 the socket is another object for each request, the session is not.
+  const connection = ('stream' in request && request.stream.session) || request.socket
+  let peer = peers.get(connection)
   if (!peer) {
-    peer = addresses.readPeer(socket.remoteAddress)
-    peers.set(socket, peer)
+    peer = options.addresses.readPeer(options.addressOf(request.socket))
+    peers.set(connection, peer)
   }
   return peer
 }

@@ -1,30 +1,12 @@
-import { ServerResponse, type IncomingMessage, type ServerOptions } from 'node:http'
+import { ServerResponse, type IncomingMessage } from 'node:http'
+import type { Http2ServerRequest } from 'node:http2'
 import { Socket, type Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errors, type ErrorReply } from '../shared/errors.ts'
 import type { Handler } from './handler.ts'
-import { sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import { closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
 import { isWebSocketHandshake, offersWebSocket, type Tunnels } from './tunnel.ts'
-
-/** For the server that faces the clients. Nothing lenient: what Node's strict parser refuses never reaches the steps. */
-export const clientServerOptions: ServerOptions = {
-  insecureHTTPParser: false,
-  maxHeaderSize: 16 * 1024,
-  headersTimeout: 30_000,
-  // An upload may take as long as it goes on.
-  requestTimeout: 0,
-  connectionsCheckingInterval: 2_000,
-  // Longer than a load balancer's usual 60 s, so that it never sends into a connection that closes.
-  keepAliveTimeout: 65_000,
-  noDelay: true,
-  // Missing and wrong `Host` fields are answered by the handler, in the one error shape.
-  requireHostHeader: false,
-  optimizeEmptyRequests: true,
-  // Another upgrade than WebSocket is not taken up, and the request served as if it had not been offered (RFC 9110
-  // section 7.8). A handshake that is none is answered as a request, so that its body, if any, is read as one.
-  shouldUpgradeCallback: isWebSocketHandshake,
-}
 
 export type ListenerDeps = {
   readonly handler: Handler
@@ -43,6 +25,7 @@ export function serveClients(server: NetServer, { handler, tunnels, telemetry }:
     sendError(request, response, errors.badRequest)
   }
   server.on('request', (request: ClientRequest, response: ClientResponse) => {
+    if (isGone(request)) return
     if (offersWebSocket(request)) rejectHandshake(request, response)
     else handler(request, response)
   })
@@ -52,19 +35,32 @@ export function serveClients(server: NetServer, { handler, tunnels, telemetry }:
     telemetry.requestRejected('other')
     sendError(request, response, errors.expectationFailed)
   })
+  server.on('connect', (request: ClientRequest, answer: ClientResponse | Duplex) => {
+    telemetry.requestRejected('other')
+    if ('writeHead' in answer) sendError(request, answer, errors.methodNotAllowed)
+    else endWith(answer, errors.methodNotAllowed)
+  })
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
-    if (socket instanceof Socket) serveUpgrade({ handler, tunnels, telemetry }, request, socket, rest)
-    else socket.destroy()
+    // Some versions of Node take up whatever upgrade is offered.
+    if (socket instanceof Socket && isWebSocketHandshake(request))
+      serveUpgrade({ handler, tunnels, telemetry }, request, socket, rest)
+    else endWith(socket, errors.badRequest)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    const { reply, rejection } = replyTo(error)
-    telemetry.requestRejected(rejection)
-    endWith(socket, reply)
+    const answer = answerTo(error)
+    if (!answer || !hasBroughtAnything(socket)) {
+      socket.destroy()
+      return
+    }
+    telemetry.requestRejected(answer.rejection)
+    endWith(socket, answer.reply)
   })
-  server.on('connection', (socket: Socket) => {
-    telemetry.connectionOpened()
-    socket.on('close', () => telemetry.connectionClosed())
-  })
+  server.on('tlsClientError', () => telemetry.connectionRefused('tls'))
+}
+
+/** With HTTP/2, requests may be taken back before they have got here. */
+function isGone(request: ClientRequest | Http2ServerRequest): boolean {
+  return 'stream' in request && request.stream.destroyed
 }
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */
@@ -79,34 +75,45 @@ function serveUpgrade(
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
-  response.on('finish', () => socket.end())
+  response.on('finish', () => closeSoon(socket))
+  // Only who reads from a socket is told of its end: a client that leaves must not keep the backend waiting.
+  const onReadable = (): void => undefined
+  const onEnd = (): void => void socket.destroy()
+  socket.on('readable', onReadable)
+  socket.on('end', onEnd)
   handler(request, response, (head, upstream, upstreamRest) => {
+    socket.off('readable', onReadable)
+    socket.off('end', onEnd)
     response.detachSocket(socket)
     tunnels.open(socket, rest, head, upstream, upstreamRest)
   })
 }
 
-function replyTo(error: NodeJS.ErrnoException): { reply: ErrorReply; rejection: Rejection } {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return { reply: errors.fieldsTooLarge, rejection: 'headers-too-large' }
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return { reply: errors.requestTimeout, rejection: 'timeout' }
-    default:
-      return { reply: errors.badRequest, rejection: 'framing' }
-  }
+/** What is said to a client that has sent something unreadable. Undefined where the error is the connection's. */
+function answerTo({ code }: NodeJS.ErrnoException): { reply: ErrorReply; rejection: Rejection } | undefined {
+  if (code === 'HPE_HEADER_OVERFLOW') return { reply: errors.fieldsTooLarge, rejection: 'headers-too-large' }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return { reply: errors.requestTimeout, rejection: 'timeout' }
+  return code?.startsWith('HPE_') ? { reply: errors.badRequest, rejection: 'framing' } : undefined
+}
+
+/** A browser keeps connections ready: one that was not used in time is closed without a word. */
+function hasBroughtAnything(socket: Duplex): boolean {
+  return !(socket instanceof Socket) || socket.bytesRead > 0
 }
 
 /** Answers on a socket whose request could not be read, and closes it: what follows on it cannot be trusted. */
 function endWith(socket: Duplex, reply: ErrorReply): void {
+  // It has been answered: what else arrives is unreadable too.
+  if (socket.writableEnded) return
   if (!socket.writable || hasBegunResponse(socket)) {
     socket.destroy()
     return
   }
-  socket.end(
+  socket.write(
     `HTTP/1.1 ${reply.status} ${reply.reason}\r\ncontent-type: application/json\r\n` +
       `content-length: ${reply.body.length}\r\nconnection: close\r\n\r\n${reply.body.toString()}`,
   )
+  closeSoon(socket)
 }
 
 /** Part of a response is on the socket already: anything written now would be read as its continuation. */

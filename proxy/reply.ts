@@ -1,4 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
+import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import type { ErrorReply } from '../shared/errors.ts'
 
 /** A request as the steps see it, and the response to it. HTTP/2 ones have the same shape through Node's own adapter. */
@@ -7,6 +10,8 @@ export type ClientResponse = ServerResponse
 
 /** A request body of up to this size is read to its end and dropped, so that the connection can be kept. */
 const maxDrainedBytes = 64 * 1024
+/** Node encodes text of up to 16 KiB, head included, without another buffer. */
+const maxEndedAsTextBytes = 8 * 1024
 /** How long, after an answer that ends the connection, the client's bytes are still taken and dropped. */
 const lingerMs = 2_000
 
@@ -23,14 +28,35 @@ export function sendError(
 ): void {
   if (response.headersSent) return
   endAfterResponse(request, response)
-  response.writeHead(reply.status, [
-    'content-type',
-    'application/json',
-    'content-length',
-    String(reply.body.length),
-    ...fields,
-  ])
-  response.end(request.method === 'HEAD' ? undefined : reply.body)
+  const length = String(reply.body.length)
+  writeHead(response, reply.status, ['content-type', 'application/json', 'content-length', length, ...fields])
+  if (request.method === 'HEAD') response.end()
+  else endResponse(response, reply.body)
+}
+
+/**
+ * Writes a response's head. What HTTP/2 has no use for must have been taken out of the fields.
+ *
+ * @param fields name, value, name, value…; a name may repeat
+ */
+export function writeHead(response: ClientResponse, status: number, fields: string[]): void {
+  const stream = streamOf(response)
+  if (!stream) {
+    response.writeHead(status, fields)
+    return
+  }
+  // Repeated fields of a flat list are lost in some versions of Node's adapter.
+  for (let i = 0; i < fields.length; i += 2) response.appendHeader(fields[i] ?? '', fields[i + 1] ?? '')
+  response.writeHead(status)
+}
+
+/**
+ * Ends a response with the last piece of its body. Where that is short it is handed over as text, because Node writes a
+ * head that has not gone out yet and text as one piece, a head and a buffer as two, which costs the kernel more.
+ */
+export function endResponse(response: ClientResponse, last: Buffer): void {
+  if (last.length <= maxEndedAsTextBytes) response.end(last.toString('latin1'), 'latin1')
+  else response.end(last)
 }
 
 /**
@@ -39,16 +65,29 @@ export function sendError(
  * holds unread bytes resets it, and the client could lose the response (RFC 9112 section 9.6).
  */
 export function endAfterResponse(request: ClientRequest, response: ClientResponse): void {
-  if (request.complete || request.httpVersionMajor > 1 || drainsCheaply(request)) return
+  if (request.complete) return
+  const stream = streamOf(response)
+  if (stream) {
+    // The response is complete: what is left of the body is asked not to be sent (RFC 9113 section 8.1).
+    stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+    return
+  }
+  if (drainsCheaply(request)) return
   const { socket } = request
   response.shouldKeepAlive = false
   // What Node calls after the last response of a connection. It would close the socket for both directions.
   socket.destroySoon = () => {
     request.resume()
-    socket.end()
-    const timer = setTimeout(() => socket.destroy(), lingerMs)
-    socket.once('close', () => clearTimeout(timer))
+    closeSoon(socket)
   }
+}
+
+/** Ends a connection such that what was written on it arrives, but does not wait long for the client to end it too. */
+export function closeSoon(socket: Duplex): void {
+  socket.resume()
+  socket.end()
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 function drainsCheaply(request: ClientRequest): boolean {
@@ -58,8 +97,16 @@ function drainsCheaply(request: ClientRequest): boolean {
 
 /** Ends a response that cannot be completed in a way that no client can take for its end. */
 export function breakOff(response: ClientResponse): void {
+  const stream = streamOf(response)
   const { socket } = response
-  // A reset, because to a client of HTTP/1.0 an orderly close would say that the body is complete.
-  if (socket && !socket.destroyed && 'resetAndDestroy' in socket) socket.resetAndDestroy()
+  if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  // A reset, because to a client of HTTP/1.0 an orderly close would say that the body is complete. TLS says so by an
+  // alert, which `destroy` does not send (RFC 9112 section 9.8).
+  else if (socket && !socket.destroyed && !(socket instanceof TLSSocket)) socket.resetAndDestroy()
   else response.destroy()
+}
+
+/** The stream of HTTP/2 that a response goes out on. What it calls its socket must not be touched: others use it too. */
+function streamOf(response: ClientResponse | Http2ServerResponse): ServerHttp2Stream | undefined {
+  return 'stream' in response ? response.stream : undefined
 }

@@ -13,6 +13,9 @@ export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'ot
 export type Rejection =
   'target' | 'host' | 'framing' | 'headers-too-large' | 'body-too-large' | 'timeout' | 'other'
 
+/** Why a connection was closed before its first request: limits, a proxy that names no client, a failed handshake. */
+export type ConnectionRefusal = 'total' | 'client' | 'proxy-header' | 'tls'
+
 /** Where an exception was caught that nobody expected: in the handling of one request, or outside any. */
 export type ErrorPlace = 'request' | 'process'
 
@@ -43,6 +46,7 @@ export type Telemetry = {
   upstreamFailed(kind: UpstreamFailure): void
   connectionOpened(): void
   connectionClosed(): void
+  connectionRefused(reason: ConnectionRefusal): void
   /** A connection became a tunnel (WebSocket). It stays counted as a connection too. */
   upgradeOpened(): void
   upgradeClosed(): void

@@ -1,5 +1,6 @@
 import type { Policy } from '../policy.ts'
 import type {
+  ConnectionRefusal,
   DecisionOutcome,
   ErrorPlace,
   Rejection,
@@ -24,6 +25,7 @@ export type Counters = {
   readonly tables: Map<string, () => TableUse>
   storeFailures: number
   breakerOpen: boolean
+  readonly refusedConnections: Record<ConnectionRefusal, number>
   connections: number
   upgrades: number
   /** How the last request that was forwarded ended; `unknown` before the first. */
@@ -56,6 +58,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     tables: new Map(),
     storeFailures: 0,
     breakerOpen: false,
+    refusedConnections: { total: 0, client: 0, 'proxy-header': 0, tls: 0 },
     connections: 0,
     upgrades: 0,
     upstream: 'unknown',
@@ -103,6 +106,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     connectionClosed() {
       counters.connections--
+    },
+    connectionRefused(reason) {
+      counters.refusedConnections[reason]++
     },
     upgradeOpened() {
       counters.upgrades++

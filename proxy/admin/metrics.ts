@@ -82,6 +82,11 @@ function describeRequests(counters: Counters): Metric[] {
     ),
     counter('sluice_decisions_total', 'Decisions, by policy and outcome', decisionValues(counters)),
     gauge('sluice_connections', 'Open connections of clients', single(counters.connections)),
+    counter(
+      'sluice_refused_connections_total',
+      'Connections closed before their first request, by reason',
+      by('reason', counters.refusedConnections),
+    ),
     gauge('sluice_upgrades', 'Open tunnels (WebSocket)', single(counters.upgrades)),
   ]
 }

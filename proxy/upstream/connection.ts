@@ -8,6 +8,8 @@ export type UpstreamExchange = {
   readonly method: string
   /** The client has gone: no connection is to be begun for it any more. */
   readonly cancelled: boolean
+  /** The request has a body of which a part has not arrived from the client. */
+  readonly bodyPending: boolean
   /** The connection is the exchange's now: write the request, call `requestSent` when all of it is written. */
   start(connection: UpstreamConnection): void
   onInformation(head: ResponseHead): void
@@ -31,6 +33,8 @@ export type UpstreamTimeouts = {
 
 /** What a connection tells the pool that made it. */
 export type ConnectionOwner = {
+  /** Nothing more of the exchange's request is going to be sent. Maybe more than once. */
+  onRequestSent(exchange: UpstreamExchange): void
   /** The exchange is over and the connection can serve the next. */
   onFree(connection: UpstreamConnection): void
   /** The connection is of no more use. */
@@ -96,6 +100,7 @@ export class UpstreamConnection implements ResponseSink {
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
   requestSent(): void {
     this.#requestSent = true
+    if (this.#exchange) this.#owner.onRequestSent(this.#exchange)
     if (!this.#answered) this.#wait(this.#timeouts.firstByteMs, 'timeout')
   }
 
@@ -156,6 +161,7 @@ export class UpstreamConnection implements ResponseSink {
     this.#deadline = Number.POSITIVE_INFINITY
     // A response that overtook its request: the rest of the request has no use, and would end inside the next one.
     this.#reusable = persistent && this.#requestSent && this.#keepAliveMs > keepAliveMarginMs
+    if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()
   }
 
@@ -219,7 +225,9 @@ export class UpstreamConnection implements ResponseSink {
 
   /** The owner is told once, whatever ends the connection first. */
   #leave(): void {
+    const exchange = this.#exchange
     this.#exchange = undefined
+    if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     if (this.#gone) return
     this.#gone = true
     this.#owner.onGone(this)

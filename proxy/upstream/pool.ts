@@ -1,34 +1,53 @@
 import type { Socket } from 'node:net'
 import { UpstreamConnection, type UpstreamExchange, type UpstreamTimeouts } from './connection.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
+import { WaitingExchanges } from './waiting-exchanges.ts'
 
 export type PoolOptions = UpstreamTimeouts & {
   /** Opens a connection to the backend; `ready` is called once it can be written to (after the handshake, with TLS). */
   readonly open: (ready: () => void) => Socket
   readonly connectMs: number
   readonly maxConnections: number
-  /** Requests that may wait for a connection. */
+  /** Requests that may wait for a connection, and as many again for their turn to upload. */
   readonly maxQueued: number
+  /** How long a request may wait for a connection. */
+  readonly queueMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
 }
 
+/** Part of the connections that requests may hold whose body is still on its way from the client. */
+const uploadsShare = 0.75
+/** How often those that wait for their turn to upload are looked at. */
+const uploadsCheckMs = 20
+
 /**
  * The connections to the one backend. The connection used last is used next, so that those not needed fall idle and end.
  * Where all are busy requests wait in turn, in a queue with a bound.
+ *
+ * A client can make its body last, and a connection is held for as long as that. So bodies on their way never get all
+ * connections: those beyond their share wait until it is their turn or their body has arrived.
  */
 export class UpstreamPool {
   readonly #options: PoolOptions
   readonly #idle: UpstreamConnection[] = []
   readonly #all = new Set<UpstreamConnection>()
-  readonly #queue: UpstreamExchange[] = []
+  readonly #queue: WaitingExchanges
+  /** Those that have a connection, or will, and whose body has not wholly arrived. */
+  readonly #uploads = new Set<UpstreamExchange>()
+  readonly #maxUploads: number
+  readonly #uploadQueue: WaitingExchanges
+  #uploadCheck: NodeJS.Timeout | undefined
   readonly #sweep: NodeJS.Timeout
   #connecting = 0
   #closed: (() => void) | undefined
 
   constructor(options: PoolOptions) {
     this.#options = options
-    const shortestMs = Math.min(options.firstByteMs, options.idleMs)
+    this.#queue = new WaitingExchanges(options.maxQueued, options.queueMs)
+    this.#uploadQueue = new WaitingExchanges(options.maxQueued, options.queueMs)
+    this.#maxUploads = Math.max(1, Math.floor(options.maxConnections * uploadsShare))
+    const shortestMs = Math.min(options.firstByteMs, options.idleMs, options.queueMs)
     this.#sweep = setInterval(() => this.#expire(), Math.max(10, Math.min(500, shortestMs / 4)))
     this.#sweep.unref()
   }
@@ -38,7 +57,7 @@ export class UpstreamPool {
   }
 
   get queued(): number {
-    return this.#queue.length
+    return this.#queue.size + this.#uploadQueue.size
   }
 
   get maxConnections(): number {
@@ -47,16 +66,15 @@ export class UpstreamPool {
 
   /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */
   send(exchange: UpstreamExchange): void {
-    const connection = this.#idle.pop()
-    if (connection) connection.begin(exchange)
-    else this.sendOnFresh(exchange)
+    // A short body has mostly arrived by the time that this turn of the event loop is over.
+    if (this.#mayBegin(exchange)) this.#send(exchange)
+    else setImmediate(() => this.#sendOrWait(exchange))
   }
 
   /** As `send`, but never over a connection that has served before. */
   sendOnFresh(exchange: UpstreamExchange): void {
     if (this.size < this.#options.maxConnections) this.#connect(exchange)
-    else if (this.#queue.length < this.#options.maxQueued) this.#queue.push(exchange)
-    else exchange.onFailure(new UpstreamFailure('busy', 'every connection to the backend is in use'))
+    else if (!this.#queue.add(exchange, this.#options.now())) exchange.onFailure(busy())
   }
 
   /** Ends idle connections at once and the others as they fall free. Resolves when none is left. */
@@ -71,12 +89,13 @@ export class UpstreamPool {
   /** Ends every connection now; requests on them fail. */
   destroy(): void {
     clearInterval(this.#sweep)
+    clearTimeout(this.#uploadCheck)
     for (const connection of this.#all) connection.abort('the gateway is stopping')
   }
 
   onFree(connection: UpstreamConnection): void {
     const next = this.#nextQueued()
-    if (next) connection.begin(next)
+    if (next) this.#begin(connection, next)
     else if (this.#closed) connection.destroy()
     else this.#idle.push(connection)
   }
@@ -89,17 +108,51 @@ export class UpstreamPool {
     this.#finishClosing()
   }
 
+  onRequestSent(exchange: UpstreamExchange): void {
+    if (this.#uploads.delete(exchange)) this.#serveUploads()
+  }
+
+  #mayBegin(exchange: UpstreamExchange): boolean {
+    return this.#uploads.size < this.#maxUploads || !exchange.bodyPending
+  }
+
+  #hasFreePlace(): boolean {
+    return this.#idle.length > 0 || this.size < this.#options.maxConnections
+  }
+
+  #send(exchange: UpstreamExchange): void {
+    const connection = this.#idle.pop()
+    if (connection) this.#begin(connection, exchange)
+    else this.sendOnFresh(exchange)
+  }
+
+  #sendOrWait(exchange: UpstreamExchange): void {
+    if (exchange.cancelled) return
+    if (this.#mayBegin(exchange)) this.#send(exchange)
+    else if (this.#uploadQueue.add(exchange, this.#options.now()))
+      this.#uploadCheck ??= setTimeout(() => this.#serveUploads(), uploadsCheckMs)
+    else exchange.onFailure(busy())
+  }
+
+  #begin(connection: UpstreamConnection, exchange: UpstreamExchange): void {
+    if (exchange.bodyPending) this.#uploads.add(exchange)
+    connection.begin(exchange)
+  }
+
   #connect(exchange: UpstreamExchange): void {
     const { open, connectMs, now } = this.#options
     this.#connecting++
+    if (exchange.bodyPending) this.#uploads.add(exchange)
     const onError = (error: Error): void => fail('refused', error.message)
     const onClose = (): void => fail('refused', 'the backend closed the connection at once')
     const socket = open(() => {
       settle()
       const connection = new UpstreamConnection(socket, this, this.#options, now)
       this.#all.add(connection)
-      if (exchange.cancelled) this.onFree(connection)
-      else connection.begin(exchange)
+      if (exchange.cancelled) {
+        this.onRequestSent(exchange)
+        this.onFree(connection)
+      } else connection.begin(exchange)
     })
     const settle = (): void => {
       clearTimeout(timer)
@@ -111,6 +164,7 @@ export class UpstreamPool {
       settle()
       socket.on('error', () => undefined)
       socket.destroy()
+      this.onRequestSent(exchange)
       exchange.onFailure(new UpstreamFailure(kind, message))
       this.#serveQueue()
       this.#finishClosing()
@@ -128,17 +182,41 @@ export class UpstreamPool {
   }
 
   #nextQueued(): UpstreamExchange | undefined {
-    let next = this.#queue.shift()
-    while (next?.cancelled) next = this.#queue.shift()
+    let next = this.#queue.take()
+    while (next && !this.#mayBegin(next)) {
+      this.#sendOrWait(next)
+      next = this.#queue.take()
+    }
     return next
+  }
+
+  /** Begins uploads as far as there is room for them, and those whose body has arrived meanwhile. */
+  #serveUploads(): void {
+    clearTimeout(this.#uploadCheck)
+    this.#uploadCheck = undefined
+    if (this.#uploadQueue.size === 0) return
+    for (const exchange of this.#uploadQueue.takeWhere(({ bodyPending }) => !bodyPending))
+      this.#send(exchange)
+    while (this.#uploads.size < this.#maxUploads && this.#hasFreePlace()) {
+      const next = this.#uploadQueue.take()
+      if (!next) return
+      this.#send(next)
+    }
+    if (this.#uploadQueue.size > 0) this.#uploadCheck = setTimeout(() => this.#serveUploads(), uploadsCheckMs)
   }
 
   #expire(): void {
     const nowMs = this.#options.now()
     for (const connection of this.#all) connection.expire(nowMs)
+    for (const queue of [this.#queue, this.#uploadQueue])
+      for (const exchange of queue.takeOverdue(nowMs)) exchange.onFailure(busy())
   }
 
   #finishClosing(): void {
     if (this.#closed && this.size === 0) this.#closed()
   }
+}
+
+function busy(): UpstreamFailure {
+  return new UpstreamFailure('busy', 'no connection to the backend became free')
 }

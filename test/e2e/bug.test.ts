@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest'
 import { createMetrics } from '../../proxy/admin/metrics.ts'
 import { createAddressReader } from '../../proxy/client-address.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
+import { watchSlowClients } from '../../proxy/edge/slow-clients.ts'
 import { createHandler } from '../../proxy/handler.ts'
 import type { Limiter } from '../../proxy/limiter/limiter.ts'
 import { serveClients } from '../../proxy/listener.ts'
@@ -42,6 +43,10 @@ test('a request that throws is a 500 and the next is served', async () => {
     rules: compileRules(loadGatewaySettings({}, import.meta.dirname).settings.rules),
     limiter: { decide: () => bugs.shift()?.() ?? { outcome: 'allowed', states: [] } },
     addresses: createAddressReader([]),
+    addressOf: ({ remoteAddress }) => remoteAddress,
+    slowClients: watchSlowClients({ bodyTimeoutMs: 1000, minBodyRate: 0, sendTimeoutMs: 1000 }, now),
+    maxTargetBytes: 1000,
+    maxHeaderCount: 100,
     forwarder: {
       pool: new UpstreamPool({
         open: connectionOpener(new URL(backend.url)),
@@ -50,6 +55,7 @@ test('a request that throws is a 500 and the next is served', async () => {
         idleMs: 1000,
         maxConnections: 1,
         maxQueued: 1,
+        queueMs: 1000,
         now,
       }),
       telemetry,

@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
 
 /** Folders whose every file the tree names. */
-const listed = ['proxy', 'proxy/limiter', 'proxy/upstream']
+const listed = ['proxy', 'proxy/edge', 'proxy/limiter', 'proxy/upstream']
 
 test.each(listed)('the tree in docs/architecture.md names the files of %s and no others', (folder) => {
   const files = readdirSync(join(root, folder)).filter((name) => name.endsWith('.ts'))
@@ -25,6 +25,6 @@ test('the tree names no file that is not there', () => {
           ),
     ),
   )
-  const named = tree.match(/[a-z-]+\.ts\b/g) ?? []
+  const named = tree.match(/[a-z0-9-]+\.ts\b/g) ?? []
   expect(named.filter((name) => !all.has(name))).toEqual([])
 })

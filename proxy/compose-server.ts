@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type Server, type ServerOptions } from 'node:http'
+import { createSecureServer, type Http2SecureServer } from 'node:http2'
+import type { Log } from '../shared/log.ts'
+import type { GatewaySettings } from './config/settings.ts'
+import { watchCertificate, type CertificateWatch } from './edge/certificate.ts'
+import { isWebSocketHandshake } from './tunnel.ts'
+
+/** The server that clients connect to. It has no handlers yet. */
+export type ClientServer = {
+  readonly server: Server | Http2SecureServer
+  /** Of HTTPS: what follows the files. */
+  readonly certificate: CertificateWatch | undefined
+}
+
+/** HTTP/1.1, or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
+export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
+  const { tlsCertFile, tlsKeyFile } = settings
+  const options = http1Options(settings)
+  if (tlsCertFile === undefined || tlsKeyFile === undefined)
+    return { server: limitHttp1(createServer(options), settings), certificate: undefined }
+
+  // TLS 1.2 is the floor: what is before it has been given up (RFC 8996).
+  const tls = { minVersion: 'TLSv1.2' } as const
+  const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
+  const server = createSecureServer({ ...options, ...http2Options(settings), ...tls, ...pair })
+  const certificate = watchCertificate({
+    certFile: tlsCertFile,
+    keyFile: tlsKeyFile,
+    inUse: pair,
+    use: (next) => server.setSecureContext({ ...tls, ...next }),
+    log,
+  })
+  return { server: limitHttp1(server, settings), certificate }
+}
+
+/** Nothing lenient: what Node's strict parser refuses never reaches the steps. */
+function http1Options({ maxHeaderBytes, headersTimeoutMs, idleTimeoutMs }: GatewaySettings): ServerOptions {
+  return {
+    insecureHTTPParser: false,
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: headersTimeoutMs,
+    // An upload may take as long as it goes on.
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(2_000, headersTimeoutMs / 4),
+    keepAliveTimeout: idleTimeoutMs,
+    noDelay: true,
+    // Missing and wrong `Host` fields are answered by the handler, in the one error shape.
+    requireHostHeader: false,
+    optimizeEmptyRequests: true,
+  }
+}
+
+function http2Options({ maxHeaderBytes, maxHeaderCount, maxStreams, headersTimeoutMs }: GatewaySettings) {
+  return {
+    allowHTTP1: true,
+    handshakeTimeout: headersTimeoutMs,
+    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes },
+    // Cookies may come in pieces. What is over this is reset, what is over the count alone is answered.
+    maxHeaderListPairs: 2 * maxHeaderCount + 100,
+    // MiB a connection may make this process hold.
+    maxSessionMemory: 10,
+    // Node's default is 1,000. Nothing well-meaning sends even one.
+    maxSessionInvalidFrames: 100,
+  }
+}
+
+function limitHttp1<Kind extends Server | Http2SecureServer>(server: Kind, settings: GatewaySettings): Kind {
+  return Object.assign(server, {
+    // No limit here: fields beyond it would be left out without a word. The handler counts.
+    maxHeadersCount: 0,
+    maxRequestsPerSocket: settings.requestsPerConnection,
+    // Another upgrade than WebSocket is not taken up, and the request served as if it had not been offered (RFC 9110
+    // section 7.8). A handshake that is none is answered as a request, so that its body, if any, is read as one. Set
+    // here because a server of HTTP/2 does not take it as an option.
+    shouldUpgradeCallback: isWebSocketHandshake,
+  })
+}

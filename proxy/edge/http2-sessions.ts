@@ -1,0 +1,75 @@
+import type { Server } from 'node:net'
+import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+
+export type SessionLimits = {
+  /** Time that a connection without requests is kept. */
+  readonly idleMs: number
+  /** The same before its first request. */
+  readonly firstRequestMs: number
+  /** Requests that a connection may bring; 0 is no limit. */
+  readonly maxRequests: number
+}
+
+/** The connections of HTTP/2: what HTTP/1's server does for its own by itself. */
+export type Http2Sessions = {
+  /**
+   * Ends them in order: no new requests, at once or after a moment in which those may arrive that the client has sent
+   * before it could know (RFC 9113 section 6.8).
+   */
+  close(noticeMs: number): void
+  /** Ends them now. */
+  destroy(): void
+}
+
+type Use = { open: number; requests: number; idleSinceMs: number }
+
+const sweepMs = 1_000
+/** The last stream of any connection: a GOAWAY that names it asks for no new ones but refuses none. */
+const lastStream = 2 ** 31 - 1
+
+/**
+ * Looks after the sessions of a server: those without requests are closed after a while, in one sweep over all.
+ *
+ * @param now monotonic milliseconds
+ */
+export function superviseSessions(server: Server, limits: SessionLimits, now: () => number): Http2Sessions {
+  const { idleMs, firstRequestMs, maxRequests } = limits
+  const sessions = new Map<ServerHttp2Session, Use>()
+
+  server.on('session', (session: ServerHttp2Session) => {
+    const use: Use = { open: 0, requests: 0, idleSinceMs: now() }
+    sessions.set(session, use)
+    session.on('close', () => sessions.delete(session))
+    session.on('stream', (stream: ServerHttp2Stream) => {
+      use.open++
+      if (++use.requests === maxRequests) session.close()
+      stream.on('close', () => {
+        use.open--
+        use.idleSinceMs = now()
+      })
+    })
+  })
+  const sweep = setInterval(
+    () => {
+      const nowMs = now()
+      for (const [session, { open, requests, idleSinceMs }] of sessions)
+        if (open === 0 && nowMs - idleSinceMs >= (requests === 0 ? firstRequestMs : idleMs)) session.close()
+    },
+    Math.min(sweepMs, idleMs / 4, firstRequestMs / 4),
+  )
+  sweep.unref()
+
+  const closeAll = (): void => {
+    for (const session of sessions.keys()) session.close()
+  }
+  return {
+    close(noticeMs) {
+      clearInterval(sweep)
+      for (const session of sessions.keys()) session.goaway(0, lastStream)
+      setTimeout(closeAll, noticeMs).unref()
+    },
+    destroy() {
+      for (const session of sessions.keys()) session.destroy()
+    },
+  }
+}

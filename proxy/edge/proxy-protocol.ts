@@ -1,0 +1,139 @@
+import { isIPv4, isIPv6, type Socket } from 'node:net'
+
+/** What a PROXY header says, and how many bytes it took. */
+export type ProxyHeader = {
+  /** Whom the proxy speaks for; undefined where it speaks for itself, or for somebody without an IP address. */
+  readonly address: string | undefined
+  readonly bytes: number
+}
+
+/** Bytes that are no PROXY header, however they go on. */
+export class ProxyHeaderError extends Error {
+  override readonly name = 'ProxyHeaderError'
+}
+
+const signature1 = Buffer.from('PROXY ')
+const signature2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
+const maxBytes1 = 107
+/** Version 2 allows 64 KiB of extensions. What proxies send are a few hundred bytes, with a certificate a few thousand. */
+const maxBytes2 = 16 * 1024
+const line1 = /^PROXY (?:UNKNOWN(?: [\x20-\x7e]*)?|TCP([46]) (\S+) (\S+) (\d{1,5}) (\d{1,5}))$/
+
+/** Version 2: the command in the low four bits beside the version, family and transport in one byte. */
+const local = 0x20
+const proxied = 0x21
+const tcp4 = 0x11
+const tcp6 = 0x21
+/** Without an address, or with a Unix socket's, which is no client's. */
+const withoutAddress = new Set([0x00, 0x31])
+const fixedBytes2 = 16
+
+/**
+ * Reads a header of the PROXY protocol, version 1 or 2, from the beginning of what a connection has brought
+ * (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Extensions of version 2 are passed over.
+ *
+ * @returns undefined where it goes on beyond what has arrived
+ * @throws {ProxyHeaderError}
+ */
+export function parseProxyHeader(received: Buffer): ProxyHeader | undefined {
+  if (startsLike(received, signature1)) return parseVersion1(received)
+  if (startsLike(received, signature2)) return parseVersion2(received)
+  throw new ProxyHeaderError('no PROXY header')
+}
+
+/** One is the beginning of the other. */
+function startsLike(received: Buffer, signature: Buffer): boolean {
+  const length = Math.min(received.length, signature.length)
+  return received.compare(signature, 0, length, 0, length) === 0
+}
+
+function parseVersion1(received: Buffer): ProxyHeader | undefined {
+  const end = received.subarray(0, maxBytes1).indexOf('\r\n')
+  if (end === -1) {
+    if (received.length >= maxBytes1) throw new ProxyHeaderError('a line of more than 107 bytes')
+    return undefined
+  }
+  const matched = line1.exec(received.toString('latin1', 0, end))
+  if (!matched) throw new ProxyHeaderError('not a line of version 1')
+  const [, family, source, destination, ...ports] = matched
+  const bytes = end + 2
+  if (family === undefined) return { address: undefined, bytes }
+  const isAddress = family === '4' ? isIPv4 : isIPv6
+  if (![source, destination].every((address = '') => isAddress(address) && !address.includes('%')))
+    throw new ProxyHeaderError('an address that is none of its family')
+  if (!ports.every(isPort)) throw new ProxyHeaderError('a port that is none')
+  return { address: source, bytes }
+}
+
+function isPort(text: string): boolean {
+  return String(Number(text)) === text && Number(text) <= 65_535
+}
+
+function parseVersion2(received: Buffer): ProxyHeader | undefined {
+  if (received.length < fixedBytes2) return undefined
+  const command = received.readUInt8(12)
+  const family = received.readUInt8(13)
+  const length = received.readUInt16BE(14)
+  const bytes = fixedBytes2 + length
+  if (command !== local && command !== proxied) throw new ProxyHeaderError('an unknown version or command')
+  if (bytes > maxBytes2) throw new ProxyHeaderError('more than 16 KiB')
+  const needed = command === local || withoutAddress.has(family) ? 0 : addressBytes(family)
+  if (length < needed) throw new ProxyHeaderError('too short for its addresses')
+  if (received.length < bytes) return undefined
+  return { address: needed === 0 ? undefined : addressAt(received, family), bytes }
+}
+
+function addressBytes(family: number): number {
+  if (family === tcp4) return 12
+  if (family === tcp6) return 36
+  throw new ProxyHeaderError('a family or transport that no connection of TCP has')
+}
+
+function addressAt(received: Buffer, family: number): string {
+  if (family === tcp4) return received.subarray(fixedBytes2, fixedBytes2 + 4).join('.')
+  const groups = Array.from({ length: 8 }, (_, i) => received.readUInt16BE(fixedBytes2 + 2 * i).toString(16))
+  return groups.join(':')
+}
+
+/**
+ * Takes the PROXY header off the beginning of a connection. What follows it stays to be read.
+ *
+ * @returns the address that it names
+ * @throws {ProxyHeaderError} where there is none, or none in time, or the connection ends before
+ */
+export function readProxyHeader(socket: Socket, timeoutMs: number): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    let received: Buffer = Buffer.alloc(0)
+    const stop = (): void => {
+      clearTimeout(timer)
+      socket.off('readable', onReadable)
+      socket.off('close', onClose)
+      socket.off('error', onError)
+    }
+    const fail = (reason: string): void => {
+      stop()
+      reject(new ProxyHeaderError(reason))
+    }
+    const onClose = (): void => fail('the connection ended before it')
+    // Each error is followed by `close`.
+    const onError = (): void => undefined
+    const onReadable = (): void => {
+      const chunk: unknown = socket.read()
+      if (!Buffer.isBuffer(chunk)) return
+      received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
+      try {
+        const header = parseProxyHeader(received)
+        if (!header) return
+        stop()
+        if (received.length > header.bytes) socket.unshift(received.subarray(header.bytes))
+        resolve(header.address)
+      } catch (error) {
+        fail(error instanceof Error ? error.message : String(error))
+      }
+    }
+    const timer = setTimeout(() => fail('it did not arrive in time'), timeoutMs)
+    socket.on('readable', onReadable)
+    socket.on('close', onClose)
+    socket.on('error', onError)
+  })
+}

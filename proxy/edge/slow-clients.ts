@@ -1,0 +1,79 @@
+/** An exchange with a client, as far as the client can hold it up. */
+export type PacedExchange = {
+  /** What the client is to do next; undefined where something else is waited for, such as the backend. */
+  readonly waitsFor: 'body' | 'response' | undefined
+  /** Grows as the client does it: bytes of the body, or pieces of the response that were taken. */
+  readonly progress: number
+  /** The client is too slow to be waited for. `waitsFor` says at what. */
+  onTooSlow(): void
+}
+
+export type PaceLimits = {
+  /** Time in which a body must bring `minBodyRate` bytes for each second of it. */
+  readonly bodyTimeoutMs: number
+  /** Bytes a second; with 0 one byte in `bodyTimeoutMs` will do. */
+  readonly minBodyRate: number
+  /** Time in which something of what is ready for the client must be taken. */
+  readonly sendTimeoutMs: number
+}
+
+/** The exchanges in progress, and an eye on those that wait for their client. */
+export type SlowClients = {
+  add(exchange: PacedExchange): void
+  delete(exchange: PacedExchange): void
+  readonly size: number
+  close(): void
+}
+
+/** Where an exchange stood when the present span of its time began. */
+type Span = { readonly waitsFor: 'body' | 'response'; readonly progress: number; readonly sinceMs: number }
+
+/**
+ * Ends exchanges whose client sends its body, or takes its response, too slowly: each of them holds memory, mostly a
+ * connection to the backend too, and costs an attacker a byte now and then.
+ *
+ * One sweep looks at all of them, so that no request needs a timer, and those that wait for nobody cost nothing but
+ * their place in a set. Time during which the backend is waited for does not count.
+ *
+ * @param now monotonic milliseconds
+ */
+export function watchSlowClients(limits: PaceLimits, now: () => number): SlowClients {
+  const { bodyTimeoutMs, minBodyRate, sendTimeoutMs } = limits
+  const leastBodyBytes = Math.max(1, (minBodyRate * bodyTimeoutMs) / 1000)
+  const exchanges = new Set<PacedExchange>()
+  const spans = new Map<PacedExchange, Span>()
+
+  const look = (exchange: PacedExchange, nowMs: number): void => {
+    const { waitsFor, progress } = exchange
+    const span = spans.get(exchange)
+    if (waitsFor === undefined) {
+      if (span) spans.delete(exchange)
+      return
+    }
+    const begin = (): void => void spans.set(exchange, { waitsFor, progress, sinceMs: nowMs })
+    if (span?.waitsFor !== waitsFor) return begin()
+    const advance = progress - span.progress
+    if (waitsFor === 'response' && advance > 0) return begin()
+    if (nowMs - span.sinceMs < (waitsFor === 'body' ? bodyTimeoutMs : sendTimeoutMs)) return
+    if (waitsFor === 'body' && advance >= leastBodyBytes) return begin()
+    exchange.onTooSlow()
+  }
+  const sweepMs = Math.max(10, Math.min(1_000, bodyTimeoutMs / 4, sendTimeoutMs / 4))
+  const sweep = setInterval(() => {
+    const nowMs = now()
+    for (const exchange of exchanges) look(exchange, nowMs)
+  }, sweepMs)
+  sweep.unref()
+
+  return {
+    add: (exchange) => void exchanges.add(exchange),
+    delete(exchange) {
+      exchanges.delete(exchange)
+      spans.delete(exchange)
+    },
+    get size() {
+      return exchanges.size
+    },
+    close: () => clearInterval(sweep),
+  }
+}
