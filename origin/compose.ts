@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { baseUrlOf } from '../shared/base-url.ts'
 import { errors } from '../shared/errors.ts'
 import type { Log } from '../shared/log.ts'
-import { SettingsError } from '../shared/settings.ts'
 import type { Running } from '../shared/shutdown.ts'
 import { makeFirstKey } from './first-key.ts'
 import { databaseProblem } from './key-database.ts'
@@ -14,7 +13,7 @@ import { createRoutes } from './routes.ts'
 import type { OriginSettings } from './settings.ts'
 
 export type Origin = Running & {
-  /** Opens the port. Rejects with a SettingsError where that cannot be had. */
+  /** Opens the port. Rejects with the system's error where that cannot be had. */
   listen(): Promise<AddressInfo>
   /**
    * To be called when it listens: what to print at a first start, else nothing.
@@ -81,13 +80,7 @@ function listen(
   { originHost: host, originPort: port }: OriginSettings,
 ): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', ({ message }) =>
-      reject(
-        new SettingsError([
-          `ORIGIN_HOST, ORIGIN_PORT: got ${host} and ${port}, needs an address to listen on: ${message}`,
-        ]),
-      ),
-    )
+    server.once('error', reject)
     server.listen(port, host, () => resolve(server.address() as AddressInfo))
   })
 }

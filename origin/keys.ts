@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { showValue } from '../shared/settings-problems.ts'
-import { exitOnSettingsError } from '../shared/settings.ts'
+import { exitOnStartError } from '../shared/start-error.ts'
 import { databaseProblem } from './key-database.ts'
 import { environmentTypes, openKeyStore, type EnvironmentType, type KeyStore } from './key-store.ts'
 import { readProjectName } from './project-name.ts'
@@ -59,7 +59,7 @@ program
 try {
   program.parse()
 } catch (error) {
-  exitOnSettingsError(error)
+  exitOnStartError(error)
 }
 
 function readName(text: string): string {

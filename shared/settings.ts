@@ -35,13 +35,6 @@ export function throwProblems(problems: readonly Problem[]): void {
   throw new SettingsError([...new Set(inOrder)])
 }
 
-/** Ends the process with status 1 where settings are wrong, each problem on a line and no stack trace. */
-export function exitOnSettingsError(error: unknown): never {
-  if (!(error instanceof SettingsError)) throw error
-  process.stderr.write(`${error.message}\n`)
-  process.exit(1)
-}
-
 /** A source and what is sound in it: a value with a problem is left out. */
 export type Reading<Values = Record<string, unknown>> = {
   readonly source: Source

@@ -27,8 +27,13 @@ export function exitOnStartError(error: unknown): never {
 
 /** Of an error of `listen`; undefined for any other. */
 function describeListenError(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('port' in error) || !('code' in error)) return undefined
-  const reason = reasons[String(error.code)]
-  const host = 'address' in error && isIP(String(error.address)) > 0 ? `${String(error.address)} ` : ''
-  return reason === undefined ? undefined : `cannot listen: ${host}port ${String(error.port)} ${reason}`
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  const code = String(error.code)
+  if ('hostname' in error) return `cannot listen: ${String(error.hostname)} has no address (${code})`
+  const reason = reasons[code]
+  const address = 'address' in error && isIP(String(error.address)) > 0 ? [String(error.address)] : []
+  // An error about the address alone may name no port.
+  const port = 'port' in error ? [`port ${String(error.port)}`] : []
+  const where = [...address, ...port].join(' ')
+  return reason === undefined || where === '' ? undefined : `cannot listen: ${where} ${reason}`
 }

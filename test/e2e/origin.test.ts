@@ -249,8 +249,21 @@ describe('starting', () => {
   })
 
   test.each([
-    ['a port in use', () => ({ ORIGIN_PORT: String(origin.port) }), /ORIGIN_PORT: got .*EADDRINUSE.*/],
-    ['an address of another machine', () => ({ ORIGIN_HOST: '192.0.2.1' }), /ORIGIN_HOST, .*EADDRNOTAVAIL.*/],
+    [
+      'a port in use',
+      () => ({ ORIGIN_PORT: String(origin.port) }),
+      /^cannot listen: 127\.0\.0\.1 port \d+ is in use by another process$/,
+    ],
+    [
+      'an address of another machine',
+      () => ({ ORIGIN_HOST: '192.0.2.1' }),
+      /^cannot listen: 192\.0\.2\.1 is no address of this machine$/,
+    ],
+    [
+      'a name that no host has',
+      () => ({ ORIGIN_HOST: 'none.invalid' }),
+      /^cannot listen: none\.invalid has no address/,
+    ],
     ['a database that is none', () => ({ ORIGIN_DB: import.meta.dirname }), /^ORIGIN_DB: got ".*", needs .*/],
     ['a port that is none', () => ({ ORIGIN_PORT: '70000' }), /^ORIGIN_PORT: got "?70000"?, needs .*/],
   ])('with %s ends with one line and status 1', async (_, env, line) => {

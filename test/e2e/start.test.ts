@@ -1,0 +1,154 @@
+import { execFileSync } from 'node:child_process'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { freePort } from '../support/ports.ts'
+import { runNode, spawnNode, type NodeProcess } from '../support/process.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const curlLine = /^ *(curl -H 'x-api-key: (sluice_[\w-]{43})' (https?:\/\/\S+))$/
+
+/** Free ports and a database of its own, in a directory without `sluice.yaml`. */
+type Place = { readonly directory: string; readonly env: Record<string, string>; readonly port: number }
+
+let place: Place
+
+async function choosePlace(): Promise<Place> {
+  const directory = makeTemporaryDirectory()
+  const port = await freePort()
+  const env = {
+    PORT: String(port),
+    ADMIN_PORT: String(await freePort()),
+    ORIGIN_PORT: String(await freePort()),
+    ORIGIN_DB: join(directory, 'data', 'origin.db'),
+  }
+  return { directory, env, port }
+}
+
+function start({ directory, env }: Place, more: Record<string, string> = {}): NodeProcess {
+  return spawnNode('start.ts', { ...env, ...more }, [], { cwd: directory })
+}
+
+async function untilBothListen(started: NodeProcess): Promise<void> {
+  await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
+  await started.waitForLine(/"name":"origin".*"msg":"listening"/)
+}
+
+function pidOf(started: NodeProcess, name: 'gateway' | 'origin'): number {
+  const line =
+    started
+      .stdout()
+      .split('\n')
+      .find((each) => each.includes(`"name":"${name}"`)) ?? ''
+  return (JSON.parse(line) as { pid: number }).pid
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+beforeAll(async () => {
+  place = await choosePlace()
+})
+
+describe('npm start', () => {
+  let key: string
+
+  test('at first prints a curl line that goes through the gateway and works', async () => {
+    const started = start(place)
+    const [, command = '', printed = '', url] = await started.waitForLine(curlLine)
+    key = printed
+    expect(url).toBe(`http://127.0.0.1:${place.port}/api/v1/me`)
+    const answer = execFileSync('sh', ['-c', `${command} -s -D -`], { encoding: 'utf8' })
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(answer.split('\r\n\r\n')[1]).toMatch(/^\{"id":".+","project":\{.+"websiteSetupCompleted":false\}$/)
+    expect(started.output().split(key)).toHaveLength(2)
+
+    const login = () => fetch(`http://127.0.0.1:${place.port}/login`, { method: 'POST' })
+    const statuses = await Promise.all(Array.from({ length: 31 }, async () => (await login()).status))
+    expect(
+      statuses.filter((status) => status === 404),
+      'reach the origin',
+    ).toHaveLength(30)
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1)
+
+    const pids = [pidOf(started, 'gateway'), pidOf(started, 'origin')]
+    expect(await started.stop('SIGTERM')).toBe(0)
+    expect(pids.map(isAlive)).toEqual([false, false])
+  })
+
+  test('a second time prints no key and keeps the first valid', async () => {
+    const started = start(place)
+    await untilBothListen(started)
+    const answer = await fetch(`http://127.0.0.1:${place.port}/api/v1/me`, { headers: { 'x-api-key': key } })
+    expect(answer.status).toBe(200)
+    expect(await started.stop('SIGINT')).toBe(0)
+    expect(started.output()).not.toMatch(/sluice_|curl/)
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'takes %s to the whole group, and from npm, as one',
+    async (signal) => {
+      const started = start(place)
+      await untilBothListen(started)
+      process.kill(-(started.child.pid ?? 0), signal)
+      expect(await started.stop(signal)).toBe(0)
+      expect(started.stdout().match(/"msg":"stopped"/g)).toHaveLength(2)
+    },
+  )
+
+  test('stopped before all is up ends both, with status 0', async () => {
+    const started = start(place)
+    await started.waitForLine(/"name":"gateway"/)
+    expect(await started.stop()).toBe(0)
+    await expect(fetch(`http://127.0.0.1:${place.port}/`)).rejects.toThrow()
+  })
+
+  test.each(['gateway', 'origin'] as const)('ends when the %s dies, with its status', async (name) => {
+    const started = start(place)
+    await untilBothListen(started)
+    const other = pidOf(started, name === 'gateway' ? 'origin' : 'gateway')
+    process.kill(pidOf(started, name), 'SIGKILL')
+    expect(await started.exit).toBe(137)
+    expect(isAlive(other)).toBe(false)
+  })
+
+  test('tells no key where the gateway cannot start', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const taken = String((other.address() as { port: number }).port)
+    for (const variable of ['PORT', 'ADMIN_PORT']) {
+      const { directory, env } = await choosePlace()
+      const finished = await runNode('start.ts', { ...env, [variable]: taken }, [], { cwd: directory })
+      expect(finished.status, variable).toBe(1)
+      expect(finished.stderr, variable).toContain(taken)
+      expect(finished.stdout, variable).not.toContain('sluice_')
+    }
+    other.close()
+  })
+
+  test('tells every wrong setting of both, once, and starts nothing', async () => {
+    const wrong = { PORT: 'eighty', ORIGIN_PORT: '70000', LOG_LEVEL: 'loud' }
+    const { status, stdout, stderr } = await runNode('start.ts', { ...place.env, ...wrong }, [], {
+      cwd: place.directory,
+    })
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      expect.stringMatching(/^PORT: got "eighty", needs /),
+      expect.stringMatching(/^LOG_LEVEL: got "loud", needs /),
+      expect.stringMatching(/^ORIGIN_PORT: got 70000, needs /),
+    ])
+  })
+})
+
+test('the printed line follows what the user has set', async () => {
+  const { directory, env } = await choosePlace()
+  const started = start({ directory, env, port: 0 }, { ORIGIN_PUBLIC_URL: 'https://api.example' })
+  const [, , , url] = await started.waitForLine(curlLine)
+  expect(url).toBe('https://api.example/api/v1/me')
+  expect(await started.stop()).toBe(0)
+})
