@@ -58,6 +58,8 @@ function http2Options({ maxHeaderBytes, maxHeaderCount, maxStreams, headersTimeo
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes },
     // Cookies may come in pieces. What is over this is reset, what is over the count alone is answered.
     maxHeaderListPairs: 2 * maxHeaderCount + 100,
+    // What a backend repeats is passed on.
+    strictSingleValueFields: false,
     // MiB a connection may make this process hold.
     maxSessionMemory: 10,
     // Node's default is 1,000. Nothing well-meaning sends even one.

@@ -12,6 +12,7 @@ export type FieldRole =
   | 'own'
   | 'connection'
   | 'content-length'
+  | 'cookie'
   | 'host'
   | 'keep-alive'
   | 'transfer-encoding'
@@ -44,6 +45,7 @@ const commonRoles = new Map<string, FieldRole>([
 // `Forwarded` and `X-Forwarded-Port` say the same as what is set here and would contradict it: they are never passed on.
 const requestRoles = new Map<string, FieldRole>([
   ...commonRoles,
+  ['cookie', 'cookie'],
   ['expect', 'hop-by-hop'],
   ['forwarded', 'own'],
   ['host', 'host'],

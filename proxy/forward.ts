@@ -14,7 +14,7 @@ import type { Telemetry, UpstreamFailure as FailureMetric } from './telemetry.ts
 import type { UpstreamConnection, UpstreamExchange } from './upstream/connection.ts'
 import type { FailureKind, UpstreamFailure } from './upstream/failure.ts'
 import type { UpstreamPool } from './upstream/pool.ts'
-import type { ResponseHead } from './upstream/response-head.ts'
+import { ResponseSyntaxError, type ResponseHead } from './upstream/response-head.ts'
 
 export type ForwarderOptions = {
   readonly pool: UpstreamPool
@@ -148,6 +148,8 @@ export class Forwarding implements UpstreamExchange {
 
   onHead(head: ResponseHead): void {
     const { request, response, responseFields } = this.#forwarded
+    if (head.status > 599 && request.httpVersionMajor > 1)
+      throw new ResponseSyntaxError('a status that HTTP/2 cannot carry')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
     this.#responding = true
     if (this.#hasBody) endAfterResponse(request, response)
@@ -256,6 +258,11 @@ export class Forwarding implements UpstreamExchange {
     const onEnd = (): void => {
       stop()
       if (this.#connection !== connection) return
+      if (wasTakenBack(request)) {
+        this.abandon('the client took the request back')
+        breakOff(this.#forwarded.response)
+        return
+      }
       if (declared === undefined) socket.write('0\r\n\r\n', 'latin1')
       connection.requestSent()
     }
@@ -293,6 +300,11 @@ function hasBody(request: ClientRequest): boolean {
 /** All of the request has arrived, read or not. */
 function isBodyHere(request: ClientRequest | Http2ServerRequest): boolean {
   return 'stream' in request ? request.stream.state.remoteClose === 1 : request.complete
+}
+
+/** The stream of HTTP/2 was reset: what has arrived of the body ends too, but must not pass for the whole. */
+function wasTakenBack(request: ClientRequest | Http2ServerRequest): boolean {
+  return 'stream' in request && request.stream.closed
 }
 
 /** HTTP/2 frames a body by itself: it may come without a declared length. */

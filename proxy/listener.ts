@@ -60,7 +60,7 @@ export function serveClients(server: NetServer, { handler, tunnels, telemetry }:
 
 /** With HTTP/2, requests may be taken back before they have got here. */
 function isGone(request: ClientRequest | Http2ServerRequest): boolean {
-  return 'stream' in request && request.stream.destroyed
+  return 'stream' in request && (request.stream.closed || request.stream.destroyed)
 }
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */

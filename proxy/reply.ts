@@ -45,8 +45,12 @@ export function writeHead(response: ClientResponse, status: number, fields: stri
     response.writeHead(status, fields)
     return
   }
-  // Repeated fields of a flat list are lost in some versions of Node's adapter.
-  for (let i = 0; i < fields.length; i += 2) response.appendHeader(fields[i] ?? '', fields[i + 1] ?? '')
+  // Node's adapter loses repeated fields of a flat list in some versions, and throws where a field repeats that may be
+  // there only once, be it with the same value. Backends do repeat `X-Content-Type-Options: nosniff`.
+  for (let i = 0; i < fields.length; i += 2) {
+    const [name = '', value = ''] = [fields[i], fields[i + 1]]
+    if (response.getHeader(name) !== value) response.appendHeader(name, value)
+  }
   response.writeHead(status)
 }
 
@@ -99,7 +103,8 @@ function drainsCheaply(request: ClientRequest): boolean {
 export function breakOff(response: ClientResponse): void {
   const stream = streamOf(response)
   const { socket } = response
-  if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  if (stream?.closed) stream.destroy()
+  else if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   // A reset, because to a client of HTTP/1.0 an orderly close would say that the body is complete. TLS says so by an
   // alert, which `destroy` does not send (RFC 9112 section 9.8).
   else if (socket && !socket.destroyed && !(socket instanceof TLSSocket)) socket.resetAndDestroy()

@@ -29,6 +29,7 @@ export function upstreamFields(rawFields: readonly string[], from: Provenance): 
   let forwardedHost = ''
   let forwardedProto = ''
   let via = ''
+  let cookie = ''
   const named = optionsNamedIn(rawFields)
 
   for (let i = 0; i < rawFields.length; i += 2) {
@@ -38,6 +39,10 @@ export function upstreamFields(rawFields: readonly string[], from: Provenance): 
     switch (field.role) {
       case 'end-to-end':
         lines += `${field.name}: ${value}\r\n`
+        break
+      case 'cookie':
+        // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).
+        cookie += cookie === '' ? value : `; ${value}`
         break
       case 'via':
         if (value !== '') via += `${value}, `
@@ -56,6 +61,7 @@ export function upstreamFields(rawFields: readonly string[], from: Provenance): 
   }
 
   if (!from.peerTrusted) forwardedFor = forwardedHost = forwardedProto = ''
+  if (cookie !== '') lines += `cookie: ${cookie}\r\n`
   return (
     lines +
     `x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\n` +
