@@ -12,7 +12,7 @@ import { parseRedisUrl } from '../../proxy/limiter/redis-url.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import type { Log } from '../../shared/log.ts'
 
-export const monotonicNow = (): number => performance.now()
+const monotonicNow = (): number => performance.now()
 
 /** A policy with what a test does not care about filled in. */
 export function makePolicy(

@@ -14,24 +14,11 @@ afterAll(async () => {
 })
 
 /**
- * The Redis that all tests share, with the number of a database that no test file running at the same time uses. What
- * an earlier file left may be in it: see `freshRedis`.
- */
-export function redisUrl(): string {
-  const shared = process.env['SLUICE_TEST_REDIS_URL']
-  const slot = process.env['VITEST_POOL_ID']
-  if (!shared || !slot) throw new Error('redisUrl() works only in tests of the project "fast"')
-  const url = new URL(shared)
-  url.pathname = `/${slot}`
-  return url.href
-}
-
-/**
  * Empties this test file's database of the shared Redis and returns its URL. Where Redis is one that `REDIS_URL` named,
  * a database with anything in it but Sluice's own keys is left alone, and this rejects.
  */
 export async function freshRedis(): Promise<string> {
-  const url = redisUrl()
+  const url = databaseOfThisFile()
   const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0 })
   try {
     await redis.connect()
@@ -46,6 +33,16 @@ export async function freshRedis(): Promise<string> {
     redis.disconnect()
   }
   return url
+}
+
+/** The shared Redis, with the number of a database that no test file running at the same time uses. */
+function databaseOfThisFile(): string {
+  const shared = process.env['SLUICE_TEST_REDIS_URL']
+  const slot = process.env['VITEST_POOL_ID']
+  if (!shared || !slot) throw new Error('The shared Redis is there only for tests of the project "fast"')
+  const url = new URL(shared)
+  url.pathname = `/${slot}`
+  return url.href
 }
 
 /**
