@@ -66,7 +66,9 @@ export async function connectRawHttp2(port: number): Promise<RawHttp2> {
     socket,
     received,
     closed,
-    send: (...frames) => void (socket.destroyed || socket.write(Buffer.concat(frames))),
+    send(...frames) {
+      if (!socket.destroyed) socket.write(Buffer.concat(frames))
+    },
     waitFor: (test) =>
       new Promise((resolve, reject) => {
         const look = (): void => {

@@ -1,0 +1,371 @@
+import { once } from 'node:events'
+import { constants } from 'node:http2'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { fieldLines, startBackend, startRawBackend, type Backend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import {
+  connectRawHttp2,
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  requestFields,
+  uint32,
+} from '../support/raw-http2.ts'
+
+const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } = constants
+
+/** What the backend has to say of each request that is over: its path and how it ended. */
+const ended: string[] = []
+let backend: Backend
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  backend = await startBackend((request, response) => {
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => (bytes += chunk.length))
+    request.on('aborted', () => ended.push(`${request.url} cut off`))
+    response.on('close', () => response.writableFinished || ended.push(`${request.url} left`))
+    switch (request.url) {
+      case '/hang':
+        break
+      case '/no-content':
+        response.writeHead(204).end()
+        break
+      case '/not-modified':
+        response.writeHead(304, { etag: '"a"', 'content-length': 9 }).end()
+        break
+      case '/fields':
+        response.writeHead(200, [
+          ...['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'X-Upper', 'U'],
+          ...['Connection', 'x-hop', 'X-Hop', '1', 'Keep-Alive', 'timeout=5'],
+          ...['X-Content-Type-Options', 'nosniff', 'X-Content-Type-Options', 'nosniff'],
+        ])
+        response.end()
+        break
+      case '/odd-status':
+        response.writeHead(999).end()
+        break
+      case '/break':
+        response.writeHead(200, { 'content-length': 100 })
+        response.write('part', () => response.socket?.destroy())
+        break
+      case '/break-chunked':
+        response.write('part', () => response.socket?.destroy())
+        break
+      case '/early':
+        response.writeHead(413, { 'content-length': 3 }).end('big')
+        break
+      case '/events':
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write('data: one\n\n')
+        break
+      case '/large':
+        response.end(Buffer.alloc(8 * 1024 * 1024, 'x'))
+        break
+      default:
+        request.on('end', () => response.end(String(bytes)))
+    }
+  })
+  gateway = await startGateway({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '1m', ...tlsSettings() })
+})
+
+function lastSeen() {
+  const seen = backend.seen.at(-1)
+  if (!seen) throw new Error('nothing arrived')
+  return seen
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+describe('a request of HTTP/2', () => {
+  test('reaches the backend as one of HTTP/1.1', async () => {
+    const reply = await sendHttp2(connectHttp2(gateway.port), {
+      ':path': '/a/./b?c=d',
+      ':authority': 'shop.example',
+      cookie: ['a=1', 'b=2', 'c=3'],
+      te: 'trailers',
+      'x-real-ip': '9.9.9.9',
+      'x-kept': '1',
+    })
+    expect(reply).toMatchObject({ status: 200, body: '0', resetCode: 0 })
+    const seen = lastSeen()
+    expect(seen).toMatchObject({ method: 'GET', url: '/a/b?c=d' })
+    expect(fieldLines(seen, 'host')).toEqual(['shop.example'])
+    expect(fieldLines(seen, 'cookie')).toEqual(['a=1; b=2; c=3'])
+    expect(fieldLines(seen, 'via')).toEqual(['2.0 sluice'])
+    expect(fieldLines(seen, 'x-forwarded-proto')).toEqual(['https'])
+    expect(fieldLines(seen, 'x-real-ip')).toEqual(['127.0.0.1'])
+    expect(fieldLines(seen, 'x-kept')).toEqual(['1'])
+    expect(seen.rawHeaders.filter((name) => name.startsWith(':') || name === 'te')).toEqual([])
+  })
+
+  test('carries a body, with a length and without', async () => {
+    const session = connectHttp2(gateway.port)
+    const body = 'x'.repeat(300_000)
+    const post = { ':method': 'POST', ':path': '/upload' }
+    expect((await sendHttp2(session, post, body)).body).toBe('300000')
+    expect(fieldLines(lastSeen(), 'transfer-encoding')).toEqual(['chunked'])
+    expect((await sendHttp2(session, { ...post, 'content-length': 300_000 }, body)).body).toBe('300000')
+    expect(fieldLines(lastSeen(), 'content-length')).toEqual(['300000'])
+    expect((await sendHttp2(session, { ...post, ':method': 'DELETE' }, '')).body).toBe('0')
+  })
+
+  test('may end in trailers, which go no further', async () => {
+    const reply = await new Promise((resolve) => {
+      const stream = connectHttp2(gateway.port).request(
+        { ':method': 'POST', ':path': '/trailers' },
+        { waitForTrailers: true },
+      )
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'x-late': '1' }))
+      stream.on('data', (chunk: Buffer) => resolve(chunk.toString()))
+      stream.end('body')
+    })
+    expect(reply).toBe('4')
+    expect(lastSeen().rawHeaders).not.toContain('x-late')
+  })
+
+  test('counts against the rules, with the fields that say so', async () => {
+    const session = connectHttp2(gateway.port)
+    const post = { ':method': 'POST', ':path': '/forgot-password' }
+    for (let sent = 0; sent < 5; sent++) expect((await sendHttp2(session, post, 'x')).status).toBe(200)
+    // The body does not come to its end: the answer does not wait for it.
+    const refused = await sendHttp2(session, post, (stream) => void stream.write('x'))
+    expect(refused).toMatchObject({
+      status: 429,
+      body: '{"code":429,"error":"Too many requests, Please try after a while!"}',
+      resetCode: 0,
+    })
+    expect(refused.headers['ratelimit']).toMatch(/^"forgot-password";r=0/)
+    expect((await sendHttp2(session, { ...post, ':path': '/FORGOT-password/' })).status).toBe(429)
+  })
+
+  test.each([
+    ['of one host under two names', { ':authority': 'a.example', host: 'b.example' }, 400],
+    ['with too long a target', { ':path': `/${'x'.repeat(8192)}` }, 414],
+    ['with too many fields', Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`x-${i}`, ''])), 431],
+    ['with another expectation', { expect: 'more' }, 417],
+  ])('%s is refused', async (_, headers, status) => {
+    const before = backend.seen.length
+    const reply = await sendHttp2(connectHttp2(gateway.port), { ':path': '/', ...headers })
+    expect(reply).toMatchObject({ status, resetCode: 0 })
+    expect(JSON.parse(reply.body)).toMatchObject({ code: status })
+    expect(backend.seen).toHaveLength(before)
+  })
+
+  test('to open a tunnel is refused, and one of the extended kind is no request', async () => {
+    const connect = { ':method': 'CONNECT', ':authority': 'a.example:80' }
+    expect(await sendHttp2(connectHttp2(gateway.port), connect, () => undefined)).toMatchObject({
+      status: 405,
+    })
+    const raw = await connectRawHttp2(gateway.port)
+    raw.send(
+      frame(
+        frameTypes.headers,
+        endHeaders,
+        1,
+        requestFields('CONNECT', '/chat', [':protocol', 'websocket'], ['sec-websocket-version', '13']),
+      ),
+    )
+    const reset = await raw.waitFor(({ type }) => type === frameTypes.rstStream)
+    expect(reset.payload.readUInt32BE()).toBe(NGHTTP2_PROTOCOL_ERROR)
+    raw.socket.destroy()
+  })
+
+  test('whose fields are of HTTP/1, twice there, or in capitals is reset', async () => {
+    const raw = await connectRawHttp2(gateway.port)
+    const before = backend.seen.length
+    const malformed: [string, string][] = [
+      ['connection', 'close'],
+      ['transfer-encoding', 'chunked'],
+      ['upgrade', 'websocket'],
+      ['te', 'gzip'],
+      ['X-Capital', '1'],
+      [':path', '/other'],
+      ['content-length', '+0'],
+    ]
+    for (const [i, field] of malformed.entries()) {
+      const id = 2 * i + 1
+      raw.send(frame(frameTypes.headers, endHeaders | endStream, id, requestFields('GET', '/x', field)))
+      const answer = await raw.waitFor(({ stream }) => stream === id)
+      expect([field, answer.type, answer.payload.readUInt32BE()]).toEqual([
+        field,
+        frameTypes.rstStream,
+        NGHTTP2_PROTOCOL_ERROR,
+      ])
+    }
+    expect(backend.seen).toHaveLength(before)
+    raw.socket.destroy()
+  })
+
+  test('loses a field with a line break or a NUL in it', async () => {
+    const raw = await connectRawHttp2(gateway.port)
+    const fields = ['a\nb: c', 'a\rb', 'a\0b'].map((value, i) => [`x-${i}`, value] as const)
+    raw.send(frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/breaks', ...fields)))
+    await until(() => lastSeen().url === '/breaks')
+    expect(lastSeen().rawHeaders.filter((name) => /^x-\d/.test(name) || name === 'b')).toEqual([])
+    raw.socket.destroy()
+  })
+
+  test('with more than 16 KiB of fields is refused', async () => {
+    const before = backend.seen.length
+    const reply = await sendHttp2(connectHttp2(gateway.port), { ':path': '/', 'x-a': 'x'.repeat(17_000) })
+    // Node answers this one by itself, or resets it where the client has been told the limit.
+    expect([431, NGHTTP2_ENHANCE_YOUR_CALM]).toContain(reply.status ?? reply.resetCode)
+    expect(backend.seen).toHaveLength(before)
+  })
+
+  test('with a body over the limit is answered before the body has come', async () => {
+    const session = connectHttp2(gateway.port)
+    const post = { ':method': 'POST', ':path': '/upload' }
+    const declared = { ...post, 'content-length': 2_000_000 }
+    expect(await sendHttp2(session, declared, (stream) => void stream.write('x'))).toMatchObject({
+      status: 413,
+      resetCode: 0,
+    })
+    const endless = (stream: { write(body: Buffer): boolean }): void => {
+      stream.write(Buffer.alloc(1_200_000))
+    }
+    expect(await sendHttp2(session, post, endless)).toMatchObject({ status: 413, resetCode: 0 })
+    expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
+  })
+})
+
+describe('a response to HTTP/2', () => {
+  test('has no fields of the connection, and each field as often as the backend sent it', async () => {
+    const { rawHeaders } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/fields' })
+    const names = rawHeaders.filter((_, i) => i % 2 === 0)
+    expect(names).toEqual([
+      ':status',
+      'set-cookie',
+      'set-cookie',
+      'x-upper',
+      'x-content-type-options',
+      'date',
+    ])
+  })
+
+  test('without a body: HEAD, 204, 304', async () => {
+    const session = connectHttp2(gateway.port)
+    const head = await sendHttp2(session, { ':method': 'HEAD', ':path': '/not-modified' })
+    expect(head).toMatchObject({ status: 304, body: '', resetCode: 0 })
+    expect(await sendHttp2(session, { ':path': '/no-content' })).toMatchObject({ status: 204, body: '' })
+    const notModified = await sendHttp2(session, { ':path': '/not-modified' })
+    expect(notModified).toMatchObject({ status: 304, body: '', resetCode: 0 })
+    expect(notModified.headers.etag).toBe('"a"')
+  })
+
+  test('that the backend breaks off does not end as if it were complete', async () => {
+    const session = connectHttp2(gateway.port)
+    for (const path of ['/break', '/break-chunked']) {
+      const reply = await sendHttp2(session, { ':path': path })
+      expect(reply).toMatchObject({ body: 'part', resetCode: NGHTTP2_INTERNAL_ERROR })
+    }
+    // The other streams of the connection do not suffer.
+    expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
+  })
+
+  test('comes before the body does where the backend answers early', async () => {
+    const early = { ':method': 'POST', ':path': '/early' }
+    const reply = await sendHttp2(connectHttp2(gateway.port), early, (stream) => void stream.write('x'))
+    expect(reply).toMatchObject({ status: 413, body: 'big', resetCode: 0 })
+  })
+
+  test('is a bad gateway where its status is none of HTTP/2', async () => {
+    const reply = await sendHttp2(connectHttp2(gateway.port), { ':path': '/odd-status' })
+    expect(reply).toMatchObject({ status: 502, body: '{"code":502,"error":"The backend cannot be reached"}' })
+  })
+
+  test('passes on events as they are sent', async () => {
+    const stream = connectHttp2(gateway.port).request({ ':path': '/events' })
+    const [event] = (await once(stream, 'data')) as [Buffer]
+    expect(event.toString()).toBe('data: one\n\n')
+    stream.close()
+    await until(() => ended.includes('/events left'))
+  })
+
+  test('a hundred at a time on one connection, and no more', async () => {
+    const session = connectHttp2(gateway.port)
+    await once(session, 'remoteSettings')
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(100)
+    const replies = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => sendHttp2(session, { ':method': 'POST', ':path': `/${i}` }, 'x')),
+    )
+    expect(replies.map(({ body }) => body)).toEqual(Array.from({ length: 100 }, () => '1'))
+  })
+
+  test('waits for a client that does not read, and others are served meanwhile', async () => {
+    const session = connectHttp2(gateway.port)
+    const large = session.request({ ':path': '/large' })
+    await once(large, 'response')
+    await until(() => large.readableLength > 0 || large.readableFlowing === null)
+    expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
+    let bytes = 0
+    large.on('data', (chunk: Buffer) => (bytes += chunk.length))
+    await once(large, 'end')
+    expect(bytes).toBe(8 * 1024 * 1024)
+  })
+})
+
+describe('a client of HTTP/2 leaves', () => {
+  test('while it waits: the backend is told', async () => {
+    const stream = connectHttp2(gateway.port).request({ ':path': '/hang' })
+    await until(() => lastSeen().url === '/hang')
+    stream.close(constants.NGHTTP2_CANCEL)
+    await until(() => ended.includes('/hang left'))
+  })
+
+  test.each([
+    ['CANCEL', 8],
+    ['NO_ERROR', 0],
+  ])('within its body, by %s: what has come is not taken for the whole', async (_, code) => {
+    const raw = await connectRawHttp2(gateway.port)
+    const path = `/half-${code}`
+    raw.send(
+      frame(frameTypes.headers, endHeaders, 1, requestFields('POST', path)),
+      frame(frameTypes.data, 0, 1, Buffer.from('half')),
+    )
+    await until(() => lastSeen().url === path)
+    raw.send(frame(frameTypes.rstStream, 0, 1, uint32(code)))
+    await until(() => ended.includes(`${path} cut off`))
+    raw.socket.destroy()
+  })
+
+  test('with less of a body than it had declared: likewise', async () => {
+    const raw = await connectRawHttp2(gateway.port)
+    raw.send(
+      frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/short', ['content-length', '9'])),
+      frame(frameTypes.data, 0, 1, Buffer.from('half')),
+    )
+    await until(() => lastSeen().url === '/short')
+    raw.send(frame(frameTypes.data, endStream, 1))
+    await until(() => ended.includes('/short cut off'))
+    raw.socket.destroy()
+  })
+})
+
+describe('at shutdown', () => {
+  test('a connection ends after its last stream, and requests on their way are served', async () => {
+    let answer: (() => void) | undefined
+    const slow = await startRawBackend((socket) => {
+      socket.once('data', () => {
+        answer = () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      })
+    })
+    const stopping = await startGateway({ UPSTREAM_URL: slow.url, ...tlsSettings() })
+    const session = connectHttp2(stopping.port)
+    const first = sendHttp2(session, { ':path': '/first' })
+    await until(() => answer !== undefined)
+    const goaway = once(session, 'goaway')
+    const exit = stopping.process.stop()
+    const [code, lastStream] = (await goaway) as [number, number]
+    expect([code, lastStream]).toEqual([0, 2 ** 31 - 1])
+    answer?.()
+    expect(await first).toMatchObject({ status: 200, body: 'ok', resetCode: 0 })
+    expect(await exit).toBe(0)
+  })
+})

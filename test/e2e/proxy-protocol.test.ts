@@ -1,0 +1,150 @@
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { fieldLines, startBackend, type Backend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { sendHttp2 } from '../support/http2.ts'
+
+const trusted = '127.0.0.1'
+const stranger = '127.0.0.2'
+const request = 'GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 9.9.9.9\r\nConnection: close\r\n\r\n'
+const version1 = 'PROXY TCP4 203.0.113.7 192.0.2.1 12345 443\r\n'
+const signature = '\r\n\r\n\0\r\nQUIT\n'
+const version2 = `${signature}\x21\x11\x00\x0c\xcb\x00\x71\x07\xc0\x00\x02\x01\x30\x39\x01\xbb`
+const local = `${signature}\x20\x00\x00\x00`
+
+let backend: Backend
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  backend = await startBackend()
+  gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    PROXY_PROTOCOL: '1',
+    TRUSTED_PROXIES: trusted,
+    HEADERS_TIMEOUT: '500ms',
+    MAX_CONNECTIONS_PER_CLIENT: '2',
+  })
+})
+
+/** Opens a connection from an address of loopback, and writes pieces one by one. */
+async function open(from: string, port: number, ...pieces: string[]): Promise<Socket> {
+  const socket = connect({ host: '127.0.0.1', port, localAddress: from, noDelay: true })
+  socket.on('error', () => undefined)
+  await once(socket, 'connect')
+  for (const piece of pieces) {
+    socket.write(piece, 'latin1')
+    if (pieces.length > 1) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  return socket
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  let received = ''
+  socket.on('data', (chunk) => (received += chunk.toString('latin1')))
+  await once(socket, 'close')
+  return received
+}
+
+async function exchange(from: string, ...pieces: string[]): Promise<string> {
+  return readAll(await open(from, gateway.port, ...pieces))
+}
+
+function clientSeen(): string[] {
+  const seen = backend.seen.at(-1)
+  return seen ? [...fieldLines(seen, 'x-real-ip'), ...fieldLines(seen, 'x-forwarded-for')] : []
+}
+
+describe('a trusted proxy', () => {
+  test.each([
+    ['version 1', version1],
+    ['version 2', version2],
+  ])('names its client by %s, who cannot name another one', async (_, header) => {
+    for (const pieces of [[header + request], [header, request], (header + request).split('')]) {
+      backend.seen.length = 0
+      expect(await exchange(trusted, ...pieces)).toMatch(/^HTTP\/1\.1 200 /)
+      expect(clientSeen()).toEqual(['203.0.113.7', '203.0.113.7'])
+    }
+  })
+
+  test('speaks for itself, as in a health check, and for a further proxy', async () => {
+    expect(await exchange(trusted, local + request)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(clientSeen()).toEqual(['9.9.9.9', '9.9.9.9, 127.0.0.1'])
+    await exchange(trusted, `PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n${request}`)
+    expect(clientSeen()).toEqual(['9.9.9.9', '9.9.9.9, 127.0.0.1'])
+  })
+
+  test('that sends no header, half of one, or a broken one gets no answer', async () => {
+    const before = backend.seen.length
+    const startedMs = performance.now()
+    expect(await exchange(trusted, request)).toBe('')
+    expect(await exchange(trusted, `PROXY TCP4 203.0.113.7\r\n${request}`)).toBe('')
+    expect(performance.now() - startedMs).toBeLessThan(400)
+    expect(await exchange(trusted, 'PROXY TCP4')).toBe('')
+    expect(performance.now() - startedMs).toBeGreaterThan(450)
+    expect(backend.seen).toHaveLength(before)
+  })
+})
+
+describe('anybody else', () => {
+  test('is served without a header', async () => {
+    expect(await exchange(stranger, request)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(clientSeen()).toEqual([stranger, stranger])
+  })
+
+  test('cannot name a client', async () => {
+    const before = backend.seen.length
+    expect(await exchange(stranger, version1 + request)).toMatch(/^HTTP\/1\.1 400 /)
+    expect(await exchange(stranger, version2 + request)).toMatch(/^HTTP\/1\.1 400 /)
+    expect(backend.seen).toHaveLength(before)
+  })
+})
+
+test('connections are counted by the client that is named', async () => {
+  const idle = [await open(trusted, gateway.port, version1), await open(trusted, gateway.port, version1)]
+  // The answer to a request tells that what was sent before on other connections has been read.
+  expect(await exchange(trusted, local + request)).toMatch(/^HTTP\/1\.1 200 /)
+  expect(await exchange(trusted, version1 + request)).toBe('')
+  expect(await exchange(trusted, version1.replace('113.7', '113.8') + request)).toMatch(/^HTTP\/1\.1 200 /)
+  for (const socket of idle) {
+    socket.destroy()
+    await once(socket, 'close')
+  }
+  expect(await exchange(trusted, version1 + request)).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+test('limits count the client that is named', async () => {
+  const post = request.replace('GET /', 'POST /forgot-password')
+  for (let sent = 0; sent < 5; sent++)
+    expect(await exchange(trusted, version2 + post)).toMatch(/^HTTP\/1\.1 200 /)
+  expect(await exchange(trusted, version2 + post)).toMatch(/^HTTP\/1\.1 429 /)
+  expect(await exchange(trusted, local + post)).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+test('the header comes before TLS, and holds for all requests of a connection of HTTP/2', async () => {
+  const secure = await startGateway({
+    UPSTREAM_URL: backend.url,
+    PROXY_PROTOCOL: '1',
+    TRUSTED_PROXIES: trusted,
+    ...tlsSettings(),
+  })
+  for (const alpn of ['http/1.1', 'h2']) {
+    const socket = await open(trusted, secure.port, ...(alpn === 'h2' ? version2.split('') : [version1]))
+    const tls = connectTls({ socket, ALPNProtocols: [alpn], rejectUnauthorized: false })
+    if (alpn === 'h2') {
+      const session = connectHttp2('https://localhost', { createConnection: () => tls })
+      for (const path of ['/one', '/two']) {
+        expect((await sendHttp2(session, { ':path': path })).status).toBe(200)
+        expect(clientSeen()).toEqual(['203.0.113.7', '203.0.113.7'])
+      }
+      session.destroy()
+    } else {
+      tls.write(request)
+      expect(await readAll(tls)).toMatch(/^HTTP\/1\.1 200 /)
+      expect(clientSeen()).toEqual(['203.0.113.7', '203.0.113.7'])
+    }
+  }
+})
