@@ -37,8 +37,6 @@ const serverOptions: ServerOptions = {
 
 /** How long requests in flight may take to finish. A container engine waits 10 s before it kills. */
 const graceMs = 5_000
-/** How often, meanwhile, connections that have fallen idle are closed. */
-const sweepMs = 50
 
 /** @throws SettingsError where the keys' database cannot be used */
 export function composeOrigin(settings: OriginSettings, log: Log): Origin {
@@ -92,10 +90,9 @@ function drain(server: Server): Promise<void> {
     server.prependListener('request', (_, response: ServerResponse) => {
       response.shouldKeepAlive = false
     })
-    const sweep = setInterval(() => server.closeIdleConnections(), sweepMs)
     const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
+    // Closes idle connections too.
     server.close(() => {
-      clearInterval(sweep)
       clearTimeout(cutOff)
       resolve()
     })
