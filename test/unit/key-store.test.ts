@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openKeyStore, type KeyStore } from '../../origin/key-store.ts'
 import { SettingsError } from '../../shared/settings.ts'
-import { runNode } from '../support/process.ts'
+import { runNode, spawnNode } from '../support/process.ts'
 
 let directory: string
 let file: string
@@ -187,6 +187,24 @@ describe('the file', () => {
     expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' })
     expect(database.prepare('PRAGMA user_version').get()).toEqual({ user_version: 1 })
     database.close()
+  })
+
+  test('is waited for where another process is writing it before it is set up', async () => {
+    const path = join(directory, 'origin.db')
+    const script = join(directory, 'writer.ts')
+    writeFileSync(
+      script,
+      `import { DatabaseSync } from 'node:sqlite'
+       const database = new DatabaseSync(process.argv[2] ?? '')
+       database.exec('BEGIN IMMEDIATE')
+       console.log('writing')
+       setTimeout(() => database.exec('COMMIT'), 200)`,
+    )
+    const writer = spawnNode(script, {}, [path])
+    await writer.waitForLine(/writing/)
+    const store = open(path)
+    expect(store.findEnvironment(store.createKey('Shop', 'production').key)).toBeDefined()
+    expect(await writer.exit).toBe(0)
   })
 
   test('of a newer version is refused and left as it is', () => {
