@@ -1,9 +1,8 @@
+import { readAuthority } from './authority.ts'
 import type { ClientRequest } from './reply.ts'
 
-// A name or IPv4 address, or an IPv6 address in brackets; a port (RFC 9110 section 7.2, RFC 3986 section 3.2).
-const hostSyntax = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]{1,5})?$/
 const maxRemembered = 256
-const remembered = new Set<string>()
+const remembered = new Map<string, string>()
 
 /**
  * The one host that a request names, as it is forwarded, or undefined where the request must be refused (RFC 9112
@@ -19,17 +18,19 @@ export function readHost(
   fallback: string,
 ): string | undefined {
   const { rawHeaders } = request
-  let host: string | undefined
+  let sent: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? ''
     if (!isHostField(name)) continue
     const value = rawHeaders[i + 1]
-    if (host !== undefined && (host !== value || request.httpVersionMajor === 1)) return undefined
-    host = value
+    if (sent !== undefined && (sent !== value || request.httpVersionMajor === 1)) return undefined
+    sent = value
   }
-  if (host !== undefined && !isHost(host)) return undefined
-  if (host === undefined && (request.httpVersionMajor > 1 || request.httpVersionMinor > 0)) return undefined
-  return authority ?? host ?? fallback
+  if (sent === undefined) {
+    return request.httpVersion === '1.0' ? (authority ?? fallback) : undefined
+  }
+  const host = readHostValue(sent)
+  return host === undefined ? undefined : (authority ?? host)
 }
 
 function isHostField(name: string): boolean {
@@ -37,9 +38,10 @@ function isHostField(name: string): boolean {
   return name === ':authority'
 }
 
-function isHost(value: string): boolean {
-  if (remembered.has(value)) return true
-  if (!hostSyntax.test(value)) return false
-  if (remembered.size < maxRemembered && value.length <= 255) remembered.add(value)
-  return true
+function readHostValue(value: string): string | undefined {
+  const known = remembered.get(value)
+  if (known !== undefined) return known
+  const host = readAuthority(value)
+  if (host !== undefined && remembered.size < maxRemembered) remembered.set(value, host)
+  return host
 }

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net'
+import { readAuthority } from './authority.ts'
 import { canonicalPath } from './canonical-path.ts'
 import { noOtherMatchPaths, readMatchPaths, withoutTrailingSlash, type MatchPaths } from './match-path.ts'
 
@@ -8,14 +8,13 @@ export type Target = MatchPaths & {
   readonly path: string
   /** Path and query for the backend's request line: visible ASCII only. */
   readonly forwardTarget: string
-  /** The authority of an absolute-form target, as sent: it replaces Host (RFC 9112 section 3.2.2). */
+  /** The authority of an absolute-form target: it replaces Host (RFC 9112 section 3.2.2). */
   readonly authority: string | undefined
 }
 
 const beyondVisibleAscii = /[^\x21-\x7e]/
 const notCanonicalAsIs = /[^a-zA-Z0-9\-_~!$&'()*+,=:@./]|\/[/.]|\.(?:\/|$)/
 const absoluteForm = /^https?:\/\/([^/?]*)/i
-const legalAuthority = /^(?:[a-z0-9._-]+|\[([0-9a-f:.]+)\])(?::(\d{0,5}))?$/i
 
 /**
  * Reads a request target (RFC 9112 section 3.2) and makes it canonical. The query stays as sent, with its `?` even when
@@ -55,19 +54,14 @@ function isLegal(raw: string): boolean {
 }
 
 function fromAbsoluteForm(method: string, raw: string): Target | string {
-  const [prefix, authority] = absoluteForm.exec(raw) ?? []
-  if (prefix === undefined || authority === undefined)
-    return 'the target is neither a path nor an http address'
-  if (!isLegalAuthority(authority)) return 'the target has an illegal authority'
+  const [prefix, sent] = absoluteForm.exec(raw) ?? []
+  if (prefix === undefined || sent === undefined) return 'the target is neither a path nor an http address'
+  const authority = readAuthority(sent)
+  if (authority === undefined) return 'the target has an illegal authority'
   const rest = raw.slice(prefix.length)
   // RFC 9112 section 3.2.4: without a path, OPTIONS asks about the server as a whole.
   if (rest === '' && method === 'OPTIONS') return wholeServer(authority)
   return fromOriginForm(rest.startsWith('/') ? rest : `/${rest}`, authority)
-}
-
-function isLegalAuthority(authority: string): boolean {
-  const [whole, address, port = '0'] = legalAuthority.exec(authority) ?? []
-  return whole !== undefined && (address === undefined || isIPv6(address)) && Number(port) <= 65_535
 }
 
 function fromOriginForm(raw: string, authority: string | undefined): Target | string {

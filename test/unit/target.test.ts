@@ -87,7 +87,7 @@ describe('absolute-form (RFC 9112 section 3.2.2) is reduced to a path, and names
     ['http://host/', '/', 'host'],
     ['http://host?x', '/?x', 'host'],
     ['HTTPS://Host.example:8443/a?b', '/a?b', 'Host.example:8443'],
-    ['http://host:/a', '/a', 'host:'],
+    ['http://host:/a', '/a', 'host'],
     ['http://[::1]:80/a', '/a', '[::1]:80'],
     ['http://host//login', '/login', 'host'],
     ['http://host/a/../login', '/login', 'host'],

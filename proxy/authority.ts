@@ -1,0 +1,19 @@
+import { isIPv6 } from 'node:net'
+
+const authoritySyntax = /^(?:[a-z0-9._-]{1,255}|\[([0-9a-f:.]{2,45})\])(?::(\d{0,5}))?$/i
+
+/**
+ * Reads a host and its port, from `Host` or from an absolute target (RFC 9110 sections 4.2 and 7.2).
+ *
+ * Narrower than RFC 3986 section 3.2.2, which would allow escapes and punctuation that no name in use has: what reads
+ * `a,b` or `a'b` as a host somewhere behind the gateway reads it as something else next to it.
+ *
+ * @returns the authority without an empty port, which says the same as none; undefined where it is none
+ */
+export function readAuthority(text: string): string | undefined {
+  const [whole, address, port] = authoritySyntax.exec(text) ?? []
+  if (whole === undefined || (address !== undefined && !isIPv6(address)) || Number(port ?? 0) > 65_535) {
+    return undefined
+  }
+  return port === '' ? whole.slice(0, -1) : whole
+}
