@@ -15,6 +15,7 @@ import { gateConnections } from './edge/connection-gate.ts'
 import { superviseSessions } from './edge/http2-sessions.ts'
 import { readProxyHeader } from './edge/proxy-protocol.ts'
 import { watchSlowClients } from './edge/slow-clients.ts'
+import { createRequestClassifier } from './fields.ts'
 import { createHandler } from './handler.ts'
 import { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
 import type { Limiter } from './limiter/limiter.ts'
@@ -22,6 +23,7 @@ import { connectRedis } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
 import { serveClients } from './listener.ts'
 import { createProxyNotice } from './proxy-notice.ts'
+import type { Policy } from './policy.ts'
 import { compileRules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
 import { createTunnels } from './tunnel.ts'
@@ -116,6 +118,7 @@ export function composeServing(
     log,
     upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
     upstreamHost: settings.upstreamUrl.host,
+    classifyField: createRequestClassifier(policies.flatMap(headersOf)),
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,
@@ -164,6 +167,11 @@ function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemet
       return Promise.resolve()
     },
   }
+}
+
+/** The fields that tell a policy's clients apart. */
+function headersOf({ partition }: Policy): string[] {
+  return partition.flatMap((part) => (part.kind === 'header' ? [part.name] : []))
 }
 
 /** What every kind of limiter is made with. */

@@ -22,6 +22,9 @@ export type FieldRole =
   | 'x-forwarded-host'
   | 'x-forwarded-proto'
 
+/** Gives the class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
+export type RequestFieldClassifier = (spelling: string) => FieldClass | undefined
+
 export type FieldClass = { readonly name: string; readonly role: FieldRole }
 
 const hopByHop = [
@@ -58,12 +61,16 @@ const requestRoles = new Map<string, FieldRole>([
   ['x-request-id', 'own'],
 ])
 
+/** Backends take the method from one of these when they are asked to. Rules are matched under it too. */
+export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
+
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const maxRemembered = 1024
 
 /** Classifies field names, remembering the spellings in use so that lower-casing and checking is done once for each. */
 function createClassifier(
   roles: ReadonlyMap<string, FieldRole>,
+  aliased: ReadonlySet<string>,
 ): (spelling: string) => FieldClass | undefined {
   const remembered = new Map<string, FieldClass>()
   return (spelling) => {
@@ -71,22 +78,36 @@ function createClassifier(
     if (known) return known
     if (!token.test(spelling)) return undefined
     const name = spelling.toLowerCase()
-    const made: FieldClass = { name, role: roles.get(name) ?? roleOfAlias(name, roles) }
+    const made: FieldClass = { name, role: roles.get(name) ?? roleOfOther(name, aliased) }
     if (remembered.size < maxRemembered && spelling.length <= 64) remembered.set(spelling, made)
     return made
   }
 }
 
-/** CGI and WSGI backends read `_` in a field name as `-`: such an alias of a field that is handled here is taken out. */
-function roleOfAlias(name: string, roles: ReadonlyMap<string, FieldRole>): FieldRole {
-  return name.includes('_') && roles.has(name.replaceAll('_', '-')) ? 'own' : 'end-to-end'
+/** CGI and WSGI read `-` and `_` in a name as one, and some servers every punctuation (`X.Real.IP`). */
+function roleOfOther(name: string, aliased: ReadonlySet<string>): FieldRole {
+  const isAlias = unusual.test(name) && aliased.has(name.replaceAll(punctuation, '-'))
+  return isAlias ? 'own' : 'end-to-end'
 }
 
-/** The class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
-export const classifyRequestField = createClassifier(requestRoles)
+const unusual = /[^0-9a-z-]/
+const punctuation = /[^0-9a-z]/g
+
+/**
+ * A name that some backend takes for a field that is read here is taken out, whoever wrote it: it would contradict what
+ * was decided.
+ *
+ * @param decisive lower-case names of further fields that decisions rest on, such as those that clients are told apart by
+ */
+export function createRequestClassifier(decisive: readonly string[]): RequestFieldClassifier {
+  return createClassifier(
+    requestRoles,
+    new Set([...requestRoles.keys(), ...methodOverrideFields, ...decisive]),
+  )
+}
 
 /** The class of a response's field, or undefined where the spelling is no token. */
-export const classifyResponseField = createClassifier(commonRoles)
+export const classifyResponseField = createClassifier(commonRoles, new Set())
 
 /** The lower-case options of the `Connection` fields of a message (RFC 9110 section 7.6.1). */
 export function connectionOptions(value: string): ReadonlySet<string> {

@@ -5,6 +5,7 @@ import type { Log } from '../shared/log.ts'
 import { chargesOf } from './charges.ts'
 import type { AddressReader, Peer } from './client-address.ts'
 import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
+import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
 import { readHost } from './host.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
@@ -37,6 +38,7 @@ export type HandlerOptions = {
   readonly upstreamHost: string
   readonly scheme: 'http' | 'https'
   readonly makeRequestId: () => string
+  readonly classifyField: RequestFieldClassifier
   readonly now: () => number
   /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
   readonly noticeProxy: (peerAddress: string) => void
@@ -202,7 +204,7 @@ class Exchange implements PacedExchange {
   }
 
   #forward(target: Target, host: string, responseFields: readonly string[]): void {
-    const { forwarder, upstreamPrefix, scheme } = this.#options
+    const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && Number(this.#request.headers['content-length'] ?? 0) > maxBodyBytes)
       return this.#reject('body-too-large', errors.bodyTooLarge)
@@ -211,7 +213,7 @@ class Exchange implements PacedExchange {
       request: this.#request,
       response: this.#response,
       target: upstreamPrefix + target.forwardTarget,
-      upstreamFields: upstreamFields(this.#request.rawHeaders, {
+      upstreamFields: upstreamFields(classifyField, this.#request.rawHeaders, {
         peerAddress: this.#peer.address,
         peerTrusted: this.#peer.trusted,
         clientAddress: this.#clientAddress,

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { methodOverrideFields } from './fields.ts'
 import type { MatchPaths } from './match-path.ts'
 import {
   createPathTree,
@@ -27,7 +28,6 @@ export type RuleTable = {
 /** The marks of one pattern of the tree, and the route of a path that no other pattern matches. */
 type Leaf = { readonly marks: Mark[]; route: Route }
 
-const overrideFields = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
 const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
 
 /** Never throws: that a pattern can match is for the settings to check. */
@@ -41,7 +41,7 @@ export function compileRules(rules: readonly Rule[]): RuleTable {
   const matchRoute = (route: Route, method: string, headers: IncomingHttpHeaders): readonly Policy[] => {
     let policies = route.forMethod(method)
     if (route === noRoute) return policies
-    for (const field of overrideFields) {
+    for (const field of methodOverrideFields) {
       const override = headers[field]
       if (override) policies = inTableOrder([...policies, ...matchOverride(route, override)])
     }

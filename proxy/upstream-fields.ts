@@ -1,4 +1,4 @@
-import { classifyRequestField, connectionOptions } from './fields.ts'
+import { connectionOptions, type RequestFieldClassifier } from './fields.ts'
 
 /** What the gateway itself knows of a request and tells the backend. */
 export type Provenance = {
@@ -18,12 +18,16 @@ export type Provenance = {
 
 /**
  * The request's fields as the backend is to see them, each line ending in CRLF. Fields of one hop and those named by
- * `Connection` are taken out first; then the gateway's own are set (RFC 9110 section 7.6.1, so that naming one of them
- * cannot remove it). Framing fields are the caller's to add.
+ * `Connection` are taken out; what the gateway sets, and what a trusted proxy has said of the client, it cannot take out
+ * (RFC 9110 section 7.6.1). Framing fields are the caller's to add.
  *
  * @param rawFields name, value, name, value… as received, names in any case; HTTP/2 pseudo-fields are passed over
  */
-export function upstreamFields(rawFields: readonly string[], from: Provenance): string {
+export function upstreamFields(
+  classify: RequestFieldClassifier,
+  rawFields: readonly string[],
+  from: Provenance,
+): string {
   let lines = `host: ${from.host}\r\n`
   let forwardedFor = ''
   let forwardedHost = ''
@@ -33,12 +37,12 @@ export function upstreamFields(rawFields: readonly string[], from: Provenance): 
   const named = optionsNamedIn(rawFields)
 
   for (let i = 0; i < rawFields.length; i += 2) {
-    const field = classifyRequestField(rawFields[i] ?? '')
-    if (!field || named?.has(field.name)) continue
+    const field = classify(rawFields[i] ?? '')
+    if (!field) continue
     const value = rawFields[i + 1] ?? ''
     switch (field.role) {
       case 'end-to-end':
-        lines += `${field.name}: ${value}\r\n`
+        if (!named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
         break
       case 'cookie':
         // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).

@@ -7,6 +7,7 @@ import { createMetrics } from '../../proxy/admin/metrics.ts'
 import { createAddressReader } from '../../proxy/client-address.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { watchSlowClients } from '../../proxy/edge/slow-clients.ts'
+import { createRequestClassifier } from '../../proxy/fields.ts'
 import { createHandler } from '../../proxy/handler.ts'
 import type { Limiter } from '../../proxy/limiter/limiter.ts'
 import { serveClients } from '../../proxy/listener.ts'
@@ -70,6 +71,7 @@ test('a request that throws is a 500 and the next is served', async () => {
     scheme: 'http',
     makeRequestId: randomUUID,
     now,
+    classifyField: createRequestClassifier([]),
     noticeProxy: () => undefined,
     onFinished: undefined,
   })
