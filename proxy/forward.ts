@@ -1,6 +1,7 @@
 import type { Http2ServerRequest } from 'node:http2'
 import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../shared/errors.ts'
+import { declaredLength, hasContent } from './framing.ts'
 import {
   breakOff,
   endAfterResponse,
@@ -97,7 +98,7 @@ export class Forwarding implements UpstreamExchange {
     this.#forwarded = forwarded
     this.#startedMs = options.now()
     this.method = forwarded.request.method ?? 'GET'
-    this.#hasBody = hasBody(forwarded.request)
+    this.#hasBody = hasContent(forwarded.request)
   }
 
   /** The client's connection has closed: nobody waits for the response any more. */
@@ -223,7 +224,7 @@ export class Forwarding implements UpstreamExchange {
   #sendBody(connection: UpstreamConnection, head: string): void {
     const { request } = this.#forwarded
     const { socket } = connection
-    const declared = request.headers['content-length']
+    const declared = declaredLength(request)
     // Held back until the first piece of the body is there, mostly at once, so that both leave in one packet.
     socket.cork()
     setImmediate(() => socket.uncork())
@@ -289,14 +290,6 @@ export class Forwarding implements UpstreamExchange {
   }
 }
 
-function hasBody(request: ClientRequest): boolean {
-  const { headers } = request
-  if ('stream' in request) return !endedWithHeaders(request.stream)
-  if (headers['transfer-encoding'] !== undefined) return true
-  const declared = headers['content-length']
-  return declared !== undefined && Number(declared) > 0
-}
-
 /** All of the request has arrived, read or not. */
 function isBodyHere(request: ClientRequest | Http2ServerRequest): boolean {
   return 'stream' in request ? request.stream.state.remoteClose === 1 : request.complete
@@ -305,11 +298,6 @@ function isBodyHere(request: ClientRequest | Http2ServerRequest): boolean {
 /** The stream of HTTP/2 was reset: what has arrived of the body ends too, but must not pass for the whole. */
 function wasTakenBack(request: ClientRequest | Http2ServerRequest): boolean {
   return 'stream' in request && request.stream.closed
-}
-
-/** HTTP/2 frames a body by itself: it may come without a declared length. */
-function endedWithHeaders(stream: unknown): boolean {
-  return (stream as { endAfterHeaders?: boolean }).endAfterHeaders === true
 }
 
 /** One chunk of RFC 9112 section 7.1, in one write. */

@@ -7,11 +7,12 @@ import type { AddressReader, Peer } from './client-address.ts'
 import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
 import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
+import { declaredLength, expectsContinue, refuseFraming } from './framing.ts'
 import { readHost } from './host.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
 import type { Policy } from './policy.ts'
 import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
-import { breakOff, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import { breakOff, closeAfterResponse, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { RuleTable } from './rules.ts'
 import { canonicalizeTarget, type Target } from './target.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
@@ -30,6 +31,7 @@ export type HandlerOptions = {
   /** Fields that a request may have. */
   readonly maxHeaderCount: number
   readonly forwarder: ForwarderOptions
+  readonly classifyField: RequestFieldClassifier
   readonly telemetry: Telemetry
   readonly log: Log
   /** Path prefix of the backend, without a trailing slash; empty for none. */
@@ -38,7 +40,6 @@ export type HandlerOptions = {
   readonly upstreamHost: string
   readonly scheme: 'http' | 'https'
   readonly makeRequestId: () => string
-  readonly classifyField: RequestFieldClassifier
   readonly now: () => number
   /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
   readonly noticeProxy: (peerAddress: string) => void
@@ -147,6 +148,11 @@ class Exchange implements PacedExchange {
     const { rules, addresses, limiter, upstreamHost, maxTargetBytes, maxHeaderCount } = this.#options
     const { method = 'GET', url = '', headers, rawHeaders } = this.#request
     this.#requestId = this.#readRequestId()
+    const faulty = refuseFraming(this.#request)
+    if (faulty) {
+      closeAfterResponse(this.#request, this.#response)
+      return this.#reject('framing', faulty)
+    }
     if (url.length > maxTargetBytes) return this.#reject('target', errors.targetTooLong)
     if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
       return this.#reject('headers-too-large', errors.fieldsTooLarge)
@@ -206,9 +212,9 @@ class Exchange implements PacedExchange {
   #forward(target: Target, host: string, responseFields: readonly string[]): void {
     const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
     const { maxBodyBytes } = forwarder
-    if (maxBodyBytes > 0 && Number(this.#request.headers['content-length'] ?? 0) > maxBodyBytes)
+    if (maxBodyBytes > 0 && (declaredLength(this.#request) ?? 0) > maxBodyBytes)
       return this.#reject('body-too-large', errors.bodyTooLarge)
-    if (this.#request.headers.expect !== undefined) this.#response.writeContinue()
+    if (expectsContinue(this.#request)) this.#response.writeContinue()
     this.#forwarding = forward(forwarder, {
       request: this.#request,
       response: this.#response,

@@ -77,6 +77,11 @@ export function endAfterResponse(request: ClientRequest, response: ClientRespons
     return
   }
   if (drainsCheaply(request)) return
+  closeAfterResponse(request, response)
+}
+
+/** To be called before the head of a response after which nothing that the client sent can be read as a request. */
+export function closeAfterResponse(request: ClientRequest, response: ClientResponse): void {
   const { socket } = request
   response.shouldKeepAlive = false
   // What Node calls after the last response of a connection. It would close the socket for both directions.

@@ -32,9 +32,11 @@ export const errors = {
   tooManyRequests: errorReply(429, 'Too many requests, Please try after a while!'),
   fieldsTooLarge: errorReply(431, 'The request header fields are too large'),
   internal: errorReply(500, 'Internal error'),
+  codingNotImplemented: errorReply(501, 'Only the transfer coding chunked can be read'),
   badGateway: errorReply(502, 'The backend cannot be reached'),
   limiterUnavailable: errorReply(503, 'The rate limiter is not available'),
   backendBusy: errorReply(503, 'The backend is busy'),
   stopping: errorReply(503, 'The server is stopping'),
   gatewayTimeout: errorReply(504, 'The backend did not answer in time'),
+  versionNotSupported: errorReply(505, 'Only HTTP/1.0 and HTTP/1.1 are served here'),
 } as const
