@@ -15,6 +15,7 @@ export type FieldRole =
   | 'cookie'
   | 'host'
   | 'keep-alive'
+  | 'max-forwards'
   | 'transfer-encoding'
   | 'upgrade'
   | 'via'
@@ -52,6 +53,7 @@ const requestRoles = new Map<string, FieldRole>([
   ['expect', 'hop-by-hop'],
   ['forwarded', 'own'],
   ['host', 'host'],
+  ['max-forwards', 'max-forwards'],
   ['via', 'via'],
   ['x-forwarded-for', 'x-forwarded-for'],
   ['x-forwarded-host', 'x-forwarded-host'],

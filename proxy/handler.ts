@@ -10,9 +10,18 @@ import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
 import { declaredLength, expectsContinue, refuseFraming } from './framing.ts'
 import { readHost } from './host.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
+import { allow, leftForwards, ownAnswer } from './own-answers.ts'
 import type { Policy } from './policy.ts'
 import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
-import { breakOff, closeAfterResponse, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import {
+  breakOff,
+  closeAfterResponse,
+  endAfterResponse,
+  sendError,
+  writeHead,
+  type ClientRequest,
+  type ClientResponse,
+} from './reply.ts'
 import type { RuleTable } from './rules.ts'
 import { canonicalizeTarget, type Target } from './target.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
@@ -162,6 +171,8 @@ class Exchange implements PacedExchange {
     this.#path = target.path
     const host = readHost(this.#request, target.authority, upstreamHost)
     if (host === undefined) return this.#reject('host', errors.badRequest)
+    const own = ownAnswer(this.#request, target)
+    if (own !== undefined) return this.#answer(own)
 
     const forwardedFor = headers['x-forwarded-for']
     const client = addresses.readClientAddress(this.#peer, forwardedFor)
@@ -227,6 +238,7 @@ class Exchange implements PacedExchange {
         requestId: this.#requestId,
         host,
         protocolVersion: this.#request.httpVersion,
+        maxForwards: leftForwards(this.#request),
       }),
       responseFields,
       requestId: this.#requestId,
@@ -236,7 +248,14 @@ class Exchange implements PacedExchange {
 
   #reject(reason: Rejection, reply: ErrorReply): void {
     this.#options.telemetry.requestRejected(reason)
-    sendError(this.#request, this.#response, reply)
+    sendError(this.#request, this.#response, reply, reply === errors.methodNotAllowed ? allow : [])
+  }
+
+  #answer(own: ErrorReply | 'options'): void {
+    if (own !== 'options') return this.#reject('other', own)
+    endAfterResponse(this.#request, this.#response)
+    writeHead(this.#response, 204, [...allow])
+    this.#response.end()
   }
 
   /** A trusted proxy's id is kept, so that one request has one name in all logs. */

@@ -14,6 +14,8 @@ export type Provenance = {
   readonly host: string
   /** Of the version the request came with, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string
+  /** What is left of `Max-Forwards`, where it counts (RFC 9110 section 7.6.2). */
+  readonly maxForwards: number | undefined
 }
 
 /**
@@ -46,7 +48,10 @@ export function upstreamFields(
         break
       case 'cookie':
         // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).
-        cookie += cookie === '' ? value : `; ${value}`
+        if (!named?.has(field.name)) cookie += cookie === '' ? value : `; ${value}`
+        break
+      case 'max-forwards':
+        lines += `${field.name}: ${from.maxForwards ?? value}\r\n`
         break
       case 'via':
         if (value !== '') via += `${value}, `
