@@ -5,7 +5,10 @@ import { describeRedis, type RedisAddress } from './redis-url.ts'
 
 export type RedisConnection = {
   readonly client: RedisClient
-  /** Resolves once the first connection is there, or after `timeoutMs` without one. */
+  /**
+   * Resolves when Redis can be asked, or after `timeoutMs` without that: to be awaited before the first request is
+   * served, which would else be counted locally only because it came too soon.
+   */
   connected(timeoutMs: number): Promise<void>
   /** Ends the connection at once; what is in flight fails. */
   close(): void
@@ -21,17 +24,7 @@ export function connectRedis(address: RedisAddress, log: Log): RedisConnection {
   logChanges(client, describeRedis(address), log)
   return {
     client,
-    connected: (timeoutMs) =>
-      new Promise((resolve) => {
-        const done = (): void => {
-          clearTimeout(timer)
-          client.off('ready', done)
-          resolve()
-        }
-        const timer = setTimeout(done, timeoutMs)
-        client.once('ready', done)
-        if (client.status === 'ready') done()
-      }),
+    connected: (timeoutMs) => untilReady(client, timeoutMs),
     close: () => client.disconnect(),
   }
 }
@@ -95,7 +88,7 @@ function connectServer(address: RedisAddress): Redis {
 }
 
 function connectCluster(address: RedisAddress): Cluster {
-  return new Cluster([...address.hosts], {
+  const cluster = new Cluster([...address.hosts], {
     redisOptions: commonOptions(address),
     enableOfflineQueue: false,
     clusterRetryStrategy: retryDelayMs,
@@ -108,6 +101,31 @@ function connectCluster(address: RedisAddress): Cluster {
     retryDelayOnClusterDown: 0,
     slotsRefreshTimeout: 1000,
   })
+  // The library connects to a node when the first command is sent there, and fails the commands after it until then.
+  cluster.on('+node', (node: Redis) => {
+    if (node.status === 'wait' && !node.options.readOnly) node.connect().catch(() => undefined)
+  })
+  return cluster
+}
+
+function untilReady(client: RedisClient, timeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer)
+      clearInterval(look)
+      resolve()
+    }
+    const timer = setTimeout(finish, timeoutMs)
+    // A cluster has no event for it: it calls itself ready before its nodes are connected.
+    const look = setInterval(() => {
+      if (isReady(client)) finish()
+    }, 5)
+  })
+}
+
+function isReady(client: RedisClient): boolean {
+  if (client.status !== 'ready') return false
+  return client instanceof Redis || client.nodes('master').every(({ status }) => status === 'ready')
 }
 
 function logChanges(client: RedisClient, place: string, log: Log): void {

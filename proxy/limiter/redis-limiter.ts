@@ -1,4 +1,5 @@
 import type { Policy } from '../policy.ts'
+import { askCluster } from './ask-cluster.ts'
 import { createDecisionBatches, type DecisionBatches, type DecisionHooks } from './decision-batches.ts'
 import type { Charge } from './limiter.ts'
 import type { UnsavedCharge } from './memory-limiter.ts'
@@ -6,6 +7,7 @@ import { RedisCounters } from './redis-counters.ts'
 import {
   addOnceScript,
   decideScript,
+  giveBackScript,
   runScript,
   type RedisClient,
   type RedisScript,
@@ -51,6 +53,10 @@ export function createRedisLimiter(options: {
     const counters = new RedisCounters(policy, redis)
     byPolicy.set(policy, counters)
     return counters
+  }
+
+  function giveBack({ policy, partitionKey }: Charge, leftMs: number): Promise<unknown> {
+    return runScript(redis, giveBackScript, 1, [countersOf(policy).getKey(partitionKey), String(leftMs)])
   }
 
   async function ask(
@@ -106,11 +112,29 @@ export function createRedisLimiter(options: {
     }
   }
 
+  function addPart(id: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
+    const [first] = charges
+    if (!first) return Promise.resolve(true)
+    const keys = [`sluice:1:{${first.partitionKey}}:added:${id}`]
+    const parameters: string[] = []
+    let longestMs = 0
+    for (const { policy, partitionKey, amount, endsAtMs } of charges) {
+      const leftMs = Math.ceil(endsAtMs - nowMs)
+      longestMs = Math.max(longestMs, leftMs)
+      keys.push(countersOf(policy).getKey(partitionKey))
+      parameters.push(String(amount), String(leftMs))
+    }
+    // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
+    return runs(addOnceScript, keys.length, [...keys, String(longestMs), ...parameters], ADD_TIMEOUT_MS)
+  }
+
   const batches = createDecisionBatches({
     counters: {
       batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
       isConnected: () => redis.status === 'ready',
-      ask,
+      ask: redis.isCluster
+        ? ([charges = []], isAwaited) => askCluster(charges, (part) => ask([part], isAwaited), giveBack)
+        : ask,
       hasCountedNothing: (error) => isReply(error) || isUnsent(error),
     },
     timeoutMs,
@@ -128,22 +152,15 @@ export function createRedisLimiter(options: {
   return {
     ...batches,
     probe: () => runs(decideScript, 1, [PROBE_KEY, '1000000', '1000', 'E'], timeoutMs),
-    addOnce(id, charges) {
+    async addOnce(id, charges) {
       const nowMs = now()
       const running = charges.filter(({ endsAtMs }) => endsAtMs > nowMs)
-      const [first] = running
-      if (!first) return Promise.resolve(true)
-      const keys = [`sluice:1:{${first.partitionKey}}:added:${id}`]
-      const parameters: string[] = []
-      let longestMs = 0
-      for (const { policy, partitionKey, amount, endsAtMs } of running) {
-        const leftMs = Math.ceil(endsAtMs - nowMs)
-        longestMs = Math.max(longestMs, leftMs)
-        keys.push(countersOf(policy).getKey(partitionKey))
-        parameters.push(String(amount), String(leftMs))
-      }
-      // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
-      return runs(addOnceScript, keys.length, [...keys, String(longestMs), ...parameters], ADD_TIMEOUT_MS)
+      // In a cluster a command is for the counters of one client, so each has a mark of its own.
+      const parts = redis.isCluster
+        ? Map.groupBy(running, ({ partitionKey }) => partitionKey).values()
+        : [running]
+      const added = await Promise.all(Array.from(parts, (part) => addPart(id, part, nowMs)))
+      return !added.includes(false)
     },
     countersOf,
   }

@@ -104,6 +104,20 @@ end
 return 1
 `)
 
+/**
+ * Takes back one from a counter whose window had so long to go when it was counted. Where the window has ended since,
+ * and another has begun, more is left of that: then nothing is taken.
+ *
+ * KEYS   the counter
+ * ARGV   the milliseconds that were left of its window
+ */
+export const giveBackScript = script(`
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 or left > tonumber(ARGV[1]) then return 0 end
+if redis.call('DECR', KEYS[1]) < 1 then redis.call('DEL', KEYS[1]) end
+return 1
+`)
+
 /** Adds to one counter. KEYS the counter; ARGV amount, window in milliseconds; reply the count and what is left of it. */
 export const addScript = script(`
 local counted = redis.call('INCRBY', KEYS[1], ARGV[1])

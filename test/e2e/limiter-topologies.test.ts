@@ -1,0 +1,188 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Charge } from '../../proxy/limiter/limiter.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  decideForEach,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  type RunningLimiter,
+} from '../support/limiters.ts'
+import { freePort } from '../support/ports.ts'
+import { startRedisServer } from '../support/redis.ts'
+import { obtainRedisBinary, type RedisServer } from '../support/redis-server.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const login = makePolicy('login', 30, 60_000)
+const wide = makePolicy('wide', 100, 60_000)
+
+const sentinels: ChildProcess[] = []
+afterAll(() => {
+  for (const sentinel of sentinels) sentinel.kill('SIGKILL')
+})
+
+async function startReplicas(url: string): Promise<RunningLimiter[]> {
+  const replicas = [startRedisLimiter(url, 1000), startRedisLimiter(url, 1000)]
+  await Promise.all(replicas.map(({ connection }) => connection.connected(5000)))
+  return replicas
+}
+
+describe('a cluster', () => {
+  let nodes: ClusterNode[]
+  let replicas: RunningLimiter[] = []
+  let first: RunningLimiter
+
+  beforeAll(async () => {
+    nodes = await Promise.all([0, 1, 2].map(startNode))
+    await formCluster(nodes)
+    replicas = await startReplicas(`redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join()}`)
+    first = replicas[0] as RunningLimiter
+  })
+  afterAll(() => replicas.forEach((replica) => replica.close()))
+
+  it('decides exactly for many clients at once, with all the rules of each in one command', async () => {
+    const clients = Array.from({ length: 100 }, newClient)
+    const answers = await Promise.all(
+      clients.map((client) => decideAtOnce(replicas, 40, chargeAll(client, [login, wide]))),
+    )
+    expect(answers.map(countAllowed)).toEqual(clients.map(() => 30))
+    const left = await decideForEach(first, clients, [wide])
+    for (const decision of left) expect(decision).toMatchObject({ states: [{ remaining: 69 }] })
+    expect(first.telemetry).toMatchObject({ failures: 0, breaker: [] })
+  })
+
+  it('gives back what was counted on one node of a request that another refuses', async () => {
+    const byKey = makePolicy('by-key', 3, 60_000)
+    const client = newClient()
+    const charges: Charge[] = [
+      { policy: wide, partitionKey: client },
+      { policy: byKey, partitionKey: `h:${client}` },
+      { policy: login, partitionKey: client },
+    ]
+    const decisions = []
+    for (let i = 0; i < 10; i++) decisions.push(await first.decide(charges))
+    expect(decisions[0]).toMatchObject({
+      outcome: 'allowed',
+      states: [
+        { policy: wide, remaining: 99 },
+        { policy: byKey, remaining: 2 },
+        { policy: login, remaining: 29 },
+      ],
+    })
+    expect(countAllowed(decisions)).toBe(3)
+    const [, , , refused] = decisions
+    expect(refused).toMatchObject({
+      outcome: 'refused',
+      refusedBy: byKey,
+      states: [{ remaining: 97 }, { exceeded: true, remaining: 0 }, { remaining: 27 }],
+    })
+    expect(await first.decide(chargeAll(client, [wide, login]))).toMatchObject({
+      states: [{ remaining: 96 }, { remaining: 26 }],
+    })
+  })
+
+  it('lets never more than the quota through where the rules count by different keys, at once', async () => {
+    const byKey = makePolicy('by-key', 7, 60_000)
+    const client = newClient()
+    const charges: Charge[] = [
+      { policy: login, partitionKey: client },
+      { policy: byKey, partitionKey: `h:${client}` },
+    ]
+    expect(countAllowed(await decideAtOnce(replicas, 200, charges))).toBe(7)
+  })
+
+  it('adds what was admitted while it was away, on every node', async () => {
+    const clients = Array.from({ length: 30 }, newClient)
+    const debt = clients.map((partitionKey) => ({
+      policy: login,
+      partitionKey,
+      amount: 30,
+      endsAtMs: performance.now() + 30_000,
+    }))
+    const { createRedisLimiter } = await import('../../proxy/limiter/redis-limiter.ts')
+    const limiter = createRedisLimiter({
+      redis: first.connection.client,
+      timeoutMs: 1000,
+      now: () => performance.now(),
+      hooks: {
+        answered: () => undefined,
+        failed: () => undefined,
+        counterBroken: () => undefined,
+        decideWithout: () => ({ outcome: 'unavailable', uncertain: false }),
+        refused: () => undefined,
+      },
+    })
+    expect(await limiter.addOnce('debt', debt)).toBe(true)
+    expect(await limiter.addOnce('debt', debt)).toBe(true)
+    expect(countAllowed(await decideForEach(first, clients, [login]))).toBe(0)
+  })
+})
+
+describe('Sentinel', () => {
+  it('leads to the master, and the login is used there', async () => {
+    const master = await startRedisServer({ args: ['--requirepass', 'secret'] })
+    const port = await startSentinel(master.port)
+    const replicas = await startReplicas(`redis+sentinel://:secret@127.0.0.1:${port}/main/3`)
+    const client = newClient()
+    expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(client, [login])))).toBe(30)
+    const redis = new Redis(master.port, { password: 'secret', db: 3 })
+    expect(await redis.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
+    redis.disconnect()
+    replicas.forEach((replica) => replica.close())
+  })
+})
+
+type ClusterNode = RedisServer & { readonly busPort: number }
+
+async function startNode(): Promise<ClusterNode> {
+  // Its default, 10000 above the other port, is in the range that outgoing connections take theirs from.
+  const busPort = await freePort()
+  const args = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--databases', '1']
+  return { ...(await startRedisServer({ args })), busPort }
+}
+
+async function formCluster(nodes: readonly ClusterNode[]): Promise<void> {
+  const clients = nodes.map(({ port }) => new Redis(port))
+  const slots = 16_384
+  for (const [i, client] of clients.entries()) {
+    const from = Math.ceil((slots * i) / clients.length)
+    const to = Math.ceil((slots * (i + 1)) / clients.length) - 1
+    await client.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
+    await client.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
+  }
+  for (const { port, busPort } of nodes.slice(1)) {
+    await clients[0]?.call('CLUSTER', 'MEET', '127.0.0.1', port, busPort)
+  }
+  for (const client of clients) {
+    await vi.waitFor(async () => expect(await client.cluster('INFO')).toContain('cluster_state:ok'), 10_000)
+    client.disconnect()
+  }
+}
+
+async function startSentinel(masterPort: number): Promise<number> {
+  const binary = obtainRedisBinary()
+  if (binary === undefined) throw new Error('Sentinel needs redis-server on this machine')
+  const port = await freePort()
+  const file = join(makeTemporaryDirectory(), 'sentinel.conf')
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
+    'sentinel auth-pass main secret',
+  ]
+  await writeFile(file, lines.join('\n') + '\n')
+  const child = spawn(binary, [file, '--sentinel'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  sentinels.push(child)
+  await new Promise<void>((resolve) => {
+    child.stdout.on('data', (text) => {
+      if (String(text).includes('+monitor')) resolve()
+    })
+  })
+  return port
+}
