@@ -9,13 +9,17 @@ export type FixedRate = {
   readonly connections: number
 }
 
+/** Timers of Node have a grain of a millisecond: what is due by then is sent together. */
+const tickMs = 1
+
 /**
- * Sends requests at a fixed rate, whether or not earlier ones have been answered, and measures each from the instant at
- * which it was *to be sent*: a server that stalls is charged for all that should have come meanwhile. Neither wrk (which
- * has no rate in Debian) nor `h2load --rps` (which measures from when a connection got free) does this.
+ * Sends requests at a fixed rate, whether or not earlier ones have been answered. A request's time runs from when it is
+ * due, also while it waits for a connection because the server is behind with others: a server that stalls is charged
+ * for all that came meanwhile. Neither wrk, which has no rate in Debian, nor `h2load --rps`, which measures from when a
+ * connection got free, does this.
  *
- * It takes a core for itself: timers of Node have a grain of a millisecond, which is more than what is measured here, so
- * the event loop is kept spinning.
+ * What the generator itself is late is no latency of a server and is reported apart. It sleeps between ticks instead of
+ * spinning up to each exact instant, because on a small machine a core of its own would be one that the server lacks.
  */
 export async function measureAtFixedRate(options: FixedRate): Promise<LatencySample> {
   const { port, path, requestsPerSecond, seconds, connections } = options
@@ -26,48 +30,53 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
   const message = Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`, 'latin1')
 
   const idle: Connection[] = []
-  let sent = 0
+  /** When those were due that wait for a connection. */
+  const waitingMs: number[] = []
+  let due = 0
   let answered = 0
-  let failure: Error | undefined
 
   const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(port)))
-  for (const socket of opened) {
-    const connection: Connection = { socket, intendedMs: 0, received: '' }
-    idle.push(connection)
-    socket.setEncoding('latin1')
-    socket.on('data', (text: string) => {
-      connection.received += text
-      if (!isComplete(connection.received)) return
-      latenciesMs[answered++] = performance.now() - connection.intendedMs
-      if (!connection.received.startsWith('HTTP/1.1 200 ')) failure = new Error(connection.received)
-      connection.received = ''
-      idle.push(connection)
-    })
-    socket.on('error', (error) => (failure = error))
-    socket.on('close', () => {
-      if (answered < total) failure ??= new Error('a connection was closed')
-    })
-  }
-
-  const startMs = performance.now() + 10
-  const deadlineMs = startMs + seconds * 1000 + 10_000
   await new Promise<void>((resolve, reject) => {
-    const spin = (): void => {
-      const nowMs = performance.now()
-      while (sent < total && startMs + sent * intervalMs <= nowMs) {
-        // In turn. Where all are busy the request waits here, and its time runs.
-        const connection = idle.shift()
-        if (!connection) break
-        connection.intendedMs = startMs + sent * intervalMs
-        lateMs[sent++] = nowMs - connection.intendedMs
-        connection.socket.write(message)
-      }
-      if (failure) reject(failure)
-      else if (answered === total) resolve()
-      else if (nowMs > deadlineMs) reject(new Error(`${total - answered} requests were not answered`))
-      else setImmediate(spin)
+    const send = (connection: Connection, dueMs: number): void => {
+      connection.dueMs = dueMs
+      connection.socket.write(message)
     }
-    spin()
+    for (const socket of opened) {
+      const connection: Connection = { socket, dueMs: 0, received: '' }
+      idle.push(connection)
+      socket.setEncoding('latin1')
+      socket.on('data', (text: string) => {
+        connection.received += text
+        if (!isComplete(connection.received)) return
+        latenciesMs[answered++] = performance.now() - connection.dueMs
+        if (!connection.received.startsWith('HTTP/1.1 200 ')) reject(new Error(connection.received))
+        connection.received = ''
+        const waitingSince = waitingMs.shift()
+        if (waitingSince === undefined) idle.push(connection)
+        else send(connection, waitingSince)
+      })
+      socket.on('error', reject)
+      socket.on('close', () => reject(new Error('a connection was closed')))
+    }
+
+    const startMs = performance.now()
+    const deadlineMs = startMs + seconds * 1000 + 10_000
+    const tick = (): void => {
+      for (; due < total; due++) {
+        const nowMs = performance.now()
+        const plannedMs = startMs + due * intervalMs
+        if (plannedMs > nowMs) break
+        lateMs[due] = nowMs - plannedMs
+        // In turn, so that all connections are in use.
+        const connection = idle.shift()
+        if (connection) send(connection, nowMs)
+        else waitingMs.push(nowMs)
+      }
+      if (answered === total) resolve()
+      else if (performance.now() > deadlineMs) reject(new Error(`${total - answered} had no answer`))
+      else setTimeout(tick, tickMs)
+    }
+    tick()
   }).finally(() => {
     for (const socket of opened) socket.destroy()
   })
@@ -82,7 +91,7 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
   }
 }
 
-type Connection = { readonly socket: Socket; intendedMs: number; received: string }
+type Connection = { readonly socket: Socket; dueMs: number; received: string }
 
 /** Resolves with a connection to a server on this machine. */
 export function openConnection(port: number): Promise<Socket> {

@@ -4,12 +4,12 @@ import type { Scenario } from './scenarios.ts'
 import type { Stage } from './stage.ts'
 import type { Subject } from './subjects/subject.ts'
 import { validateAfter, validateBefore } from './validate.ts'
-import { loadWithWrk } from './wrk.ts'
+import { loadWithWrk, warmUp } from './wrk.ts'
 
 export type Timing = {
   readonly seconds: number
-  /** Load before anything is timed, in which Node compiles what it runs. */
-  readonly warmupSeconds: number
+  /** Answered before anything is timed, while Node compiles what it runs. */
+  readonly warmupRequests: number
   readonly connections: number
 }
 
@@ -28,7 +28,7 @@ export async function measureRound(
   return stage.withSubject(subject, scenario, async ({ pid, port }) => {
     const load = { port, path: scenario.path, script: scenario.script, connections }
     await validateBefore(scenario, subject, port)
-    const warmup = await loadWithWrk({ ...load, seconds: timing.warmupSeconds })
+    const warmup = await warmUp(load, timing.warmupRequests)
 
     const pids = familyOf(pid)
     const before = readCpuTime(pids)
@@ -37,7 +37,7 @@ export async function measureRound(
     const spent = since(before, readCpuTime(pids))
     const redisSpent = since(redisBefore, readCpuTime([stage.redisPid]))
 
-    await validateAfter(scenario, subject, [warmup, timed], stage.counters, connections)
+    await validateAfter(scenario, subject, [...warmup, timed], stage.counters, connections)
     const { requests, requestsPerSecond } = timed
     return {
       cpuUs: (spent.userUs + spent.systemUs) / requests,

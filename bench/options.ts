@@ -18,7 +18,7 @@ export const usage = `npm run bench -- [options]
   --subjects NAMES     such as sluice,nginx
   --rounds N           rounds, each with all subjects in turn (5)
   --seconds N          time that a subject is measured in a round (3)
-  --warmup N           time of load before that (2)
+  --warmup N           requests that it answers before that (20000)
   --connections N      that wrk opens (64)
   --idle N             idle connections for memory (1000)
   --output FILE        the results as JSON (bench/results/latest.json)
@@ -35,7 +35,7 @@ export function readOptions(args: readonly string[]): Options {
       subjects: { type: 'string' },
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '3' },
-      warmup: { type: 'string', default: '2' },
+      warmup: { type: 'string', default: '20000' },
       connections: { type: 'string', default: '64' },
       idle: { type: 'string', default: '1000' },
       output: { type: 'string', default: join(import.meta.dirname, 'results/latest.json') },
@@ -46,7 +46,7 @@ export function readOptions(args: readonly string[]): Options {
     subjects: values.subjects?.split(','),
     rounds: count('rounds', values.rounds, 100),
     seconds: count('seconds', values.seconds, 600),
-    warmupSeconds: count('warmup', values.warmup, 600),
+    warmupRequests: count('warmup', values.warmup, 1_000_000),
     connections: count('connections', values.connections, 4_000),
     idleConnections: count('idle', values.idle, 8_000),
     output: values.output,

@@ -26,10 +26,7 @@ export function renderMachine({ machine, options, missing }: Results): string {
     ['memory', `${memoryGib} GiB`],
     ['kernel', kernel],
     ['load average over a minute', `${load.before} before, ${load.after} after`],
-    [
-      'rounds',
-      `${options.rounds}, each ${options.warmupSeconds} s of warm-up and ${options.seconds} s measured`,
-    ],
+    ['rounds', `${options.rounds}, each of ${options.seconds} s after ${options.warmupRequests} requests`],
     ['connections', String(options.connections)],
     ...Object.entries(versions),
     ...missing.map((reason): [string, string] => ['missing', reason]),

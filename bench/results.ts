@@ -10,12 +10,12 @@ export type Sample = {
   readonly requestsPerSecond: number
 }
 
-/** One round at a fixed rate, in microseconds from the instant at which each request was to be sent. */
+/** One round at a fixed rate, in microseconds from the instant at which each request was due. */
 export type LatencySample = {
   readonly p50Us: number
   readonly p99Us: number
   readonly p999Us: number
-  /** How late the generator itself sent, at its 99th percentile: what of the above is its own. */
+  /** How late the generator itself was, at its 99th percentile. Beyond some milliseconds the machine was too busy. */
   readonly sentLateP99Us: number
 }
 
@@ -39,7 +39,7 @@ export type Results = {
   readonly options: {
     readonly rounds: number
     readonly seconds: number
-    readonly warmupSeconds: number
+    readonly warmupRequests: number
     readonly connections: number
     readonly idleConnections: number
   }

@@ -8,7 +8,7 @@ import { proxies, scenarios, type Scenario } from './scenarios.ts'
 import { openStage, type Stage } from './stage.ts'
 import type { Subject } from './subjects/subject.ts'
 import { validateBefore } from './validate.ts'
-import { loadWithWrk } from './wrk.ts'
+import { warmUp } from './wrk.ts'
 
 /** Says how far a run is. */
 export type Say = (line: string) => void
@@ -21,12 +21,12 @@ export const noProxy = 'no proxy'
 
 /** Runs all that the options ask for. Rejects where a subject does not do its work: then there are no figures at all. */
 export async function runBenchmark(options: Options, say: Say): Promise<Results> {
-  const { rounds, seconds, warmupSeconds, connections, idleConnections } = options
+  const { rounds, seconds, warmupRequests, connections, idleConnections } = options
   const missing = new Set<string>()
   const contenders = chooseContenders(options, missing)
   const results: Results = {
     machine: describeMachine(),
-    options: { rounds, seconds, warmupSeconds, connections, idleConnections },
+    options: { rounds, seconds, warmupRequests, connections, idleConnections },
     missing: [...missing],
     cpu: contenders.map(({ scenario, subject }) => measuredOf(scenario.name, subject.name)),
     latency: [],
@@ -55,7 +55,7 @@ export async function runBenchmark(options: Options, say: Say): Promise<Results>
 }
 
 async function measureLatencies(stage: Stage, options: Options, results: Results, say: Say): Promise<void> {
-  const { rounds, seconds, warmupSeconds, connections } = options
+  const { rounds, seconds, warmupRequests, connections } = options
   const pass = passScenario()
   const subjects = chooseSubjects(proxies, options)
   results.latencyRate = Math.floor(slowestSaturation(results) / 2)
@@ -68,7 +68,7 @@ async function measureLatencies(stage: Stage, options: Options, results: Results
       const subject = subjects[index - 1]
       const measure = async ({ port }: { readonly port: number }): Promise<LatencySample> => {
         if (subject) await validateBefore(pass, subject, port)
-        await loadWithWrk({ port, path: pass.path, seconds: warmupSeconds, connections })
+        await warmUp({ port, path: pass.path, connections }, warmupRequests)
         return measureAtFixedRate({ ...fixedRate, port })
       }
       const sample = subject

@@ -40,6 +40,21 @@ export async function loadWithWrk({ port, path, seconds, connections, script }: 
   }
 }
 
+/** V8 compiles by how often code has run: as many seconds would be less on a busy machine, and for a slow subject. */
+const longestWarmupSeconds = 10
+
+/** Loads a server, a second at a time, until it has answered so many requests. */
+export async function warmUp(load: Omit<Load, 'seconds'>, requests: number): Promise<Loaded[]> {
+  const loads: Loaded[] = []
+  let answered = 0
+  while (answered < requests && loads.length < longestWarmupSeconds) {
+    const loaded = await loadWithWrk({ ...load, seconds: 1 })
+    loads.push(loaded)
+    answered += loaded.requests
+  }
+  return loads
+}
+
 function numberIn(text: string, pattern: RegExp): number {
   const found = pattern.exec(text)?.[1]
   if (found === undefined) throw new Error(`wrk wrote something else than expected:\n${text}`)
