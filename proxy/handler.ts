@@ -119,8 +119,7 @@ class Exchange implements PacedExchange {
     const response = this.#response
     // Over for us, but a short body that nobody wants is still read, so that the connection can be kept.
     if (this.#over) return 'body'
-    // Without a socket it waits for the response before it on the connection.
-    if (response.writableEnded) return response.socket ? 'response' : undefined
+    if (response.writableEnded) return 'response'
     if (response.headersSent) return response.writableNeedDrain ? 'response' : undefined
     return this.#forwarding?.waitsForBody ? 'body' : undefined
   }

@@ -3,6 +3,7 @@ import type { Http2ServerRequest } from 'node:http2'
 import { Socket, type Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errors, type ErrorReply } from '../shared/errors.ts'
+import { serveInTurn } from './edge/pipelining.ts'
 import type { Handler } from './handler.ts'
 import { closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
@@ -26,14 +27,20 @@ export function serveClients(server: NetServer, { handler, tunnels, telemetry }:
   }
   server.on('request', (request: ClientRequest, response: ClientResponse) => {
     if (isGone(request)) return
-    if (offersWebSocket(request)) rejectHandshake(request, response)
-    else handler(request, response)
+    serveInTurn(request, response, () => {
+      if (offersWebSocket(request)) rejectHandshake(request, response)
+      else handler(request, response)
+    })
   })
   // The handler says "100 Continue" once a request is let pass: a refused upload is never sent.
-  server.on('checkContinue', handler)
+  server.on('checkContinue', (request: ClientRequest, response: ClientResponse) => {
+    serveInTurn(request, response, () => handler(request, response))
+  })
   server.on('checkExpectation', (request: ClientRequest, response: ClientResponse) => {
-    telemetry.requestRejected('other')
-    sendError(request, response, errors.expectationFailed)
+    serveInTurn(request, response, () => {
+      telemetry.requestRejected('other')
+      sendError(request, response, errors.expectationFailed)
+    })
   })
   server.on('connect', (request: ClientRequest, answer: ClientResponse | Duplex) => {
     telemetry.requestRejected('other')
@@ -41,8 +48,10 @@ export function serveClients(server: NetServer, { handler, tunnels, telemetry }:
     else endWith(answer, errors.methodNotAllowed)
   })
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
+    // Answers to requests before it would come out of the tunnel.
+    if (responseOn(socket)) socket.destroy()
     // Some versions of Node take up whatever upgrade is offered.
-    if (socket instanceof Socket && isWebSocketHandshake(request))
+    else if (socket instanceof Socket && isWebSocketHandshake(request))
       serveUpgrade({ handler, tunnels, telemetry }, request, socket, rest)
     else endWith(socket, errors.badRequest)
   })
@@ -105,19 +114,24 @@ function hasBroughtAnything(socket: Duplex): boolean {
 function endWith(socket: Duplex, reply: ErrorReply): void {
   // It has been answered: what else arrives is unreadable too.
   if (socket.writableEnded) return
-  if (!socket.writable || hasBegunResponse(socket)) {
+  const current = responseOn(socket)
+  if (current?.req.complete) {
+    // What cannot be read comes after the request that is being answered: that answer is the last.
+    current.shouldKeepAlive = false
+    current.once('finish', () => closeSoon(socket))
+  } else if (!socket.writable || current?.headersSent) {
+    // Anything written now would be read as the continuation of the response.
     socket.destroy()
-    return
+  } else {
+    socket.write(
+      `HTTP/1.1 ${reply.status} ${reply.reason}\r\ncontent-type: application/json\r\n` +
+        `content-length: ${reply.body.length}\r\nconnection: close\r\n\r\n${reply.body.toString()}`,
+    )
+    closeSoon(socket)
   }
-  socket.write(
-    `HTTP/1.1 ${reply.status} ${reply.reason}\r\ncontent-type: application/json\r\n` +
-      `content-length: ${reply.body.length}\r\nconnection: close\r\n\r\n${reply.body.toString()}`,
-  )
-  closeSoon(socket)
 }
 
-/** Part of a response is on the socket already: anything written now would be read as its continuation. */
-function hasBegunResponse(socket: Duplex): boolean {
-  const { _httpMessage: response } = socket as { _httpMessage?: ServerResponse | null }
-  return response?.headersSent === true
+/** The response that is being given on a socket. */
+function responseOn(socket: Duplex): ServerResponse | undefined {
+  return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
 }

@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { beforeAll, beforeEach, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
+
+/** Requests for paths that begin with `/held` are answered when a test says so. */
+const held = new Map<string, ServerResponse>()
+let backend: Backend
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  backend = await startBackend((request, response) => {
+    if (request.url?.startsWith('/held')) held.set(request.url, response)
+    else request.resume().on('end', () => response.end(`answer to ${request.url ?? ''}`))
+  })
+  gateway = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_CONNECTIONS: '4', UPSTREAM_QUEUE: '4' })
+})
+
+beforeEach(() => {
+  backend.seen.length = 0
+})
+
+/** Resolves with the response to a request for this path when that has arrived at the backend. */
+async function arrival(path: string): Promise<ServerResponse> {
+  for (;;) {
+    const response = held.get(path)
+    if (response) return response
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+function get(path: string, fields = ''): string {
+  return `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`
+}
+
+function paths(): string[] {
+  return backend.seen.map(({ url }) => url)
+}
+
+test('requests sent at once are carried out and answered one after another', async () => {
+  const post = 'POST /two HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody'
+  const answers = sendRaw(gateway.port, get('/held-first') + post + get('/three', 'Connection: close\r\n'))
+  const response = await arrival('/held-first')
+  expect(paths()).toEqual(['/held-first'])
+  response.end('first')
+  expect(await answers).toMatch(/\r\n\r\nfirst.*\r\n\r\nanswer to \/two.*\r\n\r\nanswer to \/three$/s)
+  expect(paths()).toEqual(['/held-first', '/two', '/three'])
+})
+
+test.each([
+  ['that asks for the end', get('/one', 'Connection: close\r\n')],
+  ['of HTTP/1.0', 'GET /one HTTP/1.0\r\nHost: a\r\n\r\n'],
+  ['whose body is not awaited', 'POST /one HTTP/1.1\r\nHost: a\r\nExpect: more\r\nContent-Length: 9\r\n\r\n'],
+])('what comes after a request %s is not carried out', async (_, first) => {
+  await sendRaw(gateway.port, first + get('/two') + get('/three'))
+  expect(paths().filter((path) => path !== '/one')).toEqual([])
+})
+
+test('a request is answered although what follows it cannot be read', async () => {
+  const answers = sendRaw(gateway.port, `${get('/held-sound')}GARBAGE\r\n\r\n${get('/never')}`)
+  const response = await arrival('/held-sound')
+  response.end('first')
+  expect(await answers).toMatch(/^HTTP\/1\.1 200 .*\r\n\r\nfirst$/s)
+  expect(paths()).toEqual(['/held-sound'])
+})
+
+test('a client that sends a thousand requests at once has one connection to the backend', async () => {
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(get('/held-many').repeat(1_000))
+  await arrival('/held-many')
+  expect(await Promise.all([1, 2, 3].map(() => send(gateway.port, 'GET', '/other')))).toMatchObject([
+    { status: 200 },
+    { status: 200 },
+    { status: 200 },
+  ])
+  expect(paths().filter((path) => path === '/held-many')).toHaveLength(1)
+  socket.destroy()
+})
+
+test('reading stops while requests wait, and goes on when they are served', async () => {
+  const many = 10_000
+  const socket = connect(gateway.port, '127.0.0.1')
+  let answers = ''
+  socket.on('data', (chunk) => (answers += chunk.toString('latin1')))
+  socket.write(get('/held-stop'))
+  const first = await arrival('/held-stop')
+  // More than all buffers of the system on the way hold together.
+  for (let sent = 0; sent < 8; sent++)
+    socket.write(get('/x', `X-Fill: ${'x'.repeat(1_000)}\r\n`).repeat(many / 8))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const stuckBytes = socket.writableLength
+  expect(stuckBytes).toBeGreaterThan(1_000_000)
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(socket.writableLength).toBe(stuckBytes)
+  first.end()
+  await once(socket, 'drain')
+  socket.write(get('/last', 'Connection: close\r\n'))
+  await once(socket, 'close')
+  expect(answers.match(/HTTP\/1\.1 200 /g)).toHaveLength(many + 2)
+  expect(answers.endsWith('answer to /last')).toBe(true)
+})
+
+test('a handshake behind a request that is not answered yet becomes no tunnel', async () => {
+  const handshake =
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+  expect(await sendRaw(gateway.port, get('/held-before') + get('/chat', handshake))).toBe('')
+  expect(paths()).not.toContain('/chat')
+})

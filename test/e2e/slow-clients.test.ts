@@ -1,0 +1,238 @@
+import { once, type EventEmitter } from 'node:events'
+import { connect } from 'node:net'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2 } from '../support/http2.ts'
+import {
+  connectRawHttp2,
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  requestFields,
+  uint32,
+} from '../support/raw-http2.ts'
+
+const settings = {
+  HEADERS_TIMEOUT: '400ms',
+  BODY_TIMEOUT: '400ms',
+  MIN_BODY_RATE: '100',
+  SEND_TIMEOUT: '500ms',
+  IDLE_TIMEOUT: '300ms',
+}
+
+/** How each request at the backend ended. */
+const ended: string[] = []
+let backend: Backend
+let gateway: GatewayProcess
+let secure: GatewayProcess
+
+beforeAll(async () => {
+  backend = await startBackend((request, response) => {
+    request.on('aborted', () => ended.push(`${request.url} cut off`))
+    response.on('close', () => response.writableFinished || ended.push(`${request.url} left`))
+    if (request.url?.startsWith('/large')) response.end(Buffer.alloc(16 * 1024 * 1024))
+    else if (request.url === '/later') setTimeout(() => response.end('later'), 1_000)
+    else request.resume().on('end', () => response.end('ok'))
+  })
+  gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+  secure = await startGateway({ UPSTREAM_URL: backend.url, ...settings, ...tlsSettings() })
+})
+
+/** Sends a beginning and then a byte now and then, until the connection is closed. */
+async function trickle(
+  begin: string,
+  everyMs: number,
+  byte = 'x',
+): Promise<{ received: string; ms: number }> {
+  const startedMs = performance.now()
+  const socket = connect({ host: '127.0.0.1', port: gateway.port, noDelay: true })
+  let received = ''
+  socket.on('data', (chunk) => (received += chunk.toString('latin1')))
+  socket.on('error', () => undefined)
+  socket.write(begin)
+  const timer = setInterval(() => socket.writable && socket.write(byte), everyMs)
+  await once(socket, 'close')
+  clearInterval(timer)
+  return { received, ms: performance.now() - startedMs }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+describe.concurrent('a client that sends too slowly', () => {
+  test('its head: 408, and the connection ends although the client stays', async () => {
+    const { received, ms } = await trickle('GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ', 20)
+    expect(received).toMatch(/^HTTP\/1\.1 408 .*\r\nconnection: close\r\n\r\n{"code":408,/s)
+    expect(ms).toBeLessThan(3_500)
+  })
+
+  test('nothing at all: the connection is closed without a word', async () => {
+    const { received, ms } = await trickle('', 1_000_000)
+    expect(received).toBe('')
+    expect(ms).toBeLessThan(1_500)
+  })
+
+  test.each([
+    ['nothing of it', 'Content-Length: 1000000\r\n\r\n', 1_000_000, 'x'],
+    ['a byte now and then', 'Content-Length: 1000000\r\n\r\n', 50, 'x'],
+    ['chunks of a byte', 'Transfer-Encoding: chunked\r\n\r\n', 50, '1\r\nx\r\n'],
+    ['a short one', 'Content-Length: 100\r\n\r\n', 50, 'x'],
+  ])('its body, %s: 408, and the backend is let go', async (_, framing, everyMs, byte) => {
+    const path = `/slow-${everyMs}-${framing.length}`
+    const { received } = await trickle(`POST ${path} HTTP/1.1\r\nHost: a\r\n${framing}`, everyMs, byte)
+    expect(received).toMatch(
+      /^HTTP\/1\.1 408 .*\r\nconnection: close\r\n.*"The request did not arrive in time"}$/is,
+    )
+    await until(() => ended.includes(`${path} cut off`))
+  })
+
+  test('a body that was refused: the connection is closed', async () => {
+    for (let sent = 0; sent < 5; sent++) await send(gateway.port, 'POST', '/forgot-password')
+    const head = 'POST /forgot-password HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n'
+    const { received, ms } = await trickle(head, 50)
+    expect(received).toMatch(/^HTTP\/1\.1 429 /)
+    expect(ms).toBeLessThan(1_500)
+  })
+
+  test('but steadily and fast enough is let be', async () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n')
+    const timer = setInterval(() => socket.write('x'.repeat(20)), 25)
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    clearInterval(timer)
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 /)
+    socket.destroy()
+  })
+
+  test('its body over HTTP/2: 408', async () => {
+    const stream = connectHttp2(secure.port).request({ ':method': 'POST', ':path': '/slow-stream' })
+    stream.write('x')
+    const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
+    expect(headers[':status']).toBe(408)
+    stream.resume()
+    await once(stream, 'close')
+    expect(stream.rstCode).toBe(0)
+    await until(() => ended.includes('/slow-stream cut off'))
+  })
+})
+
+describe.concurrent('a client that does not read', () => {
+  test('a long response: the connection is reset, and the backend is let go', async () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.write('GET /large-unread HTTP/1.1\r\nHost: a\r\n\r\n')
+    socket.pause()
+    await until(() => ended.includes('/large-unread left'))
+    socket.resume()
+    const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]
+    expect(error.code).toBe('ECONNRESET')
+  })
+
+  test('but takes some of it now and then is let be', async () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.write('GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+    let bytes = 0
+    let restUntilMs = 0
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      // Four rests, each shorter than the timeout, and together longer.
+      if (bytes > 3_000_000 * (restUntilMs + 1) && restUntilMs++ < 4) {
+        socket.pause()
+        setTimeout(() => socket.resume(), 250)
+      }
+    })
+    await once(socket, 'end')
+    expect(bytes).toBeGreaterThan(16 * 1024 * 1024)
+  })
+
+  test('answers to many requests that it sends at once: the connection is reset', async () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.pause()
+    const pump = setInterval(() => {
+      if (socket.writableLength < 1_000_000) socket.write('GET /x HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1_000))
+    }, 5)
+    await expect(once(socket, 'close')).rejects.toThrow(/ECONNRESET|EPIPE/)
+    clearInterval(pump)
+  })
+
+  test('over HTTP/2: its streams are reset', async () => {
+    const raw = await connectRawHttp2(secure.port)
+    // A window of nothing for every stream: RFC 9113 section 6.5.2, SETTINGS_INITIAL_WINDOW_SIZE.
+    raw.send(frame(frameTypes.settings, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(0)])))
+    for (const [id, path] of [
+      [1, '/large'],
+      [3, '/small'],
+    ] as const)
+      raw.send(frame(frameTypes.headers, endHeaders | endStream, id, requestFields('GET', path)))
+    for (const id of [1, 3])
+      await raw.waitFor(({ type, stream }) => type === frameTypes.rstStream && stream === id)
+    raw.socket.destroy()
+  })
+})
+
+describe.concurrent('what is no fault of the client', () => {
+  test('a backend that takes its time', async () => {
+    expect((await send(gateway.port, 'GET', '/later')).body).toBe('later')
+    expect((await send(gateway.port, 'POST', '/later', { body: 'x' })).body).toBe('later')
+  })
+
+  test('a backend that does not take the body', async () => {
+    let taken = 0
+    const stalling = await startRawBackend((socket) => {
+      socket.pause()
+      setTimeout(() => socket.resume(), 1_000)
+      socket.on('data', (chunk) => {
+        taken += chunk.length
+        if (taken > 16 * 1024 * 1024) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+      })
+    })
+    const patient = await startGateway({ UPSTREAM_URL: stalling.url, ...settings })
+    const body = Buffer.alloc(16 * 1024 * 1024)
+    expect((await send(patient.port, 'POST', '/', { body })).status).toBe(200)
+  })
+})
+
+describe.concurrent('a connection without requests', () => {
+  const closedAfterMs = async (connection: EventEmitter): Promise<number> => {
+    const startedMs = performance.now()
+    await once(connection, 'close')
+    return performance.now() - startedMs
+  }
+
+  test('of HTTP/1.1 is closed', async () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(socket, 'data')
+    const ms = await closedAfterMs(socket)
+    expect(ms).toBeGreaterThan(250)
+    // Node keeps it a second longer than it says.
+    expect(ms).toBeLessThan(2_500)
+  })
+
+  test('of HTTP/2 is closed, before its first request and after', async () => {
+    const unused = connectHttp2(secure.port)
+    await once(unused, 'connect')
+    expect(await closedAfterMs(unused)).toBeLessThan(1_000)
+    const session = connectHttp2(secure.port)
+    const stream = session.request({ ':path': '/later' })
+    await once(stream.resume(), 'end')
+    const ms = await closedAfterMs(session)
+    expect(ms).toBeGreaterThan(200)
+    expect(ms).toBeLessThan(1_000)
+  })
+
+  test('that does not finish its handshake of TLS is closed', async () => {
+    const socket = connect(secure.port, '127.0.0.1')
+    expect(await closedAfterMs(socket)).toBeLessThan(1_000)
+  })
+})
+
+test('nobody is left in memory', async () => {
+  for (const { adminPort } of [gateway, secure]) {
+    const { body } = await send(adminPort, 'GET', '/metrics')
+    expect(body).toMatch(/^sluice_connections 0$/m)
+  }
+})
