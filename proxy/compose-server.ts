@@ -18,7 +18,7 @@ export function createClientServer(settings: GatewaySettings, log: Log): ClientS
   const { tlsCertFile, tlsKeyFile } = settings
   const options = http1Options(settings)
   if (tlsCertFile === undefined || tlsKeyFile === undefined)
-    return { server: limitHttp1(createServer(options), settings), certificate: undefined }
+    return { server: adjust(createServer(options)), certificate: undefined }
 
   // TLS 1.2 is the floor: what is before it has been given up (RFC 8996).
   const tls = { minVersion: 'TLSv1.2' } as const
@@ -31,7 +31,7 @@ export function createClientServer(settings: GatewaySettings, log: Log): ClientS
     use: (next) => server.setSecureContext({ ...tls, ...next }),
     log,
   })
-  return { server: limitHttp1(server, settings), certificate }
+  return { server: adjust(server), certificate }
 }
 
 /** Nothing lenient: what Node's strict parser refuses never reaches the steps. */
@@ -67,11 +67,10 @@ function http2Options({ maxHeaderBytes, maxHeaderCount, maxStreams, headersTimeo
   }
 }
 
-function limitHttp1<Kind extends Server | Http2SecureServer>(server: Kind, settings: GatewaySettings): Kind {
+function adjust<Kind extends Server | Http2SecureServer>(server: Kind): Kind {
   return Object.assign(server, {
     // No limit here: fields beyond it would be left out without a word. The handler counts.
     maxHeadersCount: 0,
-    maxRequestsPerSocket: settings.requestsPerConnection,
     // Another upgrade than WebSocket is not taken up, and the request served as if it had not been offered (RFC 9110
     // section 7.8). A handshake that is none is answered as a request, so that its body, if any, is read as one. Set
     // here because a server of HTTP/2 does not take it as an option.

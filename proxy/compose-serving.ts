@@ -13,6 +13,7 @@ import type { GatewaySettings } from './config/settings.ts'
 import { drain } from './drain.ts'
 import { gateConnections } from './edge/connection-gate.ts'
 import { superviseSessions } from './edge/http2-sessions.ts'
+import { takeTurns } from './edge/pipelining.ts'
 import { readProxyHeader } from './edge/proxy-protocol.ts'
 import { watchSlowClients } from './edge/slow-clients.ts'
 import { createRequestClassifier } from './fields.ts'
@@ -125,7 +126,8 @@ export function composeServing(
     noticeProxy: createProxyNotice(log),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
-  serveClients(server, { handler, tunnels, telemetry })
+  const serveInTurn = takeTurns(settings.requestsPerConnection)
+  serveClients(server, { handler, serveInTurn, tunnels, telemetry })
   const reload = (): void => void certificate?.reload()
   if (certificate) process.on('SIGHUP', reload)
 

@@ -3,7 +3,7 @@ import type { Http2ServerRequest } from 'node:http2'
 import { Socket, type Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errors, type ErrorReply } from '../shared/errors.ts'
-import { serveInTurn } from './edge/pipelining.ts'
+import type { Turns } from './edge/pipelining.ts'
 import type { Handler } from './handler.ts'
 import { closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
@@ -11,6 +11,7 @@ import { isWebSocketHandshake, offersWebSocket, type Tunnels } from './tunnel.ts
 
 export type ListenerDeps = {
   readonly handler: Handler
+  readonly serveInTurn: Turns
   readonly tunnels: Tunnels
   readonly telemetry: Telemetry
 }
@@ -19,7 +20,8 @@ export type ListenerDeps = {
  * Gives a server's requests, upgrades and errors to the handler. Typed as what the servers for HTTP and for HTTPS with
  * HTTP/2 have in common: the events are the same, and HTTP/2's requests and responses come with HTTP/1's shape.
  */
-export function serveClients(server: NetServer, { handler, tunnels, telemetry }: ListenerDeps): void {
+export function serveClients(server: NetServer, deps: ListenerDeps): void {
+  const { handler, serveInTurn, telemetry } = deps
   const rejectHandshake = (request: ClientRequest, response: ClientResponse): void => {
     telemetry.requestRejected('framing')
     response.shouldKeepAlive = false
@@ -52,7 +54,7 @@ export function serveClients(server: NetServer, { handler, tunnels, telemetry }:
     if (responseOn(socket)) socket.destroy()
     // Some versions of Node take up whatever upgrade is offered.
     else if (socket instanceof Socket && isWebSocketHandshake(request))
-      serveUpgrade({ handler, tunnels, telemetry }, request, socket, rest)
+      serveUpgrade(deps, request, socket, rest)
     else endWith(socket, errors.badRequest)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {

@@ -6,6 +6,7 @@ import { afterAll, expect, test } from 'vitest'
 import { createMetrics } from '../../proxy/admin/metrics.ts'
 import { createAddressReader } from '../../proxy/client-address.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
+import { takeTurns } from '../../proxy/edge/pipelining.ts'
 import { watchSlowClients } from '../../proxy/edge/slow-clients.ts'
 import { createRequestClassifier } from '../../proxy/fields.ts'
 import { createHandler } from '../../proxy/handler.ts'
@@ -77,6 +78,7 @@ test('a request that throws is a 500 and the next is served', async () => {
   })
   serveClients(server, {
     handler,
+    serveInTurn: takeTurns(0),
     telemetry,
     tunnels: createTunnels({ idleMs: 1000, onOpen: () => undefined, onClose: () => undefined }),
   })

@@ -1,0 +1,124 @@
+import { once } from 'node:events'
+import { Agent, request as httpRequest } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+
+const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+
+/** Opens a connection and sends a request. Resolves with the connection when it was answered, else with undefined. */
+async function open(port: number, from: string): Promise<Socket | undefined> {
+  const socket = connect({ host: '127.0.0.1', port, localAddress: from })
+  socket.on('error', () => undefined)
+  socket.write(request)
+  const answered = await new Promise((resolve) => {
+    socket.once('data', () => resolve(true))
+    socket.once('close', () => resolve(false))
+  })
+  return answered ? socket : undefined
+}
+
+async function close(socket: Socket | undefined): Promise<void> {
+  socket?.end()
+  if (socket) await once(socket, 'close')
+}
+
+test('connections of one client, and in total, have a bound, and what is closed makes room', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    MAX_CONNECTIONS: '5',
+    MAX_CONNECTIONS_PER_CLIENT: '2',
+  })
+  const first = await open(gateway.port, '127.0.0.1')
+  expect(first).toBeDefined()
+  expect(await open(gateway.port, '127.0.0.1')).toBeDefined()
+  expect(await open(gateway.port, '127.0.0.1')).toBeUndefined()
+  expect(await open(gateway.port, '127.0.0.2')).toBeDefined()
+  expect(await open(gateway.port, '127.0.0.2')).toBeDefined()
+  expect(await open(gateway.port, '127.0.0.3')).toBeDefined()
+  expect(await open(gateway.port, '127.0.0.4')).toBeUndefined()
+  await close(first)
+  expect(await open(gateway.port, '127.0.0.4')).toBeDefined()
+
+  const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+  expect(body).toMatch(/^sluice_refused_connections_total{reason="client"} 1$/m)
+  expect(body).toMatch(/^sluice_refused_connections_total{reason="total"} 1$/m)
+  expect(body).toMatch(/^sluice_connections 5$/m)
+  expect(body).toMatch(/^sluice_table_entries{table="connections"} 5$/m)
+  expect(body).toMatch(/^sluice_table_capacity{table="connections"} 5$/m)
+})
+
+test('a trusted proxy brings connections of many clients and is counted in total only', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    TRUSTED_PROXIES: '127.0.0.1',
+    MAX_CONNECTIONS_PER_CLIENT: '1',
+  })
+  for (let opened = 0; opened < 3; opened++) expect(await open(gateway.port, '127.0.0.1')).toBeDefined()
+  expect(await open(gateway.port, '127.0.0.2')).toBeDefined()
+  expect(await open(gateway.port, '127.0.0.2')).toBeUndefined()
+})
+
+test('a connection ends after as many requests as it may bring', async () => {
+  const backend = await startBackend()
+  const settings = { UPSTREAM_URL: backend.url, REQUESTS_PER_CONNECTION: '3' }
+  const gateway = await startGateway(settings)
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const ports = new Set<number | undefined>()
+  for (let sent = 0; sent < 7; sent++) {
+    await new Promise((resolve) => {
+      const sending = httpRequest({ port: gateway.port, agent }, (response) => {
+        ports.add(response.socket.localPort)
+        expect(response.headers.connection).toBe(sent % 3 === 2 ? 'close' : 'keep-alive')
+        response.resume().on('end', resolve)
+      })
+      sending.end()
+    })
+  }
+  expect(ports.size).toBe(3)
+  agent.destroy()
+  backend.seen.length = 0
+  expect((await sendRaw(gateway.port, request.repeat(5))).match(/HTTP\/1\.1 200 /g)).toHaveLength(3)
+  expect(backend.seen).toHaveLength(3)
+
+  const secure = await startGateway({ ...settings, ...tlsSettings() })
+  const session = connectHttp2(secure.port)
+  const goaway = once(session, 'goaway')
+  const replies = await Promise.all([1, 2, 3].map(() => sendHttp2(session, { ':path': '/' })))
+  expect(replies).toMatchObject([{ status: 200 }, { status: 200 }, { status: 200 }])
+  expect((await goaway)[0]).toBe(0)
+  await once(session, 'close')
+})
+
+describe('what is too long is refused', () => {
+  let backend: Backend
+  let gateway: GatewayProcess
+
+  beforeAll(async () => {
+    backend = await startBackend()
+    gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  })
+
+  const head = 'HTTP/1.1\r\nHost: a\r\nConnection: close\r\n'
+  test.each([
+    ['a path', `GET /${'x'.repeat(8_192)} ${head}\r\n`, 414],
+    ['a path and a query', `GET /?${'x'.repeat(8_191)} ${head}\r\n`, 414],
+    ['a field', `GET / ${head}X-Long: ${'x'.repeat(16_400)}\r\n\r\n`, 431],
+    ['a list of fields', `GET / ${head}${'X-A: b\r\n'.repeat(99)}\r\n`, 431],
+    ['a list of two thousand fields', `GET / ${head}${'A: b\r\n'.repeat(2_000)}\r\n`, 431],
+  ])('%s', async (_, sent, status) => {
+    const answer = await sendRaw(gateway.port, sent)
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*\r\n\r\n{"code":${status},`, 's'))
+    expect(backend.seen).toHaveLength(0)
+  })
+
+  test('but not what is as long as it may be', async () => {
+    const longest = `GET /${'x'.repeat(8_191)} ${head}${'X-A: b\r\n'.repeat(98)}\r\n`
+    expect(await sendRaw(gateway.port, longest)).toMatch(/^HTTP\/1\.1 200 /)
+  })
+})

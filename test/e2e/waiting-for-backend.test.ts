@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+
+/** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
+async function startNarrow(
+  settings: Record<string, string>,
+): Promise<{ backend: Backend; gateway: GatewayProcess; held: ServerResponse[] }> {
+  const held: ServerResponse[] = []
+  const backend = await startBackend((request, response) => {
+    if (request.url === '/held') held.push(response)
+    else request.resume().on('end', () => response.end('ok'))
+  })
+  return { backend, held, gateway: await startGateway({ UPSTREAM_URL: backend.url, ...settings }) }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+const busy = { status: 503, body: '{"code":503,"error":"The backend is busy"}' }
+
+test('requests beyond all connections wait in turn, and beyond the queue are refused', async () => {
+  const { gateway, held } = await startNarrow({ UPSTREAM_CONNECTIONS: '2', UPSTREAM_QUEUE: '1' })
+  const get = (path: string) => send(gateway.port, 'GET', path)
+  const first = [get('/held'), get('/held')]
+  await until(() => held.length === 2)
+  const waiting = get('/next')
+  let refused = await get('/refused')
+  // One of the two came first.
+  if (refused.status === 200) refused = await waiting
+  expect(refused).toMatchObject(busy)
+  expect(refused.headers['retry-after']).toBe('1')
+  held[0]?.end('done')
+  expect(await waiting).toMatchObject({ status: 200, body: 'ok' })
+  held[1]?.end('done')
+  expect(await Promise.all(first)).toMatchObject([{ body: 'done' }, { body: 'done' }])
+})
+
+test('no request waits longer than it may, and a client that leaves makes room', async () => {
+  const { backend, gateway, held } = await startNarrow({
+    UPSTREAM_CONNECTIONS: '1',
+    UPSTREAM_QUEUE: '1',
+    UPSTREAM_QUEUE_TIMEOUT: '300ms',
+  })
+  const first = send(gateway.port, 'GET', '/held')
+  await until(() => held.length === 1)
+  const leaver = connect(gateway.port, '127.0.0.1')
+  leaver.write('GET /leaver HTTP/1.1\r\nHost: a\r\n\r\n')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(await send(gateway.port, 'GET', '/beyond')).toMatchObject(busy)
+  leaver.destroy()
+  await once(leaver, 'close')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const startedMs = performance.now()
+  expect(await send(gateway.port, 'GET', '/waiting')).toMatchObject(busy)
+  const waitedMs = performance.now() - startedMs
+  expect(waitedMs).toBeGreaterThan(250)
+  expect(waitedMs).toBeLessThan(1_000)
+  held[0]?.end()
+  await first
+  expect(backend.seen.map(({ url }) => url)).toEqual(['/held'])
+})
+
+test('bodies on their way never take all connections', async () => {
+  const { gateway } = await startNarrow({ UPSTREAM_CONNECTIONS: '4', UPSTREAM_QUEUE: '20' })
+  const uploads = Array.from({ length: 20 }, () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.write('POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n123')
+    return socket
+  })
+  await Promise.all(uploads.map((socket) => once(socket, 'connect')))
+  // What needs no body of its own, or has brought it, passes those that wait.
+  expect(await send(gateway.port, 'GET', '/')).toMatchObject({ status: 200, body: 'ok' })
+  expect(await send(gateway.port, 'POST', '/', { body: 'short' })).toMatchObject({ status: 200, body: 'ok' })
+  const inTwoPieces = connect(gateway.port, '127.0.0.1')
+  inTwoPieces.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  inTwoPieces.write('body')
+  expect(String(await once(inTwoPieces, 'data'))).toMatch(/^HTTP\/1\.1 200 /)
+
+  // Those that wait have their turn as soon as their body is there, and as others end.
+  const answers = uploads.map((socket) => once(socket, 'data'))
+  for (const socket of uploads.toReversed()) socket.write('4567890')
+  for (const answer of await Promise.all(answers)) expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
+})
