@@ -25,8 +25,8 @@ afterEach(() => {
   for (const limiter of limiters.splice(0)) limiter.close()
 })
 
-function startLimiter(url: string): RunningLimiter {
-  const limiter = startRedisLimiter(url)
+function startLimiter(url: string, storeTimeoutMs = 100): RunningLimiter {
+  const limiter = startRedisLimiter(url, storeTimeoutMs)
   limiters.push(limiter)
   return limiter
 }
@@ -208,6 +208,21 @@ describe('what was admitted while Redis was away', () => {
 })
 
 describe('Redis that is not there', () => {
+  it('fails at once what was on its way when it died', async () => {
+    const server = await startRedisServer()
+    const limiter = startLimiter(server.url, 5000)
+    await waitUntilAnswering(limiter)
+    const login = makePolicy('login', 5, 60_000, { onStoreError: 'closed' })
+    await limiter.decide(chargeAll(newClient(), [login]))
+    await server.signal('SIGSTOP')
+    const asked = timed(limiter, chargeAll(newClient(), [login]))
+    await sleep(50)
+    await server.signal('SIGKILL')
+    const { decision, waitedMs } = await asked
+    expect(decision).toEqual({ outcome: 'unavailable', uncertain: true })
+    expect(waitedMs).toBeLessThan(500)
+  })
+
   it('keeps nobody from starting and serving, and is used once it comes', async () => {
     const port = await freePort()
     const limiter = startLimiter(`redis://127.0.0.1:${port}`)

@@ -168,6 +168,8 @@ describe('a key that holds no counter', () => {
       expect(sound).toMatchObject(i < 3 ? { outcome: 'allowed' } : { outcome: 'refused' })
     }
     expect(await redis.get(`sluice:1:{${good}}:wide:60000`)).toBe('3')
+    // 5 and the 3 that local counters admitted.
+    await expect.poll(() => redis.get(`sluice:1:{${bad}}:wide:60000`)).toBe('8')
     expect(limiter.storeState()).toBe('answering')
     expect(limiter.telemetry.failures).toBe(before)
     const errors = limiter.logLines.filter(({ level }) => level >= 50)

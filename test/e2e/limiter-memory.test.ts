@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest'
+import { runNode } from '../support/process.ts'
+
+it('a million embedded counters take at most 200 bytes of resident memory each, and more clients take none', async () => {
+  const { status, stdout, stderr } = await runNode('test/support/counter-memory.ts')
+  expect(stderr).toBe('')
+  expect(status).toBe(0)
+  const measured = JSON.parse(stdout) as Record<string, unknown>
+  expect(measured).toMatchObject({
+    atFilled: { size: 1_000_000, capacity: 1_000_000, evictions: 1 },
+    atFlooded: { size: 1_000_000, capacity: 1_000_000, evictions: 300_001 },
+  })
+  expect(measured['bytesPerCounter']).toBeLessThan(200)
+  expect(measured['moreBytesAfter']).toBeLessThan(8_000_000)
+})
