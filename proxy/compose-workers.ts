@@ -53,6 +53,12 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
     return worker
   }
 
+  // Certificates are the workers' to read again.
+  const passOn = (signal: NodeJS.Signals): void => {
+    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill(signal)
+  }
+  if (settings.tlsCertFile !== undefined) process.on('SIGHUP', passOn)
+
   return {
     async listen() {
       const adminPort = await admin.listen()
@@ -73,6 +79,7 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
         }),
       )
       await admin.close()
+      process.off('SIGHUP', passOn)
     },
   }
 }

@@ -1,0 +1,261 @@
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { Agent, createServer, get } from 'node:https'
+import { connect as connectTcp, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
+import { afterAll, describe, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { authorityFile, certificateFiles, readPair, tlsSettings } from '../support/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const ca = readFileSync(authorityFile)
+const closers: (() => void)[] = []
+
+afterAll(() => {
+  for (const close of closers) close()
+})
+
+async function handshake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const socket = connect({ host: 'localhost', port, ca, ...options })
+  await once(socket, 'secureConnect')
+  return socket
+}
+
+/** The subject of the certificate that a new connection gets. */
+async function subject(port: number): Promise<string> {
+  const socket = await handshake(port)
+  const { CN } = socket.getPeerCertificate().subject
+  socket.destroy()
+  return String(CN)
+}
+
+async function untilSubject(port: number, expected: string): Promise<void> {
+  while ((await subject(port)) !== expected) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+/** A directory as Kubernetes mounts a secret: `tls.crt` → `..data/tls.crt`, and `..data` → the version in use. */
+function mountSecret(): { settings: Record<string, string>; swap: (name: 'first' | 'second') => void } {
+  const directory = makeTemporaryDirectory()
+  let version = 0
+  const swap = (name: 'first' | 'second'): void => {
+    const inside = `..version-${++version}`
+    mkdirSync(join(directory, inside))
+    const { cert, key } = certificateFiles(name)
+    copyFileSync(cert, join(directory, inside, 'tls.crt'))
+    copyFileSync(key, join(directory, inside, 'tls.key'))
+    symlinkSync(inside, join(directory, '..data_tmp'))
+    renameSync(join(directory, '..data_tmp'), join(directory, '..data'))
+  }
+  swap('first')
+  for (const file of ['tls.crt', 'tls.key']) symlinkSync(join('..data', file), join(directory, file))
+  const settings = { TLS_CERT_FILE: join(directory, 'tls.crt'), TLS_KEY_FILE: join(directory, 'tls.key') }
+  return { settings, swap }
+}
+
+/** Files of their own, to be written as one likes. */
+function looseFiles(): { settings: Record<string, string>; cert: string; key: string } {
+  const directory = makeTemporaryDirectory()
+  const [cert, key] = [join(directory, 'cert.pem'), join(directory, 'key.pem')]
+  writeFileSync(cert, readPair('first').cert)
+  writeFileSync(key, readPair('first').key)
+  return { settings: { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }, cert, key }
+}
+
+describe('HTTPS', () => {
+  test('speaks HTTP/1.1 and HTTP/2 on one port, from TLS 1.2 on', async () => {
+    const backend = await startBackend()
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+    const protocolOf = async (options: ConnectionOptions): Promise<unknown[]> => {
+      const socket = await handshake(gateway.port, options)
+      const protocols = [socket.alpnProtocol, socket.getProtocol()]
+      socket.destroy()
+      return protocols
+    }
+    expect(await protocolOf({ ALPNProtocols: ['h2', 'http/1.1'] })).toEqual(['h2', 'TLSv1.3'])
+    expect(await protocolOf({ ALPNProtocols: ['http/1.1'] })).toEqual(['http/1.1', 'TLSv1.3'])
+    expect(await protocolOf({ maxVersion: 'TLSv1.2' })).toEqual([false, 'TLSv1.2'])
+    const old: ConnectionOptions = {
+      minVersion: 'TLSv1.1',
+      maxVersion: 'TLSv1.1',
+      ciphers: 'DEFAULT@SECLEVEL=0',
+    }
+    await expect(handshake(gateway.port, old)).rejects.toThrow(/protocol version|alert/)
+    await expect(handshake(gateway.port, { ALPNProtocols: ['spdy/3'] })).rejects.toThrow(/alert|ECONNRESET/)
+
+    const plain = connectTcp(gateway.port, '127.0.0.1')
+    plain.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(plain.resume(), 'close')
+
+    expect((await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })).status).toBe(200)
+    const [response] = (await once(get({ port: gateway.port, ca, agent: false }), 'response')) as [
+      { statusCode: number; headers: object },
+    ]
+    expect(response.statusCode).toBe(200)
+    const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+    expect(body).toMatch(/^sluice_refused_connections_total{reason="tls"} [1-9]$/m)
+    expect(body).toMatch(/^sluice_rejected_requests_total{reason="framing"} 0$/m)
+    expect(gateway.process.output()).not.toContain('"level":"error"')
+  })
+
+  test('takes up no other upgrade than WebSocket', async () => {
+    const backend = await startBackend((_, response) => response.end('served'))
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+    const socket = await handshake(gateway.port, { ALPNProtocols: ['http/1.1'] })
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: other\r\n\r\n')
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 .*served$/s)
+  })
+
+  test('a response that breaks off does not end as if it were complete', async () => {
+    const backend = await startBackend((_, response) => {
+      response.write('part', () => setTimeout(() => response.socket?.destroy(), 50))
+    })
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+    const socket = await handshake(gateway.port, { ALPNProtocols: ['http/1.1'] })
+    let received = ''
+    socket.on('data', (chunk) => (received += chunk.toString()))
+    socket.on('error', () => undefined)
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(socket, 'close')
+    expect(received).toMatch(/4\r\npart\r\n$/)
+    expect(gateway.process.output()).not.toContain('"level":"error"')
+  })
+})
+
+describe('certificates are renewed', () => {
+  test('while requests go on, over old connections and new ones, and not one fails', async () => {
+    const backend = await startBackend((_, response) => setTimeout(() => response.end('ok'), 5))
+    const { settings, swap } = mountSecret()
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    const outcomes: unknown[] = []
+    let running = true
+    const kept = new Agent({ keepAlive: true, ca })
+    const work = async (agent: Agent | false): Promise<void> => {
+      while (running) {
+        outcomes.push(
+          await new Promise((resolve) => {
+            const request = get({ host: 'localhost', port: gateway.port, agent, ca }, (response) => {
+              response.on('error', resolve)
+              response.resume().on('end', () => resolve(response.statusCode))
+            })
+            request.on('error', resolve)
+          }),
+        )
+      }
+    }
+    const session = connectHttp2(gateway.port)
+    const workHttp2 = async (): Promise<void> => {
+      while (running) outcomes.push((await sendHttp2(session, { ':path': '/' })).status)
+    }
+    const clients = [work(kept), work(kept), work(false), work(false), workHttp2(), workHttp2()]
+    for (const name of ['second', 'first', 'second'] as const) {
+      swap(name)
+      await untilSubject(gateway.port, name)
+      await new Promise((resolve) => setTimeout(resolve, 150))
+    }
+    running = false
+    await Promise.all(clients)
+    kept.destroy()
+    expect(session.destroyed).toBe(false)
+    expect(outcomes.length).toBeGreaterThan(50)
+    expect(new Set(outcomes)).toEqual(new Set([200]))
+    const lines = gateway.process.output().match(/"subject":"CN=\w+".*the TLS certificate has been replaced/g)
+    expect(lines).toHaveLength(3)
+    expect(gateway.process.output()).not.toContain('"level":"error"')
+  })
+
+  test('a pair that does not fit is told once, and the former one stays until there is a sound one', async () => {
+    const backend = await startBackend()
+    const { settings, cert, key } = looseFiles()
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    writeFileSync(cert, readPair('second').cert)
+    await gateway.process.waitForLine(/"level":"error".*key values mismatch.*the former stay/)
+    expect(await subject(gateway.port)).toBe('first')
+    writeFileSync(cert, 'no certificate')
+    await gateway.process.waitForLine(/"level":"error".*"reason":"(?!.*mismatch).*the former stay/)
+    expect(await subject(gateway.port)).toBe('first')
+    writeFileSync(cert, readPair('second').cert)
+    writeFileSync(key, readPair('second').key)
+    await untilSubject(gateway.port, 'second')
+    expect(gateway.process.output().match(/the former stay/g)).toHaveLength(2)
+  })
+
+  test('on SIGHUP at once, and the log says what came of it', async () => {
+    const backend = await startBackend()
+    const { settings, cert, key } = looseFiles()
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    gateway.process.child.kill('SIGHUP')
+    await gateway.process.waitForLine(/the TLS certificate is the same as before/)
+    writeFileSync(key, 'no key')
+    gateway.process.child.kill('SIGHUP')
+    await gateway.process.waitForLine(/"level":"error".*the former stay/)
+    writeFileSync(cert, readPair('second').cert)
+    writeFileSync(key, readPair('second').key)
+    gateway.process.child.kill('SIGHUP')
+    await gateway.process.waitForLine(/the TLS certificate has been replaced/)
+    expect(await subject(gateway.port)).toBe('second')
+  })
+
+  test('by every worker', async () => {
+    const backend = await startBackend()
+    const { settings, cert, key } = looseFiles()
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2', ...settings })
+    writeFileSync(cert, readPair('second').cert)
+    writeFileSync(key, readPair('second').key)
+    const replaced = (): RegExpMatchArray[] => [
+      ...gateway.process.output().matchAll(/"pid":(\d+).*the TLS certificate has been replaced/g),
+    ]
+    while (replaced().length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(new Set(replaced().map(([, pid]) => pid)).size).toBe(2)
+    for (let connection = 0; connection < 8; connection++) expect(await subject(gateway.port)).toBe('second')
+    gateway.process.child.kill('SIGHUP')
+    const same = (): unknown[] => gateway.process.output().match(/the same as before/g) ?? []
+    while (same().length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(await gateway.process.stop()).toBe(0)
+  })
+})
+
+describe('a backend of HTTPS', () => {
+  async function startSecureBackend(name: 'first' | 'elsewhere'): Promise<string> {
+    const server = createServer({ ...readPair(name), ALPNProtocols: ['http/1.1'] }, (request, response) => {
+      request.resume().on('end', () => response.end(`secure ${String(request.headers['x-forwarded-proto'])}`))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    closers.push(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+    return `https://localhost:${(server.address() as AddressInfo).port}`
+  }
+
+  function ask({ port }: GatewayProcess): Promise<{ status: number; body: string }> {
+    return send(port, 'POST', '/', { body: 'x' })
+  }
+
+  test('is verified by the authorities that are named', async () => {
+    const url = await startSecureBackend('first')
+    const gateway = await startGateway({ UPSTREAM_URL: url, UPSTREAM_CA_FILE: authorityFile })
+    expect(await ask(gateway)).toMatchObject({ status: 200, body: 'secure http' })
+    const byAddress = await startGateway({
+      UPSTREAM_URL: url.replace('localhost', '127.0.0.1'),
+      UPSTREAM_CA_FILE: authorityFile,
+    })
+    expect(await ask(byAddress)).toMatchObject({ status: 200, body: 'secure http' })
+  })
+
+  test('that nobody vouches for, or that is another, is a bad gateway, and the log says why', async () => {
+    const unknown = await startGateway({ UPSTREAM_URL: await startSecureBackend('first') })
+    expect((await ask(unknown)).status).toBe(502)
+    await unknown.process.waitForLine(/"reason":"unable to (get|verify).*certificate.*the backend failed/)
+    const other = await startGateway({
+      UPSTREAM_URL: await startSecureBackend('elsewhere'),
+      UPSTREAM_CA_FILE: authorityFile,
+    })
+    expect((await ask(other)).status).toBe(502)
+    await other.process.waitForLine(/"reason":"Hostname\/IP does not match.*the backend failed/)
+  })
+})
