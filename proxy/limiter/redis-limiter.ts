@@ -112,10 +112,10 @@ export function createRedisLimiter(options: {
     }
   }
 
-  function addPart(id: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
-    const [first] = charges
-    if (!first) return Promise.resolve(true)
-    const keys = [`sluice:1:{${first.partitionKey}}:added:${id}`]
+  /** @param mark the key that says that it was done; the same whenever it is sent again */
+  function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
+    if (charges.length === 0) return Promise.resolve(true)
+    const keys = [mark]
     const parameters: string[] = []
     let longestMs = 0
     for (const { policy, partitionKey, amount, endsAtMs } of charges) {
@@ -155,11 +155,12 @@ export function createRedisLimiter(options: {
     async addOnce(id, charges) {
       const nowMs = now()
       const running = charges.filter(({ endsAtMs }) => endsAtMs > nowMs)
-      // In a cluster a command is for the counters of one client, so each has a mark of its own.
-      const parts = redis.isCluster
-        ? Map.groupBy(running, ({ partitionKey }) => partitionKey).values()
-        : [running]
-      const added = await Promise.all(Array.from(parts, (part) => addPart(id, part, nowMs)))
+      if (!redis.isCluster) return addPart(`sluice:1:added:${id}`, running, nowMs)
+      // There a command is for the counters of one client, and its mark has to be where they are.
+      const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
+      const added = await Promise.all(
+        Array.from(byClient, ([client, part]) => addPart(`sluice:1:{${client}}:added:${id}`, part, nowMs)),
+      )
       return !added.includes(false)
     },
     countersOf,
