@@ -4,7 +4,7 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2'
 import type { Log } from '../shared/log.ts'
 import type { GatewaySettings } from './config/settings.ts'
 import { watchCertificate, type CertificateWatch } from './edge/certificate.ts'
-import { isWebSocketHandshake } from './tunnel.ts'
+import { takesUpgrade } from './listener.ts'
 
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
@@ -71,9 +71,7 @@ function adjust<Kind extends Server | Http2SecureServer>(server: Kind): Kind {
   return Object.assign(server, {
     // No limit here: fields beyond it would be left out without a word. The handler counts.
     maxHeadersCount: 0,
-    // Another upgrade than WebSocket is not taken up, and the request served as if it had not been offered (RFC 9110
-    // section 7.8). A handshake that is none is answered as a request, so that its body, if any, is read as one. Set
-    // here because a server of HTTP/2 does not take it as an option.
-    shouldUpgradeCallback: isWebSocketHandshake,
+    // Set here because a server of HTTP/2 does not take it as an option.
+    shouldUpgradeCallback: takesUpgrade,
   })
 }

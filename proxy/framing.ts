@@ -33,6 +33,13 @@ export function declaredLength({ headers }: ClientRequest): number | undefined {
   return declared === undefined ? undefined : Number(declared)
 }
 
+/** Something else than `100 Continue` is expected. To HTTP/1.0 the field means nothing (RFC 9110 section 10.1.1). */
+export function expectsOther({ headers, httpVersion }: ClientRequest): boolean {
+  return (
+    headers.expect !== undefined && httpVersion !== '1.0' && headers.expect.toLowerCase() !== '100-continue'
+  )
+}
+
 /**
  * The client waits for `100 Continue` before it sends the content. What else is expected has been refused; HTTP/1.0 knows
  * no interim responses (RFC 9110 section 10.1.1).

@@ -265,9 +265,9 @@ class Exchange implements PacedExchange {
 
   #end(): void {
     const { telemetry, now, onFinished, slowClients } = this.#options
-    const { headersSent, statusCode, writableEnded, writableFinished } = this.#response
+    const { headersSent, statusCode } = this.#response
     this.#over = true
-    if (!(writableEnded && writableFinished)) this.#forwarding?.clientGone()
+    this.#forwarding?.clientGone()
     if (isBodyLeft(this.#request)) this.#request.once('close', () => slowClients.delete(this))
     else slowClients.delete(this)
     const status = headersSent ? statusCode : 0

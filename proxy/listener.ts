@@ -1,13 +1,17 @@
 import { ServerResponse, type IncomingMessage } from 'node:http'
-import type { Http2ServerRequest } from 'node:http2'
+import type { Http2ServerRequest, ServerHttp2Stream } from 'node:http2'
 import { Socket, type Server as NetServer } from 'node:net'
-import type { Duplex } from 'node:stream'
-import { errors, type ErrorReply } from '../shared/errors.ts'
+import { Duplex } from 'node:stream'
+import { errors } from '../shared/errors.ts'
 import type { Turns } from './edge/pipelining.ts'
+import { expectsOther } from './framing.ts'
 import type { Handler } from './handler.ts'
-import { closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
-import type { Rejection, Telemetry } from './telemetry.ts'
-import { isWebSocketHandshake, offersWebSocket, type Tunnels } from './tunnel.ts'
+import { oweResponse, owesNothing } from './owed-responses.ts'
+import { allow } from './own-answers.ts'
+import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import type { Telemetry } from './telemetry.ts'
+import { asksForOtherVersion, isWebSocketHandshake, offersWebSocket, type Tunnels } from './tunnel.ts'
+import { answerUnreadable, readParserError } from './unreadable.ts'
 
 export type ListenerDeps = {
   readonly handler: Handler
@@ -22,57 +26,79 @@ export type ListenerDeps = {
  */
 export function serveClients(server: NetServer, deps: ListenerDeps): void {
   const { handler, serveInTurn, telemetry } = deps
-  const rejectHandshake = (request: ClientRequest, response: ClientResponse): void => {
-    telemetry.requestRejected('framing')
-    response.shouldKeepAlive = false
-    sendError(request, response, errors.badRequest)
-  }
-  server.on('request', (request: ClientRequest, response: ClientResponse) => {
-    if (isGone(request)) return
-    serveInTurn(request, response, () => {
-      if (offersWebSocket(request)) rejectHandshake(request, response)
-      else handler(request, response)
-    })
-  })
-  // The handler says "100 Continue" once a request is let pass: a refused upload is never sent.
-  server.on('checkContinue', (request: ClientRequest, response: ClientResponse) => {
-    serveInTurn(request, response, () => handler(request, response))
-  })
-  server.on('checkExpectation', (request: ClientRequest, response: ClientResponse) => {
-    serveInTurn(request, response, () => {
+  const unreadable = new WeakSet<Socket>()
+  const serve = (request: ClientRequest, response: ClientResponse): void => {
+    if (expectsOther(request)) {
       telemetry.requestRejected('other')
       sendError(request, response, errors.expectationFailed)
+    } else if (offersWebSocket(request)) {
+      telemetry.requestRejected('framing')
+      closeAfterResponse(request, response)
+      if (asksForOtherVersion(request)) sendError(request, response, errors.upgradeRequired, otherVersion)
+      else sendError(request, response, errors.badRequest)
+    } else handler(request, response)
+  }
+  const serveRequest = (request: ClientRequest, response: ClientResponse): void => {
+    const stream = streamOf(request)
+    if (stream) {
+      // Requests of HTTP/2 do not wait for each other. They may be taken back before they have got here.
+      if (!stream.closed && !stream.destroyed) serve(request, response)
+      return
+    }
+    oweResponse(request, response)
+    serveInTurn(request, response, () => {
+      // Behind a response that ends the connection nothing is served (RFC 9112 section 9.6), also while what still
+      // comes is read and dropped; and what is wrong with a body may have been answered before its turn.
+      if (!request.socket.writable) request.resume()
+      else if (!response.headersSent) serve(request, response)
     })
-  })
-  server.on('connect', (request: ClientRequest, answer: ClientResponse | Duplex) => {
-    telemetry.requestRejected('other')
-    if ('writeHead' in answer) sendError(request, answer, errors.methodNotAllowed)
-    else endWith(answer, errors.methodNotAllowed)
-  })
+  }
+  server.on('request', serveRequest)
+  // The handler says "100 Continue" once a request is let pass: a refused upload is never sent.
+  server.on('checkContinue', serveRequest)
+  server.on('checkExpectation', serveRequest)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
-    // Answers to requests before it would come out of the tunnel.
-    if (responseOn(socket)) socket.destroy()
     // Some versions of Node take up whatever upgrade is offered.
-    else if (socket instanceof Socket && isWebSocketHandshake(request))
-      serveUpgrade(deps, request, socket, rest)
-    else endWith(socket, errors.badRequest)
+    if (socket instanceof Socket && takesUpgrade(request)) serveUpgrade(deps, request, socket, rest)
+    else answerUnreadable(request.socket, errors.badRequest)
   })
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    const answer = answerTo(error)
-    if (!answer || !hasBroughtAnything(socket)) {
+  // Comes with the bare socket, or over HTTP/2 with a response.
+  server.on('connect', (request: ClientRequest, connection: Duplex | ClientResponse) => {
+    telemetry.requestRejected('other')
+    if (connection instanceof Duplex) answerUnreadable(request.socket, errors.methodNotAllowed, allow)
+    else sendError(request, connection, errors.methodNotAllowed, allow)
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    // The parser goes on to be fed, and to fail.
+    if (unreadable.has(socket)) return
+    const found = readParserError(error)
+    // A browser keeps connections ready: one that was not used in time is closed without a word.
+    if (!found || socket.bytesRead === 0) {
       socket.destroy()
       return
     }
-    telemetry.requestRejected(answer.rejection)
-    endWith(socket, answer.reply)
+    unreadable.add(socket)
+    telemetry.requestRejected(found.rejection)
+    answerUnreadable(socket, found.reply)
   })
   server.on('tlsClientError', () => telemetry.connectionRefused('tls'))
 }
 
-/** With HTTP/2, requests may be taken back before they have got here. */
-function isGone(request: ClientRequest | Http2ServerRequest): boolean {
-  return 'stream' in request && (request.stream.closed || request.stream.destroyed)
+function streamOf(request: ClientRequest | Http2ServerRequest): ServerHttp2Stream | undefined {
+  return 'stream' in request ? request.stream : undefined
 }
+
+/**
+ * A request for a connection to become a tunnel that is to be taken up. Another upgrade than WebSocket is not, and the
+ * request is served as if it had not been offered (RFC 9110 section 7.8); a handshake that is none is answered as a
+ * request, so that its body, if any, is read as one.
+ */
+export function takesUpgrade(request: ClientRequest): boolean {
+  return isWebSocketHandshake(request) && !expectsOther(request) && owesNothing(request.socket)
+}
+
+/** What RFC 6455 section 4.4 has a server say to a version that it does not speak. */
+const otherVersion = ['connection', 'upgrade, close', 'upgrade', 'websocket', 'sec-websocket-version', '13']
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */
 function serveUpgrade(
@@ -86,54 +112,22 @@ function serveUpgrade(
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
-  response.on('finish', () => closeSoon(socket))
   // Only who reads from a socket is told of its end: a client that leaves must not keep the backend waiting.
   const onReadable = (): void => undefined
   const onEnd = (): void => void socket.destroy()
   socket.on('readable', onReadable)
   socket.on('end', onEnd)
-  handler(request, response, (head, upstream, upstreamRest) => {
+  const leave = (): void => {
     socket.off('readable', onReadable)
     socket.off('end', onEnd)
+  }
+  response.on('finish', () => {
+    leave()
+    closeSoon(socket)
+  })
+  handler(request, response, (head, upstream, upstreamRest) => {
+    leave()
     response.detachSocket(socket)
     tunnels.open(socket, rest, head, upstream, upstreamRest)
   })
-}
-
-/** What is said to a client that has sent something unreadable. Undefined where the error is the connection's. */
-function answerTo({ code }: NodeJS.ErrnoException): { reply: ErrorReply; rejection: Rejection } | undefined {
-  if (code === 'HPE_HEADER_OVERFLOW') return { reply: errors.fieldsTooLarge, rejection: 'headers-too-large' }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return { reply: errors.requestTimeout, rejection: 'timeout' }
-  return code?.startsWith('HPE_') ? { reply: errors.badRequest, rejection: 'framing' } : undefined
-}
-
-/** A browser keeps connections ready: one that was not used in time is closed without a word. */
-function hasBroughtAnything(socket: Duplex): boolean {
-  return !(socket instanceof Socket) || socket.bytesRead > 0
-}
-
-/** Answers on a socket whose request could not be read, and closes it: what follows on it cannot be trusted. */
-function endWith(socket: Duplex, reply: ErrorReply): void {
-  // It has been answered: what else arrives is unreadable too.
-  if (socket.writableEnded) return
-  const current = responseOn(socket)
-  if (current?.req.complete) {
-    // What cannot be read comes after the request that is being answered: that answer is the last.
-    current.shouldKeepAlive = false
-    current.once('finish', () => closeSoon(socket))
-  } else if (!socket.writable || current?.headersSent) {
-    // Anything written now would be read as the continuation of the response.
-    socket.destroy()
-  } else {
-    socket.write(
-      `HTTP/1.1 ${reply.status} ${reply.reason}\r\ncontent-type: application/json\r\n` +
-        `content-length: ${reply.body.length}\r\nconnection: close\r\n\r\n${reply.body.toString()}`,
-    )
-    closeSoon(socket)
-  }
-}
-
-/** The response that is being given on a socket. */
-function responseOn(socket: Duplex): ServerResponse | undefined {
-  return (socket as { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
 }

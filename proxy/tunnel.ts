@@ -36,12 +36,18 @@ const maskedGoingAway = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9])
 // RFC 6455 section 4.1: 16 bytes in base64.
 const webSocketKey = /^[A-Za-z0-9+/]{22}==$/
 
-/** The request offers to become a WebSocket, well-formed or not. */
-export function offersWebSocket({ headers }: ClientRequest): boolean {
+/** The request offers to become a WebSocket, well-formed or not. In HTTP/1.0 it cannot (RFC 9110 section 7.8). */
+export function offersWebSocket({ headers, httpVersion }: ClientRequest): boolean {
   return (
+    httpVersion === '1.1' &&
     headers.upgrade?.toLowerCase() === 'websocket' &&
     /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
   )
+}
+
+/** An offer in a version of WebSocket that is not the one there is. */
+export function asksForOtherVersion({ headers }: ClientRequest): boolean {
+  return (headers['sec-websocket-version'] ?? '13') !== '13'
 }
 
 /**

@@ -29,6 +29,7 @@ export const errors = {
   bodyTooLarge: errorReply(413, 'The request body is too large'),
   targetTooLong: errorReply(414, 'The request target is too long'),
   expectationFailed: errorReply(417, 'Only 100-continue can be expected'),
+  upgradeRequired: errorReply(426, 'WebSocket is served in version 13'),
   tooManyRequests: errorReply(429, 'Too many requests, Please try after a while!'),
   fieldsTooLarge: errorReply(431, 'The request header fields are too large'),
   internal: errorReply(500, 'Internal error'),

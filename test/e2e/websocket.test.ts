@@ -67,8 +67,15 @@ test('a refusal by the backend is passed on as it is', async () => {
   )
 })
 
+test('another version is told which one there is', async () => {
+  const backend = await startEcho()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const answer = await sendRaw(gateway.port, `${handshake.replace('13', '8')}\r\n`)
+  expect(answer).toMatch(/^HTTP\/1\.1 426 .*upgrade: websocket\r\nsec-websocket-version: 13\r\n/s)
+  expect(backend.paths).toHaveLength(0)
+})
+
 test.each([
-  ['another version', handshake.replace('13', '8')],
   ['a short key', handshake.replace('dGhlIHNhbXBsZSBub25jZQ==', 'short')],
   ['a body', `${handshake}Content-Length: 4\r\n`],
   ['chunks', `${handshake}Transfer-Encoding: chunked\r\n`],
