@@ -7,6 +7,7 @@ import {
   endAfterResponse,
   endResponse,
   sendError,
+  writeEarlyHints,
   writeHead,
   type ClientRequest,
   type ClientResponse,
@@ -143,8 +144,10 @@ export class Forwarding implements UpstreamExchange {
     connection.requestSent()
   }
 
-  onInformation(): void {
-    // 100 is answered before forwarding; the rest (102, 103) are hints that the final response makes good for.
+  onInformation({ status, fields }: ResponseHead): void {
+    // 100 has been answered before forwarding, and of the others only 103 (RFC 8297) has a use.
+    const { request, response } = this.#forwarded
+    if (status === 103 && request.httpVersion !== '1.0') writeEarlyHints(response, valuesOf(fields, 'link'))
   }
 
   onHead(head: ResponseHead): void {
@@ -154,6 +157,8 @@ export class Forwarding implements UpstreamExchange {
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
     this.#responding = true
     if (this.#hasBody) endAfterResponse(request, response)
+    // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
+    if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
     const fields = head.status === 204 ? withoutLength(head.fields) : head.fields
     writeHead(response, head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
   }
@@ -181,8 +186,11 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onEnd(): void {
+    const { request, response } = this.#forwarded
     this.#connection = undefined
-    if (!this.#forwarded.response.writableEnded) this.#forwarded.response.end()
+    if (!response.writableEnded) response.end()
+    // The backend did not wait for the rest of the body. It is in the way of the client's next request.
+    if (this.#hasBody) request.resume()
   }
 
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
@@ -307,6 +315,10 @@ function writeChunk(socket: Socket, chunk: Buffer): void {
   socket.write(chunk)
   socket.write('\r\n', 'latin1')
   socket.uncork()
+}
+
+function valuesOf(fields: readonly string[], name: string): string[] {
+  return fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === name)
 }
 
 function withoutLength(fields: readonly string[]): string[] {

@@ -104,6 +104,12 @@ function drainsCheaply(request: ClientRequest): boolean {
   return Number(request.headers['content-length'] ?? 0) <= maxDrainedBytes
 }
 
+/** Passes on what a client may load before the response is there (RFC 8297). Node before version 26 has no way to. */
+export function writeEarlyHints(response: ClientResponse, links: readonly string[]): void {
+  if (links.length > 0 && !response.headersSent && 'writeInformation' in response)
+    response.writeInformation(103, { link: links.join(', ') })
+}
+
 /** Ends a response that cannot be completed in a way that no client can take for its end. */
 export function breakOff(response: ClientResponse): void {
   const stream = streamOf(response)
