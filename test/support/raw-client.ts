@@ -1,0 +1,184 @@
+import { connect } from 'node:net'
+
+export type RawResponse = {
+  readonly status: number
+  /** Status line and field lines. */
+  readonly head: string
+  readonly body: string
+}
+
+/** What a client saw on one connection. Bytes are Latin-1 text. */
+export type Conversation = {
+  /** 1xx responses but 101. */
+  readonly interim: number[]
+  readonly responses: RawResponse[]
+  /** Bytes that are no complete response. */
+  readonly rest: string
+  /** How the gateway left the connection. */
+  readonly ended: 'open' | 'closed' | 'reset'
+}
+
+export type ConverseOptions = {
+  /** The client's address, one of loopback. */
+  readonly from: string
+  /** Final responses to wait for before `then` is sent, or before hanging up where there is none. */
+  readonly responses: number
+  /** Sent after those responses; the conversation then lasts until the gateway closes the connection. */
+  readonly then?: string | undefined
+  /** Ends the sending direction after the bytes. */
+  readonly halfClose?: boolean | undefined
+  /** Hangs up when this has resolved, whatever has been answered. */
+  readonly until?: Promise<unknown> | undefined
+  /** The first response has no body whatever it declares. */
+  readonly toHead?: boolean | undefined
+  readonly timeoutMs?: number
+}
+
+/**
+ * Sends pieces of bytes over a connection of its own, each in a packet of its own as far as that can be had, and reads
+ * what comes back. Rejects when the time is over first.
+ */
+export function converse(
+  port: number,
+  pieces: readonly string[],
+  options: ConverseOptions,
+): Promise<Conversation> {
+  return new Promise((resolve, reject) => {
+    let received = ''
+    let ended: Conversation['ended'] = 'open'
+    let followed = false
+    const socket = connect({ host: '127.0.0.1', port, localAddress: options.from, noDelay: true })
+    const read = (): Conversation => readConversation(received, ended, options.toHead ?? false)
+    const timer = setTimeout(() => {
+      socket.destroy()
+      reject(new Error(`no end in time; received ${JSON.stringify(received)}`))
+    }, options.timeoutMs ?? 8_000)
+
+    const look = (): void => {
+      if (followed || (options.responses === 0 && options.then === undefined)) return
+      if (read().responses.length < options.responses) return
+      followed = true
+      if (options.then === undefined) socket.end()
+      else socket.write(options.then, 'latin1')
+    }
+    const send = async (): Promise<void> => {
+      for (const piece of pieces) {
+        if (!socket.writable) return
+        await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
+      }
+      if (options.halfClose) socket.end()
+      else look()
+      if (!options.until) return
+      await options.until
+      socket.resetAndDestroy()
+    }
+
+    socket.on('connect', () => void send())
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1')
+      look()
+    })
+    socket.on('end', () => (ended = 'closed'))
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      // The gateway had closed already: what it said before is still to be read.
+      if (code !== 'EPIPE') ended = 'reset'
+    })
+    socket.on('close', () => {
+      clearTimeout(timer)
+      resolve(read())
+    })
+  })
+}
+
+/** Takes the responses that are complete from what was received. */
+export function readConversation(
+  received: string,
+  ended: Conversation['ended'],
+  toHead: boolean,
+): Conversation {
+  const conversation: Conversation = { interim: [], responses: [], rest: received, ended }
+  for (;;) {
+    const { rest } = conversation
+    const headEnd = rest.indexOf('\r\n\r\n')
+    const [, digits] = /^HTTP\/1\.1 (\d{3}) /.exec(rest) ?? []
+    if (headEnd === -1 || digits === undefined) return conversation
+    const status = Number(digits)
+    const head = rest.slice(0, headEnd)
+    const afterHead = rest.slice(headEnd + 4)
+    const take = (body: string, bytes: number): void => {
+      conversation.responses.push({ status, head, body })
+      Object.assign(conversation, { rest: afterHead.slice(bytes) })
+    }
+    if (status < 200 && status !== 101) {
+      conversation.interim.push(status)
+      Object.assign(conversation, { rest: afterHead })
+      continue
+    }
+    const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
+    if ((toHead && conversation.responses.length === 0) || status === 101 || status === 204 || status === 304)
+      take('', 0)
+    else if (/\r\ntransfer-encoding: chunked/i.test(head)) {
+      const chunks = readChunks(afterHead)
+      if (!chunks) return conversation
+      take(chunks.body, chunks.bytes)
+    } else if (length !== undefined) {
+      if (afterHead.length < Number(length)) return conversation
+      take(afterHead.slice(0, Number(length)), Number(length))
+    } else if (ended === 'closed') take(afterHead, afterHead.length)
+    else return conversation
+  }
+}
+
+function readChunks(text: string): { body: string; bytes: number } | undefined {
+  let body = ''
+  let at = 0
+  for (;;) {
+    const [line, hex] = /^([0-9a-f]+)\r\n/i.exec(text.slice(at)) ?? []
+    if (line === undefined || hex === undefined) return undefined
+    const size = Number.parseInt(hex, 16)
+    const start = at + line.length
+    at = start + size + 2
+    if (at > text.length) return undefined
+    body += text.slice(start, start + size)
+    if (size === 0) return { body, bytes: at }
+  }
+}
+
+/** The ways in which bytes arrive, each of which must come to the same. */
+export const waysOfSending = {
+  whole: (bytes) => [bytes],
+  'line by line': (bytes) => bytes.match(/[^\n]*\n|[^\n]+$/g) ?? [],
+  'byte by byte': (bytes) => Array.from(bytes),
+  'in random pieces': (bytes, random) => cutAtRandom(bytes, random),
+} satisfies Record<string, (bytes: string, random: () => number) => string[]>
+
+export type WayOfSending = keyof typeof waysOfSending
+
+function cutAtRandom(bytes: string, random: () => number): string[] {
+  const pieces: string[] = []
+  for (let at = 0; at < bytes.length;) {
+    const size = 1 + Math.floor(random() * random() * bytes.length)
+    pieces.push(bytes.slice(at, at + size))
+    at += size
+  }
+  return pieces
+}
+
+/** Numbers in [0, 1) that a seed repeats (mulberry32). */
+export function seededRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+let clients = 0
+
+/** A client address nobody has used in this process: what arrives at a backend from it can be told apart. */
+export function freshAddress(): string {
+  clients++
+  return `127.${1 + (clients >> 16)}.${(clients >> 8) & 255}.${clients & 255}`
+}

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { parseExposition } from '../support/prometheus.ts'
+import { seededRandom, waysOfSending, type WayOfSending } from '../support/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { runVector, type Outcome } from './run-vector.ts'
+import type { Vector } from './vector.ts'
+import { vectorsByTheme } from './vectors.ts'
+
+// The attack: bytes that the gateway and the backend read differently. Where they disagree about the end of a request, a
+// client smuggles one past every rule, or into somebody else's connection; where they disagree about a target or a field,
+// past one rule. So every vector says what the backend may see, and the backend, which reads everything in the worst way
+// it can be read, must see that and nothing else, whatever pieces the bytes arrive in.
+
+const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
+const ways = Object.keys(waysOfSending) as WayOfSending[]
+/** Connections at a time: enough to keep the gateway busy while others wait for it to close. */
+const parallel = 32
+
+let backend: RecordingBackend
+let gateway: GatewayProcess
+const outcomes = new Map<string, Promise<Outcome>>()
+
+beforeAll(async () => {
+  console.log(`random pieces with WIRE_SEED=${seed}`)
+  backend = await startRecordingBackend()
+  gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/counted.yaml' })
+  const random = seededRandom(seed)
+  const runs = Object.values(vectorsByTheme).flatMap((vectors) =>
+    vectors.flatMap((vector) => ways.map((way) => ({ vector, way }))),
+  )
+  const lanes = Array.from({ length: parallel }, () => Promise.resolve<unknown>(undefined))
+  runs.forEach(({ vector, way }, i) => {
+    const lane = i % parallel
+    const outcome = (lanes[lane] ?? Promise.resolve()).then(() =>
+      runVector(gateway.port, backend, vector, way, random),
+    )
+    outcomes.set(keyOf(vector, way), outcome)
+    lanes[lane] = outcome.catch(() => undefined)
+  })
+  await Promise.all(lanes)
+})
+
+afterAll(() => backend.close())
+
+describe.each(Object.entries(vectorsByTheme))('%s', (theme, vectors) => {
+  test.each(vectors.map((vector) => [vector.name, vector] as const))('%s', async (_, vector) => {
+    for (const way of ways) {
+      const outcome = await outcomes.get(keyOf(vector, way))
+      const about = `${theme}, ${way}: ${vector.why} (${vector.rfc})`
+      const { statuses, backend: seen, unfinished } = vector.verdict
+      expect(outcome, about).toMatchObject({
+        statuses,
+        backend: seen,
+        interim: vector.interim ?? [],
+        rest: '',
+        sees: vector.sees ?? {},
+        says: expect.stringContaining(vector.says ?? '') as string,
+      })
+      for (const begun of outcome?.unfinished ?? []) expect(begun, about).toBe(unfinished)
+    }
+  })
+})
+
+describe('over all of them', () => {
+  test('there are at least 300, each with a name of its own', () => {
+    const names = Object.entries(vectorsByTheme).flatMap(([theme, vectors]) =>
+      vectors.map(({ name }) => `${theme}: ${name}`),
+    )
+    expect(names.length).toBeGreaterThanOrEqual(300)
+    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
+  })
+
+  test('nothing that arrived at the backend can be read in two ways', () => {
+    expect(backend.faults()).toEqual([])
+  })
+
+  test('the backend has seen no more requests than were decided on', async () => {
+    const reply = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
+    const metrics = parseExposition(await reply.text())
+    const decided = metrics.value('sluice_decisions_total', { policy: 'everything', outcome: 'allowed' })
+    expect(backend.requests.length).toBeGreaterThan(1_000)
+    expect(backend.requests.length).toBeLessThanOrEqual(decided)
+    expect(metrics.value('sluice_uncaught_errors_total', { place: 'process' })).toBe(0)
+    expect(metrics.value('sluice_uncaught_errors_total', { place: 'request' })).toBe(0)
+  })
+
+  test('the process lives and serves', async () => {
+    expect(gateway.process.child.exitCode).toBeNull()
+    expect((await gateway.send('GET', '/alive')).status).toBe(200)
+  })
+})
+
+function keyOf({ name, rfc }: Vector, way: WayOfSending): string {
+  return `${rfc}: ${name}: ${way}`
+}
