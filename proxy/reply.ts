@@ -3,6 +3,7 @@ import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'nod
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import type { ErrorReply } from '../shared/errors.ts'
+import { declaredLength, hasContent } from './framing.ts'
 
 /** A request as the steps see it, and the response to it. HTTP/2 ones have the same shape through Node's own adapter. */
 export type ClientRequest = IncomingMessage
@@ -100,8 +101,9 @@ export function closeSoon(socket: Duplex): void {
 }
 
 function drainsCheaply(request: ClientRequest): boolean {
+  if (!hasContent(request)) return true
   if (request.headers['transfer-encoding'] !== undefined || request.headers.expect !== undefined) return false
-  return Number(request.headers['content-length'] ?? 0) <= maxDrainedBytes
+  return (declaredLength(request) ?? 0) <= maxDrainedBytes
 }
 
 /** Passes on what a client may load before the response is there (RFC 8297). Node before version 26 has no way to. */
