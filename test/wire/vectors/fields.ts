@@ -21,11 +21,7 @@ export const fields: readonly Vector[] = [
       ...seen("x!#$%&'*+-.^`|~9", 'b'),
     ],
     ['a cookie', request('GET /a', 'Cookie: a=b; c="d"'), ...seen('cookie', 'a=b; c="d"')],
-    [
-      'two lines of cookies',
-      request('GET /a', 'Cookie: a=b', 'Cookie: c=d'),
-      ...seen('cookie', 'a=b; c=d'),
-    ],
+    ['two lines of cookies', request('GET /a', 'Cookie: a=b', 'Cookie: c=d'), ...seen('cookie', 'a=b; c=d')],
   ]),
   ...because(
     'RFC 9110 section 5.6.2',
