@@ -20,8 +20,11 @@ export type RedisConnection = {
  * default is explained here and in docs/redis.md.
  */
 export function connectRedis(address: RedisAddress, log: Log): RedisConnection {
-  const client = address.topology === 'cluster' ? connectCluster(address) : connectServer(address)
-  logChanges(client, describeRedis(address), log)
+  const problems = createProblemLog(describeRedis(address), log)
+  const client =
+    address.topology === 'cluster' ? connectCluster(address, problems.tell) : connectServer(address)
+  client.on('error', problems.tell)
+  client.on('ready', problems.solved)
   return {
     client,
     connected: (timeoutMs) => untilReady(client, timeoutMs),
@@ -87,11 +90,15 @@ function connectServer(address: RedisAddress): Redis {
   })
 }
 
-function connectCluster(address: RedisAddress): Cluster {
+function connectCluster(address: RedisAddress, tellProblem: (problem: Error) => void): Cluster {
   const cluster = new Cluster([...address.hosts], {
     redisOptions: commonOptions(address),
     enableOfflineQueue: false,
-    clusterRetryStrategy: retryDelayMs,
+    clusterRetryStrategy: (attempt, reason) => {
+      // The reason of a failed attempt is not always an event too.
+      if (reason) tellProblem(reason)
+      return retryDelayMs(attempt)
+    },
     clusterNodeRetryStrategy: retryDelayMs,
     // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
     maxRedirections: 3,
@@ -128,18 +135,32 @@ function isReady(client: RedisClient): boolean {
   return client instanceof Redis || client.nodes('master').every(({ status }) => status === 'ready')
 }
 
-function logChanges(client: RedisClient, place: string, log: Log): void {
-  let lastProblem: string | undefined
-  client.on('error', (error: Error) => {
-    if (error.message === lastProblem) return
-    lastProblem = error.message
-    log.warn({ redis: place, reason: error.message }, 'cannot connect to Redis, trying on')
-  })
-  client.on('ready', () => {
-    lastProblem = undefined
-    log.info({ redis: place }, 'connected to Redis')
-  })
-  client.on('close', () => {
-    if (client.status !== 'end') log.debug({ redis: place }, 'connection to Redis lost')
-  })
+type ProblemLog = { readonly tell: (problem: Error) => void; readonly solved: () => void }
+
+/** One line for each new reason why there is no connection, and one when there is. */
+function createProblemLog(redis: string, log: Log): ProblemLog {
+  const told = new Set<string>()
+  return {
+    tell(problem) {
+      const reason = reasonOf(problem)
+      if (told.has(reason) || told.size === MAX_REASONS) return
+      told.add(reason)
+      log.warn({ redis, reason }, 'cannot connect to Redis, trying on')
+    },
+    solved() {
+      told.clear()
+      log.info({ redis }, 'connected to Redis')
+    },
+  }
+}
+
+/** More in one outage than there are kinds of failures: then the reasons hold something that changes each time. */
+const MAX_REASONS = 20
+
+function reasonOf(problem: Error & { readonly lastNodeError?: Error }): string {
+  // A cluster says that no node could be asked, and keeps why in a property; Sentinel tells when it tries next.
+  const reason = problem.lastNodeError
+    ? `${problem.message} ${problem.lastNodeError.message}`
+    : problem.message
+  return reason.replace(/ Retrying from scratch after \d+ms\./, '')
 }

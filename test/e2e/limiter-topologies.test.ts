@@ -124,6 +124,19 @@ describe('a cluster', () => {
   })
 })
 
+describe('a log line', () => {
+  it.each([
+    ['redis+cluster', '', /^Failed to refresh slots cache\. /],
+    ['redis+sentinel', '/main', /^All sentinels are unreachable\. Last error: /],
+  ])('says once why %s cannot be reached', async (scheme, path, reason) => {
+    const limiter = startRedisLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)
+    await limiter.connection.connected(500)
+    limiter.close()
+    expect(limiter.logLines).toMatchObject([{ msg: 'cannot connect to Redis, trying on' }])
+    expect(limiter.logLines[0]?.reason).toMatch(reason)
+  })
+})
+
 describe('Sentinel', () => {
   it('leads to the master, and the login is used there', async () => {
     const master = await startRedisServer({ args: ['--requirepass', 'secret'] })
