@@ -6,6 +6,7 @@ import {
   breakOff,
   endAfterResponse,
   endResponse,
+  flushHead,
   sendError,
   writeEarlyHints,
   writeHead,
@@ -182,7 +183,7 @@ export class Forwarding implements UpstreamExchange {
   onPause(): void {
     if (!this.#responding || this.#flushed) return
     this.#flushed = true
-    this.#forwarded.response.flushHeaders()
+    flushHead(this.#forwarded.response)
   }
 
   onEnd(): void {

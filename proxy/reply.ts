@@ -64,6 +64,13 @@ export function endResponse(response: ClientResponse, last: Buffer): void {
   else response.end(last)
 }
 
+/** Sends a response's head before there is anything of its body. */
+export function flushHead(response: ClientResponse): void {
+  if (streamOf(response)) response.flushHeaders()
+  // Node's own way for HTTP/1 encodes the head in UTF-8, and what is beyond ASCII in it was read as single bytes.
+  else response.write('', 'latin1')
+}
+
 /**
  * To be called before the head of a response that is given while the request's body may still be on its way. A short
  * body is read and dropped. For a long one the connection ends with the response, but not at once: closing a socket that
