@@ -117,6 +117,10 @@ export class ResponseParser {
     if (headEnd === -1 ? bytes.length > maxHeadBytes : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('a head of more than 64 KiB')
     if (headEnd === -1) {
+      // A backend that ends lines by LF alone would be waited for until it is too late.
+      const lineFeed = bytes.indexOf(0x0a)
+      if (lineFeed !== -1 && bytes[lineFeed - 1] !== 0x0d)
+        throw new ResponseSyntaxError('a line that ends without CR')
       this.#held = bytes
       return nothing
     }

@@ -134,6 +134,7 @@ describe('what is no response', () => {
     ['a space before the colon', `${ok}X : a\r\n\r\n`, 'an illegal field name'],
     ['no name', `${ok}: a\r\n\r\n`, 'an illegal field name'],
     ['a bare LF', `${ok}X: a\nY: b\r\n\r\n`, 'an illegal character in a field value'],
+    ['lines that end in LF', 'HTTP/1.1 200 OK\nContent-Length: 0\n\n', 'a line that ends without CR'],
     ['a bare CR', `${ok}X: a\rY: b\r\n\r\n`, 'an illegal character in a field value'],
     ['a NUL', `${ok}X: a\0b\r\n\r\n`, 'an illegal character in a field value'],
     ['a chunk size in words', `${ok}Transfer-Encoding: chunked\r\n\r\nten\r\n`, 'not a chunk size'],
