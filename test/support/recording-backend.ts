@@ -1,7 +1,17 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { faultsOf, LenientRequestReader, valuesOf, type RecordedRequest } from './lenient-requests.ts'
 
-/** A backend that reads leniently, records everything and answers as each request asks it to. */
+/** What a backend answers, in which pieces, and what it does then. */
+export type ScriptedAnswer = {
+  /** Latin-1 text, one character a byte. Each goes out on its own. */
+  readonly pieces: readonly string[]
+  /** `close` ends the connection, `reset` resets it, `keep` waits for the next request. */
+  readonly then: 'keep' | 'close' | 'reset'
+  /** Answers when the head is there, before the content is. */
+  readonly early?: boolean | undefined
+}
+
+/** A backend that reads leniently, records everything, and answers what it is told to. */
 export type RecordingBackend = {
   readonly url: string
   readonly port: number
@@ -9,25 +19,21 @@ export type RecordingBackend = {
   readonly requests: readonly RecordedRequest[]
   /** Those that came from one client, by the address that the gateway gives in `X-Real-IP`. */
   requestsFrom(address: string): RecordedRequest[]
-  /** Resolves when one more request of that client has begun. */
+  /** Resolves when the next request of that client has begun. */
   nextFrom(address: string): Promise<RecordedRequest>
+  /** Sets what requests for a target are answered; else 200 with method and target as its body, 101 to a handshake. */
+  answer(target: string, answer: ScriptedAnswer): void
   /** Everything that a request could be misread by, of all requests; and bytes that belong to none. */
   faults(): string[]
   close(): Promise<void>
 }
 
-/**
- * How a request tells the backend what to answer, in fields of its own:
- *
- * - `x-answer`: the bytes of the answer in base64; else 200 with method and target as its body, or a 101 to a handshake
- * - `x-when`: `head` answers before the body has arrived
- * - `x-then`: `close` ends the connection after the answer, `reset` resets it, `keep` does neither
- */
 export async function startRecordingBackend(): Promise<RecordingBackend> {
   const requests: RecordedRequest[] = []
   const readers = new Set<LenientRequestReader>()
   const sockets = new Set<Socket>()
   const waiting = new Map<string, (request: RecordedRequest) => void>()
+  const answers = new Map<string, ScriptedAnswer>()
 
   const server = createServer({ noDelay: true }, (socket) => {
     const reader = new LenientRequestReader()
@@ -42,10 +48,11 @@ export async function startRecordingBackend(): Promise<RecordingBackend> {
         const address = clientOf(request)
         waiting.get(address)?.(request)
         waiting.delete(address)
-        if (valuesOf(request, 'x-when').includes('head')) answer(socket, reader, request)
       }
+      for (const request of begun)
+        if (answers.get(request.target)?.early) void send(socket, reader, request, answers)
       for (const request of completed)
-        if (!valuesOf(request, 'x-when').includes('head')) answer(socket, reader, request)
+        if (!answers.get(request.target)?.early) void send(socket, reader, request, answers)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -57,6 +64,7 @@ export async function startRecordingBackend(): Promise<RecordingBackend> {
     requests,
     requestsFrom: (address) => requests.filter((request) => clientOf(request) === address),
     nextFrom: (address) => new Promise((resolve) => waiting.set(address, resolve)),
+    answer: (target, answer) => void answers.set(target, answer),
     faults: () => [
       ...requests.flatMap(faultsOf),
       ...[...readers].map(({ leftOver }) => leftOver).filter((text) => text !== ''),
@@ -73,21 +81,27 @@ function clientOf(request: RecordedRequest): string {
   return valuesOf(request, 'x-real-ip')[0] ?? 'unknown'
 }
 
-function answer(socket: Socket, reader: LenientRequestReader, request: RecordedRequest): void {
-  const scripted = valuesOf(request, 'x-answer')[0]
-  const bytes =
-    scripted === undefined ? defaultAnswer(request) : Buffer.from(scripted, 'base64').toString('latin1')
-  if (bytes.startsWith('HTTP/1.1 101')) reader.beginTunnel(request)
-  socket.write(bytes, 'latin1')
-  const then = valuesOf(request, 'x-then')[0]
+async function send(
+  socket: Socket,
+  reader: LenientRequestReader,
+  request: RecordedRequest,
+  answers: ReadonlyMap<string, ScriptedAnswer>,
+): Promise<void> {
+  const { pieces, then } = answers.get(request.target) ?? usualAnswer(request)
+  if (pieces.join('').startsWith('HTTP/1.1 101')) reader.beginTunnel(request)
+  for (const piece of pieces) {
+    if (!socket.writable) return
+    await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
+  }
   if (then === 'close') socket.end()
-  // After what was written has gone out, or there would be nothing to see of it.
+  // What was written must have arrived, or there would be nothing to see of it.
   if (then === 'reset') setTimeout(() => socket.resetAndDestroy(), 20)
 }
 
-function defaultAnswer(request: RecordedRequest): string {
-  if (valuesOf(request, 'upgrade').length > 0)
-    return 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+function usualAnswer(request: RecordedRequest): ScriptedAnswer {
+  if (valuesOf(request, 'upgrade').length > 0) return { pieces: [upgradeAnswer], then: 'keep' }
   const body = request.method === 'HEAD' ? '' : `${request.method} ${request.target}`
-  return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  return { pieces: [`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`], then: 'keep' }
 }
+
+const upgradeAnswer = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { parseExposition } from '../support/prometheus.ts'
+import {
+  converse,
+  freshAddress,
+  seededRandom,
+  waysOfSending,
+  type Conversation,
+  type WayOfSending,
+} from '../support/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import type { AnswerVector } from './answer.ts'
+import { bodies } from './answers/bodies.ts'
+import { heads } from './answers/heads.ts'
+
+// The attack: a backend that is broken, or that somebody writes through. Its bytes must never become a response that a
+// client takes for whole and is not, nor the answer to somebody else's request.
+
+const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
+const vectorsByTheme = { heads, bodies }
+const versions = ['1.1', '1.0'] as const
+const ways = Object.keys(waysOfSending) as WayOfSending[]
+
+let backend: RecordingBackend
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  console.log(`random pieces with WIRE_SEED=${seed}`)
+  backend = await startRecordingBackend()
+  gateway = await startGateway({ UPSTREAM_URL: backend.url })
+})
+
+afterAll(() => backend.close())
+
+let vectors = 0
+
+/** Asks for the answer, and then once more for the usual one on the same connection, if that goes on. */
+function ask(vector: AnswerVector, way: WayOfSending, version: string): Promise<Conversation> {
+  const { method = 'GET', bytes, then, verdict } = vector
+  const target = `/${++vectors}`
+  backend.answer(target, { pieces: waysOfSending[way](bytes, seededRandom(seed)), then })
+  const from = freshAddress()
+  return converse(gateway.port, [`${method} ${target} HTTP/${version}\r\nHost: a\r\n\r\n`], {
+    from,
+    responses: 1,
+    then: verdict === 'broken' || version === '1.0' ? undefined : probe,
+    toHead: method === 'HEAD',
+  })
+}
+
+const probe = 'GET /probe HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+
+describe.each(Object.entries(vectorsByTheme))('%s', (_, table) => {
+  test.concurrent.each(table.map((vector) => [vector.name, vector] as const))('%s', async (__, vector) => {
+    const { verdict, why, rfc } = vector
+    for (const version of versions) {
+      for (const way of ways) {
+        const about = `${way}, to HTTP/${version}: ${why} (${rfc})`
+        const { responses, rest, ended, interim } = await ask(vector, way, version)
+        if (verdict === 'broken') {
+          expect(responses, about).toEqual([])
+          if (version === '1.0') expect(ended, about).toBe('reset')
+          continue
+        }
+        const [response, afterwards, ...others] = responses
+        expect(response, about).toMatchObject(verdict)
+        const head = `${response?.head ?? ''}\r\n`.toLowerCase()
+        for (const text of vector.says ?? []) expect(head, about).toContain(text.toLowerCase())
+        for (const text of vector.lacks ?? []) expect(head, about).not.toContain(text)
+        if (version === '1.0') expect(head, about).not.toContain('transfer-encoding')
+        expect(interim, about).toEqual(version === '1.0' ? [] : (vector.interim ?? []))
+        if (afterwards) expect(afterwards.body, about).toBe('GET /probe')
+        expect({ rest, others }, about).toEqual({ rest: '', others: [] })
+      }
+    }
+  })
+})
+
+test('the process lives, without a single exception', async () => {
+  expect(gateway.process.child.exitCode).toBeNull()
+  const reply = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
+  const metrics = parseExposition(await reply.text())
+  expect(metrics.value('sluice_uncaught_errors_total', { place: 'process' })).toBe(0)
+  expect(metrics.value('sluice_uncaught_errors_total', { place: 'request' })).toBe(0)
+})
