@@ -5,8 +5,7 @@ import { chargeAll, countAllowed, decideAtOnce, limiterOptions, makePolicy } fro
 
 /*
  * A primary process with embedded counters and workers that ask it, without the rest of a gateway. Each worker asks
- * 500 times at once for one client and prints how many were allowed; SIGSTOP in its second argument makes the primary
- * hang first.
+ * 500 times at once for one client and prints how many were allowed. The argument is the number of workers.
  */
 
 const policies = [makePolicy('login', 137, 60_000)]
