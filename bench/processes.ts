@@ -1,6 +1,7 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { atEnd } from '../test/support/at-end.ts'
 
 /** A server of the benchmark, with all that it has started itself. */
@@ -26,8 +27,26 @@ const outputKept = 4_000
 const running = new Set<ChildProcess>()
 
 atEnd(() => {
-  for (const child of running) killGroup(child)
+  for (const child of running) {
+    killGroup(child)
+    child.kill('SIGKILL')
+  }
 })
+
+/** Runs a program to its end, or the benchmark's, and resolves with what it wrote. Rejects where it fails or takes longer. */
+export async function runProgram(
+  program: string,
+  args: readonly string[],
+  timeoutMs: number,
+): Promise<string> {
+  const run = promisify(execFile)(program, args, { timeout: timeoutMs })
+  running.add(run.child)
+  try {
+    return (await run).stdout
+  } finally {
+    running.delete(run.child)
+  }
+}
 
 /**
  * Starts a server in a process group of its own and waits until it takes connections. Rejects, with what it wrote last,

@@ -1,6 +1,5 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { runProgram } from './processes.ts'
 
 export type Load = {
   readonly port: number
@@ -19,22 +18,21 @@ export type Loaded = {
   readonly notOk: number
 }
 
-const run = promisify(execFile)
-
 /**
  * Loads a server with as many requests as it can take: each connection sends its next request when it has the response
- * to the one before. Rejects where a connection failed, because the figures would then be of something else.
+ * to the one before. Rejects where a connection failed or nothing was answered, because the figures would
+ * then be of something else.
  */
 export async function loadWithWrk({ port, path, seconds, connections, script }: Load): Promise<Loaded> {
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s']
   if (script !== undefined) args.push('-s', join(import.meta.dirname, 'wrk', script))
-  const { stdout } = await run('wrk', [...args, `http://127.0.0.1:${port}${path}`], {
-    timeout: (seconds + 20) * 1000,
-  })
+  const stdout = await runProgram('wrk', [...args, `http://127.0.0.1:${port}${path}`], (seconds + 20) * 1000)
   const errors = /Socket errors: .*/.exec(stdout)
   if (errors) throw new Error(`wrk, ${path}: ${errors[0]}`)
+  const requests = numberIn(stdout, /(\d+) requests in /)
+  if (requests === 0) throw new Error(`wrk, ${path}: nothing was answered`)
   return {
-    requests: numberIn(stdout, /(\d+) requests in /),
+    requests,
     requestsPerSecond: numberIn(stdout, /Requests\/sec:\s+([\d.]+)/),
     notOk: Number(/Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? 0),
   }

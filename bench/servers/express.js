@@ -29,7 +29,7 @@ app.use('/refused', limiter('refused', tinyQuota))
 app.use(
   createProxyMiddleware({
     target: backendUrl,
-    agent: new Agent({ keepAlive: true, maxSockets: connections, maxFreeSockets: connections }),
+    agent: new Agent({ keepAlive: true, maxFreeSockets: connections }),
     // X-Forwarded-For, -Port, -Proto and -Host.
     xfwd: true,
   }),

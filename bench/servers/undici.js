@@ -30,7 +30,11 @@ createServer((request, response) => {
   pool.dispatch(
     { path: url, method, headers, body: hasBody ? request : null },
     {
-      onRequestStart() {},
+      onRequestStart(controller) {
+        response.once('close', () => {
+          if (!response.writableFinished) controller.abort(new Error('the client went away'))
+        })
+      },
       onResponseStart(_controller, status, fields) {
         response.writeHead(status, endToEnd(fields))
       },
