@@ -13,6 +13,9 @@ import type { Telemetry } from './telemetry.ts'
 import { asksForOtherVersion, isWebSocketHandshake, offersWebSocket, type Tunnels } from './tunnel.ts'
 import { answerUnreadable, readParserError } from './unreadable.ts'
 
+/** What a client may send before its handshake is answered. It should send nothing (RFC 6455 section 4.1). */
+const maxEarlyBytes = 64 * 1024
+
 export type ListenerDeps = {
   readonly handler: Handler
   readonly serveInTurn: Turns
@@ -113,12 +116,17 @@ function serveUpgrade(
   response.shouldKeepAlive = false
   response.assignSocket(socket)
   // Only who reads from a socket is told of its end: a client that leaves must not keep the backend waiting.
-  const onReadable = (): void => undefined
+  const early = [rest]
+  let earlyBytes = 0
+  const onData = (chunk: Buffer): void => {
+    early.push(chunk)
+    if ((earlyBytes += chunk.length) > maxEarlyBytes) socket.pause()
+  }
   const onEnd = (): void => void socket.destroy()
-  socket.on('readable', onReadable)
+  socket.on('data', onData)
   socket.on('end', onEnd)
   const leave = (): void => {
-    socket.off('readable', onReadable)
+    socket.off('data', onData)
     socket.off('end', onEnd)
   }
   response.on('finish', () => {
@@ -128,6 +136,6 @@ function serveUpgrade(
   handler(request, response, (head, upstream, upstreamRest) => {
     leave()
     response.detachSocket(socket)
-    tunnels.open(socket, rest, head, upstream, upstreamRest)
+    tunnels.open(socket, Buffer.concat(early), head, upstream, upstreamRest)
   })
 }

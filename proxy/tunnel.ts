@@ -80,8 +80,8 @@ export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunne
     open(client, clientRest, head, upstream, upstreamRest) {
       client.write(upgradeHead(head), 'latin1')
       const tunnel = new Tunnel(client, upstream, idleMs, () => {
-        open.delete(tunnel)
-        onClose()
+        // Both sides may have gone before the first of them says so.
+        if (open.delete(tunnel)) onClose()
       })
       open.add(tunnel)
       onOpen()
