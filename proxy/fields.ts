@@ -1,3 +1,5 @@
+import { unescape } from 'node:querystring'
+
 /**
  * What a proxy does with a field (RFC 9110 sections 5 and 7.6):
  *
@@ -86,9 +88,12 @@ function createClassifier(
   }
 }
 
-/** CGI and WSGI read `-` and `_` in a name as one, and some servers every punctuation (`X.Real.IP`). */
+/**
+ * CGI and WSGI read `-` and `_` in a name as one, some servers every punctuation (`X.Real.IP`), and a few were found to
+ * decode escapes (`Transfer-%45ncoding`).
+ */
 function roleOfOther(name: string, aliased: ReadonlySet<string>): FieldRole {
-  const isAlias = unusual.test(name) && aliased.has(name.replaceAll(punctuation, '-'))
+  const isAlias = unusual.test(name) && aliased.has(unescape(name).toLowerCase().replaceAll(punctuation, '-'))
   return isAlias ? 'own' : 'end-to-end'
 }
 
