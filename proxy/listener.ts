@@ -49,6 +49,8 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
       return
     }
     oweResponse(request, response)
+    if (request.headers.upgrade !== undefined && mayHaveLostBytes(request))
+      closeAfterResponse(request, response)
     serveInTurn(request, response, () => {
       // Behind a response that ends the connection nothing is served (RFC 9112 section 9.6), also while what still
       // comes is read and dropped; and what is wrong with a body may have been answered before its turn.
@@ -89,6 +91,16 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
 
 function streamOf(request: ClientRequest | Http2ServerRequest): ServerHttp2Stream | undefined {
   return 'stream' in request ? request.stream : undefined
+}
+
+/**
+ * Whether more than the request has been read. Behind an offer to upgrade that is not taken up Node's parser drops what
+ * it has read already, so that the connection has to end with the response. Clients that offer HTTP/2 with the first
+ * request of each connection, and send nothing behind it, keep theirs.
+ */
+function mayHaveLostBytes({ method = '', url = '', rawHeaders, socket }: ClientRequest): boolean {
+  const fieldBytes = rawHeaders.reduce((sum, text) => sum + text.length + 2, 0)
+  return socket.bytesRead !== `${method} ${url} HTTP/1.1\r\n\r\n`.length + fieldBytes
 }
 
 /**

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { startRawBackend } from '../support/backend.ts'
@@ -102,4 +102,24 @@ test('another upgrade is not taken up: the request is served without it', async 
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n',
   )
   expect(answer).toMatch(/\r\n\r\nplain$/)
+})
+
+test('a connection goes on after an offer that is not taken up, unless more was sent behind it', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const offer = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'
+  const next = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  // Node drops what it has read behind the offer.
+  expect((await sendRaw(gateway.port, offer + next)).match(/HTTP\/1\.1 200 /g)).toHaveLength(1)
+
+  const client = connect(gateway.port, '127.0.0.1')
+  let answers = ''
+  client.on('data', (chunk) => (answers += chunk.toString()))
+  client.write(offer)
+  await once(client, 'data')
+  client.write(next)
+  await once(client, 'close')
+  expect(answers.match(/HTTP\/1\.1 200 /g)).toHaveLength(2)
 })
