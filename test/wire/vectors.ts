@@ -1,4 +1,7 @@
 import type { Vector } from './vector.ts'
+import { advisoriesChunks } from './vectors/advisories-chunks.ts'
+import { advisoriesFraming } from './vectors/advisories-framing.ts'
+import { advisories } from './vectors/advisories.ts'
 import { chunks } from './vectors/chunks.ts'
 import { connection } from './vectors/connection.ts'
 import { fields } from './vectors/fields.ts'
@@ -8,6 +11,7 @@ import { pipelines } from './vectors/pipelines.ts'
 import { requestLine } from './vectors/request-line.ts'
 import { semantics } from './vectors/semantics.ts'
 import { targets } from './vectors/targets.ts'
+import { techniques } from './vectors/techniques.ts'
 import { upgrades } from './vectors/upgrades.ts'
 
 /** All vectors of requests, by what they are about. docs/http.md refers to them as `theme: name`. */
@@ -22,4 +26,8 @@ export const vectorsByTheme: Readonly<Record<string, readonly Vector[]>> = {
   semantics,
   pipelines,
   upgrades,
+  'advisories on framing': advisoriesFraming,
+  'advisories on chunks': advisoriesChunks,
+  advisories,
+  techniques,
 }
