@@ -98,6 +98,7 @@ class Exchange implements PacedExchange {
   #refusedBy: Policy | undefined
   #forwarding: Forwarding | undefined
   #over = false
+  place = -1
 
   constructor(
     options: HandlerOptions,
