@@ -47,6 +47,8 @@ function http1Options({ maxHeaderBytes, headersTimeoutMs, idleTimeoutMs }: Gatew
     noDelay: true,
     // Missing and wrong `Host` fields are answered by the handler, in the one error shape.
     requireHostHeader: false,
+    // All lines of a field count, where clients are told apart by it, and all are passed on.
+    joinDuplicateHeaders: true,
     optimizeEmptyRequests: true,
   }
 }

@@ -6,6 +6,7 @@ import { unescape } from 'node:querystring'
  * - `end-to-end`: passed on as it is
  * - `hop-by-hop`: of this connection only, taken out
  * - `own`: ours to say; a client's is taken out
+ * - `decisive`: a decision rests on its value; passed on as the one value that was decided on
  * - the others are read here and, where they are passed on, written anew
  */
 export type FieldRole =
@@ -14,6 +15,7 @@ export type FieldRole =
   | 'own'
   | 'connection'
   | 'content-length'
+  | 'decisive'
   | 'cookie'
   | 'host'
   | 'keep-alive'
@@ -107,10 +109,8 @@ const punctuation = /[^0-9a-z]/g
  * @param decisive lower-case names of further fields that decisions rest on, such as those that clients are told apart by
  */
 export function createRequestClassifier(decisive: readonly string[]): RequestFieldClassifier {
-  return createClassifier(
-    requestRoles,
-    new Set([...requestRoles.keys(), ...methodOverrideFields, ...decisive]),
-  )
+  const roles = new Map([...decisive.map((name) => [name, 'decisive'] as const), ...requestRoles])
+  return createClassifier(roles, new Set([...roles.keys(), ...methodOverrideFields]))
 }
 
 /** The class of a response's field, or undefined where the spelling is no token. */

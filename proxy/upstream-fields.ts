@@ -36,6 +36,7 @@ export function upstreamFields(
   let forwardedProto = ''
   let via = ''
   let cookie = ''
+  let decisive: Map<string, string> | undefined
   const named = optionsNamedIn(rawFields)
 
   for (let i = 0; i < rawFields.length; i += 2) {
@@ -45,6 +46,14 @@ export function upstreamFields(
     switch (field.role) {
       case 'end-to-end':
         if (!named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        break
+      case 'decisive':
+        // Of several lines one backend takes the first and another the last; the client was told apart by all of them.
+        if (!named?.has(field.name)) {
+          const before = decisive?.get(field.name)
+          decisive ??= new Map()
+          decisive.set(field.name, before === undefined ? value : `${before}, ${value}`)
+        }
         break
       case 'cookie':
         // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).
@@ -70,6 +79,7 @@ export function upstreamFields(
   }
 
   if (!from.peerTrusted) forwardedFor = forwardedHost = forwardedProto = ''
+  for (const [name, value] of decisive ?? []) lines += `${name}: ${value}\r\n`
   if (cookie !== '') lines += `cookie: ${cookie}\r\n`
   return (
     lines +
