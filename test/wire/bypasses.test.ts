@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { valuesOf } from '../support/lenient-requests.ts'
+import { converse, freshAddress } from '../support/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+
+// The attack: a client whose limit is used up asks for the same in other words. Every spelling here was a way around some
+// limiter. Each is sent by a client that has had its one request; it must be refused, and the backend must see nothing.
+
+let backend: RecordingBackend
+let gateway: GatewayProcess
+/** Believes what clients say in X-Forwarded-For. */
+let behindProxy: GatewayProcess
+
+beforeAll(async () => {
+  backend = await startRecordingBackend()
+  const settings = { UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/one-each.yaml' }
+  gateway = await startGateway(settings)
+  behindProxy = await startGateway({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' })
+})
+
+afterAll(() => backend.close())
+
+async function statusOf(port: number, from: string, bytes: string): Promise<number | undefined> {
+  const toHead = bytes.startsWith('HEAD')
+  const { responses } = await converse(port, [bytes], { from, responses: 1, toHead })
+  return responses[0]?.status
+}
+
+function post(target: string, ...lines: string[]): string {
+  return [`POST ${target} HTTP/1.1`, 'Host: a', 'Content-Length: 0', ...lines, '', ''].join('\r\n')
+}
+
+function get(target: string, ...lines: string[]): string {
+  return [`GET ${target} HTTP/1.1`, 'Host: a', ...lines, '', ''].join('\r\n')
+}
+
+const handshakeLines = [
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+]
+
+/** Spellings of a path of one segment. Refused as over the limit, unless they are no target at all. */
+const spellings: readonly (readonly [(path: string) => string, number?])[] = [
+  [(path) => path],
+  [(path) => `/${path}`],
+  [(path) => `//${path}`],
+  [(path) => `/.${path}`],
+  [(path) => `/././.${path}`],
+  [(path) => `/a/..${path}`],
+  [(path) => `/a/b/../..${path}`],
+  [(path) => `/..${path}`],
+  [(path) => `/%2e%2e${path}`],
+  [(path) => `/%2E${path}`],
+  [(path) => `/a/%2e.${path}`],
+  [(path) => `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`],
+  [(path) => `/${Array.from(path.slice(1), (letter) => `%${letter.charCodeAt(0).toString(16)}`).join('')}`],
+  [(path) => path.toUpperCase()],
+  [(path) => `/${path.charAt(1).toUpperCase()}${path.slice(2)}`],
+  [(path) => `${path}/`],
+  [(path) => `${path}//`],
+  [(path) => `${path}/.`],
+  [(path) => `${path}/x/..`],
+  [(path) => `${path}%2f`],
+  [(path) => `/%2f${path.slice(1)}`],
+  [(path) => `/a%2f..${path}`],
+  [(path) => `${path};x`],
+  [(path) => `${path};x=y/`],
+  [(path) => `${path}%3bx`],
+  [(path) => `/;x${path}`],
+  [(path) => `/a/..;${path}`],
+  [(path) => `${path}?`],
+  [(path) => `${path}?x=y`],
+  [(path) => `${path}%20`],
+  [(path) => `${path}%0a`],
+  [(path) => `${path}.`],
+  [(path) => `http://a${path}`],
+  [(path) => `http://other.example${path}`],
+  [(path) => `HTTP://A/${path}`],
+  [(path) => `http://a/b/..${path}?x`],
+  [(path) => `/..;${path}`, 400],
+  [(path) => `${path}#`, 400],
+  [(path) => `${path}#x`, 400],
+  [(path) => `${path}%00`, 400],
+  [(path) => `/\\..${path}`, 400],
+  [(path) => `/a/..%5c..${path}`, 400],
+  [(path) => `/%252e%252e/..${path}%`, 400],
+  [(path) => `/http://a${path}`, 400],
+]
+
+describe('a path in other words', () => {
+  test.each(spellings.map(([spell, status = 429]) => [spell('/login'), status, spell] as const))(
+    '%j is refused with %i',
+    async (target, status, spell) => {
+      const from = freshAddress()
+      expect(await statusOf(gateway.port, from, post('/login'))).toBe(200)
+      expect(await statusOf(gateway.port, from, post(target))).toBe(status)
+      expect(await statusOf(gateway.port, from, get('/page'))).toBe(200)
+      const page = spell('/page')
+      expect(await statusOf(gateway.port, from, get(page)), page).toBe(status)
+      expect(await statusOf(gateway.port, from, get(page).replace('GET', 'HEAD')), `HEAD ${page}`).toBe(
+        status,
+      )
+      expect(await statusOf(gateway.port, from, get(page, ...handshakeLines)), `WebSocket ${page}`).toBe(
+        status,
+      )
+      expect(backend.requestsFrom(from).map(({ method, target: seen }) => `${method} ${seen}`)).toEqual([
+        'POST /login',
+        'GET /page',
+      ])
+    },
+  )
+
+  test.each([
+    '/api%2flogin',
+    '/api%2Flogin',
+    '/API%2fLOGIN/',
+    '/api/%2flogin',
+    '/x%2f..%2fapi/login',
+    '/api;x%2flogin',
+  ])('%j is /api/login', async (target) => {
+    const from = freshAddress()
+    expect(await statusOf(gateway.port, from, post('/api/login'))).toBe(200)
+    expect(await statusOf(gateway.port, from, post(target))).toBe(429)
+    expect(backend.requestsFrom(from)).toHaveLength(1)
+  })
+})
+
+describe('a request in other words', () => {
+  const table: [name: string, bytes: string, status: number][] = [
+    ['another method in a field', get('/login', 'X-HTTP-Method-Override: POST'), 429],
+    ['in a second field', get('/login', 'X-HTTP-Method: GET', 'X-Method-Override: post'), 429],
+    [
+      'in two lines of a field',
+      get('/login', 'X-HTTP-Method-Override: PUT', 'X-HTTP-Method-Override: POST'),
+      429,
+    ],
+    ['two Host fields', post('/login', 'Host: b'), 400],
+    ['another Host', post('/login').replace('Host: a', 'Host: b.example'), 429],
+    ['X-Forwarded-For', post('/login', 'X-Forwarded-For: 9.9.9.9'), 429],
+    [
+      'X-Forwarded-For in several lines',
+      post('/login', 'X-Forwarded-For: 9.9.9.9', 'X-Forwarded-For: 8.8.8.8'),
+      429,
+    ],
+    ['X-Real-IP', post('/login', 'X-Real-IP: 9.9.9.9'), 429],
+    ['Forwarded', post('/login', 'Forwarded: for=9.9.9.9'), 429],
+    [
+      'True-Client-IP and others',
+      post('/login', 'True-Client-IP: 9.9.9.9', 'CF-Connecting-IP: 9.9.9.9'),
+      429,
+    ],
+    ['Connection that names our own field', post('/login', 'Connection: x-forwarded-for, x-real-ip'), 429],
+    ['a __proto__ field', post('/login', '__proto__: x', 'constructor: x'), 429],
+    ['content', post('/login').replace('Length: 0\r\n\r\n', 'Length: 2\r\n\r\nhi'), 429],
+    [
+      'chunked content',
+      post('/login').replace('Content-Length: 0', 'Transfer-Encoding: chunked') + '0\r\n\r\n',
+      429,
+    ],
+    ['an expectation', post('/login', 'Expect: 100-continue').replace('Length: 0', 'Length: 2'), 429],
+    ['HTTP/1.0', 'POST /login HTTP/1.0\r\n\r\n', 429],
+    ['HTTP/0.9', 'POST /login\r\n\r\n', 505],
+    ['two blanks', post('/login').replace(' /login', '  /login'), 429],
+    ['lower case', post('/login').replace('POST', 'post'), 400],
+  ]
+  test.each(table)('%s', async (_, bytes, status) => {
+    const from = freshAddress()
+    expect(await statusOf(gateway.port, from, post('/login'))).toBe(200)
+    expect(await statusOf(gateway.port, from, bytes)).toBe(status)
+    expect(backend.requestsFrom(from)).toHaveLength(1)
+  })
+
+  test('an alias of a field that overrides the method does not reach the backend', async () => {
+    const from = freshAddress()
+    expect(await statusOf(gateway.port, from, get('/login', 'X_HTTP_Method_Override: POST'))).toBe(200)
+    const [seen] = backend.requestsFrom(from)
+    expect(seen?.fields.map(([name]) => name)).not.toContain('x_http_method_override')
+  })
+})
+
+describe('an address in other words', () => {
+  const clients: [name: string, first: string, second: readonly string[]][] = [
+    [
+      'IPv4',
+      '1.2.3.4',
+      ['::ffff:1.2.3.4', '::ffff:102:304', '[::ffff:1.2.3.4]', '1.2.3.4:80', '0:0:0:0:0:ffff:0102:0304'],
+    ],
+    [
+      'IPv4 behind what a client wrote',
+      '1.2.3.5',
+      [
+        '9.9.9.9, 1.2.3.5',
+        'unknown, 1.2.3.5',
+        ' 1.2.3.5 ',
+        ',,1.2.3.5',
+        '9.9.9.9\r\nX-Forwarded-For: 1.2.3.5',
+      ],
+    ],
+    [
+      'IPv6',
+      '2001:db8::1',
+      [
+        '2001:DB8::1',
+        '2001:db8:0:0:0:0:0:1',
+        '[2001:db8::1]',
+        '[2001:db8::1]:80',
+        '2001:db8::2',
+        '2001:db8::ffff:ffff',
+      ],
+    ],
+  ]
+  test.each(clients)('%s', async (_, first, others) => {
+    const from = freshAddress()
+    expect(await statusOf(behindProxy.port, from, post('/login', `X-Forwarded-For: ${first}`))).toBe(200)
+    for (const other of others)
+      expect(await statusOf(behindProxy.port, from, post('/login', `X-Forwarded-For: ${other}`)), other).toBe(
+        429,
+      )
+  })
+
+  test('a thousand addresses of one /64', async () => {
+    const from = freshAddress()
+    const statuses = new Map<number | undefined, number>()
+    for (let host = 1; host <= 1_000; host++) {
+      const address = `2001:db8:0:64:${host.toString(16)}::${host.toString(16)}`
+      const status = await statusOf(behindProxy.port, from, post('/login', `X-Forwarded-For: ${address}`))
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    }
+    expect(statuses).toEqual(
+      new Map([
+        [200, 1],
+        [429, 999],
+      ]),
+    )
+  })
+
+  test('parts of a key do not run together', async () => {
+    const from = freshAddress()
+    expect(await statusOf(gateway.port, from, post('/pair', 'X-One: a:b', 'X-Two: c'))).toBe(200)
+    expect(await statusOf(gateway.port, from, post('/pair', 'X-One: a', 'X-Two: b:c'))).toBe(200)
+    expect(await statusOf(gateway.port, from, post('/pair', 'X-One: a', 'X-Two: b:c'))).toBe(429)
+    expect(await statusOf(gateway.port, from, post('/pair', 'X-One: a:b', 'X_Two: c', 'X-Two: c'))).toBe(429)
+  })
+})
+
+test.each(['X-One', 'Authorization'])(
+  '%s in several lines is one value, counted and passed on',
+  async (name) => {
+    const from = freshAddress()
+    const target = name === 'X-One' ? '/pair' : '/authorized'
+    const lines = (...values: string[]): string[] => [
+      ...values.map((value) => `${name}: ${value}`),
+      'X-Two: c',
+    ]
+    expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(200)
+    expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(429)
+    expect(await statusOf(gateway.port, from, post(target, ...lines('b', 'a')))).toBe(200)
+    expect(await statusOf(gateway.port, from, post(target, ...lines('b', 'a')))).toBe(429)
+    const [, seen] = backend.requestsFrom(from)
+    expect(seen && valuesOf(seen, name.toLowerCase())).toEqual(['b, a'])
+  },
+)
+
+test('what is pipelined is counted one by one, and only what is let pass gets through', async () => {
+  const from = freshAddress()
+  const { responses } = await converse(gateway.port, [post('/login').repeat(20)], { from, responses: 20 })
+  expect(responses.map(({ status }) => status)).toEqual([200, ...Array.from({ length: 19 }, () => 429)])
+  expect(backend.requestsFrom(from)).toHaveLength(1)
+})
+
+test('nothing that arrived can be read in two ways', () => {
+  expect(backend.faults()).toEqual([])
+})
