@@ -91,7 +91,7 @@ export function converse(
 }
 
 /** Takes the responses that are complete from what was received. */
-export function readConversation(
+function readConversation(
   received: string,
   ended: Conversation['ended'],
   toHead: boolean,

@@ -44,9 +44,6 @@ export function brokenOff(status: number, unfinished: string): Verdict {
   return { statuses: [status], backend: [], unfinished }
 }
 
-/** The connection is closed without an answer, and nothing reaches the backend. */
-export const closed: Verdict = { statuses: [], backend: [] }
-
 /** Several of the above on one connection. */
 export function inTurn(...verdicts: Verdict[]): Verdict {
   return {
