@@ -42,7 +42,8 @@ function http1Options({ maxHeaderBytes, headersTimeoutMs, idleTimeoutMs }: Gatew
     headersTimeout: headersTimeoutMs,
     // An upload may take as long as it goes on.
     requestTimeout: 0,
-    connectionsCheckingInterval: Math.min(2_000, headersTimeoutMs / 4),
+    // Often, so that few come due together.
+    connectionsCheckingInterval: Math.min(50, headersTimeoutMs / 4),
     keepAliveTimeout: idleTimeoutMs,
     noDelay: true,
     // Missing and wrong `Host` fields are answered by the handler, in the one error shape.

@@ -17,6 +17,7 @@ import { takeTurns } from './edge/pipelining.ts'
 import { readProxyHeader } from './edge/proxy-protocol.ts'
 import { watchSlowClients } from './edge/slow-clients.ts'
 import { createRequestClassifier } from './fields.ts'
+import { createFailureLog } from './failure-log.ts'
 import { createHandler } from './handler.ts'
 import { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
 import type { Limiter } from './limiter/limiter.ts'
@@ -111,9 +112,7 @@ export function composeServing(
       telemetry,
       maxBodyBytes: settings.maxBodyBytes,
       now,
-      onFailure: ({ kind, message: reason, cause: err }, requestId) => {
-        log.warn({ requestId, kind, reason, err }, 'the backend failed')
-      },
+      onFailure: createFailureLog(log, now),
     },
     telemetry,
     log,

@@ -66,7 +66,7 @@ const failureMetrics: Readonly<Record<FailureKind, FailureMetric>> = {
   'connect-timeout': 'timeout',
   timeout: 'timeout',
   'idle-timeout': 'timeout',
-  busy: 'other',
+  busy: 'busy',
   exception: 'other',
 }
 

@@ -269,7 +269,7 @@ class Exchange implements PacedExchange {
     const { headersSent, statusCode } = this.#response
     this.#over = true
     this.#forwarding?.clientGone()
-    if (isBodyLeft(this.#request)) this.#request.once('close', () => slowClients.delete(this))
+    if (isBodyAwaited(this.#request, this.#response)) this.#awaitBody()
     else slowClients.delete(this)
     const status = headersSent ? statusCode : 0
     const durationMs = now() - this.#startedMs
@@ -284,6 +284,16 @@ class Exchange implements PacedExchange {
       refusedBy: this.#refusedBy?.name,
     })
   }
+
+  #awaitBody(): void {
+    const { socket } = this.#request
+    const leave = (): void => {
+      this.#options.slowClients.delete(this)
+      socket.off('close', leave)
+    }
+    this.#request.once('close', leave)
+    socket.once('close', leave)
+  }
 }
 
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
@@ -294,9 +304,12 @@ function countFields(rawFields: readonly string[]): number {
   return names.filter((name, i) => name !== 'cookie' || names.indexOf(name) === i).length
 }
 
-/** HTTP/2 ends a body with its stream; the connection of HTTP/1 is held up by one that does not come. */
-function isBodyLeft({ httpVersionMajor, complete, socket }: ClientRequest): boolean {
-  return httpVersionMajor === 1 && !complete && !socket.destroyed
+/** A connection of HTTP/1 that is to be kept is held up by a body that does not come. */
+function isBodyAwaited(
+  { httpVersionMajor, complete, socket }: ClientRequest,
+  response: ClientResponse,
+): boolean {
+  return httpVersionMajor === 1 && !complete && response.shouldKeepAlive && !socket.destroyed
 }
 
 /** Who is at the other end of the connection: looked at once for each connection. */

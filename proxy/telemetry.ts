@@ -6,8 +6,11 @@ import type { Policy } from './policy.ts'
  */
 export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'unavailable'
 
-/** Why the backend gave no response: it refused the connection, was too slow, broke off, or broke the protocol. */
-export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'other'
+/**
+ * Why the backend gave no response: it refused the connection, was too slow, broke off, or broke the protocol; `busy`: it
+ * was not asked, because all connections to it were in use.
+ */
+export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'busy' | 'other'
 
 /** Why a request was answered 4xx before any rule was asked. */
 export type Rejection =

@@ -50,7 +50,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
       other: 0,
     },
     decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
-    upstreamFailures: { refused: 0, timeout: 0, reset: 0, protocol: 0, other: 0 },
+    upstreamFailures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
     errors: { request: 0, process: 0 },
     requestDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
     storeDuration: createDurationHistogram(STORE_BOUNDS_MS),
@@ -98,7 +98,7 @@ export function createTelemetry(counters: Counters): Telemetry {
       counters.upstreamDuration.observe(durationMs)
     },
     upstreamFailed(kind) {
-      counters.upstream = 'away'
+      if (kind !== 'busy') counters.upstream = 'away'
       counters.upstreamFailures[kind]++
     },
     connectionOpened() {

@@ -63,7 +63,7 @@ export function watchSlowClients(limits: PaceLimits, now: () => number): SlowCli
     if (waitsFor === 'body' && advance >= leastBodyBytes) return begin()
     exchange.onTooSlow()
   }
-  const sweepMs = Math.max(10, Math.min(1_000, bodyTimeoutMs / 4, sendTimeoutMs / 4))
+  const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))
   const sweep = setInterval(() => {
     const nowMs = now()
     // A copy: those that are too slow leave the list.

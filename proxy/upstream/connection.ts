@@ -60,7 +60,8 @@ export class UpstreamConnection implements ResponseSink {
   readonly #now: () => number
   readonly #parser = new ResponseParser()
   #exchange: UpstreamExchange | undefined
-  #served = 0
+  /** It has been free: the backend may close it just as the next exchange begins. */
+  #rested = false
   #answered = false
   #requestSent = false
   #responseDone = false
@@ -184,7 +185,7 @@ export class UpstreamConnection implements ResponseSink {
       return
     }
     if (this.#gone) return
-    if (this.#responseDone) this.#release()
+    if (this.#responseDone) this.release()
     else {
       if (this.#answered && !this.socket.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
       this.#exchange?.onPause()
@@ -200,13 +201,14 @@ export class UpstreamConnection implements ResponseSink {
 
   readonly #onSocketClose = (): void => this.#fail('reset', 'the backend closed the connection')
 
-  #release(): void {
+  /** The connection is free for the next exchange, for as long as the backend is thought to keep it. */
+  release(): void {
     this.#responseDone = false
     if (!this.#reusable) {
       this.destroy()
       return
     }
-    this.#served++
+    this.#rested = true
     this.#wait(this.#keepAliveMs - keepAliveMarginMs, 'timeout')
     this.#owner.onFree(this)
   }
@@ -218,7 +220,7 @@ export class UpstreamConnection implements ResponseSink {
 
   #fail(kind: FailureKind, message: string, cause?: unknown): void {
     const exchange = this.#exchange
-    const onReusedConnection = this.#served > 0 && this.#parser.untouched
+    const onReusedConnection = this.#rested && this.#parser.untouched
     this.destroy()
     exchange?.onFailure(new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
   }

@@ -151,7 +151,7 @@ export class UpstreamPool {
       this.#all.add(connection)
       if (exchange.cancelled) {
         this.onRequestSent(exchange)
-        this.onFree(connection)
+        connection.release()
       } else connection.begin(exchange)
     })
     const settle = (): void => {

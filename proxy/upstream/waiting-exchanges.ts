@@ -2,6 +2,8 @@ import type { UpstreamExchange } from './connection.ts'
 
 type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 
+const mostOverdueAtOnce = 50
+
 /** Exchanges that wait for a connection to the backend, in turn, each for a bounded time. */
 export class WaitingExchanges {
   readonly #max: number
@@ -46,10 +48,11 @@ export class WaitingExchanges {
     return taken
   }
 
-  /** Takes out all that have waited too long. */
+  /** Takes out those that have waited too long, but no more than some: each is work, and all come due together. */
   takeOverdue(nowMs: number): UpstreamExchange[] {
     const firstInTime = this.#waiting.findIndex(({ untilMs }) => nowMs < untilMs)
-    const overdue = this.#waiting.splice(0, firstInTime === -1 ? this.#waiting.length : firstInTime)
+    const most = Math.max(mostOverdueAtOnce, this.#waiting.length / 10)
+    const overdue = this.#waiting.splice(0, Math.min(most, firstInTime === -1 ? Infinity : firstInTime))
     return overdue.map(({ exchange }) => exchange).filter(({ cancelled }) => !cancelled)
   }
 

@@ -54,7 +54,8 @@ async function trickle(
   socket.on('error', () => undefined)
   socket.write(begin)
   const timer = setInterval(() => socket.writable && socket.write(byte), everyMs)
-  await once(socket, 'close')
+  // Not `once` of node:events, which rejects on the error that may come first.
+  await new Promise((resolve) => socket.once('close', resolve))
   clearInterval(timer)
   return { received, ms: performance.now() - startedMs }
 }
