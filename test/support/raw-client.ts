@@ -178,3 +178,28 @@ export function freshAddress(): string {
   clients++
   return `127.${1 + (clients >> 16)}.${(clients >> 8) & 255}.${clients & 255}`
 }
+
+/**
+ * Sends pieces of bytes and hangs up when the gateway has closed, or when nothing has been heard of it for a moment:
+ * for bytes of which it is not known whether they are answered.
+ */
+export function sendAndLeave(port: number, pieces: readonly string[], from: string): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port, localAddress: from, noDelay: true })
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve())
+    socket.on('connect', () => {
+      void (async () => {
+        for (const piece of pieces) {
+          if (!socket.writable) return
+          await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
+        }
+        socket.setTimeout(quietMs, () => socket.resetAndDestroy())
+      })()
+    })
+    // Read, or the end would not be seen.
+    socket.resume()
+  })
+}
+
+const quietMs = 30

@@ -1,0 +1,82 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { pathReaders } from '../support/path-readers.ts'
+import { parseExposition } from '../support/prometheus.ts'
+import { sendAndLeave, seededRandom, waysOfSending } from '../support/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { faultsOf } from '../support/lenient-requests.ts'
+import { mutated } from './mutations.ts'
+
+// Nobody has said what must come of these bytes: vectors with a few changes each. What must hold whatever they are is
+// looked at instead. WIRE_RUNS sets how many rounds of a dozen connections are made, WIRE_SEED repeats them.
+
+const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
+const numRuns = Number(process.env['WIRE_RUNS'] ?? 40)
+const atOnce = 12
+const client = '127.77.77.77'
+
+let backend: RecordingBackend
+let gateway: GatewayProcess
+let limiting: GatewayProcess
+
+beforeAll(async () => {
+  console.log(`mutations with WIRE_SEED=${seed}, ${numRuns} rounds`)
+  backend = await startRecordingBackend()
+  gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/counted.yaml' })
+  limiting = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/one-request.yaml' })
+})
+
+afterAll(() => backend.close())
+
+const round = fc.array(fc.tuple(mutated, fc.nat()), { minLength: atOnce, maxLength: atOnce })
+const parameters = { seed, numRuns } as const
+
+/** Sends each of the byte strings in pieces of its own, and gives the requests that arrived at the backend meanwhile. */
+async function requestsOf(port: number, inputs: readonly [string, number][]) {
+  const before = backend.requests.length
+  await Promise.all(
+    inputs.map(([bytes, cuts]) =>
+      sendAndLeave(port, waysOfSending['in random pieces'](bytes, seededRandom(cuts)), client),
+    ),
+  )
+  return backend.requests.slice(before)
+}
+
+async function allowedBy({ adminPort }: GatewayProcess): Promise<number> {
+  const reply = await fetch(`http://127.0.0.1:${adminPort}/metrics`)
+  const metrics = parseExposition(await reply.text())
+  for (const place of ['process', 'request'])
+    expect(metrics.value('sluice_uncaught_errors_total', { place })).toBe(0)
+  return metrics.value('sluice_decisions_total', { policy: 'everything', outcome: 'allowed' })
+}
+
+test('whatever is sent, the backend sees requests in one form only, and no more than were decided on', async () => {
+  const { pid } = gateway.process.child
+  await fc.assert(
+    fc.asyncProperty(round, async (inputs) => {
+      const seen = await requestsOf(gateway.port, inputs)
+      expect(seen.flatMap(faultsOf)).toEqual([])
+      expect(backend.requests.length).toBeLessThanOrEqual(await allowedBy(gateway))
+      expect(gateway.process.child.exitCode).toBeNull()
+    }),
+    parameters,
+  )
+  expect(gateway.process.child.pid).toBe(pid)
+  expect((await gateway.send('GET', '/alive')).status).toBe(200)
+  expect(backend.requests.length).toBeGreaterThan(numRuns)
+}, 3_600_000)
+
+test('whatever is sent, a limited path reaches the backend under no spelling once the limit is used up', async () => {
+  const isLimited = (target: string): boolean =>
+    Object.values(pathReaders).some((read) => read(target.split('?')[0] ?? '') === '/a')
+  expect((await limiting.send('GET', '/a', { from: client })).status).toBe(200)
+  await fc.assert(
+    fc.asyncProperty(round, async (inputs) => {
+      const seen = await requestsOf(limiting.port, inputs)
+      expect(seen.map(({ target }) => target).filter(isLimited)).toEqual([])
+    }),
+    { ...parameters, numRuns: Math.ceil(numRuns / 2) },
+  )
+  expect((await limiting.send('GET', '/a', { from: client })).status).toBe(429)
+}, 3_600_000)
