@@ -91,7 +91,11 @@ export function converse(
 }
 
 /** Takes the responses that are complete from what was received. */
-function readConversation(received: string, ended: Conversation['ended'], toHead: boolean): Conversation {
+export function readConversation(
+  received: string,
+  ended: Conversation['ended'],
+  toHead: boolean,
+): Conversation {
   const conversation: Conversation = { interim: [], responses: [], rest: received, ended }
   for (;;) {
     const { rest } = conversation
