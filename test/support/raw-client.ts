@@ -187,7 +187,12 @@ export function freshAddress(): string {
  * Sends pieces of bytes and hangs up when the gateway has closed, or when nothing has been heard of it for a moment:
  * for bytes of which it is not known whether they are answered.
  */
-export function sendAndLeave(port: number, pieces: readonly string[], from: string): Promise<void> {
+export function sendAndLeave(
+  port: number,
+  pieces: readonly string[],
+  from: string,
+  quietMs = 30,
+): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port, localAddress: from, noDelay: true })
     socket.on('error', () => undefined)
@@ -205,5 +210,3 @@ export function sendAndLeave(port: number, pieces: readonly string[], from: stri
     socket.resume()
   })
 }
-
-const quietMs = 30

@@ -1,0 +1,114 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A proxy in front of the recording backend. All of them tell it the client's address in `X-Real-IP`. */
+export type Proxy = { readonly name: string; readonly port: number; stop(): void }
+
+type Start = (port: number, backendPort: number, directory: string) => ChildProcess
+
+const repositoryRoot = join(import.meta.dirname, '../..')
+
+const startNginx: Start = (port, backendPort, directory) => {
+  const configFile = join(directory, 'nginx.conf')
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  writeFileSync(
+    configFile,
+    `daemon off; master_process off; pid ${directory}/nginx.pid; error_log ${directory}/nginx.log crit;
+    events { worker_connections 1024; }
+    http {
+      access_log off;
+      ${temporary.map((kind) => `${kind}_temp_path ${directory}/${kind};`).join(' ')}
+      map $http_upgrade $upgrading { default upgrade; '' close; }
+      server {
+        listen 127.0.0.1:${port};
+        location / {
+          proxy_pass http://127.0.0.1:${backendPort};
+          proxy_http_version 1.1;
+          proxy_set_header Host $http_host;
+          proxy_set_header X-Real-IP $remote_addr;
+          proxy_set_header Upgrade $http_upgrade;
+          proxy_set_header Connection $upgrading;
+        }
+      }
+    }`,
+  )
+  return spawn('nginx', ['-p', directory, '-c', configFile], { stdio: 'ignore' })
+}
+
+const startHaproxy: Start = (port, backendPort, directory) => {
+  const configFile = join(directory, 'haproxy.cfg')
+  writeFileSync(
+    configFile,
+    `defaults
+  mode http
+  timeout connect 2s
+  timeout client 5s
+  timeout server 5s
+frontend clients
+  bind 127.0.0.1:${port}
+  http-request set-header x-real-ip %[src]
+  default_backend recording
+backend recording
+  server one 127.0.0.1:${backendPort}
+`,
+  )
+  return spawn('haproxy', ['-f', configFile], { stdio: 'ignore' })
+}
+
+const startGateway: Start = (port, backendPort, directory) =>
+  spawn(process.execPath, [join(repositoryRoot, 'proxy/main.ts')], {
+    cwd: directory,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      ADMIN_PORT: '0',
+      RATE_LIMITING_DISABLED: '1',
+      LOG_LEVEL: 'silent',
+      UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
+    },
+    stdio: 'ignore',
+  })
+
+const starts = { sluice: startGateway, nginx: startNginx, haproxy: startHaproxy } satisfies Record<
+  string,
+  Start
+>
+
+export type ProxyName = keyof typeof starts
+
+/** Starts one and waits until it takes connections. */
+export async function startProxy(name: ProxyName, port: number, backendPort: number): Promise<Proxy> {
+  const directory = mkdtempSync(join(tmpdir(), `sluice-${name}-`))
+  const child = starts[name](port, backendPort, directory)
+  for (let attempt = 0; !(await canConnect(port)); attempt++) {
+    if (attempt === 100 || child.exitCode !== null) throw new Error(`${name} did not start`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return {
+    name,
+    port,
+    stop() {
+      child.kill('SIGKILL')
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The programs that are not there to compare with. */
+export function missingPrograms(): string[] {
+  return ['nginx', 'haproxy'].filter((program) => spawnSync(program, ['-v']).error !== undefined)
+}
+
+function canConnect(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
+  })
+}
