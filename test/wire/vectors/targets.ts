@@ -117,6 +117,7 @@ export const targets: readonly Vector[] = [
     'a length of 8,000 octets is to be supported; what is too long is told so',
     [
       ['7,900 characters', request(`GET /${'a'.repeat(7_900)}`), forwarded(`GET /${'a'.repeat(7_900)}`)],
+      ['more than the limit', request(`GET /${'a'.repeat(8_300)}`), refused(414)],
       ['more than all fields may have', request(`GET /${'a'.repeat(40_000)}`), refused(431)],
     ],
   ),

@@ -1,0 +1,36 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { bodies } from '../wire/answers/bodies.ts'
+import { heads } from '../wire/answers/heads.ts'
+import { explained } from '../differential/explained.ts'
+import { vectorsByTheme } from '../wire/vectors.ts'
+
+const root = join(import.meta.dirname, '../..')
+const page = readFileSync(join(root, 'docs/http.md'), 'utf8')
+
+const named = new Set(
+  Object.entries({ ...vectorsByTheme, heads, bodies }).flatMap(([theme, vectors]) =>
+    vectors.map(({ name }) => `${theme}: ${name}`),
+  ),
+)
+
+/** The rows of all tables, without their heads. */
+const rows = page
+  .split('\n')
+  .filter((line) => line.startsWith('|') && !/^\|[\s|-]+$/.test(line) && !/\| Test +\|$/.test(line))
+
+test.each(rows)('%s has a test that is there', (row) => {
+  const [, reference = ''] = /`([^`]+)`\s*\|$/.exec(row) ?? []
+  expect(named.has(reference) || (reference.startsWith('test/') && existsSync(join(root, reference)))).toBe(
+    true,
+  )
+})
+
+test('there are rows', () => {
+  expect(rows.length).toBeGreaterThan(80)
+})
+
+test('differences that are explained are of vectors that are there', () => {
+  expect(Object.keys(explained).filter((key) => !named.has(key))).toEqual([])
+})
