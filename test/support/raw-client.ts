@@ -191,7 +191,7 @@ export function sendAndLeave(
   port: number,
   pieces: readonly string[],
   from: string,
-  quietMs = 30,
+  quietMs = 60,
 ): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port, localAddress: from, noDelay: true })
