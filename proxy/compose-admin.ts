@@ -26,6 +26,7 @@ export function composeAdmin(
   const { adminHost: host, adminPort: port, adminToken: token } = settings
   const apiRoutes = createApiRoutes({
     version,
+    limitsEnabled: !settings.rateLimitingDisabled,
     rules: settings.rateLimitingDisabled ? 0 : settings.rules.length,
     workers: settings.workers,
     uptimeMs: () => process.uptime() * 1000,

@@ -65,7 +65,12 @@ export function composeServing(
 ): Serving {
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   const policies = rules.map(({ policy }) => policy)
-  const metrics = createMetrics({ policies, version, readNode: watchProcess('sluice_') })
+  const metrics = createMetrics({
+    policies,
+    limitsEnabled: !settings.rateLimitingDisabled,
+    version,
+    readNode: watchProcess('sluice_'),
+  })
   const { telemetry } = metrics
   const counters = countElsewhere?.(telemetry) ?? composeCounting(settings, log, telemetry)
   const health = createHealth({

@@ -27,7 +27,12 @@ const restartDelayMs = 1_000
  */
 export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
   const policies = settings.rules.map(({ policy }) => policy)
-  const metrics = createMetrics({ policies: [], version, readNode: watchProcess('sluice_') })
+  const metrics = createMetrics({
+    policies: [],
+    limitsEnabled: !settings.rateLimitingDisabled,
+    version,
+    readNode: watchProcess('sluice_'),
+  })
   const embedded =
     settings.redisUrl === undefined
       ? createEmbeddedLimiter(counterOptions(settings, log, metrics.telemetry))

@@ -4,6 +4,7 @@ import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { composeGateway } from './compose.ts'
 import { loadGatewaySettings } from './config/settings.ts'
+import { describeStart } from './start-line.ts'
 
 try {
   const { settings, warnings } = loadGatewaySettings(process.env, process.cwd())
@@ -14,7 +15,8 @@ try {
   const gateway = composeGateway(settings, log)
   closeOnSignal(gateway, log)
   const ports = await gateway.listen()
-  log.info(ports, cluster.isPrimary ? 'listening' : 'serving')
+  if (cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
+  else log.info('serving')
 } catch (error) {
   exitOnStartError(error)
 }

@@ -11,6 +11,8 @@ export type Status = HealthReport & {
   readonly version: string
   /** Whole seconds since the process that answers was started. */
   readonly uptimeSeconds: number
+  /** No with `RATE_LIMITING_DISABLED=1`. */
+  readonly limitsEnabled: boolean
   /** Rules in the limits table; 0 with limiting switched off. */
   readonly rules: number
   /** Processes that serve clients. */
@@ -20,6 +22,7 @@ export type Status = HealthReport & {
 /** The operator's interface. It is made here and served by the admin listener to who may see it. */
 export function createApiRoutes(deps: {
   readonly version: string
+  readonly limitsEnabled: boolean
   readonly rules: number
   readonly workers: number
   readonly uptimeMs: () => number
@@ -28,6 +31,7 @@ export function createApiRoutes(deps: {
   const readStatus = async (): Promise<Status> => ({
     version: deps.version,
     uptimeSeconds: Math.floor(deps.uptimeMs() / 1000),
+    limitsEnabled: deps.limitsEnabled,
     rules: deps.rules,
     workers: deps.workers,
     ...(await deps.readHealth()),

@@ -29,18 +29,23 @@ const POLICIES_LISTED_AT_ZERO = 250
  */
 export function createMetrics(options: {
   readonly policies: readonly Policy[]
+  /** Whether the limits apply: not with `RATE_LIMITING_DISABLED=1`. */
+  readonly limitsEnabled: boolean
   readonly version: string
   readonly readNode: () => Promise<MetricSnapshot>
 }): Metrics {
   const counters = createCounters(options.policies)
   return {
     telemetry: createTelemetry(counters),
-    takeSnapshot: async () => [...describe(counters, options.version), ...(await options.readNode())],
+    takeSnapshot: async () => [...describe(counters, options), ...(await options.readNode())],
     upstreamState: () => counters.upstream,
   }
 }
 
-function describe(counters: Counters, version: string): Metric[] {
+function describe(
+  counters: Counters,
+  { limitsEnabled, version }: { readonly limitsEnabled: boolean; readonly version: string },
+): Metric[] {
   return [
     ...describeRequests(counters),
     ...describeStore(counters),
@@ -50,6 +55,12 @@ function describe(counters: Counters, version: string): Metric[] {
       'sluice_uncaught_errors_total',
       'Exceptions that are bugs, by where they were caught',
       by('place', counters.errors),
+    ),
+    gauge(
+      'sluice_limits_enabled',
+      '1 where the limits apply, 0 with RATE_LIMITING_DISABLED=1',
+      single(limitsEnabled ? 1 : 0),
+      'max',
     ),
     gauge('sluice_processes', 'Processes that the numbers are the sum of', single(1)),
     gauge(

@@ -1,8 +1,9 @@
-import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { nearestWord } from '../../shared/settings-nearest.ts'
 import { reasonOf, showValue, type Problem } from '../../shared/settings-problems.ts'
 
-const defaultName = 'sluice.yaml'
+export const defaultName = 'sluice.yaml'
 const maxBytes = 1024 * 1024
 
 /** The settings file, or why there is none to read. */
@@ -37,6 +38,17 @@ export function readConfigFile(given: string | undefined, cwd: string): ConfigFi
         text: `${subject}needs a readable file of UTF-8 text, at most 1 MiB (${reasonOf(error)})`,
       },
     }
+  }
+}
+
+/** Names in the working directory that somebody may have meant as that of the settings file. */
+export function findNearNames(cwd: string): string[] {
+  try {
+    const names = readdirSync(cwd).filter((name) => name !== defaultName)
+    return names.filter((name) => name === 'sluice.json' || nearestWord(name, [defaultName]) !== undefined)
+  } catch {
+    // A directory that may not be listed is no mistake.
+    return []
   }
 }
 

@@ -4,7 +4,7 @@ import { problemAt, showValue, type Place, type Problem } from '../../shared/set
 import { readSettings, readSource, throwProblems, type Reading } from '../../shared/settings.ts'
 import { fileFields, type SettingsOf } from '../../shared/settings-table.ts'
 import type { Rule } from '../policy.ts'
-import { readConfigFile } from './config-file.ts'
+import { defaultName, findNearNames, readConfigFile } from './config-file.ts'
 import { defaultLimits } from './default-limits.ts'
 import { createFileSource } from './file-source.ts'
 import { limits } from './limits.ts'
@@ -18,6 +18,8 @@ import { readYamlMapping } from './yaml-document.ts'
 export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   /** The limits table, in its order. */
   readonly rules: readonly Rule[]
+  /** The file that the limits are from; undefined for the built-in table. */
+  readonly limitsFile: string | undefined
 }
 
 /** `sluice.yaml`, as written: the fields of the settings table and the limits. */
@@ -49,8 +51,10 @@ export function loadGatewaySettings(
     tlsCertFile: values.tlsCertFile && resolve(cwd, values.tlsCertFile),
     tlsKeyFile: values.tlsKeyFile && resolve(cwd, values.tlsKeyFile),
     rules: rules ?? limits.parse(defaultLimits),
+    limitsFile: rules && path,
   }
   const warnings = [
+    ...(path === undefined ? warnOfNearNames(cwd) : []),
     ...warnOfDisabling(env['RATE_LIMITING_DISABLED']),
     ...warnOfTrust(values.trustedProxies, read.placeOf('trustedProxies')),
     ...(rules ? warnOfHeaderKeys(rules, placeOfRule(file)) : []),
@@ -90,8 +94,13 @@ function placeOfRule({ source }: FileReading): PlaceOfRule {
 }
 
 function warnOfDisabling(text: string | undefined): string[] {
-  if (!text || text === '0' || text === '1') return []
+  if (!text || text === '0') return []
+  if (text === '1') return ['RATE_LIMITING_DISABLED: 1, no request is limited until a restart without it']
   return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns limiting off: it is on`]
+}
+
+function warnOfNearNames(cwd: string): string[] {
+  return findNearNames(cwd).map((name) => `${name}: not read, the settings file is called ${defaultName}`)
 }
 
 function warnOfTrust(trustedProxies: readonly string[], { label }: Place): string[] {

@@ -26,7 +26,12 @@ type Admin = {
   ): Promise<Answer>
 }
 
-const metrics = createMetrics({ policies: [], version: '1.2.3', readNode: watchProcess('sluice_') })
+const metrics = createMetrics({
+  policies: [],
+  limitsEnabled: true,
+  version: '1.2.3',
+  readNode: watchProcess('sluice_'),
+})
 const log = createLog('gateway', 'silent')
 const token = 'correct horse battery staple'.replaceAll(' ', '-')
 const outsideAddress = Object.values(networkInterfaces())
@@ -49,6 +54,7 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
     apiRoutes: createApiRoutes({
       version: '1.2.3',
+      limitsEnabled: true,
       rules: 6,
       workers: 1,
       uptimeMs: () => 61_999,
@@ -170,6 +176,7 @@ describe('the operator’s interface', () => {
     expect(JSON.parse((await admin.ask('/api/status')).body)).toEqual({
       version: '1.2.3',
       uptimeSeconds: 61,
+      limitsEnabled: true,
       rules: 6,
       workers: 1,
       status: 'ready',

@@ -37,6 +37,7 @@ test('a request that throws is a 500 and the next is served', async () => {
   const now = (): number => performance.now()
   const metrics = createMetrics({
     policies: [],
+    limitsEnabled: true,
     version: '0',
     readNode: () => Promise.resolve([]),
   })

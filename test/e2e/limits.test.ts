@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { send, startGateway } from '../support/gateway.ts'
 import { freshRedis } from '../support/redis.ts'
 
 const exactBody = '{"code":429,"error":"Too many requests, Please try after a while!"}'
@@ -75,16 +75,20 @@ test('a window ends on time although refused requests went on', async () => {
 
 describe('RATE_LIMITING_DISABLED', () => {
   test.each([
-    ['1', 200, 0],
-    ['0', 429, 0],
-    ['', 429, 0],
-    ['true', 429, 1],
-  ])('%j: the sixth POST /forgot-password is %i', async (value, status, warnings) => {
+    ['1', 200, 0, 1],
+    ['0', 429, 1, 0],
+    ['', 429, 1, 0],
+    ['true', 429, 1, 1],
+  ])('%j: the sixth POST /forgot-password is %i', async (value, status, enabled, warnings) => {
     const backend = await startBackend()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, RATE_LIMITING_DISABLED: value })
     for (let sent = 0; sent < 5; sent++) await gateway.send('POST', '/forgot-password')
     expect((await gateway.send('POST', '/forgot-password')).status).toBe(status)
-    const warned = gateway.process.output().match(/RATE_LIMITING_DISABLED/g) ?? []
+    const warned = gateway.process.output().match(/"level":"warn".*RATE_LIMITING_DISABLED/g) ?? []
     expect(warned.length).toBe(warnings)
+    const { body: state } = await send(gateway.adminPort, 'GET', '/api/status')
+    expect(JSON.parse(state)).toMatchObject({ limitsEnabled: enabled === 1, rules: enabled * 6 })
+    const { body: metrics } = await send(gateway.adminPort, 'GET', '/metrics')
+    expect(metrics).toContain(`\nsluice_limits_enabled ${enabled}\n`)
   })
 })

@@ -64,7 +64,12 @@ async function servePrimary(workerCount: number): Promise<void> {
 }
 
 function serveWorker(): void {
-  const metrics = createMetrics({ policies: [policy], version: '1.2.3', readNode: watchProcess('sluice_') })
+  const metrics = createMetrics({
+    policies: [policy],
+    limitsEnabled: true,
+    version: '1.2.3',
+    readNode: watchProcess('sluice_'),
+  })
   const { telemetry } = metrics
   const health = createHealth({ storeState: () => 'answering', upstreamState: () => metrics.upstreamState() })
   const send = (message: object): boolean => process.send?.(message) ?? false

@@ -22,6 +22,7 @@ describe('settings from the environment', () => {
       upstreamUrl: 'http://127.0.0.1:3000/',
       redisUrl: undefined,
       configFile: undefined,
+      limitsFile: undefined,
       rateLimitingDisabled: false,
       trustedProxies: [],
       proxyProtocol: false,
@@ -108,6 +109,7 @@ describe('settings from the environment', () => {
       upstreamUrl: 'https://app.example:8443/',
       redisUrl: 'rediss://user:p%40ss@redis.example:6380/2',
       configFile: undefined,
+      limitsFile: undefined,
       rateLimitingDisabled: false,
       trustedProxies: ['10.0.0.0/8', '::1', '192.168.1.7'],
       proxyProtocol: true,
@@ -178,7 +180,7 @@ describe('settings from the environment', () => {
   })
 
   test.each([
-    ['1', true, []],
+    ['1', true, ['RATE_LIMITING_DISABLED: 1, no request is limited until a restart without it']],
     ['0', false, []],
     ['', false, []],
     ['true', false, ['RATE_LIMITING_DISABLED: got "true", only 1 turns limiting off: it is on']],

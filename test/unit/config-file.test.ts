@@ -42,6 +42,38 @@ describe('which file is read', () => {
   })
 })
 
+describe('a name that may be a mistake', () => {
+  const withFile = (name: string): string => {
+    const cwd = makeTemporaryDirectory()
+    writeFileSync(join(cwd, name), 'port: 8081\n')
+    return cwd
+  }
+
+  test.each(['sluice.yml', 'Sluice.yml', 'sluice.json', 'slucie.yaml', '.sluice.yaml', 'sluice.yaml~'])(
+    '%s is not read without a word',
+    (name) => {
+      const { settings, warnings } = loadGatewaySettings({}, withFile(name))
+      expect(settings.port).toBe(8080)
+      expect(warnings).toEqual([`${name}: not read, the settings file is called sluice.yaml`])
+    },
+  )
+
+  test.each([
+    'sluice.schema.json',
+    'sluice.example.yaml',
+    'package.json',
+    'service.yaml',
+    'docker-compose.yml',
+  ])('%s is none', (name) => expect(loadGatewaySettings({}, withFile(name)).warnings).toEqual([]))
+
+  test('beside sluice.yaml, or with CONFIG_FILE, nothing is said', () => {
+    const cwd = withFile('sluice.yml')
+    expect(loadGatewaySettings({ CONFIG_FILE: 'sluice.yml' }, cwd).warnings).toEqual([])
+    writeFileSync(join(cwd, 'sluice.yaml'), '')
+    expect(loadGatewaySettings({}, cwd).warnings).toEqual([])
+  })
+})
+
 describe('what a file may be', () => {
   test('1 MiB and no more', () => {
     const comment = `#${'x'.repeat(1024 * 1024 - 1)}`

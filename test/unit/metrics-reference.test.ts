@@ -5,7 +5,12 @@ import { createMetrics } from '../../proxy/admin/metrics.ts'
 import { watchProcess } from '../../proxy/admin/prometheus.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
-const metrics = createMetrics({ policies: [], version: '1.2.3', readNode: watchProcess('sluice_') })
+const metrics = createMetrics({
+  policies: [],
+  limitsEnabled: true,
+  version: '1.2.3',
+  readNode: watchProcess('sluice_'),
+})
 
 /** The cells of the rows that begin with a metric's name. */
 const rows = page

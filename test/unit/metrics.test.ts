@@ -12,7 +12,7 @@ function policyNamed(name: string): Policy {
 }
 
 function metricsFor(policies: readonly Policy[]): Metrics {
-  return createMetrics({ policies, version: '1.2.3', readNode })
+  return createMetrics({ policies, limitsEnabled: true, version: '1.2.3', readNode })
 }
 
 async function scrape(metrics: Metrics): Promise<Exposition> {
