@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { connect } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,8 +10,7 @@ import { baseUrlOf, reachedHost } from './shared/base-url.ts'
 import { SettingsError } from './shared/settings.ts'
 import { exitOnStartError, StartError } from './shared/start-error.ts'
 
-/** The environment of the two processes: what was given, and what makes each know the other. */
-type Environments = { readonly gateway: NodeJS.ProcessEnv; readonly origin: NodeJS.ProcessEnv }
+type Address = { readonly host: string | undefined; readonly port: number }
 
 const running = new Set<ChildProcess>()
 let stopping = false
@@ -21,11 +20,33 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal
 
 try {
   const { gateway, origin } = loadSettings()
-  await refuseTakenPort(gateway)
-  const environments = connectSettings(gateway, origin)
-  const gatewayProcess = start('proxy/main.ts', environments.gateway)
-  // The origin tells the first key once. By then what it tells must work, and nothing may be about to fail.
-  if (await comesUp(gateway, gatewayProcess)) start('origin/main.ts', environments.origin)
+  const gatewayAddress = await choosePort({ host: gateway.host, port: gateway.port })
+  const originAddress = await choosePort({ host: origin.originHost, port: origin.originPort })
+  const originUrl = baseUrlOf(originAddress)
+
+  await refuseTaken(gatewayAddress, 'set PORT to another')
+  await refuseTaken({ host: gateway.adminHost, port: gateway.adminPort }, 'set ADMIN_PORT to another')
+  const gatewayEnv = { ...process.env, PORT: String(gatewayAddress.port) }
+  if (hasOwnBackend(gateway, originUrl)) {
+    const { href } = gateway.upstreamUrl
+    process.stdout.write(`The gateway is started before ${href}, and the small service behind it is not.\n`)
+    start('proxy/main.ts', gatewayEnv)
+  } else {
+    await refuseTaken(
+      originAddress,
+      'set ORIGIN_PORT to another, or start the gateway alone before what is there: npm run gateway',
+    )
+    const gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
+    // The origin tells the first key once. By then what it tells must work, and nothing may be about to fail.
+    if (await comesUp(gatewayAddress, gatewayProcess)) {
+      const scheme = gateway.tlsCertFile === undefined ? 'http' : 'https'
+      start('origin/main.ts', {
+        ...process.env,
+        ORIGIN_PORT: String(originAddress.port),
+        ORIGIN_PUBLIC_URL: origin.originPublicUrl ?? baseUrlOf({ scheme, ...gatewayAddress }),
+      })
+    }
+  }
 } catch (error) {
   exitOnStartError(error)
 }
@@ -48,25 +69,29 @@ function loadSettings(): { gateway: GatewaySettings; origin: OriginSettings } {
   throw new SettingsError([...new Set(problems)])
 }
 
-/** The origin's clients come through the gateway, and the gateway finds the origin, unless the user has said otherwise. */
-function connectSettings(gateway: GatewaySettings, origin: OriginSettings): Environments {
-  const originUrl = baseUrlOf({ host: origin.originHost, port: origin.originPort })
-  const scheme = gateway.tlsCertFile === undefined ? 'http' : 'https'
-  const gatewayUrl = baseUrlOf({ scheme, host: gateway.host, port: gateway.port })
-  const isDefaultUpstream =
-    gateway.upstreamUrl.href === new URL(String(gatewayTable.upstreamUrl.initial)).href
-  return {
-    gateway: { ...process.env, ...(isDefaultUpstream && { UPSTREAM_URL: originUrl }) },
-    origin: {
-      ...process.env,
-      ...(origin.originPublicUrl === undefined && gateway.port !== 0 && { ORIGIN_PUBLIC_URL: gatewayUrl }),
-    },
-  }
+/** Whoever names a backend has one. The default, and the origin's own address, mean the origin. */
+function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boolean {
+  const origins = [String(gatewayTable.upstreamUrl.initial), originUrl]
+  return !origins.some((url) => new URL(url).href === upstreamUrl.href)
+}
+
+/** Any free port in place of 0: each process has to be told of the other's before that listens. */
+function choosePort({ host, port }: Address): Promise<Address> {
+  if (port !== 0) return Promise.resolve({ host, port })
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, host, () => {
+      const { port: free } = server.address() as AddressInfo
+      server.close(() => resolve({ host, port: free }))
+    })
+  })
 }
 
 function start(script: string, env: NodeJS.ProcessEnv): ChildProcess {
   const child = spawn(process.execPath, [join(import.meta.dirname, script)], { env, stdio: 'inherit' })
   running.add(child)
+  if (stopping) child.kill()
   child.once('exit', (code, signal) => {
     running.delete(child)
     // Killed by a signal: as a shell tells it. One that is to stop may have had no time to learn to stop in order.
@@ -84,18 +109,19 @@ function stop(signal: NodeJS.Signals): void {
   for (const child of running) child.kill(signal === 'SIGHUP' ? 'SIGTERM' : signal)
 }
 
-async function refuseTakenPort(gateway: GatewaySettings): Promise<void> {
-  if (gateway.port === 0 || !(await isListening(gateway))) return
-  throw new StartError(`cannot listen: port ${gateway.port} is in use by another process`)
+/** Before anything is started, so that nothing says that it listens and is ended at once. */
+async function refuseTaken(address: Address, remedy: string): Promise<void> {
+  if (address.port === 0 || !(await isListening(address))) return
+  throw new StartError(`cannot listen: port ${address.port} is in use by another process, ${remedy}`)
 }
 
-/** Waits until the process takes connections. No: it has ended before, or is to. On a port that it chooses itself: yes. */
-async function comesUp(gateway: GatewaySettings, child: ChildProcess): Promise<boolean> {
-  while (gateway.port !== 0 && running.has(child) && !(await isListening(gateway))) await sleep(50)
+/** Waits until the process takes connections. No: it has ended before, or is to. */
+async function comesUp(address: Address, child: ChildProcess): Promise<boolean> {
+  while (running.has(child) && !(await isListening(address))) await sleep(50)
   return running.has(child) && !stopping
 }
 
-function isListening({ host, port }: GatewaySettings): Promise<boolean> {
+function isListening({ host, port }: Address): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: reachedHost(host), port })
     socket.once('connect', () => {

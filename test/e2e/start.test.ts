@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
 import { freePort } from '../support/ports.ts'
 import { runNode, spawnNode, type NodeProcess } from '../support/process.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
@@ -117,18 +119,53 @@ describe('npm start', () => {
     expect(isAlive(other)).toBe(false)
   })
 
-  test('tells no key where the gateway cannot start', async () => {
+  test.each([
+    ['PORT', /^cannot listen: port (\d+) is in use by another process, set PORT to another$/],
+    ['ADMIN_PORT', /^cannot listen: port (\d+) .*, set ADMIN_PORT to another$/],
+    ['ORIGIN_PORT', /^cannot listen: port (\d+) .*, set ORIGIN_PORT to another, or .*: npm run gateway$/],
+  ])('starts nothing and tells no key where %s is taken', async (variable, message) => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const taken = String((other.address() as { port: number }).port)
-    for (const variable of ['PORT', 'ADMIN_PORT']) {
-      const { directory, env } = await choosePlace()
-      const finished = await runNode('start.ts', { ...env, [variable]: taken }, [], { cwd: directory })
-      expect(finished.status, variable).toBe(1)
-      expect(finished.stderr, variable).toContain(taken)
-      expect(finished.stdout, variable).not.toContain('sluice_')
-    }
+    const { directory, env } = await choosePlace()
+    const finished = await runNode('start.ts', { ...env, [variable]: taken }, [], { cwd: directory })
     other.close()
+    expect(finished).toMatchObject({ status: 1, stdout: '' })
+    expect(message.exec(finished.stderr.trimEnd())?.[1]).toBe(taken)
+  })
+
+  test('port 0 is any free one, which gateway, origin and the printed line agree on', async () => {
+    const { directory, env } = await choosePlace()
+    const started = spawnNode('start.ts', { ...env, PORT: '0', ADMIN_PORT: '0', ORIGIN_PORT: '0' }, [], {
+      cwd: directory,
+    })
+    const [, command = ''] = await started.waitForLine(curlLine)
+    expect(execFileSync('sh', ['-c', `${command} -s -D -`], { encoding: 'utf8' })).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await started.stop()).toBe(0)
+  })
+
+  test.each(['UPSTREAM_URL', 'sluice.yaml'])('starts no origin where %s names a backend', async (source) => {
+    const { directory, env, port } = await choosePlace()
+    const backend = await startBackend()
+    if (source === 'sluice.yaml') writeFileSync(join(directory, source), `upstream: ${backend.url}\n`)
+    const more = source === 'sluice.yaml' ? {} : { UPSTREAM_URL: backend.url }
+    const started = start({ directory, env, port }, more)
+    await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200)
+    expect(started.output()).toContain(`The gateway is started before ${backend.url}/`)
+    expect(await started.stop()).toBe(0)
+    expect(started.output()).not.toMatch(/"name":"origin"|sluice_/)
+    expect(existsSync(join(directory, 'data'))).toBe(false)
+  })
+
+  test('starts both where the named backend is the origin itself', async () => {
+    const { directory, env, port } = await choosePlace()
+    const started = start(
+      { directory, env, port },
+      { UPSTREAM_URL: `http://127.0.0.1:${env['ORIGIN_PORT'] ?? ''}` },
+    )
+    await untilBothListen(started)
+    expect(await started.stop()).toBe(0)
   })
 
   test('tells every wrong setting of both, once, and starts nothing', async () => {

@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { send } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
+import { runNode, spawnNode } from '../support/process.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const root = join(import.meta.dirname, '../..')
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  scripts: Record<'start' | 'gateway' | 'origin' | 'keys', string>
+}
+
+/** Makes Node take itself for another version. */
+function pretend(version: string): Record<string, string> {
+  const code = `Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
+}
+
+test.each(['20.20.2', '23.11.1', '8.17.0'])('Node %s is told to be too old, in one line', async (version) => {
+  const { status, stdout, stderr } = await runNode('run.js', pretend(version), ['proxy/main.ts'])
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+  expect(stderr.split('\n')).toHaveLength(2)
+  expect(stderr).toContain(`Node.js 24 or later is needed, and this is ${version} (${process.execPath})`)
+})
+
+test('without its packages it says how to get them', async () => {
+  const copy = makeTemporaryDirectory()
+  for (const part of ['run.js', 'package.json', 'proxy', 'shared'])
+    cpSync(join(root, part), join(copy, part), { recursive: true })
+  const { status, stderr } = await runNode(join(copy, 'run.js'), {}, ['proxy/main.ts'])
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: expect.stringMatching(/^Cannot find package '[a-z-]+': run "npm ci" first\n$/) as string,
+  })
+})
+
+test('an entry gets its arguments, from any directory', async () => {
+  const cwd = makeTemporaryDirectory()
+  const { status, stdout } = await runNode(
+    'run.js',
+    {},
+    ['origin/keys.ts', 'create', '--project', 'a', '--json'],
+    {
+      cwd,
+    },
+  )
+  expect({ status, project: (JSON.parse(stdout) as { project: string }).project }).toEqual({
+    status: 0,
+    project: 'a',
+  })
+})
+
+test('workers start the entry itself', async () => {
+  const gateway = spawnNode('run.js', { PORT: '0', ADMIN_PORT: '0', WORKERS: '2' }, ['proxy/main.ts'])
+  await gateway.waitForLine(/"msg":"listening"/)
+  expect(await gateway.stop()).toBe(0)
+})
+
+// What npm does: the script in a shell, and signals to that shell.
+test.each(['start', 'gateway'] as const)('a signal to npm run %s ends it in order', async (name) => {
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    UPSTREAM_URL: 'http://127.0.0.1:9',
+  }
+  const shell = spawn('sh', ['-c', '--', scripts[name]], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  shell.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  while (!output.includes('"listening"')) await once(shell.stdout, 'data')
+  expect((await send(adminPort, 'GET', '/readyz')).status).toBe(200)
+  shell.kill('SIGTERM')
+  const [code] = (await once(shell, 'close')) as [number | null]
+  expect(code).toBe(0)
+  expect(output).toContain('"msg":"stopped"')
+})
