@@ -1,0 +1,44 @@
+import type { Attempt } from './history.ts'
+
+/** The requests of one window, where only the times at which they were sent and answered are known. */
+type WindowOf<A> = {
+  readonly sure: readonly A[]
+  /** Those, and the ones at its edges that may have been in it or in its neighbour. */
+  readonly possible: readonly A[]
+}
+
+/** Redis keeps time in whole milliseconds, and looks at its clock once a turn of its event loop. */
+const CLOCK_ROUGHNESS_MS = 3
+
+/**
+ * Splits a history into fixed windows, each of which begins with the first request that is counted after the end of the
+ * one before.
+ *
+ * @param attempts sorted by the time at which they were sent
+ */
+export function splitWindows<A extends Attempt>(attempts: readonly A[], windowMs: number): WindowOf<A>[] {
+  const windows: WindowOf<A>[] = []
+  let atItsStart: readonly A[] = []
+  let rest = attempts
+  while (rest.length > 0) {
+    // Where nothing is counted in the rest, what began the window can only have been at its start.
+    const counted = rest.filter(isAllowed)
+    const mayBegin = [...atItsStart.filter(isAllowed), ...counted]
+    const beginsAtEarliestMs = Math.min(...mayBegin.map(({ sentMs }) => sentMs))
+    const beginsAtLatestMs = Math.min(...counted.map(({ answeredMs }) => answeredMs))
+    const endsAtEarliestMs = beginsAtEarliestMs + windowMs - CLOCK_ROUGHNESS_MS
+    const endsAtLatestMs = beginsAtLatestMs + windowMs + CLOCK_ROUGHNESS_MS
+    const sure = rest.filter(({ answeredMs }) => answeredMs < endsAtEarliestMs)
+    const atItsEnd = rest.filter(
+      ({ sentMs, answeredMs }) => answeredMs >= endsAtEarliestMs && sentMs <= endsAtLatestMs,
+    )
+    windows.push({ sure, possible: [...atItsStart, ...sure, ...atItsEnd] })
+    rest = rest.filter(({ sentMs }) => sentMs > endsAtLatestMs)
+    atItsStart = atItsEnd
+  }
+  return windows
+}
+
+function isAllowed({ outcome }: Attempt): boolean {
+  return outcome === 'allowed'
+}
