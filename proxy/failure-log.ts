@@ -5,7 +5,7 @@ import type { UpstreamFailure } from './upstream/failure.ts'
 const busyLineMs = 5_000
 
 /**
- * Writes a line for each request that fails at the backend. Requests that find all connections in use are too many for
+ * Writes a line for each request that fails at the backend, or that is cut off there by the gateway's end. Requests that find all connections in use are too many for
  * that, as it is then that work must not add up: one line now and then says how many they were.
  *
  * @param now monotonic milliseconds
@@ -17,6 +17,10 @@ export function createFailureLog(
   let lastLineMs = -Infinity
   let requests = 0
   return ({ kind, message: reason, cause: err }, requestId) => {
+    if (kind === 'aborted') {
+      log.warn({ requestId, reason }, 'a request was cut off')
+      return
+    }
     if (kind !== 'busy') {
       log.warn({ requestId, kind, reason, err }, 'the backend failed')
       return

@@ -58,11 +58,11 @@ const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
   exception: errors.internal,
 }
 
-const failureMetrics: Readonly<Record<FailureKind, FailureMetric>> = {
+/** Not the backend's failure is what the gateway has broken off itself. */
+const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMetric>> = {
   refused: 'refused',
   reset: 'reset',
   protocol: 'protocol',
-  aborted: 'other',
   'connect-timeout': 'timeout',
   timeout: 'timeout',
   'idle-timeout': 'timeout',
@@ -220,7 +220,7 @@ export class Forwarding implements UpstreamExchange {
       this.#options.pool.sendOnFresh(this)
       return
     }
-    this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
+    if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
     this.#options.onFailure(failure, requestId)
     if (response.headersSent || this.#responding) breakOff(response)
     else {

@@ -28,6 +28,6 @@ export function createLog(name: string, level: string): Log {
 }
 
 function readable(stdout: DestinationStream): DestinationStream {
-  const format = prettyFactory({ colorize: true, ignore: 'pid,name' })
+  const format = prettyFactory({ colorize: true, ignore: 'pid' })
   return { write: (line) => stdout.write(format(line)) }
 }

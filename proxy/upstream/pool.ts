@@ -90,7 +90,7 @@ export class UpstreamPool {
   destroy(): void {
     clearInterval(this.#sweep)
     clearTimeout(this.#uploadCheck)
-    for (const connection of this.#all) connection.abort('the gateway is stopping')
+    for (const connection of this.#all) connection.abort('the gateway stops and the grace period is over')
   }
 
   onFree(connection: UpstreamConnection): void {

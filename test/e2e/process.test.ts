@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import { expect, describe, test } from 'vitest'
 import { spawnNode, type NodeProcess } from '../support/process.ts'
 
@@ -38,6 +39,15 @@ describe('the log', () => {
       filler: '',
       msg: 'numbered',
     })
+    await small.stop()
+  })
+
+  test('is for people on a terminal, and says which process it is', async () => {
+    const onTerminal = 'data:text/javascript,process.stdout.isTTY=true'
+    const small = await startSmall({ NODE_OPTIONS: `--import=${onTerminal}` })
+    await small.tell('/log?lines=1')
+    const [line] = await small.waitForLine(/^.*numbered.*$/)
+    expect(stripVTControlCharacters(line)).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO \(small\): numbered$/)
     await small.stop()
   })
 
