@@ -21,7 +21,7 @@ import { createFailureLog } from './failure-log.ts'
 import { createHandler } from './handler.ts'
 import { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
 import type { Limiter } from './limiter/limiter.ts'
-import { connectRedis } from './limiter/redis-connection.ts'
+import { connectRedis, type RedisConnection } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
 import { serveClients } from './listener.ts'
 import { createProxyNotice } from './proxy-notice.ts'
@@ -160,8 +160,7 @@ export function composeServing(
 
 /** Counters in Redis, or in this process where none is set. */
 function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemetry): Counting {
-  const redis =
-    settings.redisUrl === undefined ? undefined : connectRedis(parseRedisUrl(settings.redisUrl), log)
+  const redis = composeRedis(settings, log)
   const limiter = createLimiter({ redis: redis?.client, ...counterOptions(settings, log, telemetry) })
   return {
     limiter,
@@ -173,6 +172,18 @@ function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemet
       return Promise.resolve()
     },
   }
+}
+
+function composeRedis(settings: GatewaySettings, log: Log): RedisConnection | undefined {
+  const { redisUrl, redisCaFile, redisCertFile, redisKeyFile } = settings
+  if (redisUrl === undefined) return undefined
+  return connectRedis(parseRedisUrl(redisUrl), log, {
+    ca: redisCaFile === undefined ? undefined : readFileSync(redisCaFile),
+    cert: redisCertFile === undefined ? undefined : readFileSync(redisCertFile),
+    key: redisKeyFile === undefined ? undefined : readFileSync(redisKeyFile),
+    sentinelUsername: settings.redisSentinelUsername,
+    sentinelPassword: settings.redisSentinelPassword,
+  })
 }
 
 /** The fields that tell a policy's clients apart. */

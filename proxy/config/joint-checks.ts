@@ -1,10 +1,8 @@
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
-import { resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
 import type { ReadSettings } from '../../shared/settings.ts'
-import { problemAt, reasonOf, showValue, type Problem } from '../../shared/settings-problems.ts'
+import { problemAt, showValue, type Problem } from '../../shared/settings-problems.ts'
+import { checkAuthorities, checkPair } from './certificate-checks.ts'
+import { checkRedis } from './redis-checks.ts'
 import type { gatewayTable } from './settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
@@ -16,8 +14,9 @@ export function checkJointly(read: Read, cwd: string): Problem[] {
     ...checkPorts(read),
     ...checkUpstream(read),
     ...checkProxyProtocol(read),
-    ...checkTls(read, cwd),
-    ...checkAuthorities(read, cwd),
+    ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, cwd),
+    ...checkAuthorities(read, 'upstreamCaFile', cwd),
+    ...checkRedis(read, cwd),
   ]
 }
 
@@ -67,52 +66,4 @@ function isLoopback(host: string): boolean {
   const version = isIP(host)
   if (version === 0) return host.toLowerCase() === 'localhost'
   return loopback.check(host, version === 6 ? 'ipv6' : 'ipv4')
-}
-
-/** Tries certificate and key as the server is going to use them. */
-function checkTls({ values, placeOf }: Read, cwd: string): Problem[] {
-  const { tlsCertFile, tlsKeyFile } = values
-  if (!('tlsCertFile' in values && 'tlsKeyFile' in values)) return []
-  if (tlsCertFile === undefined && tlsKeyFile === undefined) return []
-  if (tlsCertFile === undefined)
-    return [problemAt(placeOf('tlsCertFile'), 'missing, needs a file beside the TLS key')]
-  if (tlsKeyFile === undefined) {
-    return [problemAt(placeOf('tlsKeyFile'), 'missing, needs a file beside the TLS certificate')]
-  }
-  const readCert = () => readFileSync(resolve(cwd, tlsCertFile))
-  const readKey = () => readFileSync(resolve(cwd, tlsKeyFile))
-  const problems: Problem[] = []
-  const certError = errorOf(() => createSecureContext({ cert: readCert() }))
-  if (certError !== undefined) {
-    const text = `got ${showValue(tlsCertFile)}, needs a readable PEM certificate (${certError})`
-    problems.push(problemAt(placeOf('tlsCertFile'), text))
-  }
-  const keyError = errorOf(() => createSecureContext({ key: readKey() }))
-  if (keyError !== undefined) {
-    const text = `got ${showValue(tlsKeyFile)}, needs a readable PEM key without passphrase (${keyError})`
-    problems.push(problemAt(placeOf('tlsKeyFile'), text))
-  }
-  if (problems.length === 0 && errorOf(() => createSecureContext({ cert: readCert(), key: readKey() }))) {
-    const text = `got ${showValue(tlsKeyFile)}, needs the key of the certificate in ${showValue(tlsCertFile)}`
-    problems.push(problemAt(placeOf('tlsKeyFile'), text))
-  }
-  return problems
-}
-
-function checkAuthorities({ values, placeOf }: Read, cwd: string): Problem[] {
-  const { upstreamCaFile } = values
-  if (upstreamCaFile === undefined) return []
-  const error = errorOf(() => new X509Certificate(readFileSync(resolve(cwd, upstreamCaFile))))
-  if (error === undefined) return []
-  const text = `got ${showValue(upstreamCaFile)}, needs a readable PEM certificate (${error})`
-  return [problemAt(placeOf('upstreamCaFile'), text)]
-}
-
-function errorOf(use: () => unknown): string | undefined {
-  try {
-    use()
-    return undefined
-  } catch (error) {
-    return reasonOf(error)
-  }
 }

@@ -24,7 +24,8 @@ export function hasPassword(redisUrl: string): boolean {
   return addressOf(redisUrl)?.password !== undefined
 }
 
-function addressOf(redisUrl: string): RedisAddress | undefined {
+/** The address that a checked URL says, undefined for any other text. */
+export function addressOf(redisUrl: string): RedisAddress | undefined {
   try {
     return parseRedisUrl(redisUrl)
   } catch {
@@ -47,6 +48,15 @@ function showRedisUrl(url: unknown): string {
 /** A bearer token, of the characters that a header field can carry. */
 export const adminToken: Kind<string> = {
   ...text('16 or more visible ASCII characters, no blanks', (token) => /^[\x21-\x7e]{16,}$/.test(token)),
+  show: () => 'a value that is not shown',
+}
+
+/** The name of a user. */
+export const userName = text('a name', (name) => name !== '')
+
+/** A password, of any characters. */
+export const password: Kind<string> = {
+  ...text('a password', (password) => password !== ''),
   show: () => 'a value that is not shown',
 }
 

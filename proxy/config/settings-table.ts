@@ -1,7 +1,16 @@
 import { listenHost } from '../../shared/settings-addresses.ts'
 import { duration, filePath, flag, logLevel, port, size, wholeNumber } from '../../shared/settings-kinds.ts'
 import { setting } from '../../shared/settings-table.ts'
-import { addressRanges, adminToken, disabledByOne, redisUrl, upstreamUrl, workers } from './setting-kinds.ts'
+import {
+  addressRanges,
+  adminToken,
+  disabledByOne,
+  password,
+  redisUrl,
+  upstreamUrl,
+  userName,
+  workers,
+} from './setting-kinds.ts'
 
 const upstream = { shortName: 'upstream' }
 const environment = { environmentOnly: true }
@@ -15,6 +24,11 @@ export const gatewayTable = {
   port: setting(port, 8080, 'Port that clients connect to; 0 takes any free one'),
   upstreamUrl: setting(upstreamUrl, 'http://127.0.0.1:3000', 'The backend; its path is a prefix', upstream),
   redisUrl: setting(redisUrl, undefined, 'Where replicas share counters; in this process where unset'),
+  redisCaFile: setting(filePath, undefined, 'PEM authorities to trust Redis by, over TLS'),
+  redisCertFile: setting(filePath, undefined, 'PEM certificate, or chain, to show to Redis'),
+  redisKeyFile: setting(filePath, undefined, 'PEM private key of that certificate, without a passphrase'),
+  redisSentinelUsername: setting(userName, undefined, 'User at the sentinels, where they ask for one'),
+  redisSentinelPassword: setting(password, undefined, 'Password at the sentinels, if any', environment),
   configFile: setting(filePath, undefined, 'File of settings and limits; else `sluice.yaml`', environment),
   rateLimitingDisabled: setting(disabledByOne, '0', '`1` turns limiting off, nothing else does', environment),
   trustedProxies: setting(addressRanges, [], 'Proxies whose `X-Forwarded-For` is believed'),

@@ -48,8 +48,7 @@ export function loadGatewaySettings(
   const settings = {
     ...values,
     configFile: path,
-    tlsCertFile: values.tlsCertFile && resolve(cwd, values.tlsCertFile),
-    tlsKeyFile: values.tlsKeyFile && resolve(cwd, values.tlsKeyFile),
+    ...absolutePaths(values, cwd),
     rules: rules ?? limits.parse(defaultLimits),
     limitsFile: rules && path,
   }
@@ -60,6 +59,19 @@ export function loadGatewaySettings(
     ...(rules ? warnOfHeaderKeys(rules, placeOfRule(file)) : []),
   ]
   return { settings, warnings }
+}
+
+/** The settings that are paths, from the working directory on. */
+function absolutePaths(values: SettingsOf<typeof gatewayTable>, cwd: string) {
+  const absolute = (path: string | undefined) => path && resolve(cwd, path)
+  return {
+    tlsCertFile: absolute(values.tlsCertFile),
+    tlsKeyFile: absolute(values.tlsKeyFile),
+    upstreamCaFile: absolute(values.upstreamCaFile),
+    redisCaFile: absolute(values.redisCaFile),
+    redisCertFile: absolute(values.redisCertFile),
+    redisKeyFile: absolute(values.redisKeyFile),
+  }
 }
 
 function readFile(

@@ -3,6 +3,18 @@ import type { Log } from '../../shared/log.ts'
 import type { RedisClient } from './redis-scripts.ts'
 import { describeRedis, type RedisAddress } from './redis-url.ts'
 
+/** What is needed for a connection beside the address: all of it PEM, or from an operator. */
+export type RedisCredentials = {
+  /** Those to trust instead of the usual authorities. */
+  readonly ca?: Buffer | undefined
+  /** What Redis and Sentinel are shown where they ask for a certificate. */
+  readonly cert?: Buffer | undefined
+  readonly key?: Buffer | undefined
+  /** The login at the sentinels; at Redis it is the address's. */
+  readonly sentinelUsername?: string | undefined
+  readonly sentinelPassword?: string | undefined
+}
+
 export type RedisConnection = {
   readonly client: RedisClient
   /**
@@ -19,10 +31,16 @@ export type RedisConnection = {
  * the connection is there and one for each new reason why it is not. Each option that differs from the library's
  * default is explained here and in docs/redis.md.
  */
-export function connectRedis(address: RedisAddress, log: Log): RedisConnection {
+export function connectRedis(
+  address: RedisAddress,
+  log: Log,
+  credentials: RedisCredentials = {},
+): RedisConnection {
   const problems = createProblemLog(describeRedis(address), log)
   const client =
-    address.topology === 'cluster' ? connectCluster(address, problems.tell) : connectServer(address)
+    address.topology === 'cluster'
+      ? connectCluster(address, credentials, problems.tell)
+      : connectServer(address, credentials)
   client.on('error', problems.tell)
   client.on('ready', problems.solved)
   return {
@@ -37,11 +55,16 @@ function retryDelayMs(attempt: number): number {
   return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 1000)
 }
 
-function commonOptions({ tls, username, password }: RedisAddress) {
+/** Node verifies certificate and name unless it is told not to. */
+function tlsOptions({ ca, cert, key }: RedisCredentials) {
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
+}
+
+function commonOptions({ tls, username, password }: RedisAddress, credentials: RedisCredentials) {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
-    ...(tls ? { tls: {} } : {}),
+    ...(tls ? { tls: tlsOptions(credentials) } : {}),
     // A command that was sent may have been executed. Sent again after a reconnect, it would count twice.
     autoResendUnfulfilledCommands: false,
     // What is in flight when a connection is lost fails at once, instead of after 20 attempts to reconnect.
@@ -64,8 +87,9 @@ function commonOptions({ tls, username, password }: RedisAddress) {
   }
 }
 
-function connectServer(address: RedisAddress): Redis {
+function connectServer(address: RedisAddress, credentials: RedisCredentials): Redis {
   const [first] = address.hosts
+  const { sentinelUsername, sentinelPassword } = credentials
   const place =
     address.topology === 'standalone'
       ? { host: first?.host ?? '', port: first?.port ?? 0 }
@@ -77,12 +101,14 @@ function connectServer(address: RedisAddress): Redis {
           sentinelCommandTimeout: 1000,
           sentinelRetryStrategy: retryDelayMs,
           sentinelReconnectStrategy: retryDelayMs,
+          ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+          ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
           enableTLSForSentinelMode: address.tls,
-          ...(address.tls ? { sentinelTLS: {} } : {}),
+          ...(address.tls ? { sentinelTLS: tlsOptions(credentials) } : {}),
         }
   return new Redis({
     ...place,
-    ...commonOptions(address),
+    ...commonOptions(address, credentials),
     db: address.database,
     // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
     enableOfflineQueue: false,
@@ -90,10 +116,16 @@ function connectServer(address: RedisAddress): Redis {
   })
 }
 
-function connectCluster(address: RedisAddress, tellProblem: (problem: Error) => void): Cluster {
+function connectCluster(
+  address: RedisAddress,
+  credentials: RedisCredentials,
+  tellProblem: (problem: Error) => void,
+): Cluster {
   const cluster = new Cluster([...address.hosts], {
-    redisOptions: commonOptions(address),
+    redisOptions: commonOptions(address, credentials),
     enableOfflineQueue: false,
+    // Names stay names until a connection is opened: each time they may lead elsewhere, and certificates are for them.
+    dnsLookup: (host, found) => found(null, host),
     clusterRetryStrategy: (attempt, reason) => {
       // The reason of a failed attempt is not always an event too.
       if (reason) tellProblem(reason)

@@ -3,9 +3,13 @@ import { join } from 'node:path'
 
 /**
  * Pairs that one authority has signed, whose key has been thrown away. `first` and `second` are for `localhost` and
- * 127.0.0.1, and their subject is their name; `elsewhere` is for another host.
+ * 127.0.0.1, and their subject is their name; `elsewhere` is for another host. `named` has signed itself, and is for
+ * `localhost` only, not for its address.
  */
-export function certificateFiles(name: 'first' | 'second' | 'elsewhere'): { cert: string; key: string } {
+export function certificateFiles(name: 'first' | 'second' | 'elsewhere' | 'named'): {
+  cert: string
+  key: string
+} {
   return { cert: fileOf(`${name}.pem`), key: fileOf(`${name}-key.pem`) }
 }
 

@@ -117,3 +117,54 @@ describe('certificate and key', () => {
     expect(problemsOf({ TLS_CERT_FILE: 'a.pem', TLS_KEY_FILE: 'b.pem' }, cwd)).toHaveLength(2)
   })
 })
+
+describe('what is for connections to Redis', () => {
+  const pair = { REDIS_CERT_FILE: 'cert.pem', REDIS_KEY_FILE: 'key.pem' }
+
+  test('certificates are taken, and their paths become absolute', () => {
+    const env = { REDIS_URL: 'rediss://r', REDIS_CA_FILE: 'cert.pem', ...pair }
+    expect(loadGatewaySettings(env, pems).settings).toMatchObject({
+      redisCaFile: join(pems, 'cert.pem'),
+      redisCertFile: join(pems, 'cert.pem'),
+      redisKeyFile: join(pems, 'key.pem'),
+    })
+  })
+
+  test('is checked where there is no Redis, too, but may be there', () => {
+    expect(problemsOf({ REDIS_CA_FILE: 'cert.pem', ...pair }, pems)).toEqual([])
+    expect(problemsOf({ REDIS_CA_FILE: 'nope.pem' }, pems)).toHaveLength(1)
+  })
+
+  test.each([
+    [{ REDIS_CERT_FILE: '' }, /^REDIS_CERT_FILE: missing, needs a file beside the TLS key$/],
+    [{ REDIS_KEY_FILE: '' }, /^REDIS_KEY_FILE: missing, needs a file beside the TLS certificate$/],
+    [
+      { REDIS_KEY_FILE: 'other-key.pem' },
+      /^REDIS_KEY_FILE: got "other-key.pem", needs the key of the certificate in "cert.pem"$/,
+    ],
+    [
+      { REDIS_CA_FILE: 'key.pem' },
+      /^REDIS_CA_FILE: got "key.pem", needs a readable PEM certificate \(error:.+\)$/,
+    ],
+    [
+      { REDIS_CA_FILE: 'cert.pem', REDIS_CERT_FILE: '', REDIS_KEY_FILE: '', REDIS_URL: 'redis://r' },
+      /^REDIS_CA_FILE: has no effect, needs a URL of Redis with rediss$/,
+    ],
+    [
+      { REDIS_URL: 'redis+cluster://r' },
+      /^REDIS_CERT_FILE: has no effect, needs a URL of Redis with rediss$/,
+    ],
+    [
+      { REDIS_SENTINEL_PASSWORD: 'secret' },
+      /^REDIS_SENTINEL_PASSWORD: has no effect, needs a URL of Redis with sentinel$/,
+    ],
+    [
+      { REDIS_URL: 'rediss+sentinel://s/main', REDIS_SENTINEL_USERNAME: 'sluice' },
+      /^REDIS_SENTINEL_PASSWORD: missing, needs the user's password$/,
+    ],
+  ])('%j', (env, message) => {
+    const problems = problemsOf({ REDIS_URL: 'rediss://r', ...pair, ...env }, pems)
+    expect(problems).toEqual([expect.stringMatching(message)])
+    expect(problems.join()).not.toContain('secret')
+  })
+})

@@ -1,0 +1,130 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { authorityFile, certificateFiles } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
+import { startSentinel } from '../support/redis-sentinel.ts'
+import { startRedisServer } from '../support/redis.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+/*
+ * Connections to Redis over TLS, in each form of REDIS_URL, to servers that ask for the client's certificate. What
+ * nobody has vouched for is no Redis: the rule's `onStoreError`, here `closed`, applies.
+ */
+
+type Name = Parameters<typeof certificateFiles>[0]
+
+const client = certificateFiles('second')
+const withPair = { REDIS_CERT_FILE: client.cert, REDIS_KEY_FILE: client.key }
+const trusting = { REDIS_CA_FILE: authorityFile, ...withPair }
+
+let backend: Backend
+let limits: string
+
+beforeAll(async () => {
+  backend = await startBackend()
+  limits = join(makeTemporaryDirectory(), 'limits.yaml')
+  const rule = 'name: once, match: GET /once, requests: 1, window: 1h, onStoreError: closed'
+  writeFileSync(limits, `limits: [{ ${rule} }]\n`)
+})
+
+/** Options of redis-server, or lines of a sentinel's configuration, for TLS alone. */
+function tlsOptions(port: number, name: Name): [string, string][] {
+  const { cert, key } = certificateFiles(name)
+  return [
+    ['port', '0'],
+    ['tls-port', String(port)],
+    ['tls-cert-file', cert],
+    ['tls-key-file', key],
+    ['tls-ca-cert-file', authorityFile],
+    ['tls-auth-clients', 'yes'],
+    ['tls-replication', 'yes'],
+  ]
+}
+
+/** Starts a server that speaks TLS only, and returns its port. */
+async function startSecureRedis(name: Name = 'first', ...args: string[]): Promise<number> {
+  const port = await freePort()
+  const options = tlsOptions(port, name).flatMap(([option, value]) => [`--${option}`, value])
+  await startRedisServer({ port, args: [...options, ...args] })
+  return port
+}
+
+function start(url: string, env: Record<string, string>): Promise<GatewayProcess> {
+  return startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: limits, REDIS_URL: url, ...env })
+}
+
+async function ask(gateway: GatewayProcess, times: number): Promise<number[]> {
+  const statuses = []
+  for (let asked = 0; asked < times; asked++) statuses.push((await gateway.send('GET', '/once')).status)
+  return statuses
+}
+
+describe.concurrent('over TLS, with a certificate shown and one verified,', () => {
+  test.each(['127.0.0.1', 'localhost'])('one server decides, reached at %s', async (host) => {
+    const url = `rediss://${host}:${await startSecureRedis()}`
+    const [first, second] = await Promise.all([start(url, trusting), start(url, trusting)])
+    expect([...(await ask(first, 1)), ...(await ask(second, 1))]).toEqual([200, 429])
+  })
+
+  test('sentinels lead to a server, with logins of their own', async () => {
+    const masterPort = await startSecureRedis('first', '--requirepass', 'at Redis')
+    const port = await freePort()
+    const lines = tlsOptions(port, 'first').map((line) => line.join(' '))
+    const logins = ['sentinel auth-pass main "at Redis"', 'requirepass "at Sentinel"']
+    await startSentinel({ masterPort, port, lines: [...lines, ...logins] })
+    const url = `rediss+sentinel://:at%20Redis@localhost:${port}/main`
+    const gateway = await start(url, { ...trusting, REDIS_SENTINEL_PASSWORD: 'at Sentinel' })
+    expect(await ask(gateway, 2)).toEqual([200, 429])
+
+    const without = await start(url, trusting)
+    expect(await ask(without, 1)).toEqual([503])
+    await without.process.waitForLine(/cannot connect to Redis/)
+    expect(without.process.output()).toMatch(/All sentinels are unreachable\. Last error: NOAUTH/)
+  })
+
+  test('a cluster whose nodes have names decides, and the names are verified', async () => {
+    const [option, announced] = ['--cluster-announce-hostname', 'localhost']
+    const byName = ['--cluster-preferred-endpoint-type', 'hostname', '--cluster-enabled', 'yes']
+    const args = [option, announced, ...byName, '--tls-cluster', 'yes', '--databases', '1']
+    const port = await startSecureRedis('named', ...args, '--cluster-port', String(await freePort()))
+    const named = certificateFiles('named').cert
+    const pair = { cert: readFileSync(client.cert), key: readFileSync(client.key) }
+    const operator = new Redis({ host: 'localhost', port, tls: { ca: readFileSync(named), ...pair } })
+    await operator.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
+    const timeout = 10_000
+    await expect.poll(() => operator.cluster('INFO'), { timeout }).toContain('cluster_state:ok')
+    operator.disconnect()
+    const env = { REDIS_CA_FILE: named, ...withPair }
+    expect(await ask(await start(`rediss+cluster://localhost:${port}`, env), 2)).toEqual([200, 429])
+  })
+})
+
+describe.concurrent('is not asked, and the log says why,', () => {
+  async function expectNoRedis(url: string, env: Record<string, string>, reason: RegExp): Promise<void> {
+    const gateway = await start(url, env)
+    expect(await ask(gateway, 1)).toEqual([503])
+    const [line] = await gateway.process.waitForLine(/.*cannot connect to Redis.*/)
+    expect((JSON.parse(line) as { reason: string }).reason).toMatch(reason)
+  }
+
+  test('a server that nobody whom we trust has vouched for', async () => {
+    const url = `rediss://localhost:${await startSecureRedis()}`
+    const other = { ...withPair, REDIS_CA_FILE: certificateFiles('named').cert }
+    const reason = /self-signed certificate|unable to (get|verify)/
+    await Promise.all([expectNoRedis(url, other, reason), expectNoRedis(url, withPair, reason)])
+  })
+
+  test('a server under another name', async () => {
+    const url = `rediss://localhost:${await startSecureRedis('elsewhere')}`
+    await expectNoRedis(url, trusting, /^Hostname\/IP does not match certificate's altnames: /)
+  })
+
+  test('a server that does not take us without a certificate', async () => {
+    const url = `rediss://localhost:${await startSecureRedis()}`
+    await expectNoRedis(url, { REDIS_CA_FILE: authorityFile }, /certificate required/)
+  })
+})
