@@ -11,6 +11,8 @@ export type Access = {
   readonly durationMs: number
   /** Name of the policy that refused the request. */
   readonly refusedBy: string | undefined
+  /** Names of the policies in shadow that would have refused it; undefined where there is none. */
+  readonly wouldBeRefusedBy: readonly string[] | undefined
   readonly clientAddress: string
 }
 
@@ -25,7 +27,7 @@ export function createAccessLog(
   log: Log,
   options: { readonly logAddresses: boolean },
 ): (access: Access) => void {
-  return ({ requestId, method, path, status, durationMs, refusedBy, clientAddress }) => {
+  return ({ requestId, method, path, status, durationMs, refusedBy, wouldBeRefusedBy, clientAddress }) => {
     log.info(
       {
         requestId,
@@ -34,6 +36,7 @@ export function createAccessLog(
         status,
         durationMs: Math.round(durationMs * 1000) / 1000,
         refusedBy,
+        wouldBeRefusedBy,
         client: options.logAddresses ? clientAddress : undefined,
       },
       'request',

@@ -4,6 +4,7 @@ import { errors, type ErrorReply } from '../shared/errors.ts'
 import type { Log } from '../shared/log.ts'
 import { chargesOf } from './charges.ts'
 import type { AddressReader, Peer } from './client-address.ts'
+import { reportDecision } from './decision-report.ts'
 import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
 import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
@@ -65,6 +66,7 @@ export type Finished = {
   readonly status: number
   readonly durationMs: number
   readonly refusedBy: string | undefined
+  readonly wouldBeRefusedBy: readonly string[] | undefined
 }
 
 /** Takes over from the response when the backend agrees to a WebSocket. */
@@ -96,6 +98,7 @@ class Exchange implements PacedExchange {
   #path = ''
   #clientAddress = ''
   #refusedBy: Policy | undefined
+  #shadowRefusals: string[] | undefined
   #forwarding: Forwarding | undefined
   #over = false
   place = -1
@@ -191,7 +194,7 @@ class Exchange implements PacedExchange {
   }
 
   #act(decision: Decision, charges: readonly Charge[], target: Target, host: string): void {
-    this.#report(decision, charges)
+    this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     // Counted, but nobody is there any more to forward for.
     if (this.#over) return
     switch (decision.outcome) {
@@ -202,21 +205,6 @@ class Exchange implements PacedExchange {
         return refuse(this.#request, this.#response, decision.states)
       case 'unavailable':
         return refuseUndecided(this.#request, this.#response)
-    }
-  }
-
-  #report(decision: Decision, charges: readonly Charge[]): void {
-    const { telemetry } = this.#options
-    switch (decision.outcome) {
-      case 'allowed':
-        for (const { policy, exceeded } of decision.states)
-          telemetry.decided(policy, exceeded ? 'shadow' : 'allowed')
-        break
-      case 'refused':
-        telemetry.decided(decision.refusedBy, 'refused')
-        break
-      case 'unavailable':
-        for (const { policy } of charges) telemetry.decided(policy, 'unavailable')
     }
   }
 
@@ -282,6 +270,7 @@ class Exchange implements PacedExchange {
       status,
       durationMs,
       refusedBy: this.#refusedBy?.name,
+      wouldBeRefusedBy: this.#shadowRefusals,
     })
   }
 

@@ -2,9 +2,10 @@ import type { Policy } from './policy.ts'
 
 /**
  * How the rules ended for one policy and one request: counted and let pass, refused, let pass although exceeded
- * (`shadow`), or not counted because the store did not answer.
+ * (`shadow`); or, where the store did not answer, counted by this process alone and let pass (`local`), let pass without
+ * being counted (`open`), or refused for that (`unavailable`).
  */
-export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'unavailable'
+export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'local' | 'open' | 'unavailable'
 
 /**
  * Why the backend gave no response: it refused the connection, was too slow, broke off, or broke the protocol; `busy`: it
@@ -36,8 +37,8 @@ export type Telemetry = {
   /** Before `requestFinished`: the request was rejected for its form, with a 4xx of Sluice's own. */
   requestRejected(reason: Rejection): void
   /**
-   * Once for each policy that has counted the request, for the one that refused it, and for each that could not be
-   * asked about because the store is away.
+   * Once for each policy of a request that was let pass, for the one that refused it, and for each of a request that was
+   * refused because the store is away.
    */
   decided(policy: Policy, outcome: DecisionOutcome): void
   /** A question to the store was answered, whatever the answer was. */

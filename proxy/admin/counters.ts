@@ -126,5 +126,5 @@ export function createTelemetry(counters: Counters): Telemetry {
 }
 
 function noDecisions(): Record<DecisionOutcome, number> {
-  return { allowed: 0, refused: 0, shadow: 0, unavailable: 0 }
+  return { allowed: 0, refused: 0, shadow: 0, local: 0, open: 0, unavailable: 0 }
 }

@@ -15,7 +15,7 @@ export type Metrics = {
 }
 
 /**
- * Up to this many policies, each is listed from the start with its four outcomes at 0, as Prometheus asks for: a rise
+ * Up to this many policies, each is listed from the start with its six outcomes at 0, as Prometheus asks for: a rise
  * from nothing to 1 is invisible to `increase()`. With more, only what was counted at least once is listed. A scrape
  * is made in one piece between requests, and a thousand policies at 0 were measured to hold those up for 25 ms.
  */

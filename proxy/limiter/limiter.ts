@@ -22,13 +22,14 @@ export type PolicyState = {
  * The answer for all charges of one request. `states` follow the order of the charges. While the store is away, the
  * states of policies that let pass without counting are missing; it can be all of them.
  *
- * - `allowed`: every charge was counted, but those of an exceeded `shadow` policy.
+ * - `allowed`: every charge was counted, but those of an exceeded `shadow` policy; `withoutStore`: by this process alone,
+ *   those without a state not at all.
  * - `refused`: `refusedBy` is the first enforced policy that is exhausted; nothing was counted anywhere.
  * - `unavailable`: the store did not answer, and a policy of the request says that this closes. Whether the store
  *   counted is unknown when `uncertain`, else it did not.
  */
 export type Decision =
-  | { readonly outcome: 'allowed'; readonly states: readonly PolicyState[] }
+  | { readonly outcome: 'allowed'; readonly states: readonly PolicyState[]; readonly withoutStore?: true }
   | { readonly outcome: 'refused'; readonly refusedBy: Policy; readonly states: readonly PolicyState[] }
   | { readonly outcome: 'unavailable'; readonly uncertain: boolean }
 

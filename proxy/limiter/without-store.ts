@@ -17,7 +17,8 @@ export function decideWithoutStore(
   if (charges.some(({ policy }) => answerOf(policy) === 'closed'))
     return { outcome: 'unavailable', uncertain }
   const local = charges.filter(({ policy }) => answerOf(policy) === 'local')
-  return local.length > 0 ? decideLocally(local) : { outcome: 'allowed', states: [] }
+  const decision: Decision = local.length > 0 ? decideLocally(local) : { outcome: 'allowed', states: [] }
+  return decision.outcome === 'allowed' ? { ...decision, withoutStore: true } : decision
 }
 
 /** A shadow policy never refuses, so it cannot close either. */

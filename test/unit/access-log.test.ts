@@ -9,6 +9,7 @@ const access: Access = {
   status: 429,
   durationMs: 1.23456,
   refusedBy: 'login',
+  wouldBeRefusedBy: undefined,
   clientAddress: '192.0.2.7',
 }
 
@@ -41,6 +42,12 @@ test('a line tells what was asked, how it ended and who refused it', () => {
 
 test('a request that nothing refused has no such field', () => {
   expect(linesFor({ refusedBy: undefined, status: 200 }).line).not.toHaveProperty('refusedBy')
+})
+
+test('a request that limits in shadow would have refused names them', () => {
+  const { line } = linesFor({ refusedBy: undefined, status: 200, wouldBeRefusedBy: ['search', 'daily'] })
+  expect(line).toMatchObject({ status: 200, wouldBeRefusedBy: ['search', 'daily'] })
+  expect(line).not.toHaveProperty('refusedBy')
 })
 
 test('addresses can be left out', () => {

@@ -31,5 +31,6 @@ it.each([
     expect(asked?.map(({ policy }) => policy.name)).toEqual(asks)
     expect(decision.outcome).toBe(outcome)
     if (decision.outcome === 'unavailable') expect(decision.uncertain).toBe(true)
+    if (decision.outcome === 'allowed') expect(decision.withoutStore).toBe(true)
   },
 )
