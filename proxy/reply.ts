@@ -15,6 +15,8 @@ const maxDrainedBytes = 64 * 1024
 const maxEndedAsTextBytes = 8 * 1024
 /** How long, after an answer that ends the connection, the client's bytes are still taken and dropped. */
 const lingerMs = 2_000
+/** How often it is looked whether the end of a response has gone out. */
+const sentCheckMs = 5
 
 /**
  * Answers a request by ourselves, in the one error shape. Does nothing where a response has begun already.
@@ -81,7 +83,9 @@ export function endAfterResponse(request: ClientRequest, response: ClientRespons
   const stream = streamOf(response)
   if (stream) {
     // The response is complete: what is left of the body is asked not to be sent (RFC 9113 section 8.1).
-    stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+    const close = (): void => closeOnceSent(stream)
+    if (stream.writableFinished) close()
+    else stream.once('finish', close)
     return
   }
   if (drainsCheaply(request)) return
@@ -111,6 +115,16 @@ function drainsCheaply(request: ClientRequest): boolean {
   if (!hasContent(request)) return true
   if (request.headers['transfer-encoding'] !== undefined || request.headers.expect !== undefined) return false
   return (declaredLength(request) ?? 0) <= maxDrainedBytes
+}
+
+/**
+ * Resets a stream without error behind the end of its response. `finish` comes before that end has gone out, of which
+ * there is no event; a reset that is sent then takes the place of the end, and some versions of Node drop a head that waits.
+ */
+function closeOnceSent(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.closed) return
+  if (stream.state.localClose === 1) stream.close(constants.NGHTTP2_NO_ERROR)
+  else setTimeout(() => closeOnceSent(stream), sentCheckMs)
 }
 
 /** Passes on what a client may load before the response is there (RFC 8297). Node before version 26 has no way to. */

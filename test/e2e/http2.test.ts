@@ -15,12 +15,15 @@ import {
   uint32,
 } from '../support/raw-http2.ts'
 
-const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } = constants
+const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } =
+  constants
 
 /** What the backend has to say of each request that is over: its path and how it ended. */
 const ended: string[] = []
 let backend: Backend
 let gateway: GatewayProcess
+/** The same, but for small bodies. */
+let strict: GatewayProcess
 
 beforeAll(async () => {
   backend = await startBackend((request, response) => {
@@ -58,6 +61,9 @@ beforeAll(async () => {
       case '/early':
         response.writeHead(413, { 'content-length': 3 }).end('big')
         break
+      case '/early-empty':
+        response.writeHead(200, { 'content-length': 0 }).end()
+        break
       case '/events':
         response.writeHead(200, { 'content-type': 'text/event-stream' })
         response.write('data: one\n\n')
@@ -70,6 +76,7 @@ beforeAll(async () => {
     }
   })
   gateway = await startGateway({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '1m', ...tlsSettings() })
+  strict = await startGateway({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '20k', ...tlsSettings() })
 })
 
 function lastSeen() {
@@ -219,24 +226,45 @@ describe('a request of HTTP/2', () => {
     expect(backend.seen).toHaveLength(before)
   })
 
-  // A known defect: on Node 24 the answer is not complete before the body is. This fails there once it is mended.
-  const testBut24 = process.versions.node.startsWith('24.') ? test.fails : test
-  testBut24(
-    'with a body over the limit is answered before the body has come',
-    { timeout: 5_000 },
-    async () => {
-      const session = connectHttp2(gateway.port)
-      const post = { ':method': 'POST', ':path': '/upload' }
-      const declared = { ...post, 'content-length': 2_000_000 }
-      expect(await sendHttp2(session, declared, (stream) => void stream.write('x'))).toMatchObject({
-        status: 413,
-        resetCode: 0,
-      })
-      const endless = (stream: { write(body: Buffer): boolean }): void => {
-        stream.write(Buffer.alloc(1_200_000))
-      }
-      expect(await sendHttp2(session, post, endless)).toMatchObject({ status: 413, resetCode: 0 })
-      expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
+  test('with a body declared over the limit is answered before the body has come', async () => {
+    const session = connectHttp2(gateway.port)
+    const declared = { ':method': 'POST', ':path': '/upload', 'content-length': 2_000_000 }
+    expect(await sendHttp2(session, declared, (stream) => void stream.write('x'))).toMatchObject({
+      status: 413,
+      resetCode: 0,
+    })
+    expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
+  })
+
+  // By hand, because Node's clients make nothing of how a response ends, and that of version 24 waits for the end of its
+  // own body whatever the server says. The status is as RFC 7541 has it, by number or written out.
+  test.each([
+    ['over the limit', 'POST', '/upload', 'H\x03413'],
+    ['of a refused HEAD', 'HEAD', '/%', '\x8c'],
+    ['that the backend does not wait for', 'POST', '/early', 'H\x03413'],
+    ['of HEAD that the backend does not wait for', 'HEAD', '/early', 'H\x03413'],
+    ['that the backend answers without content', 'POST', '/no-content', '\x89'],
+    ['that the backend answers with empty content', 'POST', '/early-empty', '\x88'],
+  ])(
+    'with a body %s gets a whole response, then the rest is asked not to be sent',
+    async (_, method, path, status) => {
+      const raw = await connectRawHttp2(strict.port)
+      raw.send(
+        frame(frameTypes.headers, endHeaders, 1, requestFields(method, path)),
+        frame(frameTypes.data, 0, 1, Buffer.alloc(16_000)),
+        ...(path === '/upload' ? [frame(frameTypes.data, 0, 1, Buffer.alloc(16_000))] : []),
+      )
+      const reset = await raw.waitFor(({ type }) => type === frameTypes.rstStream)
+      expect([reset.stream, reset.payload.readUInt32BE()]).toEqual([1, NGHTTP2_NO_ERROR])
+      const answer = raw.received.filter(
+        ({ stream, type }) => stream === 1 && type !== frameTypes.windowUpdate,
+      )
+      expect(answer[0]?.payload.toString('latin1').startsWith(status)).toBe(true)
+      expect(answer.at(-1)).toBe(reset)
+      expect((answer.at(-2)?.flags ?? 0) & endStream).toBe(endStream)
+      raw.send(frame(frameTypes.headers, endHeaders | endStream, 3, requestFields('GET', '/')))
+      await raw.waitFor(({ stream, flags }) => stream === 3 && (flags & endStream) !== 0)
+      raw.socket.destroy()
     },
   )
 })
