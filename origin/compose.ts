@@ -18,9 +18,10 @@ export type Origin = Running & {
   /**
    * To be called when it listens: what to print at a first start, else nothing.
    *
+   * @param keysCommand what makes more keys, but for its arguments
    * @throws SettingsError where the keys' database cannot be written
    */
-  makeFirstKey(): string | undefined
+  makeFirstKey(keysCommand: string): string | undefined
 }
 
 const serverOptions: ServerOptions = {
@@ -49,11 +50,11 @@ export function composeOrigin(settings: OriginSettings, log: Log): Origin {
 
   return {
     listen: () => listen(server, settings),
-    makeFirstKey() {
+    makeFirstKey(keysCommand) {
       const { originHost: host, originPublicUrl, originDb } = settings
       const { port } = server.address() as AddressInfo
       try {
-        return makeFirstKey(keys, originPublicUrl ?? baseUrlOf({ host, port }))
+        return makeFirstKey(keys, originPublicUrl ?? baseUrlOf({ host, port }), keysCommand)
       } catch (error) {
         throw databaseProblem(originDb, error)
       }

@@ -5,6 +5,10 @@ import { closeOnSignal } from '../shared/shutdown.ts'
 import { composeOrigin } from './compose.ts'
 import { loadOriginSettings } from './settings.ts'
 
+// As this was started: by npm, or in an image, which has none of its scripts.
+const keysCommand =
+  process.env['npm_lifecycle_event'] === undefined ? 'node origin/keys.ts' : 'npm run keys --'
+
 try {
   const { settings, warnings } = loadOriginSettings(process.env)
   const log = createLog('origin', settings.logLevel)
@@ -14,7 +18,7 @@ try {
   const address = await origin.listen()
   closeOnSignal(origin, log)
   log.info(address, 'listening')
-  process.stdout.write(origin.makeFirstKey() ?? '')
+  process.stdout.write(origin.makeFirstKey(keysCommand) ?? '')
   guardProcess(log, () => undefined)
 } catch (error) {
   exitOnStartError(error)

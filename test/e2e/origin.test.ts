@@ -300,3 +300,12 @@ describe('stopping', () => {
     expect(await exit).toBe(0)
   })
 })
+
+test.each([
+  ['by npm', { npm_lifecycle_event: 'origin' }, 'npm run keys -- create --project NAME'],
+  ['in an image', {}, 'node origin/keys.ts create --project NAME'],
+])('started %s, it says how more keys are made there', async (_, env, command) => {
+  const { process: origin } = await startOrigin(env)
+  expect(origin.stdout()).toContain(`More keys: ${command}\n`)
+  expect(await origin.stop()).toBe(0)
+})

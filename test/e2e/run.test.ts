@@ -54,7 +54,11 @@ test('an entry gets its arguments, from any directory', async () => {
 })
 
 test('workers start the entry itself', async () => {
-  const gateway = spawnNode('run.js', { PORT: '0', ADMIN_PORT: '0', WORKERS: '2' }, ['proxy/main.ts'])
+  const gateway = spawnNode(
+    'run.js',
+    { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/defaults.yaml', WORKERS: '2' },
+    ['proxy/main.ts'],
+  )
   await gateway.waitForLine(/"msg":"listening"/)
   expect(await gateway.stop()).toBe(0)
 })
@@ -66,6 +70,7 @@ test.each(['start', 'gateway'] as const)('a signal to npm run %s ends it in orde
     PATH: process.env['PATH'] ?? '',
     PORT: String(port),
     ADMIN_PORT: String(adminPort),
+    CONFIG_FILE: 'test/support/defaults.yaml',
     UPSTREAM_URL: 'http://127.0.0.1:9',
   }
   const shell = spawn('sh', ['-c', '--', scripts[name]], {

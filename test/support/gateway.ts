@@ -19,9 +19,17 @@ export type SendOptions = {
 
 export type Reply = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
 
+/** A `sluice.yaml` that somebody has in this repository is not to be read. */
+const defaults = {
+  HOST: '127.0.0.1',
+  PORT: '0',
+  ADMIN_PORT: '0',
+  CONFIG_FILE: 'test/support/defaults.yaml',
+}
+
 /** Starts the gateway as a process of its own on free ports, and waits until it takes requests. */
 export async function startGateway(env: Record<string, string> = {}): Promise<GatewayProcess> {
-  const gateway = spawnNode('proxy/main.ts', { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...env })
+  const gateway = spawnNode('proxy/main.ts', { ...defaults, ...env })
   const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
   const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
   return { port, adminPort, process: gateway, send: (...request) => send(port, ...request) }
