@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { ReadSettings } from '../../shared/settings.ts'
 import { problemAt, reasonOf, showValue, type Problem } from '../../shared/settings-problems.ts'
+import { tryPair } from '../certificate-pair.ts'
 import type { gatewayTable } from './settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
@@ -36,7 +37,7 @@ export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, cwd: s
     const text = `got ${showValue(keyFile)}, needs a readable PEM key without passphrase (${keyError})`
     problems.push(problemAt(placeOf(key), text))
   }
-  if (problems.length === 0 && errorOf(() => createSecureContext({ cert: readCert(), key: readKey() }))) {
+  if (problems.length === 0 && errorOf(() => tryPair({ cert: readCert(), key: readKey() }))) {
     const text = `got ${showValue(keyFile)}, needs the key of the certificate in ${showValue(certFile)}`
     problems.push(problemAt(placeOf(key), text))
   }

@@ -1,13 +1,9 @@
-import { X509Certificate } from 'node:crypto'
 import { watch, type FSWatcher } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
 import type { Log } from '../../shared/log.ts'
 import { reasonOf } from '../../shared/settings-problems.ts'
-
-/** A certificate, or chain, and its private key, both PEM. */
-export type CertificatePair = { readonly cert: Buffer; readonly key: Buffer }
+import { tryPair, type CertificatePair } from '../certificate-pair.ts'
 
 export type CertificateWatch = {
   /** Reads the files again and uses what they hold, where it is something new and sound. Never rejects. */
@@ -50,8 +46,7 @@ export function watchCertificate(options: {
     try {
       const pair = { cert: await readFile(certFile), key: await readFile(keyFile) }
       if (pair.cert.equals(inUse.cert) && pair.key.equals(inUse.key)) return false
-      const { subject, validTo } = new X509Certificate(pair.cert)
-      createSecureContext(pair)
+      const { subject, validTo } = tryPair(pair)
       use(pair)
       inUse = pair
       reported = ''

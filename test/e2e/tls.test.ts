@@ -1,9 +1,11 @@
+import { generateKeyPair } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { Agent, createServer, get } from 'node:https'
 import { connect as connectTcp, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
+import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { authorityFile, certificateFiles, readPair, tlsSettings } from '../support/certificates.ts'
@@ -62,6 +64,12 @@ function looseFiles(): { settings: Record<string, string>; cert: string; key: st
   writeFileSync(cert, readPair('first').cert)
   writeFileSync(key, readPair('first').key)
   return { settings: { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }, cert, key }
+}
+
+/** Of another kind than the keys of the pairs, which OpenSSL takes beside any of their certificates. */
+async function makeRsaKey(): Promise<string | Buffer> {
+  const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
+  return privateKey.export({ type: 'pkcs8', format: 'pem' })
 }
 
 describe('HTTPS', () => {
@@ -178,9 +186,12 @@ describe('certificates are renewed', () => {
     await gateway.process.waitForLine(/"level":"error".*"reason":"(?!.*mismatch).*the former stay/)
     expect(await subject(gateway.port)).toBe('first')
     writeFileSync(cert, readPair('second').cert)
+    writeFileSync(key, await makeRsaKey())
+    await gateway.process.waitForLine(/"level":"error".*key does not belong to.*the former stay/)
+    expect(await subject(gateway.port)).toBe('first')
     writeFileSync(key, readPair('second').key)
     await untilSubject(gateway.port, 'second')
-    expect(gateway.process.output().match(/the former stay/g)).toHaveLength(2)
+    expect(gateway.process.output().match(/the former stay/g)).toHaveLength(3)
   })
 
   test('on SIGHUP at once, and the log says what came of it', async () => {

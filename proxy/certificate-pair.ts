@@ -1,0 +1,20 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createSecureContext } from 'node:tls'
+
+/** A certificate, or chain, and its private key, both PEM. */
+export type CertificatePair = { readonly cert: Buffer; readonly key: Buffer }
+
+/**
+ * Tries a pair as it is going to be used. OpenSSL alone takes a key of another kind than the certificate's for the first
+ * half of another pair, and then every handshake fails.
+ *
+ * @returns the certificate
+ * @throws where one of both cannot be read, or the key is not the certificate's
+ */
+export function tryPair({ cert, key }: CertificatePair): X509Certificate {
+  createSecureContext({ cert, key })
+  const certificate = new X509Certificate(cert)
+  if (!certificate.checkPrivateKey(createPrivateKey(key)))
+    throw new Error('the key does not belong to the certificate')
+  return certificate
+}
