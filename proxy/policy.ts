@@ -5,6 +5,11 @@ export type Policy = {
   /** Requests a client may make in one window. */
   readonly quota: number
   readonly windowMs: number
+  /**
+   * `fixed`: a window begins with a client's first request and ends after its length. `sliding`: never more than the
+   * quota in any span of the window's length; a request counts until exactly that long after it.
+   */
+  readonly algorithm: 'fixed' | 'sliding'
   /** `shadow` counts and reports but never refuses. */
   readonly mode: 'enforce' | 'shadow'
   /** What happens to the rule's requests while the store does not answer. */
@@ -12,6 +17,12 @@ export type Policy = {
   /** What makes a client: the parts of its partition key, in order. Never empty. */
   readonly partition: readonly PartitionPart[]
 }
+
+/**
+ * The most requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
+ * and one client can have as many as the quota.
+ */
+export const LARGEST_SLIDING_QUOTA = 100_000
 
 /** `header` names are lower-case. */
 export type PartitionPart = { readonly kind: 'ip' } | { readonly kind: 'header'; readonly name: string }

@@ -65,7 +65,15 @@ function countsNothing({ match, except = [] }: WrittenRule): boolean {
 
 function toRule({ name, match, except = [], key, requests, window, mode, onStoreError }: WrittenRule): Rule {
   return {
-    policy: { name, quota: requests, windowMs: window, mode, onStoreError, partition: key },
+    policy: {
+      name,
+      quota: requests,
+      windowMs: window,
+      algorithm: 'fixed',
+      mode,
+      onStoreError,
+      partition: key,
+    },
     match,
     except,
   }

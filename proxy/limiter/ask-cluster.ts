@@ -1,6 +1,9 @@
 import type { Charge } from './limiter.ts'
 
-/** Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`. */
+/**
+ * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, and
+ * behind it, where a window slides, the time that was counted.
+ */
 export type AskNode = (charges: readonly Charge[]) => Promise<readonly unknown[]>
 
 /**
@@ -10,12 +13,13 @@ export type AskNode = (charges: readonly Charge[]) => Promise<readonly unknown[]
  * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
  * left than there is; more than the quota never passes.
  *
- * @param giveBack takes back one from the charge's counter, whose window had `leftMs` to go
+ * @param giveBack takes back one from the charge's counter: whose window had `leftMs` to go, or to which the time
+ *   `countedAt` was added
  */
 export async function askCluster(
   charges: readonly Charge[],
   askNode: AskNode,
-  giveBack: (charge: Charge, leftMs: number) => Promise<unknown>,
+  giveBack: (charge: Charge, leftMs: number, countedAt: unknown) => Promise<unknown>,
 ): Promise<readonly unknown[]> {
   const parts = [...Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()]
   if (parts.length === 1) return askNode(charges)
@@ -30,7 +34,7 @@ export async function askCluster(
       let left = replies[index]?.[2 * at]
       const resetMs = replies[index]?.[2 * at + 1]
       if (isRefused && !refusals[index] && isCounted(left) && typeof resetMs === 'number') {
-        givenBack.push(giveBack(charge, resetMs))
+        givenBack.push(giveBack(charge, resetMs, replies[index]?.[2 * part.length]))
         left += 1
       }
       const place = 2 * charges.indexOf(charge)

@@ -56,7 +56,7 @@ export function createLimiter(
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
   const { storeMaxKeys, seed, now, telemetry } = options
   const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
-  telemetry.observeTable('counters', () => embedded.readUse())
+  observeMemory(telemetry, embedded)
   return {
     decide: (charges) => embedded.decide(charges),
     storeState: () => 'embedded',
@@ -84,7 +84,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     telemetry,
     refused: (charges, refusal, askedAtMs) => exhausted.note(charges, refusal, askedAtMs),
   })
-  telemetry.observeTable('counters', () => failover.local.readUse())
+  observeMemory(telemetry, failover.local)
   telemetry.observeTable('exhausted', () => exhausted.readUse())
   return {
     decide: (charges) => exhausted.findRefusal(charges) ?? failover.decide(charges),
@@ -123,4 +123,10 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
     forget: () => undefined,
     close: () => channel.close(),
   }
+}
+
+function observeMemory(telemetry: LimiterTelemetry, memory: MemoryLimiter): void {
+  telemetry.observeTable('counters', () => memory.readUse())
+  telemetry.observeTable('sliding', () => memory.readSlidingUse().clients)
+  telemetry.observeTable('sliding_times', () => memory.readSlidingUse().times)
 }

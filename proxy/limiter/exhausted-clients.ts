@@ -101,13 +101,18 @@ function isAbout({ states }: Entry, charges: readonly Charge[]): boolean {
   )
 }
 
-/** The states as of now, as far as they are known here: those windows that have ended since have not begun again. */
+/**
+ * The states as of now, as far as they are known here. A fixed window that has ended since has not begun again. From a
+ * sliding one that was not waited for, one request at least has left; when the next one does is not known.
+ */
 function statesAt({ askedAtMs, states }: Entry, nowMs: number): PolicyState[] {
   return states.map((state) => {
     const resetMs = state.resetMs - (nowMs - askedAtMs)
+    if (resetMs > 0) return { ...state, resetMs }
     const { policy } = state
-    return resetMs > 0
-      ? { ...state, resetMs }
-      : { policy, exceeded: false, remaining: policy.quota, resetMs: policy.windowMs }
+    const remaining =
+      policy.algorithm === 'fixed' ? policy.quota : Math.min(policy.quota, state.remaining + 1)
+    const untilMoreMs = policy.algorithm === 'fixed' || remaining === policy.quota ? policy.windowMs : 0
+    return { policy, exceeded: false, remaining, resetMs: untilMoreMs }
   })
 }

@@ -7,6 +7,7 @@ import type { DecisionHooks } from './decision-batches.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory-limiter.ts'
 import { createRedisLimiter, type RedisLimiter } from './redis-limiter.ts'
+import { describePolicy, keyOf } from './redis-policy.ts'
 import type { RedisClient } from './redis-scripts.ts'
 import { decideWithoutStore } from './without-store.ts'
 
@@ -17,7 +18,7 @@ export type FailoverLimiter = Limiter & {
   close(): void
 }
 
-/** Counters added in one command on recovery: some milliseconds of Redis's time at most. */
+/** Counters and times added in one command on recovery: some milliseconds of Redis's time at most. */
 const COUNTERS_IN_REPAYMENT = 500
 
 /**
@@ -141,7 +142,7 @@ function createBrokenCounterLog(log: Log, now: () => number): DecisionHooks['cou
       const lastMs = loggedAtMs.get(policy)
       if (lastMs !== undefined && now() - lastMs < 60_000) continue
       loggedAtMs.set(policy, now())
-      const keys = `sluice:1:{*}:${policy.name}:${policy.windowMs}`
+      const keys = keyOf(describePolicy(policy), '*')
       log.error({ policy: policy.name, keys, reason }, BROKEN_COUNTER)
     }
   }

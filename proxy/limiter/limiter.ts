@@ -14,7 +14,10 @@ export type PolicyState = {
   readonly exceeded: boolean
   /** Requests left in the current window, 0 to quota. */
   readonly remaining: number
-  /** Milliseconds until the window ends, perhaps with a fraction; the whole window where none has begun. */
+  /**
+   * Milliseconds until more is left, perhaps with a fraction: until a fixed window ends, or until the oldest request
+   * that uses up a sliding one leaves it. The whole window where nothing is counted.
+   */
   readonly resetMs: number
 }
 

@@ -1,28 +1,44 @@
-import type { Policy } from '../policy.ts'
+import { LARGEST_SLIDING_QUOTA, type Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry.ts'
 import { CounterPool } from './counter-pool.ts'
 import { NONE } from './key-index.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
 import { MemoryCounters } from './memory-counters.ts'
+import { SlidingPool } from './sliding-pool.ts'
 
 export type MemoryLimiter = {
   /** As `Limiter`, and always at once. */
   decide(charges: readonly Charge[]): Decision
   /** As `decide`, and notes what it counts as still to be added to the shared counters. */
   decideUnsaved(charges: readonly Charge[]): Decision
-  /** The shared counters' debt, of at most `limit` counters, handed out once. Empty when there is none left. */
+  /**
+   * The shared counters' debt, of at most `limit` counters and times of sliding windows, handed out once. Empty when
+   * there is none left.
+   */
   takeUnsaved(limit: number): UnsavedCharge[]
   hasUnsaved(): boolean
-  /** One policy's counters, for an operator's questions. */
+  /** One policy's counters, for an operator's questions; of a policy with fixed windows. */
   countersOf(policy: Policy): MemoryCounters
   readUse(): TableUse
+  /** Of sliding windows: clients, and the times that all of them hold together. */
+  readSlidingUse(): { readonly clients: TableUse; readonly times: TableUse }
 }
 
-/** Requests of one client under one policy that were admitted without the shared counters; `endsAtMs` by the same clock. */
-export type UnsavedCharge = Charge & { readonly amount: number; readonly endsAtMs: number }
+/** Requests of one client under one policy that were admitted without the shared counters. */
+export type UnsavedCharge = UnsavedCount | UnsavedAdmissions
+
+/** Of a fixed window, which ends at `endsAtMs` by the same clock. */
+export type UnsavedCount = Charge & { readonly amount: number; readonly endsAtMs: number }
+
+/** Of a sliding window: when each was admitted, by the same clock, oldest first. */
+export type UnsavedAdmissions = Charge & { readonly admittedAtMs: readonly number[] }
+
+/** Times of sliding windows for each client there may be: with its share of them a client costs less than 200 bytes. */
+const TIMES_PER_KEY = 12
 
 /**
- * Counts in this process, at most `maxKeys` counters at once: then the one whose window ends first makes room. Each
+ * Counts in this process: at most `maxKeys` counters of fixed windows and as many clients of sliding ones, with 12 times
+ * for each on average. Where room is short, what ends first makes it. A counter, or a client with its share of times,
  * costs at most 200 bytes of resident memory with an address as its key. It answers at once and needs no closing.
  *
  * @param options.seed any integer that clients cannot know
@@ -33,33 +49,55 @@ export function createMemoryLimiter(options: {
   readonly seed: number
   readonly now: () => number
 }): MemoryLimiter {
-  const { now } = options
-  const pool = new CounterPool(options.maxKeys, options.seed)
-  const byPolicy = new Map<Policy, MemoryCounters>()
+  const { maxKeys, seed, now } = options
+  const timeCapacity = Math.max(maxKeys * TIMES_PER_KEY, LARGEST_SLIDING_QUOTA + TIMES_PER_KEY)
+  const pool = new CounterPool(maxKeys, seed)
+  const countersByPolicy = new Map<Policy, MemoryCounters>()
+  const tables = new Map<Policy, number>()
   const policies: Policy[] = []
+  /** Made for the first policy that needs it: without one it would be memory in vain. */
+  let slidingPool: SlidingPool | undefined
+
+  function tableOf(policy: Policy): number {
+    const known = tables.get(policy)
+    if (known !== undefined) return known
+    const table = policies.push(policy) - 1
+    tables.set(policy, table)
+    return table
+  }
 
   function countersOf(policy: Policy): MemoryCounters {
-    const known = byPolicy.get(policy)
+    const known = countersByPolicy.get(policy)
     if (known) return known
-    const counters = new MemoryCounters(policy, policies.push(policy) - 1, pool, now)
-    byPolicy.set(policy, counters)
+    const counters = new MemoryCounters(policy, tableOf(policy), pool, now)
+    countersByPolicy.set(policy, counters)
     return counters
   }
 
   function findRefusing(charges: readonly Charge[], nowMs: number): Policy | undefined {
-    for (const { policy, partitionKey } of charges) {
+    for (const charge of charges) {
+      const { policy } = charge
       if (policy.mode === 'shadow') continue
-      const slot = pool.find(countersOf(policy).table, partitionKey, nowMs)
-      const consumed = slot === NONE ? 0 : pool.count(slot)
+      const consumed = policy.algorithm === 'fixed' ? countFixed(charge, nowMs) : countSliding(charge, nowMs)
       if (consumed >= policy.quota) return policy
     }
     return undefined
   }
 
+  function countFixed({ policy, partitionKey }: Charge, nowMs: number): number {
+    const slot = pool.find(tableOf(policy), partitionKey, nowMs)
+    return slot === NONE ? 0 : pool.count(slot)
+  }
+
+  function countSliding({ policy, partitionKey }: Charge, nowMs: number): number {
+    const slot = slidingPool?.find(tableOf(policy), partitionKey, policy.windowMs, nowMs) ?? NONE
+    return slot === NONE ? 0 : (slidingPool?.count(slot) ?? 0)
+  }
+
   /** Counts the charge where it is asked to and the quota has room. */
-  function settle(charge: Charge, nowMs: number, counts: boolean, unsaved: boolean): PolicyState {
+  function settleFixed(charge: Charge, nowMs: number, counts: boolean, unsaved: boolean): PolicyState {
     const { policy, partitionKey } = charge
-    const { table } = countersOf(policy)
+    const table = tableOf(policy)
     let slot = pool.find(table, partitionKey, nowMs)
     let consumed = slot === NONE ? 0 : pool.count(slot)
     const exceeded = consumed >= policy.quota
@@ -73,12 +111,34 @@ export function createMemoryLimiter(options: {
     return { policy, exceeded, remaining: Math.max(0, policy.quota - consumed), resetMs }
   }
 
+  /** As `settleFixed`, for a sliding window. */
+  function settleSliding(charge: Charge, nowMs: number, counts: boolean, unsaved: boolean): PolicyState {
+    const { policy, partitionKey } = charge
+    const { quota, windowMs } = policy
+    const table = tableOf(policy)
+    slidingPool ??= new SlidingPool(maxKeys, timeCapacity, seed)
+    let slot = slidingPool.find(table, partitionKey, windowMs, nowMs)
+    const exceeded = (slot === NONE ? 0 : slidingPool.count(slot)) >= quota
+    if (counts && !exceeded) {
+      slot = slidingPool.admit(table, partitionKey, windowMs, nowMs)
+      if (unsaved) slidingPool.markUnsaved(slot)
+    }
+    const consumed = slot === NONE ? 0 : slidingPool.count(slot)
+    const resetMs = consumed === 0 ? windowMs : slidingPool.leavesAtMs(slot, windowMs) - nowMs
+    return { policy, exceeded, remaining: quota - consumed, resetMs }
+  }
+
   function decide(charges: readonly Charge[], unsaved: boolean): Decision {
     const nowMs = now()
     pool.reclaimInPassing(nowMs)
+    slidingPool?.reclaimInPassing(nowMs)
     const refusedBy = findRefusing(charges, nowMs)
+    const counts = refusedBy === undefined
     const states: PolicyState[] = []
-    for (const charge of charges) states.push(settle(charge, nowMs, refusedBy === undefined, unsaved))
+    for (const charge of charges) {
+      const settle = charge.policy.algorithm === 'fixed' ? settleFixed : settleSliding
+      states.push(settle(charge, nowMs, counts, unsaved))
+    }
     return refusedBy === undefined
       ? { outcome: 'allowed', states }
       : { outcome: 'refused', refusedBy, states }
@@ -87,13 +147,27 @@ export function createMemoryLimiter(options: {
   return {
     decide: (charges) => decide(charges, false),
     decideUnsaved: (charges) => decide(charges, true),
-    hasUnsaved: () => pool.unsavedSize > 0,
-    takeUnsaved: (limit) =>
-      pool.takeUnsaved(limit, now()).flatMap(({ table, key, amount, endsAtMs }) => {
+    hasUnsaved: () => pool.unsavedSize + (slidingPool?.unsavedSize ?? 0) > 0,
+    takeUnsaved(limit) {
+      const taken: UnsavedCharge[] = []
+      for (const { table, key, amount, endsAtMs } of pool.takeUnsaved(limit, now())) {
         const policy = policies[table]
-        return policy ? [{ policy, partitionKey: key, amount, endsAtMs }] : []
-      }),
+        if (policy) taken.push({ policy, partitionKey: key, amount, endsAtMs })
+      }
+      for (const { table, key, times } of slidingPool?.takeUnsaved(limit - taken.length, now()) ?? []) {
+        const policy = policies[table]
+        if (policy) taken.push({ policy, partitionKey: key, admittedAtMs: times })
+      }
+      return taken
+    },
     countersOf,
-    readUse: () => ({ size: pool.size, capacity: pool.capacity, evictions: pool.evictions }),
+    readUse: () => ({ size: pool.size, capacity: maxKeys, evictions: pool.evictions }),
+    readSlidingUse() {
+      const evictions = slidingPool?.evictions ?? 0
+      return {
+        clients: { size: slidingPool?.size ?? 0, capacity: maxKeys, evictions },
+        times: { size: slidingPool?.timeSize ?? 0, capacity: timeCapacity, evictions: 0 },
+      }
+    },
   }
 }

@@ -1,29 +1,19 @@
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Policy } from '../policy.ts'
+import { describePolicy, KEY_PREFIX, keyOf, type RedisPolicy } from './redis-policy.ts'
 import { addScript, runScript, type RedisClient } from './redis-scripts.ts'
 
-/** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
-const KEY_PREFIX = 'sluice:1'
-
 /**
- * One policy's counters in Redis: the library's `RateLimiterRedis`, whose `get`, `set`, `delete` and `penalty` are
+ * One policy's counters in Redis, of fixed windows: the library's `RateLimiterRedis`, whose `get`, `set`, `delete` and `penalty` are
  * kept, with keys and durations as they are needed here. The library floors durations to whole seconds, and below one
  * second its keys never expire; see docs/decisions/counting.md.
  *
- * A counter is a plain integer under `sluice:1:{<partition key>}:<policy>:<window in ms>`, and always has an expiry. The
- * braces make all counters of one client share a hash slot. The quota is not part of the key, so a changed one takes
- * effect at once; a changed window starts new counters.
+ * A counter is a plain integer, and always has an expiry.
  */
 export class RedisCounters extends RateLimiterRedis {
   readonly policy: Policy
-  /** What the decision's script wants to know of the policy, made once. */
-  readonly quotaArgument: string
-  readonly windowArgument: string
-  /** For a request's first charge, and for its other charges. */
-  readonly kindFirst: 'E' | 'S'
-  readonly kindJoined: 'e' | 's'
   readonly #redis: RedisClient
-  readonly #keySuffix: string
+  readonly #described: RedisPolicy
 
   constructor(policy: Policy, redis: RedisClient) {
     super({
@@ -34,20 +24,16 @@ export class RedisCounters extends RateLimiterRedis {
       rejectIfRedisNotReady: true,
     })
     this.policy = policy
-    this.quotaArgument = String(policy.quota)
-    this.windowArgument = String(policy.windowMs)
-    this.kindFirst = policy.mode === 'enforce' ? 'E' : 'S'
-    this.kindJoined = policy.mode === 'enforce' ? 'e' : 's'
     this.#redis = redis
-    this.#keySuffix = `}:${policy.name}:${policy.windowMs}`
+    this.#described = describePolicy(policy)
   }
 
   override getKey(partitionKey: string): string {
-    return `${KEY_PREFIX}:{${partitionKey}${this.#keySuffix}`
+    return keyOf(this.#described, partitionKey)
   }
 
   override parseKey(key: string): string {
-    return key.slice(KEY_PREFIX.length + 2, -this.#keySuffix.length)
+    return key.slice(KEY_PREFIX.length + 2, -this.#described.keySuffix.length)
   }
 
   /**

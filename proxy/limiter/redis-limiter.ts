@@ -2,8 +2,9 @@ import type { Policy } from '../policy.ts'
 import { askCluster } from './ask-cluster.ts'
 import { createDecisionBatches, type DecisionBatches, type DecisionHooks } from './decision-batches.ts'
 import type { Charge } from './limiter.ts'
-import type { UnsavedCharge } from './memory-limiter.ts'
+import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from './memory-limiter.ts'
 import { RedisCounters } from './redis-counters.ts'
+import { describePolicy, keyOf, type RedisPolicy } from './redis-policy.ts'
 import {
   addOnceScript,
   decideScript,
@@ -18,15 +19,16 @@ export type RedisLimiter = DecisionBatches & {
   probe(): Promise<boolean>
   /** Adds what was admitted elsewhere; whether that is certain. Sent again with the same id, it is added only once. */
   addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
-  /** One policy's counters, for an operator's questions. */
+  /** One policy's counters, for an operator's questions; of a policy with fixed windows. */
   countersOf(policy: Policy): RedisCounters
 }
 
 /** Redis decides them in less than half a millisecond, which is how long others may have to wait. */
 const CHARGES_IN_COMMAND = 256
 
-/** Counts for nobody and is gone after a second. No counter's key looks like it. */
+/** Count for nobody and are gone after a second. No counter's key looks like them; in a cluster they share a slot. */
 const PROBE_KEY = 'sluice:1:probe'
+const SLIDING_PROBE_KEY = 'sluice:1:{sluice:1:probe}:sliding'
 
 const ADD_TIMEOUT_MS = 1000
 
@@ -45,18 +47,36 @@ export function createRedisLimiter(options: {
   readonly hooks: DecisionHooks
 }): RedisLimiter {
   const { redis, timeoutMs, now, hooks } = options
-  const byPolicy = new Map<Policy, RedisCounters>()
+  const described = new Map<Policy, RedisPolicy>()
+  const countersByPolicy = new Map<Policy, RedisCounters>()
+  let hasSliding = false
+
+  function describe(policy: Policy): RedisPolicy {
+    const known = described.get(policy)
+    if (known) return known
+    const description = describePolicy(policy)
+    described.set(policy, description)
+    hasSliding ||= policy.algorithm === 'sliding'
+    return description
+  }
 
   function countersOf(policy: Policy): RedisCounters {
-    const known = byPolicy.get(policy)
+    const known = countersByPolicy.get(policy)
     if (known) return known
     const counters = new RedisCounters(policy, redis)
-    byPolicy.set(policy, counters)
+    countersByPolicy.set(policy, counters)
     return counters
   }
 
-  function giveBack({ policy, partitionKey }: Charge, leftMs: number): Promise<unknown> {
-    return runScript(redis, giveBackScript, 1, [countersOf(policy).getKey(partitionKey), String(leftMs)])
+  function giveBack(
+    { policy, partitionKey }: Charge,
+    leftMs: number,
+    countedAtUs: unknown,
+  ): Promise<unknown> {
+    const key = keyOf(describe(policy), partitionKey)
+    return policy.algorithm === 'fixed'
+      ? runScript(redis, giveBackScript, 1, [key, String(leftMs)])
+      : redis.lrem(key, -1, String(countedAtUs))
   }
 
   async function ask(
@@ -65,14 +85,16 @@ export function createRedisLimiter(options: {
   ): Promise<readonly unknown[]> {
     const keys: string[] = []
     const parameters: string[] = []
-    let kinds = ''
+    let modes = ''
+    let algorithms = ''
     for (const charges of requests) {
       let isFirst = true
       for (const { policy, partitionKey } of charges) {
-        const counters = countersOf(policy)
-        keys.push(counters.getKey(partitionKey))
-        parameters.push(counters.quotaArgument, counters.windowArgument)
-        kinds += isFirst ? counters.kindFirst : counters.kindJoined
+        const description = describe(policy)
+        keys.push(keyOf(description, partitionKey))
+        parameters.push(description.quota, description.window)
+        modes += isFirst ? description.modeFirst : description.modeJoined
+        algorithms += description.algorithm
         isFirst = false
       }
     }
@@ -80,11 +102,11 @@ export function createRedisLimiter(options: {
       redis,
       decideScript,
       keys.length,
-      [...keys, ...parameters, kinds],
+      [...keys, ...parameters, modes, algorithms],
       isAwaited,
     )
     if (!Array.isArray(reply)) throw new TypeError('Redis replied no list')
-    return reply as readonly unknown[]
+    return algorithms.includes('s') ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
   }
 
   /**
@@ -114,18 +136,24 @@ export function createRedisLimiter(options: {
 
   /** @param mark the key that says that it was done; the same whenever it is sent again */
   function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
+    const counts = charges.filter(isCount)
+    const admissions = charges.filter((charge): charge is UnsavedAdmissions => !isCount(charge))
     if (charges.length === 0) return Promise.resolve(true)
-    const keys = [mark]
-    const parameters: string[] = []
-    let longestMs = 0
-    for (const { policy, partitionKey, amount, endsAtMs } of charges) {
-      const leftMs = Math.ceil(endsAtMs - nowMs)
-      longestMs = Math.max(longestMs, leftMs)
-      keys.push(countersOf(policy).getKey(partitionKey))
-      parameters.push(String(amount), String(leftMs))
-    }
+    const keys = [...counts, ...admissions].map((charge) =>
+      keyOf(describe(charge.policy), charge.partitionKey),
+    )
+    const parameters = [
+      ...counts.flatMap(({ amount, endsAtMs }) => [String(amount), String(Math.ceil(endsAtMs - nowMs))]),
+      ...admissions.flatMap(({ policy, admittedAtMs }) => {
+        const { quota, window } = describe(policy)
+        const agesUs = admittedAtMs.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000)))
+        return [quota, window, String(agesUs.length), ...agesUs]
+      }),
+    ]
     // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
-    return runs(addOnceScript, keys.length, [...keys, String(longestMs), ...parameters], ADD_TIMEOUT_MS)
+    const longestMs = Math.ceil(Math.max(...charges.map(endOf)) - nowMs)
+    const args = [mark, ...keys, String(longestMs), String(counts.length), ...parameters]
+    return runs(addOnceScript, 1 + keys.length, args, ADD_TIMEOUT_MS)
   }
 
   const batches = createDecisionBatches({
@@ -151,10 +179,15 @@ export function createRedisLimiter(options: {
 
   return {
     ...batches,
-    probe: () => runs(decideScript, 1, [PROBE_KEY, '1000000', '1000', 'E'], timeoutMs),
+    probe() {
+      const limits = ['1000000', '1000']
+      return hasSliding
+        ? runs(decideScript, 2, [PROBE_KEY, SLIDING_PROBE_KEY, ...limits, ...limits, 'Ee', 'fs'], timeoutMs)
+        : runs(decideScript, 1, [PROBE_KEY, ...limits, 'E', 'f'], timeoutMs)
+    },
     async addOnce(id, charges) {
       const nowMs = now()
-      const running = charges.filter(({ endsAtMs }) => endsAtMs > nowMs)
+      const running = charges.filter((charge) => endOf(charge) > nowMs)
       if (!redis.isCluster) return addPart(`sluice:1:added:${id}`, running, nowMs)
       // There a command is for the counters of one client, and its mark has to be where they are.
       const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
@@ -175,4 +208,22 @@ function isReply(error: unknown): boolean {
 /** The connection had ended, and the client library had not noticed yet when it was asked whether it is ready. */
 function isUnsent(error: unknown): boolean {
   return error instanceof Error && error.message.includes('enableOfflineQueue options is false')
+}
+
+/** The reply to `decideScript`, with the times until more is left in milliseconds throughout. */
+function inMilliseconds(reply: readonly unknown[], algorithms: string): unknown[] {
+  return reply.map((value, index) =>
+    index % 2 === 1 && algorithms[(index - 1) / 2] === 's' ? Number(value) / 1000 : value,
+  )
+}
+
+function isCount(charge: UnsavedCharge): charge is UnsavedCount {
+  return 'amount' in charge
+}
+
+/** When the last of it has left its window. */
+function endOf(charge: UnsavedCharge): number {
+  return isCount(charge)
+    ? charge.endsAtMs
+    : (charge.admittedAtMs.at(-1) ?? -Infinity) + charge.policy.windowMs
 }

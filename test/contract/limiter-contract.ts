@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { describeSlidingContract } from './sliding-contract.ts'
 
 /** One kind of store under test. */
 export type LimiterSubject = {
@@ -221,4 +222,6 @@ export function describeLimiterContract(
       for (let i = 0; i < 3; i++) expect(await only.decide(charges)).toMatchObject({ outcome: 'refused' })
     })
   })
+
+  describeSlidingContract(`${name}, sliding windows`, start)
 }

@@ -30,7 +30,15 @@ const runs = { numRuns: 2000 }
 
 function policyNamed(policyName: string): Policy {
   const partition = [{ kind: 'ip' }] as const
-  return { name: policyName, quota: 1, windowMs: 1000, mode: 'enforce', onStoreError: 'local', partition }
+  return {
+    name: policyName,
+    quota: 1,
+    windowMs: 1000,
+    algorithm: 'fixed',
+    mode: 'enforce',
+    onStoreError: 'local',
+    partition,
+  }
 }
 
 describe('a table of rules', () => {

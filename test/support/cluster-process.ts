@@ -19,6 +19,7 @@ const policy: Policy = {
   name: 'login',
   quota: 9,
   windowMs: 9,
+  algorithm: 'fixed',
   mode: 'enforce',
   onStoreError: 'local',
   partition,

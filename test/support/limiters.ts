@@ -25,6 +25,7 @@ export function makePolicy(
     name,
     quota,
     windowMs,
+    algorithm: 'fixed',
     mode: 'enforce',
     onStoreError: 'local',
     partition: [{ kind: 'ip' }],

@@ -8,7 +8,15 @@ const readNode = watchProcess('sluice_')
 
 function policyNamed(name: string): Policy {
   const partition = [{ kind: 'ip' }] as const
-  return { name, quota: 30, windowMs: 900_000, mode: 'enforce', onStoreError: 'local', partition }
+  return {
+    name,
+    quota: 30,
+    windowMs: 900_000,
+    algorithm: 'fixed',
+    mode: 'enforce',
+    onStoreError: 'local',
+    partition,
+  }
 }
 
 function metricsFor(policies: readonly Policy[]): Metrics {

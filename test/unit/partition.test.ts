@@ -18,6 +18,7 @@ function keyOf(
     name: 'p',
     quota: 1,
     windowMs: 1000,
+    algorithm: 'fixed',
     mode: 'enforce',
     onStoreError: 'local',
     partition,

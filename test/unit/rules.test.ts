@@ -6,7 +6,15 @@ import { canonicalizeTarget } from '../../proxy/target.ts'
 
 function policyNamed(name: string): Policy {
   const partition = [{ kind: 'ip' }] as const
-  return { name, quota: 1, windowMs: 1000, mode: 'enforce', onStoreError: 'local', partition }
+  return {
+    name,
+    quota: 1,
+    windowMs: 1000,
+    algorithm: 'fixed',
+    mode: 'enforce',
+    onStoreError: 'local',
+    partition,
+  }
 }
 
 /** `GET,POST /a` or `* /a`, as in the limits table. */

@@ -1,0 +1,46 @@
+/**
+ * The part of Redis's scripts that knows sliding windows. It needs `call`, which is `redis.pcall`.
+ *
+ * A sliding window is a list of the times, in microseconds of Redis's clock, at which its client was admitted, oldest
+ * first; equal times stand beside each other. A time is in the window until exactly the window's length later, and has
+ * left at that instant: at t those in (t - window, t] count. Those that have left are taken out when the client asks
+ * again, and the key expires when the last one leaves.
+ *
+ * How many are to go is found in steps of twice the size, then by halving: mostly it is one, but thousands must not
+ * cost thousands of commands. Should Redis's clock have been set back, then the list is not in order; but whatever has
+ * left was admitted later than what stands before it, which is right to go too.
+ */
+export const slidingLua = `
+local function readClockUs()
+  local time = call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+local function hasLeft(key, index, leftUs)
+  local time = tonumber(call('LINDEX', key, index))
+  return time and time <= leftUs
+end
+
+-- The oldest time after leftUs, once all others are taken out; nil where there is none, and nil with an error text
+-- where the key holds something else.
+local function oldestAfter(key, leftUs)
+  local first = call('LINDEX', key, 0)
+  if not first then return nil end
+  local time = tonumber(first)
+  if not time then return nil, type(first) == 'table' and first.err or 'WRONGTYPE not a list of times' end
+  if time > leftUs then return time end
+  local gone, kept = 0, 1
+  while hasLeft(key, kept, leftUs) do gone, kept = kept, 2 * kept end
+  while kept - gone > 1 do
+    local middle = math.floor((gone + kept) / 2)
+    if hasLeft(key, middle, leftUs) then gone = middle else kept = middle end
+  end
+  call('LTRIM', key, kept, -1)
+  return tonumber(call('LINDEX', key, 0))
+end
+
+-- Lets the key go once the time has left its window, and not before: keys expire at whole milliseconds.
+local function expireAfter(key, timeUs, windowUs)
+  call('PEXPIREAT', key, math.ceil((timeUs + windowUs) / 1000))
+end
+`

@@ -1,0 +1,128 @@
+/**
+ * Queues of times in a bounded amount of memory that all of them share: for each queue a chain of chunks of a few
+ * times each, taken from a common store and given back. A queue of any length costs no objects, never moves and leaves
+ * nothing to collect; what it takes is what it holds, rounded up to whole chunks.
+ *
+ * Times go in at the back and out at the front; the caller pushes them in order. For random access it is the wrong
+ * structure.
+ */
+export class TimeQueues {
+  readonly #times: Float64Array
+  /** By chunk: the next one of the same queue, or of those that are free, plus 1. Arrays are used from 0 up. */
+  readonly #nextChunk: Int32Array
+  readonly #chunkCount: number
+  /** By queue: its first and its last chunk. They mean something only while it holds times. */
+  readonly #firstChunk: Int32Array
+  readonly #lastChunk: Int32Array
+  /** By queue: where in the first chunk it begins. */
+  readonly #start: Uint8Array
+  readonly #counts: Uint32Array
+  /** Chunks from here on have never been used. */
+  #untouched = 0
+  #firstFree = 0
+  #chunksInUse = 0
+
+  /** @param capacity the most times there can be, if every chunk is full */
+  constructor(queueCount: number, capacity: number) {
+    this.#chunkCount = Math.ceil(capacity / CHUNK)
+    this.#times = new Float64Array(this.#chunkCount * CHUNK)
+    this.#nextChunk = new Int32Array(this.#chunkCount)
+    this.#firstChunk = new Int32Array(queueCount)
+    this.#lastChunk = new Int32Array(queueCount)
+    this.#start = new Uint8Array(queueCount)
+    this.#counts = new Uint32Array(queueCount)
+  }
+
+  get capacity(): number {
+    return this.#chunkCount * CHUNK
+  }
+
+  /** Room taken by all queues, in times. */
+  get size(): number {
+    return this.#chunksInUse * CHUNK
+  }
+
+  count(queue: number): number {
+    return this.#counts[queue] ?? 0
+  }
+
+  /** The time at the front; of a queue that holds one at least, as with `last`. */
+  first(queue: number): number {
+    return this.#times[(this.#firstChunk[queue] ?? 0) * CHUNK + (this.#start[queue] ?? 0)] ?? 0
+  }
+
+  last(queue: number): number {
+    const end = (this.#start[queue] ?? 0) + this.count(queue) - 1
+    return this.#times[(this.#lastChunk[queue] ?? 0) * CHUNK + (end % CHUNK)] ?? 0
+  }
+
+  /** Whether `push` needs a chunk of the common store, and there is none. */
+  lacksRoomFor(queue: number): boolean {
+    return this.#needsChunk(queue) && this.#firstFree === 0 && this.#untouched === this.#chunkCount
+  }
+
+  /** Puts a time at the back of a queue that does not lack room for it. */
+  push(queue: number, time: number): void {
+    if (this.#needsChunk(queue)) {
+      const chunk = this.#takeChunk()
+      if (this.count(queue) === 0) this.#firstChunk[queue] = chunk
+      else this.#nextChunk[this.#lastChunk[queue] ?? 0] = chunk + 1
+      this.#lastChunk[queue] = chunk
+    }
+    const end = (this.#start[queue] ?? 0) + this.count(queue)
+    this.#times[(this.#lastChunk[queue] ?? 0) * CHUNK + (end % CHUNK)] = time
+    this.#counts[queue] = this.count(queue) + 1
+  }
+
+  /** Takes out the time at the front of a queue that holds one at least. */
+  shift(queue: number): void {
+    const count = this.count(queue) - 1
+    const start = (this.#start[queue] ?? 0) + 1
+    this.#counts[queue] = count
+    this.#start[queue] = start
+    if (start < CHUNK && count > 0) return
+    const chunk = this.#firstChunk[queue] ?? 0
+    this.#firstChunk[queue] = (this.#nextChunk[chunk] ?? 0) - 1
+    this.#start[queue] = 0
+    this.#freeChunk(chunk)
+  }
+
+  clear(queue: number): void {
+    while (this.count(queue) > 0) this.shift(queue)
+  }
+
+  /** The times at the places from `from` up to `to`, that one not included, counted from the front. */
+  slice(queue: number, from: number, to: number): number[] {
+    const times: number[] = []
+    const start = this.#start[queue] ?? 0
+    let chunk = this.#firstChunk[queue] ?? 0
+    for (let place = 0; place < to; place++) {
+      const at = (start + place) % CHUNK
+      if (place > 0 && at === 0) chunk = (this.#nextChunk[chunk] ?? 0) - 1
+      if (place >= from) times.push(this.#times[chunk * CHUNK + at] ?? 0)
+    }
+    return times
+  }
+
+  #needsChunk(queue: number): boolean {
+    const count = this.count(queue)
+    return count === 0 || ((this.#start[queue] ?? 0) + count) % CHUNK === 0
+  }
+
+  #takeChunk(): number {
+    this.#chunksInUse += 1
+    if (this.#firstFree === 0) return this.#untouched++
+    const chunk = this.#firstFree - 1
+    this.#firstFree = this.#nextChunk[chunk] ?? 0
+    return chunk
+  }
+
+  #freeChunk(chunk: number): void {
+    this.#chunksInUse -= 1
+    this.#nextChunk[chunk] = this.#firstFree
+    this.#firstFree = chunk + 1
+  }
+}
+
+/** Times in a chunk: more would stay empty for the many clients with a request or two, fewer cost more links. */
+const CHUNK = 4

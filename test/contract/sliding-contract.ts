@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Decision } from '../../proxy/limiter/limiter.ts'
+import type { Policy } from '../../proxy/policy.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import type { LimiterSubject } from './limiter-contract.ts'
+
+function makeSliding(name: string, quota: number, windowMs: number, rest: Partial<Policy> = {}): Policy {
+  return makePolicy(name, quota, windowMs, { algorithm: 'sliding', ...rest })
+}
+
+const policies = {
+  instants: makeSliding('sliding.instants', 3, 1000),
+  exact: makeSliding('sliding.exact', 37, 60_000),
+  remaining: makeSliding('sliding.remaining', 50, 60_000),
+  edge: makeSliding('sliding.edge', 2, 500),
+  slow: makeSliding('sliding.slow', 4, 400),
+  wide: makeSliding('sliding.wide', 100, 60_000),
+  narrow: makeSliding('sliding.narrow', 7, 60_000),
+  none: makeSliding('sliding.none', 0, 60_000),
+  shadow: makeSliding('sliding.shadow', 2, 60_000, { mode: 'shadow' }),
+  fixedWide: makePolicy('fixed.wide', 100, 60_000),
+  fixedNarrow: makePolicy('fixed.narrow', 7, 60_000),
+}
+
+/**
+ * A client with 3 requests in any second: when it asks, in milliseconds from its first request, and what it must hear.
+ * A request counts until exactly a second later, whatever came before it, and refused ones not at all. More is left when
+ * the oldest that counts has left.
+ */
+const instants: readonly {
+  atMs: number
+  outcome: Decision['outcome']
+  remaining: number
+  resetMs: number
+}[] = [
+  { atMs: 0, outcome: 'allowed', remaining: 2, resetMs: 1000 },
+  { atMs: 0, outcome: 'allowed', remaining: 1, resetMs: 1000 },
+  { atMs: 300, outcome: 'allowed', remaining: 0, resetMs: 700 },
+  { atMs: 300, outcome: 'refused', remaining: 0, resetMs: 700 },
+  { atMs: 850, outcome: 'refused', remaining: 0, resetMs: 150 },
+  { atMs: 1100, outcome: 'allowed', remaining: 1, resetMs: 200 },
+  { atMs: 1100, outcome: 'allowed', remaining: 0, resetMs: 200 },
+  { atMs: 1150, outcome: 'refused', remaining: 0, resetMs: 150 },
+  { atMs: 1450, outcome: 'allowed', remaining: 0, resetMs: 650 },
+  { atMs: 2600, outcome: 'allowed', remaining: 2, resetMs: 1000 },
+]
+
+/** What every counter store promises of sliding windows; one test after the other, as they move the store's clock. */
+export function describeSlidingContract(
+  name: string,
+  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
+): void {
+  describe(name, () => {
+    let subject: LimiterSubject
+
+    beforeAll(async () => {
+      subject = await start(Object.values(policies))
+    })
+    afterAll(() => subject.close())
+
+    async function decide(client: string, ...applied: Policy[]): Promise<Decision> {
+      const [first] = subject.limiters
+      if (!first) throw new Error('a subject has at least one limiter')
+      return first.decide(chargeAll(client, applied))
+    }
+
+    async function pass(durationMs: number): Promise<void> {
+      if (subject.advance) subject.advance(durationMs)
+      else await sleep(durationMs)
+    }
+
+    it('keeps the table of instants of a sliding window', { retry: 2 }, async () => {
+      const { advance } = subject
+      const client = newClient()
+      let nowMs = 0
+      let startedAtMs: number | undefined
+      for (const { atMs, outcome, remaining, resetMs } of instants) {
+        if (advance) advance(atMs - nowMs)
+        else if (startedAtMs !== undefined) await sleep(Math.max(0, startedAtMs + atMs - performance.now()))
+        nowMs = atMs
+        const decision = await decide(client, policies.instants)
+        startedAtMs ??= performance.now()
+        expect(decision, `at ${atMs} ms`).toMatchObject({ outcome, states: [{ remaining }] })
+        const heardMs = decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.resetMs ?? NaN)
+        const toleranceMs = advance ? 0.001 : 95
+        expect(Math.abs(heardMs - resetMs), `at ${atMs} ms: more in ${heardMs} ms`).toBeLessThan(toleranceMs)
+      }
+    })
+
+    it('lets a request leave the window exactly its length later, and no earlier', async () => {
+      const { advance } = subject
+      if (!advance) return // Real time cannot be stopped at an instant: test/property/sliding.test.ts gives Redis a clock.
+      const client = newClient()
+      const heard = []
+      for (const stepMs of [0, 250, 249.75, 0.25, 0, 249.75, 0.25]) {
+        advance(stepMs)
+        heard.push((await decide(client, policies.edge)).outcome)
+      }
+      expect(heard).toEqual(['allowed', 'allowed', 'refused', 'allowed', 'refused', 'refused', 'allowed'])
+    })
+
+    it('says truly when one more is allowed', async () => {
+      const client = newClient()
+      for (let i = 0; i < 4; i++) {
+        await decide(client, policies.slow)
+        await pass(40)
+      }
+      for (let i = 0; i < 3; i++) {
+        const refused = await decide(client, policies.slow)
+        if (refused.outcome !== 'refused') throw new Error(`expected a refusal, got ${refused.outcome}`)
+        await pass(refused.states[0]?.resetMs ?? NaN)
+        if (!subject.advance) await pass(2)
+        expect(await decide(client, policies.slow)).toMatchObject({ outcome: 'allowed' })
+      }
+    })
+
+    it('lets exactly the quota of a sliding window through of 500 requests at once', async () => {
+      const charges = chargeAll(newClient(), [policies.exact])
+      const decisions = await decideAtOnce(subject.limiters, 500, charges)
+      expect(countAllowed(decisions)).toBe(37)
+      expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(463)
+    })
+
+    it('says of each request at once in a sliding window a different number that remains', async () => {
+      const charges = chargeAll(newClient(), [policies.remaining])
+      const decisions = await decideAtOnce(subject.limiters, 50, charges)
+      const remaining = decisions.map((decision) =>
+        decision.outcome === 'allowed' ? decision.states[0]?.remaining : undefined,
+      )
+      expect(remaining.toSorted((a, b) => Number(a) - Number(b))).toEqual(
+        Array.from({ length: 50 }, (_, i) => i),
+      )
+    })
+
+    it.each([
+      ['sliding', 'sliding', policies.wide, policies.narrow],
+      ['sliding', 'fixed', policies.wide, policies.fixedNarrow],
+      ['fixed', 'sliding', policies.fixedWide, policies.narrow],
+    ])(
+      'uses up nothing of a wide %s rule with what a narrow %s one refuses',
+      async (_w, _n, wide, narrow) => {
+        const client = newClient()
+        const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(client, [wide, narrow]))
+        expect(countAllowed(decisions)).toBe(7)
+        expect(decisions.every((d) => d.outcome !== 'refused' || d.refusedBy.name === narrow.name)).toBe(true)
+        expect(await decide(client, wide)).toMatchObject({ states: [{ remaining: 100 - 7 - 1 }] })
+      },
+    )
+
+    it('keeps no time of a refused request, where it would have been the only one', async () => {
+      const client = newClient()
+      for (let i = 0; i < 3; i++) {
+        expect(await decide(client, policies.edge, policies.none)).toMatchObject({
+          outcome: 'refused',
+          refusedBy: { name: 'sliding.none' },
+          states: [
+            { exceeded: false, remaining: 2 },
+            { exceeded: true, remaining: 0 },
+          ],
+        })
+      }
+      expect(await decide(client, policies.edge)).toMatchObject({ states: [{ remaining: 1, resetMs: 500 }] })
+    })
+
+    it('reports an exceeded sliding window in shadow and lets pass', async () => {
+      const client = newClient()
+      const exceeded = []
+      for (let i = 0; i < 4; i++) {
+        const decision = await decide(client, policies.shadow, policies.narrow)
+        exceeded.push(decision.outcome === 'allowed' && decision.states[0]?.exceeded)
+      }
+      expect(exceeded).toEqual([false, false, true, true])
+      expect(await decide(client, policies.narrow)).toMatchObject({ states: [{ remaining: 7 - 4 - 1 }] })
+    })
+  })
+}

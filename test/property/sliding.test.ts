@@ -1,0 +1,132 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createMemoryLimiter } from '../../proxy/limiter/memory-limiter.ts'
+import { describePolicy, keyOf } from '../../proxy/limiter/redis-policy.ts'
+import { decideScript } from '../../proxy/limiter/redis-scripts.ts'
+import type { Policy } from '../../proxy/policy.ts'
+import { createCountingModel, type CountingModel } from '../support/counting-model.ts'
+import { chargeAll, makePolicy } from '../support/limiters.ts'
+import { freshRedis } from '../support/redis.ts'
+
+/*
+ * Any sequence of requests at any times, under sliding windows and fixed ones mixed, must be answered as by a model that
+ * keeps every admission. The times are such that requests often come exactly when another leaves the window, or a
+ * moment before or after.
+ */
+
+const policies = [
+  makePolicy('narrow', 3, 1000, { algorithm: 'sliding' }),
+  makePolicy('wide', 40, 2500, { algorithm: 'sliding' }),
+  makePolicy('watched', 2, 750, { algorithm: 'sliding', mode: 'shadow' }),
+  makePolicy('one', 1, 250, { algorithm: 'sliding' }),
+  makePolicy('fixed', 5, 1500),
+]
+/** On Redis, whose expiry nobody gives a clock: a fixed window that does not end during the test. */
+const hour = makePolicy('hour', 30, 3_600_000)
+
+/** Of a millisecond. Exact in a double as in microseconds. */
+const tick = 1 / 8
+
+const stepMs = fc.oneof(
+  fc.constantFrom(0, 0, tick, 250 - tick, 250, 250 + tick, 750, 1000 - tick, 1000, 2500),
+  fc.nat(3200).map((ticks) => ticks * tick),
+)
+const request = fc.record({
+  client: fc.constantFrom('a', 'b'),
+  chosen: fc.subarray([0, 1, 2, 3, 4], { minLength: 1 }),
+})
+const turns = fc.array(fc.record({ stepMs, requests: fc.array(request, { minLength: 1, maxLength: 3 }) }), {
+  minLength: 1,
+  maxLength: 60,
+})
+
+function pick(chosen: readonly number[], table: readonly Policy[]): Policy[] {
+  return chosen.flatMap((index) => table[index] ?? [])
+}
+
+it('is kept by embedded counters', () => {
+  fc.assert(
+    fc.property(turns, (turns) => {
+      let nowMs = 1000
+      const limiter = createMemoryLimiter({ maxKeys: 100, seed: 7, now: () => nowMs })
+      const model = createCountingModel()
+      for (const { stepMs, requests } of turns) {
+        nowMs += stepMs
+        for (const { client, chosen } of requests) {
+          const applied = pick(chosen, policies)
+          expect(limiter.decide(chargeAll(client, applied))).toEqual(model.decide(client, applied, nowMs))
+        }
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
+let redis: Redis
+beforeAll(async () => {
+  redis = new Redis(await freshRedis())
+})
+afterAll(() => redis.disconnect())
+
+/** The script with a clock that is given to it behind all other arguments. */
+const clockedScript = decideScript.source.replace("call('TIME')", '{ 0, ARGV[2 * #KEYS + 3] }')
+
+it('is kept by the script in Redis, with the requests of a turn in one command', async () => {
+  expect(clockedScript).not.toBe(decideScript.source)
+  // Far enough ahead that no key expires in real time.
+  const startUs = (Date.now() + 86_400_000) * 1000
+  const table = policies.with(4, hour)
+  let run = 0
+  await fc.assert(
+    fc.asyncProperty(turns, async (turns) => {
+      run += 1
+      const model = createCountingModel()
+      let nowMs = 0
+      for (const { stepMs, requests } of turns) {
+        nowMs += stepMs
+        const asked = requests.map(({ client, chosen }) => ({
+          client: `${client}${run}`,
+          applied: pick(chosen, table),
+        }))
+        const reply = await ask(asked, startUs + nowMs * 1000)
+        expect(reply).toEqual(asked.flatMap(({ client, applied }) => expected(model, client, applied, nowMs)))
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+type Asked = { readonly client: string; readonly applied: readonly Policy[] }
+
+/** For each charge what remains or -1, and under a sliding window the milliseconds until more is left. */
+async function ask(asked: readonly Asked[], nowUs: number): Promise<unknown[]> {
+  const charges = asked.flatMap(({ client, applied }) =>
+    applied.map((policy, index) => ({ client, described: describePolicy(policy), isFirst: index === 0 })),
+  )
+  const reply = (await redis.eval(clockedScript, charges.length, [
+    ...charges.map(({ client, described }) => keyOf(described, client)),
+    ...charges.flatMap(({ described }) => [described.quota, described.window]),
+    charges.map(({ described, isFirst }) => described[isFirst ? 'modeFirst' : 'modeJoined']).join(''),
+    charges.map(({ described }) => described.algorithm).join(''),
+    String(nowUs),
+  ])) as number[]
+  return charges.flatMap(({ described }, index) => [
+    reply[2 * index],
+    described.algorithm === 's' ? (reply[2 * index + 1] ?? NaN) / 1000 : 'real time',
+  ])
+}
+
+function expected(
+  model: CountingModel,
+  client: string,
+  applied: readonly Policy[],
+  nowMs: number,
+): unknown[] {
+  return model
+    .decide(client, applied, nowMs)
+    .states.flatMap(({ policy, exceeded, remaining, resetMs }) => [
+      exceeded ? -1 : remaining,
+      policy.algorithm === 'sliding' ? resetMs : 'real time',
+    ])
+}
