@@ -19,7 +19,10 @@ export function rateLimitPolicyField(states: readonly PolicyState[]): string | u
   return list
 }
 
-/** `RateLimit`: what is left under each policy, and the seconds until its window ends, rounded up. */
+/**
+ * `RateLimit`: what is left under each policy, and the seconds until more is left, rounded up: the effective window of
+ * section 4.1.2, within which the client can use no more than what is left.
+ */
 export function rateLimitField(states: readonly PolicyState[]): string | undefined {
   let list: string | undefined
   for (const { policy, remaining, resetMs } of states) {

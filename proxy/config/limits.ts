@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { duration, oneOf, wholeNumber } from '../../shared/settings-kinds.ts'
-import type { Rule } from '../policy.ts'
+import { LARGEST_SLIDING_QUOTA, type Rule } from '../policy.ts'
 import { isExcluded } from './exclusion.ts'
 import { partitionPart, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
@@ -36,7 +36,11 @@ export const ruleFields = {
     description: 'Requests that a client may make in one window.',
   }),
   window: duration('1s', '365d', ['s', 'm', 'h', 'd']).schema.meta({
-    description: "Length of the window, which starts with the client's first request.",
+    description: 'Length of the window.',
+  }),
+  algorithm: oneOf(['fixed', 'sliding']).schema.prefault('fixed').meta({
+    description:
+      "fixed: the window starts with the client's first request; sliding: it is any span of that length.",
   }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
@@ -50,6 +54,10 @@ export const ruleFields = {
 const rule = z
   .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
   .refine((rule) => !countsNothing(rule), 'can never match, as its except takes out all that it matches')
+  .refine(({ algorithm, requests }) => algorithm === 'fixed' || requests <= LARGEST_SLIDING_QUOTA, {
+    path: ['requests'],
+    error: `needs a whole number from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`,
+  })
   .transform(toRule)
 
 /** The limits table, as written. Names are not compared with each other here. */
@@ -63,17 +71,10 @@ function countsNothing({ match, except = [] }: WrittenRule): boolean {
   return match.length > 0 && match.every((pattern) => isExcluded(pattern, except))
 }
 
-function toRule({ name, match, except = [], key, requests, window, mode, onStoreError }: WrittenRule): Rule {
+function toRule({ match, except = [], ...rule }: WrittenRule): Rule {
+  const { name, requests, window, algorithm, mode, onStoreError, key } = rule
   return {
-    policy: {
-      name,
-      quota: requests,
-      windowMs: window,
-      algorithm: 'fixed',
-      mode,
-      onStoreError,
-      partition: key,
-    },
+    policy: { name, quota: requests, windowMs: window, algorithm, mode, onStoreError, partition: key },
     match,
     except,
   }

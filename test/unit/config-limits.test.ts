@@ -34,6 +34,13 @@ test('the built-in table', () => {
   ])
 })
 
+test('a sliding window', () =>
+  expect(ruleOf(`${login}, match: POST /login, algorithm: sliding`)?.policy).toMatchObject({
+    quota: 30,
+    windowMs: 900_000,
+    algorithm: 'sliding',
+  }))
+
 test('an empty list is no limits', () => expect(rulesOf('limits: []')).toEqual([]))
 
 test('a rule with what it must have', () => {
@@ -61,6 +68,7 @@ limits:
     key: [ip, header:X-Api-Key]
     requests: 1000000000
     window: 365d
+    algorithm: fixed
     mode: shadow
     onStoreError: closed
 `)
