@@ -7,13 +7,24 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/container/**'],
+          exclude: ['test/container/**', 'test/fault/long/**'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 20_000,
           hookTimeout: 60_000,
           // Most tests wait for a process or a window more than they compute: measured on two cores, three at a time
           // take half as long as vitest's own choice of one a core but one.
           maxWorkers: 3,
+        },
+      },
+      {
+        test: {
+          // What takes longer than anybody waits for at each change.
+          name: 'fault',
+          include: ['test/fault/random.test.ts', 'test/fault/long/**/*.test.ts'],
+          env: { FAULT_HISTORIES: process.env['FAULT_HISTORIES'] ?? '500' },
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          maxWorkers: 2,
         },
       },
       {

@@ -1,0 +1,130 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { RelayFault } from '../support/relay.ts'
+import type { Stage } from './stage.ts'
+
+/** Something that goes wrong for a while: at the network before one replica, or at Redis, which is before all of them. */
+export type Fault = {
+  readonly site: 'redis' | number
+  readonly kind: string
+  /** From the beginning of the history. */
+  readonly startMs: number
+  readonly durationMs: number
+}
+
+const slow: RelayFault = { kind: 'delay', delayMs: 30 }
+const slower: RelayFault = { kind: 'delay', delayMs: 150 }
+const drop: RelayFault = { kind: 'trickle', bytes: 40, everyMs: 4 }
+
+/** What the network can do to a replica: what begins it, and what ends it. */
+const networkFaults: Readonly<Record<string, RelayFault | 'cut' | 'reset' | 'strand'>> = {
+  cut: 'cut',
+  reset: 'reset',
+  strand: 'strand',
+  slow,
+  slower,
+  trickle: drop,
+  pause: { kind: 'pause' },
+  'swallow replies': { kind: 'swallow-replies' },
+  swallow: { kind: 'swallow' },
+  refuse: { kind: 'refuse' },
+}
+
+type RedisFault = { begin(stage: Stage): Promise<void>; end(stage: Stage): Promise<void> }
+
+const asOperator = (
+  begin: (redis: Redis) => Promise<unknown>,
+  end: (redis: Redis) => Promise<unknown> = () => Promise.resolve(),
+): RedisFault => ({ begin: (stage) => stage.operate(begin), end: (stage) => stage.operate(end) })
+
+/** What can happen to Redis itself. */
+const redisFaults: Readonly<Record<string, RedisFault>> = {
+  hang: { begin: (stage) => stage.signal('SIGSTOP'), end: (stage) => stage.signal('SIGCONT') },
+  restart: { begin: (stage) => stage.kill(), end: (stage) => stage.restart() },
+  'kill clients': asOperator((redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
+  full: asOperator(
+    (redis) => redis.config('SET', 'maxmemory', '1'),
+    (redis) => redis.config('SET', 'maxmemory', '0'),
+  ),
+  'read only': asOperator(
+    (redis) => redis.replicaof('127.0.0.1', '1'),
+    (redis) => redis.replicaof('NO', 'ONE'),
+  ),
+  'no scripts': asOperator(
+    (redis) => redis.acl('SETUSER', 'default', '-eval', '-evalsha'),
+    (redis) => redis.acl('SETUSER', 'default', '+eval', '+evalsha'),
+  ),
+  'flushed scripts': asOperator((redis) => redis.script('FLUSH')),
+}
+
+/** Redis knows a script again as soon as it is asked to run one: nobody is to notice. */
+const harmless = new Set(['flushed scripts'])
+
+/**
+ * One to five faults at random, those of one site one after the other.
+ *
+ * @param random numbers in [0, 1)
+ */
+export function drawFaults(random: () => number, replicas: number, withinMs: number): Fault[] {
+  const faults: Fault[] = []
+  const freeAtMs = new Map<Fault['site'], number>()
+  const count = 1 + Math.floor(random() * 5)
+  for (let drawn = 0; drawn < count; drawn++) {
+    const site = random() < 0.4 ? 'redis' : Math.floor(random() * replicas)
+    const kinds = Object.keys(site === 'redis' ? redisFaults : networkFaults)
+    const kind = kinds[Math.floor(random() * kinds.length)] ?? 'cut'
+    const startMs = Math.max(freeAtMs.get(site) ?? 0, Math.round(random() * withinMs * 0.8))
+    const durationMs = Math.round(10 + random() * random() * withinMs)
+    if (startMs > withinMs) continue
+    faults.push({ site, kind, startMs, durationMs })
+    freeAtMs.set(site, startMs + durationMs + 10)
+  }
+  return faults.toSorted((a, b) => a.startMs - b.startMs)
+}
+
+/** Lets the faults happen in their time. Resolves when they are over, which is before all has recovered. */
+export async function runFaults(stage: Stage, faults: readonly Fault[]): Promise<void> {
+  const beganAtMs = performance.now()
+  const bySite = Map.groupBy(faults, ({ site }) => site)
+  const runSite = async (ofSite: readonly Fault[]): Promise<void> => {
+    for (const fault of ofSite) {
+      await sleep(Math.max(0, beganAtMs + fault.startMs - performance.now()))
+      await runFault(stage, fault)
+    }
+  }
+  await Promise.all(Array.from(bySite.values(), runSite))
+}
+
+async function runFault(stage: Stage, fault: Fault): Promise<void> {
+  const concerned = fault.site === 'redis' ? [...stage.replicas.keys()] : [fault.site]
+  const end = harmless.has(fault.kind) ? () => undefined : stage.trouble(concerned)
+  try {
+    if (fault.site === 'redis') await runRedisFault(stage, fault)
+    else await runNetworkFault(stage, fault.site, fault)
+  } finally {
+    end()
+  }
+}
+
+async function runRedisFault(stage: Stage, { kind, durationMs }: Fault): Promise<void> {
+  const fault = redisFaults[kind]
+  await fault?.begin(stage)
+  await sleep(durationMs)
+  await fault?.end(stage)
+}
+
+async function runNetworkFault(stage: Stage, site: number, { kind, durationMs }: Fault): Promise<void> {
+  const relay = stage.relays[site]
+  const fault = networkFaults[kind]
+  if (!relay || !fault) return
+  if (typeof fault === 'string') relay[fault]()
+  else await relay.set(fault)
+  await sleep(durationMs)
+  await relay.set({ kind: 'none' })
+}
+
+export function tellFaults(faults: readonly Fault[]): string {
+  const tell = ({ site, kind, startMs, durationMs }: Fault): string =>
+    `${kind} at ${site === 'redis' ? 'Redis' : `replica ${site}`}, ${startMs} to ${startMs + durationMs} ms`
+  return faults.map(tell).join('; ')
+}

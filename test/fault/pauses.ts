@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+
+/** Watches for pauses that no test asked for: a busy machine makes this process wait, or Redis. */
+export type PauseWatch = {
+  /** How long this process has been late so far, all in all. */
+  pausedMs(): number
+  /** Resolves when everything up to now has been noticed. */
+  caughtUp(): Promise<void>
+  close(): void
+}
+
+const EVERY_MS = 5
+
+/**
+ * @param redis a connection of its own, which is not made to fail
+ * @param noticed called with the beginning of a time in which Redis did not answer within `longestMs`
+ */
+export function watchPauses(redis: Redis, longestMs: number, noticed: (fromMs: number) => void): PauseWatch {
+  let isOpen = true
+  let pausedMs = 0
+  let lookedAtMs = performance.now()
+  const lateMs = (): number => Math.max(0, performance.now() - lookedAtMs - 2 * EVERY_MS)
+  const timer = setInterval(() => {
+    pausedMs += lateMs()
+    lookedAtMs = performance.now()
+  }, EVERY_MS)
+
+  let round = Promise.resolve()
+  async function askOn(): Promise<void> {
+    while (isOpen) {
+      round = askOnce()
+      await round
+    }
+  }
+  async function askOnce(): Promise<void> {
+    const fromMs = performance.now()
+    await redis.ping().catch(() => undefined)
+    await sleep(EVERY_MS)
+    if (isOpen && performance.now() - fromMs > longestMs) noticed(fromMs)
+  }
+  void askOn()
+
+  return {
+    pausedMs: () => pausedMs + lateMs(),
+    async caughtUp() {
+      await round
+      await round
+    },
+    close() {
+      isOpen = false
+      clearInterval(timer)
+      redis.disconnect()
+    },
+  }
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { startRedisLimiter } from '../support/limiters.ts'
+import { playHistory, tellVerdict, type Verdict } from './random-history.ts'
+
+/*
+ * Histories of random faults. `FAULT_SEED` is the seed of the first, and each after it has the next number;
+ * `FAULT_HISTORIES` says how many. Short here; `npm run test:fault` plays 500.
+ */
+
+const firstSeed = Number(process.env['FAULT_SEED'] ?? Date.now() % 1_000_000)
+const histories = Number(process.env['FAULT_HISTORIES'] ?? 16)
+const AT_ONCE = Math.min(8, histories)
+
+test(`${histories} random histories from seed ${firstSeed} keep the promise`, async () => {
+  let next = firstSeed
+  const failed: Verdict[] = []
+  const playOn = async (): Promise<void> => {
+    while (next < firstSeed + histories) {
+      const seed = next++
+      const verdict = await playHistory(seed, startRedisLimiter)
+      if (verdict.violations.length > 0) failed.push(verdict)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, playOn))
+  expect(failed.map(tellVerdict)).toEqual([])
+}, 300_000)
