@@ -28,8 +28,7 @@ try {
   await refuseTaken({ host: gateway.adminHost, port: gateway.adminPort }, 'set ADMIN_PORT to another')
   const gatewayEnv = { ...process.env, PORT: String(gatewayAddress.port) }
   if (hasOwnBackend(gateway, originUrl)) {
-    const { href } = gateway.upstreamUrl
-    process.stdout.write(`The gateway is started before ${href}, and the small service behind it is not.\n`)
+    process.stdout.write(`Only the gateway is started, in front of ${gateway.upstreamUrl.href}\n`)
     start('proxy/main.ts', gatewayEnv)
   } else {
     await refuseTaken(

@@ -152,7 +152,7 @@ describe('npm start', () => {
     const started = start({ directory, env, port }, more)
     await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200)
-    expect(started.output()).toContain(`The gateway is started before ${backend.url}/`)
+    expect(started.output()).toContain(`Only the gateway is started, in front of ${backend.url}/`)
     expect(await started.stop()).toBe(0)
     expect(started.output()).not.toMatch(/"name":"origin"|sluice_/)
     expect(existsSync(join(directory, 'data'))).toBe(false)
