@@ -3,7 +3,7 @@
 #   docker build --target gateway -t sluice-gateway .
 #   docker build --target origin -t sluice-origin .
 #
-# The sources run as they are: nothing is compiled. Works with BuildKit and with the builder before it.
+# The sources run as they are. Works with BuildKit and with the builder before it.
 ARG NODE_IMAGE=node:26-slim
 
 FROM ${NODE_IMAGE} AS dependencies
@@ -17,6 +17,10 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY shared shared
+# What Node makes of the sources when they run is kept in the image: a container starts faster, and its processes do without
+# the compiler that takes the types out, some 25 MB each. It is for this user; as another one all is as it was without.
+ENV NODE_COMPILE_CACHE=/app/compiled
+RUN mkdir compiled && chown node:node compiled
 LABEL org.opencontainers.image.licenses="MIT"
 
 FROM runtime AS origin
@@ -28,6 +32,9 @@ RUN mkdir /data && chown node:node /data
 VOLUME /data
 ENV ORIGIN_HOST=0.0.0.0 ORIGIN_DB=/data/origin.db
 USER node
+RUN export ORIGIN_DB=/tmp/origin.db; node origin/main.ts > /dev/null & \
+    until node origin/healthcheck.ts; do kill -0 $! || exit 1; sleep 0.1; done; \
+    kill $! && wait $! && rm /tmp/origin.db*
 EXPOSE 3000
 HEALTHCHECK --interval=5s --timeout=3s --start-period=20s CMD ["node", "origin/healthcheck.ts"]
 CMD ["node", "origin/main.ts"]
@@ -37,6 +44,9 @@ LABEL org.opencontainers.image.title="Sluice gateway" \
       org.opencontainers.image.description="A standalone rate-limiting reverse proxy."
 COPY proxy proxy
 USER node
+RUN node proxy/main.ts & \
+    until node proxy/healthcheck.ts; do kill -0 $! || exit 1; sleep 0.1; done; \
+    kill $! && wait $!
 # The admin listener stays on the container's loopback unless ADMIN_HOST says otherwise.
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=20s CMD ["node", "proxy/healthcheck.ts"]

@@ -1,6 +1,7 @@
 import cluster from 'node:cluster'
 import { createLog } from '../shared/log.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
+import { collectStartGarbage } from '../shared/start-garbage.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { composeGateway } from './compose.ts'
 import { loadGatewaySettings } from './config/settings.ts'
@@ -14,6 +15,7 @@ try {
 
   const gateway = composeGateway(settings, log)
   closeOnSignal(gateway, log)
+  collectStartGarbage()
   const ports = await gateway.listen()
   if (cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
   else log.info('serving')

@@ -4,7 +4,7 @@ import { startServer } from '../processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
 const root = join(import.meta.dirname, '../..')
-const main = join(root, 'proxy/main.ts')
+const runner = join(root, 'run.js')
 
 type Variation = { readonly rules?: number; readonly workers?: number }
 
@@ -20,7 +20,7 @@ function sluiceWith(name: string, { rules = 0, workers = 1 }: Variation = {}): S
       return startServer(
         {
           program: process.execPath,
-          args: [...(setup.nodeArgs ?? []), main],
+          args: [...(setup.nodeArgs ?? []), runner, 'proxy/main.ts'],
           env: environment(setup, configFile, workers),
           directory: setup.directory,
         },

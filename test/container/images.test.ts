@@ -68,10 +68,16 @@ describe.each([
     expect(await userIdsOf(engine, container().getId())).not.toContain('0')
   })
 
+  test('starts from what was compiled when it was built', async () => {
+    // The compiler that takes types out would be some 25 MB more.
+    const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(await output('cat', '/proc/1/status')) ?? []
+    expect(Number(kilobytes)).toBeLessThan(100_000)
+  })
+
   test('holds the sources it needs and production dependencies, nothing else', async () => {
     const files = (await output('ls', '/app')).split('\n')
     const own = files.filter((file) => file !== 'sluice.yaml')
-    expect(own.sort()).toEqual(['LICENSE', 'node_modules', 'package.json', ...sources].sort())
+    expect(own.sort()).toEqual(['LICENSE', 'compiled', 'node_modules', 'package.json', ...sources].sort())
     const packages = (await output('ls', '/app/node_modules')).split('\n')
     expect(packages).toContain('pino')
     for (const development of ['typescript', 'vitest', 'eslint', 'testcontainers', 'node']) {

@@ -63,6 +63,17 @@ test('workers start the entry itself', async () => {
   expect(await gateway.stop()).toBe(0)
 })
 
+test('what a start makes of the sources is kept for the next', async () => {
+  const wrong = { PORT: 'none' }
+  await runNode('run.js', wrong, ['proxy/main.ts'])
+  const { stderr } = await runNode('run.js', { ...wrong, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, [
+    'proxy/main.ts',
+  ])
+  expect(stderr).toMatch(
+    /retrieving transpile cache for StrippedTypeScript \S*proxy\/compose\.ts\.\.\.success/,
+  )
+})
+
 // What npm does: the script in a shell, and signals to that shell.
 test.each(['start', 'gateway'] as const)('a signal to npm run %s ends it in order', async (name) => {
   const [port, adminPort] = [await freePort(), await freePort()]
