@@ -7,6 +7,7 @@ import { createAccessLog } from './access-log.ts'
 import { createHealth, type Health, type StoreState } from './admin/health.ts'
 import { createMetrics, type Metrics } from './admin/metrics.ts'
 import { watchProcess } from './admin/prometheus.ts'
+import { answerBugs } from './bug.ts'
 import { createAddressReader } from './client-address.ts'
 import { createClientServer } from './compose-server.ts'
 import type { GatewaySettings } from './config/settings.ts'
@@ -104,6 +105,7 @@ export function composeServing(
     onOpen: () => telemetry.upgradeOpened(),
     onClose: () => telemetry.upgradeClosed(),
   })
+  const onBug = answerBugs(telemetry, log)
   const handler = createHandler({
     rules: compileRules(rules),
     limiter: counters.limiter,
@@ -120,7 +122,7 @@ export function composeServing(
       onFailure: createFailureLog(log, now),
     },
     telemetry,
-    log,
+    onBug,
     upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
     upstreamHost: settings.upstreamUrl.host,
     classifyField: createRequestClassifier(policies.flatMap(headersOf)),
@@ -131,7 +133,7 @@ export function composeServing(
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
   const serveInTurn = takeTurns(settings.requestsPerConnection)
-  serveClients(server, { handler, serveInTurn, tunnels, telemetry })
+  serveClients(server, { handler, serveInTurn, tunnels, telemetry, onBug })
   const reload = (): void => void certificate?.reload()
   if (certificate) process.on('SIGHUP', reload)
 

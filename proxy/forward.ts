@@ -221,6 +221,7 @@ export class Forwarding implements UpstreamExchange {
       return
     }
     if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
+    if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
     this.#options.onFailure(failure, requestId)
     if (response.headersSent || this.#responding) breakOff(response)
     else {
@@ -250,7 +251,18 @@ export class Forwarding implements UpstreamExchange {
       request.off('end', onEnd)
       socket.off('drain', onDrain)
     }
-    const onData = (chunk: Buffer): void => {
+    /** Node calls these, and would give what they throw to nobody. */
+    const guarded = (step: () => void): void => {
+      try {
+        step()
+      } catch (error) {
+        stop()
+        connection.failFor(error)
+      }
+    }
+    const onData = (chunk: Buffer): void => guarded(() => passOn(chunk))
+    const onEnd = (): void => guarded(finish)
+    const passOn = (chunk: Buffer): void => {
       if (this.#connection !== connection) {
         stop()
         request.resume()
@@ -265,7 +277,7 @@ export class Forwarding implements UpstreamExchange {
         request.pause()
       }
     }
-    const onEnd = (): void => {
+    const finish = (): void => {
       stop()
       if (this.#connection !== connection) return
       if (wasTakenBack(request)) {

@@ -1,7 +1,7 @@
 import type { Http2ServerRequest } from 'node:http2'
 import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../shared/errors.ts'
-import type { Log } from '../shared/log.ts'
+import type { OnBug } from './bug.ts'
 import { chargesOf } from './charges.ts'
 import type { AddressReader, Peer } from './client-address.ts'
 import { reportDecision } from './decision-report.ts'
@@ -43,7 +43,8 @@ export type HandlerOptions = {
   readonly forwarder: ForwarderOptions
   readonly classifyField: RequestFieldClassifier
   readonly telemetry: Telemetry
-  readonly log: Log
+  /** What becomes of a request that a step fails. */
+  readonly onBug: OnBug
   /** Path prefix of the backend, without a trailing slash; empty for none. */
   readonly upstreamPrefix: string
   /** `Host` for a request of HTTP/1.0 that names none. */
@@ -77,6 +78,8 @@ export type Handler = (request: ClientRequest, response: ClientResponse, onUpgra
 /**
  * The way of a request: target, client address, rules, one decision, then forward or refuse. Requests that no rule
  * touches go straight on, with nothing asked of the store.
+ *
+ * Throws only where a request cannot even begin; what its steps throw, at once or later, goes to `onBug`.
  */
 export function createHandler(options: HandlerOptions): Handler {
   return (request, response, onUpgrade) => {
@@ -116,7 +119,7 @@ class Exchange implements PacedExchange {
     this.#startedMs = options.now()
     this.#peer = peerOf(request, options)
     options.slowClients.add(this)
-    response.on('close', () => this.#end())
+    response.on('close', () => this.guard(() => this.#end(response.headersSent ? response.statusCode : 0)))
   }
 
   get waitsFor(): 'body' | 'response' | undefined {
@@ -133,6 +136,10 @@ class Exchange implements PacedExchange {
   }
 
   onTooSlow(): void {
+    this.guard(() => this.#endSlow())
+  }
+
+  #endSlow(): void {
     if (this.#over) {
       this.#options.slowClients.delete(this)
       this.#request.socket.destroy()
@@ -144,16 +151,18 @@ class Exchange implements PacedExchange {
     }
   }
 
-  /** An exception is a bug: this request's 500, and nobody else's. */
+  /** Runs a step. What it throws is this request's failure, and nobody else's. */
   guard(step: () => void): void {
     try {
       step()
     } catch (error) {
-      this.#options.telemetry.errorCaught('request')
-      this.#options.log.error({ err: error, requestId: this.#requestId }, 'a request failed')
-      this.#forwarding?.clientGone()
-      sendError(this.#request, this.#response, errors.internal)
+      this.#onBug(error)
     }
+  }
+
+  #onBug(error: unknown): void {
+    this.#options.onBug(error, this.#request, this.#response, this.#requestId)
+    this.#forwarding?.clientGone()
   }
 
   begin(): void {
@@ -190,7 +199,9 @@ class Exchange implements PacedExchange {
 
     const decision = limiter.decide(charges)
     if (!(decision instanceof Promise)) return this.#act(decision, charges, target, host)
-    void decision.then((later) => this.guard(() => this.#act(later, charges, target, host)))
+    decision
+      .then((later) => this.#act(later, charges, target, host))
+      .catch((error: unknown) => this.#onBug(error))
   }
 
   #act(decision: Decision, charges: readonly Charge[], target: Target, host: string): void {
@@ -230,8 +241,14 @@ class Exchange implements PacedExchange {
       }),
       responseFields,
       requestId: this.#requestId,
-      onUpgrade: this.#onUpgrade,
+      onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
     })
+  }
+
+  /** The tunnel is not the request's any more: that ends here, as the response has ended of which Node knows nothing. */
+  #upgrade(...tunnel: Parameters<OnUpgrade>): void {
+    this.#onUpgrade?.(...tunnel)
+    this.guard(() => this.#end(101))
   }
 
   #reject(reason: Rejection, reply: ErrorReply): void {
@@ -252,14 +269,12 @@ class Exchange implements PacedExchange {
     return typeof given === 'string' && requestIdSyntax.test(given) ? given : this.#options.makeRequestId()
   }
 
-  #end(): void {
+  #end(status: number): void {
     const { telemetry, now, onFinished, slowClients } = this.#options
-    const { headersSent, statusCode } = this.#response
     this.#over = true
     this.#forwarding?.clientGone()
     if (isBodyAwaited(this.#request, this.#response)) this.#awaitBody()
     else slowClients.delete(this)
-    const status = headersSent ? statusCode : 0
     const durationMs = now() - this.#startedMs
     telemetry.requestFinished(status, durationMs)
     onFinished?.({

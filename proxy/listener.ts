@@ -3,9 +3,10 @@ import type { Http2ServerRequest, ServerHttp2Stream } from 'node:http2'
 import { Socket, type Server as NetServer } from 'node:net'
 import { Duplex } from 'node:stream'
 import { errors } from '../shared/errors.ts'
+import type { OnBug } from './bug.ts'
 import type { Turns } from './edge/pipelining.ts'
 import { expectsOther } from './framing.ts'
-import type { Handler } from './handler.ts'
+import type { Handler, OnUpgrade } from './handler.ts'
 import { oweResponse, owesNothing } from './owed-responses.ts'
 import { allow } from './own-answers.ts'
 import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
@@ -21,6 +22,8 @@ export type ListenerDeps = {
   readonly serveInTurn: Turns
   readonly tunnels: Tunnels
   readonly telemetry: Telemetry
+  /** What becomes of a request in whose way something was thrown that the handler does not know of. */
+  readonly onBug: OnBug
 }
 
 /**
@@ -28,9 +31,9 @@ export type ListenerDeps = {
  * HTTP/2 have in common: the events are the same, and HTTP/2's requests and responses come with HTTP/1's shape.
  */
 export function serveClients(server: NetServer, deps: ListenerDeps): void {
-  const { handler, serveInTurn, telemetry } = deps
+  const { handler, serveInTurn, telemetry, onBug } = deps
   const unreadable = new WeakSet<Socket>()
-  const serve = (request: ClientRequest, response: ClientResponse): void => {
+  const serve = guarded(onBug, (request, response) => {
     if (expectsOther(request)) {
       telemetry.requestRejected('other')
       sendError(request, response, errors.expectationFailed)
@@ -40,8 +43,8 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
       if (asksForOtherVersion(request)) sendError(request, response, errors.upgradeRequired, otherVersion)
       else sendError(request, response, errors.badRequest)
     } else handler(request, response)
-  }
-  const serveRequest = (request: ClientRequest, response: ClientResponse): void => {
+  })
+  const serveRequest = guarded(onBug, (request, response) => {
     const stream = streamOf(request)
     if (stream) {
       // Requests of HTTP/2 do not wait for each other. They may be taken back before they have got here.
@@ -57,7 +60,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
       if (!request.socket.writable) request.resume()
       else if (!response.headersSent) serve(request, response)
     })
-  }
+  })
   server.on('request', serveRequest)
   // The handler says "100 Continue" once a request is let pass: a refused upload is never sent.
   server.on('checkContinue', serveRequest)
@@ -93,6 +96,18 @@ function streamOf(request: ClientRequest | Http2ServerRequest): ServerHttp2Strea
   return 'stream' in request ? request.stream : undefined
 }
 
+type Serve = (request: ClientRequest, response: ClientResponse) => void
+
+function guarded(onBug: OnBug, serve: Serve): Serve {
+  return (request, response) => {
+    try {
+      serve(request, response)
+    } catch (error) {
+      onBug(error, request, response)
+    }
+  }
+}
+
 /**
  * Whether more than the request has been read. Behind an offer to upgrade that is not taken up Node's parser drops what
  * it has read already, so that the connection has to end with the response. Clients that offer HTTP/2 with the first
@@ -117,7 +132,7 @@ const otherVersion = ['connection', 'upgrade, close', 'upgrade', 'websocket', 's
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */
 function serveUpgrade(
-  { handler, tunnels }: ListenerDeps,
+  { handler, tunnels, onBug }: ListenerDeps,
   request: IncomingMessage,
   socket: Socket,
   rest: Buffer,
@@ -145,9 +160,16 @@ function serveUpgrade(
     leave()
     closeSoon(socket)
   })
-  handler(request, response, (head, upstream, upstreamRest) => {
+  const open: OnUpgrade = (head, upstream, upstreamRest) => {
     leave()
-    response.detachSocket(socket)
-    tunnels.open(socket, Buffer.concat(early), head, upstream, upstreamRest)
-  })
+    try {
+      tunnels.open(socket, Buffer.concat(early), head, upstream, upstreamRest)
+      response.detachSocket(socket)
+    } catch (error) {
+      // Maybe behind the 101: nothing can be answered any more.
+      socket.destroy()
+      throw error
+    }
+  }
+  guarded(onBug, () => handler(request, response, open))(request, response)
 }

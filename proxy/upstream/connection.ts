@@ -124,6 +124,11 @@ export class UpstreamConnection implements ResponseSink {
     this.#wait(this.#timeouts.idleMs, 'idle-timeout')
   }
 
+  /** Ends the exchange in progress for an exception that it threw, of which it is told. */
+  failFor(error: unknown): void {
+    this.#fail('exception', 'the request could not be passed on', error)
+  }
+
   /** Gives up the exchange in progress; the connection is closed, because half a message is on it. */
   abort(reason: string): void {
     this.#fail('aborted', reason)
@@ -173,28 +178,39 @@ export class UpstreamConnection implements ResponseSink {
     this.socket.off('end', this.#onSocketEnd)
     this.socket.off('error', this.#onSocketError)
     this.socket.off('close', this.#onSocketClose)
-    exchange?.onUpgrade(head, this.socket, rest)
+    try {
+      exchange?.onUpgrade(head, this.socket, rest)
+    } catch (error) {
+      this.socket.destroy()
+      exchange?.onFailure(new UpstreamFailure('exception', 'the upgrade failed', false, error))
+    }
   }
 
   readonly #onData = (chunk: Buffer): void => {
     try {
       this.#parser.execute(chunk)
+      if (!this.#gone && !this.#responseDone) this.#exchange?.onPause()
     } catch (error) {
-      if (error instanceof ResponseSyntaxError) this.#fail('protocol', error.message)
-      else this.#fail('exception', 'the response could not be passed on', error)
+      this.#failToPassOn(error)
       return
     }
     if (this.#gone) return
     if (this.#responseDone) this.release()
-    else {
-      if (this.#answered && !this.socket.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
-      this.#exchange?.onPause()
-    }
+    else if (this.#answered && !this.socket.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
   }
 
   readonly #onSocketEnd = (): void => {
-    if (this.#parser.finish()) this.destroy()
-    else this.#fail('reset', 'the backend closed the connection')
+    try {
+      if (this.#parser.finish()) this.destroy()
+      else this.#fail('reset', 'the backend closed the connection')
+    } catch (error) {
+      this.#failToPassOn(error)
+    }
+  }
+
+  #failToPassOn(error: unknown): void {
+    if (error instanceof ResponseSyntaxError) this.#fail('protocol', error.message)
+    else this.#fail('exception', 'the response could not be passed on', error)
   }
 
   readonly #onSocketError = (error: Error): void => this.#fail('reset', error.message)

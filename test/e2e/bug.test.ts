@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
 import { createMetrics } from '../../proxy/admin/metrics.ts'
+import { answerBugs } from '../../proxy/bug.ts'
 import { createAddressReader } from '../../proxy/client-address.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { takeTurns } from '../../proxy/edge/pipelining.ts'
@@ -11,88 +14,220 @@ import { watchSlowClients } from '../../proxy/edge/slow-clients.ts'
 import { createRequestClassifier } from '../../proxy/fields.ts'
 import { createHandler } from '../../proxy/handler.ts'
 import type { Limiter } from '../../proxy/limiter/limiter.ts'
-import { serveClients } from '../../proxy/listener.ts'
+import { serveClients, takesUpgrade } from '../../proxy/listener.ts'
 import { compileRules } from '../../proxy/rules.ts'
 import { createTunnels } from '../../proxy/tunnel.ts'
 import { connectionOpener } from '../../proxy/upstream/open-connection.ts'
 import { UpstreamPool } from '../../proxy/upstream/pool.ts'
 import { createLog } from '../../shared/log.ts'
-import { startBackend } from '../support/backend.ts'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { readPair } from '../support/certificates.ts'
 import { send } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 
-const server = createServer()
+// Each part that a request meets throws once, and the request is a 500: over HTTP/1.1, over HTTP/2, and as a handshake.
 
-afterAll(() => server.close())
+/** The part with the bug. */
+let buggy = ''
 
-/** A limiter with a bug: what `decide` does next. */
-const bugs: (() => ReturnType<Limiter['decide']>)[] = [
-  () => {
-    throw new Error('a bug at once')
-  },
-  () => Promise.resolve({ outcome: 'refused', states: undefined } as never),
-]
+function mayThrow(part: string): void {
+  if (part !== buggy) return
+  buggy = ''
+  throw new Error(`a bug in ${part}`)
+}
 
-test('a request that throws is a 500 and the next is served', async () => {
-  const backend = await startBackend()
-  const now = (): number => performance.now()
-  const metrics = createMetrics({
-    policies: [],
-    limitsEnabled: true,
-    version: '0',
-    readNode: () => Promise.resolve([]),
+/** A function that is the part with the bug where its turn has come. */
+function maybe<Args extends unknown[], Result>(
+  part: string,
+  run: (...args: Args) => Result,
+): (...args: Args) => Result {
+  return (...args) => {
+    mayThrow(part)
+    return run(...args)
+  }
+}
+
+const now = (): number => performance.now()
+const metrics = createMetrics({
+  policies: [],
+  limitsEnabled: true,
+  version: '0',
+  readNode: () => Promise.resolve([]),
+})
+const { telemetry } = metrics
+const onBug = answerBugs(telemetry, createLog('test', 'silent'))
+const servers = [createServer(), createSecureServer({ ...readPair('first'), allowHTTP1: true })] as const
+const slowClients = watchSlowClients({ bodyTimeoutMs: 10_000, minBodyRate: 0, sendTimeoutMs: 10_000 }, now)
+let backend: Backend
+let ports: number[]
+
+beforeAll(async () => {
+  backend = await startBackend()
+  const sockets = new WebSocketServer({ server: backend.server })
+  sockets.on('connection', (socket) => socket.on('message', () => socket.close()))
+  const pool = new UpstreamPool({
+    open: connectionOpener(new URL(backend.url)),
+    connectMs: 1000,
+    firstByteMs: 1000,
+    idleMs: 1000,
+    maxConnections: 4,
+    maxQueued: 1,
+    queueMs: 1000,
+    now,
   })
-  const { telemetry } = metrics
+  const rules = compileRules(loadGatewaySettings({}, import.meta.dirname).settings.rules)
+  const addresses = createAddressReader([])
+  const classify = createRequestClassifier([])
+  const allowed = { outcome: 'allowed', states: [] } as const
+  const decide = (): ReturnType<Limiter['decide']> => {
+    mayThrow('limiter')
+    if (buggy === 'limiter, later') return Promise.resolve().then(maybe('limiter, later', () => allowed))
+    if (buggy !== 'decision') return allowed
+    buggy = ''
+    return Promise.resolve({ outcome: 'refused', states: undefined } as never)
+  }
   const handler = createHandler({
-    rules: compileRules(loadGatewaySettings({}, import.meta.dirname).settings.rules),
-    limiter: { decide: () => bugs.shift()?.() ?? { outcome: 'allowed', states: [] } },
-    addresses: createAddressReader([]),
-    addressOf: ({ remoteAddress }) => remoteAddress,
-    slowClients: watchSlowClients({ bodyTimeoutMs: 1000, minBodyRate: 0, sendTimeoutMs: 1000 }, now),
+    rules: { match: maybe('rules', (...request) => rules.match(...request)) },
+    limiter: { decide },
+    addresses: {
+      readPeer: (address) => addresses.readPeer(address),
+      readClientAddress: maybe('client address', (...chain) => addresses.readClientAddress(...chain)),
+    },
+    addressOf: maybe('address', ({ remoteAddress }) => remoteAddress),
+    slowClients: {
+      ...slowClients,
+      add: maybe('slow clients', (exchange) => {
+        slowClients.add(exchange)
+      }),
+    },
     maxTargetBytes: 1000,
     maxHeaderCount: 100,
     forwarder: {
-      pool: new UpstreamPool({
-        open: connectionOpener(new URL(backend.url)),
-        connectMs: 1000,
-        firstByteMs: 1000,
-        idleMs: 1000,
-        maxConnections: 1,
-        maxQueued: 1,
-        queueMs: 1000,
-        now,
-      }),
-      telemetry,
+      pool,
+      telemetry: {
+        ...telemetry,
+        upstreamAnswered: maybe('response', (ms) => {
+          telemetry.upstreamAnswered(ms)
+        }),
+      },
       maxBodyBytes: 0,
-      now,
+      now: maybe('forward', now),
       onFailure: () => undefined,
     },
-    telemetry,
-    log: createLog('test', 'silent'),
+    telemetry: {
+      ...telemetry,
+      requestFinished: maybe('end', (...request) => telemetry.requestFinished(...request)),
+    },
+    onBug,
     upstreamPrefix: '',
     upstreamHost: 'backend',
     scheme: 'http',
-    makeRequestId: randomUUID,
-    now,
-    classifyField: createRequestClassifier([]),
+    makeRequestId: maybe('request id', () => randomUUID()),
+    now: maybe('clock', now),
+    classifyField: maybe('fields', classify),
     noticeProxy: () => undefined,
     onFinished: undefined,
   })
-  serveClients(server, {
-    handler,
-    serveInTurn: takeTurns(0),
-    telemetry,
-    tunnels: createTunnels({ idleMs: 1000, onOpen: () => undefined, onClose: () => undefined }),
+  const takeTurn = takeTurns(0)
+  const tunnels = createTunnels({
+    idleMs: 1000,
+    onOpen: () => mayThrow('tunnel'),
+    onClose: () => undefined,
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-
-  for (let bug = 0; bug < 2; bug++)
-    expect(await send(port, 'POST', '/login')).toMatchObject({
-      status: 500,
-      body: '{"code":500,"error":"Internal error"}',
+  for (const server of servers) {
+    Object.assign(server, { shouldUpgradeCallback: takesUpgrade })
+    serveClients(server, {
+      handler,
+      serveInTurn: (request, response, serve) => {
+        mayThrow('turns')
+        takeTurn(request, response, serve)
+      },
+      telemetry,
+      tunnels,
+      onBug,
     })
-  expect(await send(port, 'POST', '/login')).toMatchObject({ status: 200, body: 'ok' })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+  }
+  ports = servers.map((server) => (server.address() as AddressInfo).port)
+})
+
+afterAll(() => {
+  for (const server of servers) server.close()
+  slowClients.close()
+})
+
+async function errorsCounted(): Promise<number> {
   const errors = (await metrics.takeSnapshot()).find(({ name }) => name === 'sluice_uncaught_errors_total')
-  expect(errors?.values).toContainEqual({ labels: { place: 'request' }, value: 2 })
+  return errors?.values.find(({ labels }) => labels['place'] === 'request')?.value ?? 0
+}
+
+/** Status and body of the answer to a handshake; 101 where a socket was opened, 0 where the connection broke. */
+function openWebSocket(port: number): Promise<{ status: number }> {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/client-side-api`)
+    let status = 0
+    socket.on('open', () => {
+      status = 101
+      socket.send('bye')
+    })
+    socket.on('unexpected-response', (request, { statusCode = 0 }) => {
+      request.destroy()
+      resolve({ status: statusCode })
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve({ status }))
+  })
+}
+
+const anywhere = [
+  ...[
+    'slow clients',
+    'clock',
+    'address',
+    'request id',
+    'client address',
+    'rules',
+    'limiter',
+    'limiter, later',
+  ],
+  ...['decision', 'fields', 'forward', 'response'],
+]
+
+const ways: readonly [string, readonly string[], () => Promise<{ status: number | undefined }>][] = [
+  ['HTTP/1.1', [...anywhere, 'turns'], () => send(ports[0] ?? 0, 'POST', '/login', { body: 'text' })],
+  [
+    'HTTP/2',
+    anywhere,
+    () => sendHttp2(connectHttp2(ports[1] ?? 0), { ':method': 'POST', ':path': '/login' }, 'text'),
+  ],
+  ['a handshake', anywhere, () => openWebSocket(ports[0] ?? 0)],
+]
+
+describe.each(ways)('by %s', (_, parts, request) => {
+  test.each(parts)('a request that throws in %s is a 500, and the next is served', async (part) => {
+    const before = await errorsCounted()
+    buggy = part
+    expect((await request()).status).toBe(500)
+    expect(await errorsCounted()).toBe(before + 1)
+    expect((await request()).status).toBeLessThan(300)
+  })
+
+  test('a request that throws at its end has been answered', async () => {
+    const before = await errorsCounted()
+    buggy = 'end'
+    expect((await request()).status).toBeLessThan(300)
+    while (buggy !== '') await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(await errorsCounted()).toBe(before + 1)
+  })
+})
+
+test('a tunnel that cannot be opened is broken off', async () => {
+  buggy = 'tunnel'
+  expect((await openWebSocket(ports[0] ?? 0)).status).toBe(101)
+  expect(buggy).toBe('')
+})
+
+test('nothing of them is left', async () => {
+  while (slowClients.size > 0) await new Promise((resolve) => setTimeout(resolve, 5))
 })
