@@ -87,6 +87,28 @@ describe('a cluster', () => {
     })
   })
 
+  it('takes back from a sliding window the very admission that another node refuses', async () => {
+    const sliding = makePolicy('sliding', 50, 60_000, { algorithm: 'sliding' })
+    const byKey = makePolicy('by-key', 3, 60_000, { algorithm: 'sliding' })
+    const client = newClient()
+    const charges: Charge[] = [
+      { policy: sliding, partitionKey: client },
+      { policy: byKey, partitionKey: `h:${client}` },
+    ]
+    const outcomes = await Promise.all([
+      decideAtOnce(replicas, 40, charges),
+      ...Array.from({ length: 10 }, async () => first.decide(chargeAll(client, [sliding]))),
+    ])
+    const allowed = outcomes.flat()
+    expect(countAllowed(allowed)).toBe(13)
+    expect(await first.connection.client.llen(`sluice:1:{${client}}:sliding:60000:sliding`)).toBe(13)
+    expect(await first.connection.client.llen(`sluice:1:{h:${client}}:by-key:60000:sliding`)).toBe(3)
+
+    const refused = await first.decide([...charges].reverse())
+    expect(refused).toMatchObject({ outcome: 'refused', refusedBy: byKey })
+    expect(await first.decide(chargeAll(client, [sliding]))).toMatchObject({ states: [{ remaining: 36 }] })
+  })
+
   it('lets never more than the quota through where the rules count by different keys, at once', async () => {
     const byKey = makePolicy('by-key', 7, 60_000)
     const client = newClient()
@@ -99,12 +121,12 @@ describe('a cluster', () => {
 
   it('adds what was admitted while it was away, on every node', async () => {
     const clients = Array.from({ length: 30 }, newClient)
-    const debt = clients.map((partitionKey) => ({
-      policy: login,
-      partitionKey,
-      amount: 30,
-      endsAtMs: performance.now() + 30_000,
-    }))
+    const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
+    const nowMs = performance.now()
+    const debt = clients.flatMap((partitionKey) => [
+      { policy: login, partitionKey, amount: 30, endsAtMs: nowMs + 30_000 },
+      { policy: sliding, partitionKey, admittedAtMs: [nowMs - 2000, nowMs - 1000] },
+    ])
     const { createRedisLimiter } = await import('../../proxy/limiter/redis-limiter.ts')
     const limiter = createRedisLimiter({
       redis: first.connection.client,
@@ -121,6 +143,7 @@ describe('a cluster', () => {
     expect(await limiter.addOnce('debt', debt)).toBe(true)
     expect(await limiter.addOnce('debt', debt)).toBe(true)
     expect(countAllowed(await decideForEach(first, clients, [login]))).toBe(0)
+    expect(countAllowed(await decideForEach(first, clients, [sliding]))).toBe(0)
   })
 })
 

@@ -118,3 +118,17 @@ it('forgets one client under one policy name', () => {
   expect(cache.findRefusal(chargeAll('ip:2', [login]))).toBeDefined()
   expect(cache.readUse().size).toBe(2)
 })
+
+it('says of a sliding window beside that one more is left since its oldest request has left it, and no more', () => {
+  const cache = createCache(100)
+  const sliding = { ...wide, algorithm: 'sliding' as const }
+  const charges = chargeAll('ip:1', [sliding, login])
+  noteRefusal(cache, charges, login, 5_000)
+  nowMs += 1_999
+  expect(cache.findRefusal(charges)).toMatchObject({ states: [{ remaining: 40, resetMs: 1 }, {}] })
+  nowMs += 1
+  expect(cache.findRefusal(charges)).toMatchObject({
+    refusedBy: login,
+    states: [{ exceeded: false, remaining: 41, resetMs: 0 }, { resetMs: 3_000 }],
+  })
+})
