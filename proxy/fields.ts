@@ -33,6 +33,8 @@ export type RequestFieldClassifier = (spelling: string) => FieldClass | undefine
 export type FieldClass = { readonly name: string; readonly role: FieldRole }
 
 const hopByHop = [
+  // Reserved, as it would be named by the option of that name (RFC 9110 section 16.3.1).
+  'close',
   'proxy-connection',
   'proxy-authenticate',
   'proxy-authorization',
@@ -116,7 +118,10 @@ export function createRequestClassifier(decisive: readonly string[]): RequestFie
 /** The class of a response's field, or undefined where the spelling is no token. */
 export const classifyResponseField = createClassifier(commonRoles, new Set())
 
+/** What most messages say, if they say anything. */
+const usualOptions = new Map(['keep-alive', 'close'].map((option) => [option, new Set([option])]))
+
 /** The lower-case options of the `Connection` fields of a message (RFC 9110 section 7.6.1). */
 export function connectionOptions(value: string): ReadonlySet<string> {
-  return new Set(value.split(',').map((option) => option.trim().toLowerCase()))
+  return usualOptions.get(value) ?? new Set(value.split(',').map((option) => option.trim().toLowerCase()))
 }

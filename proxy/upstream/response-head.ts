@@ -119,7 +119,9 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-function withoutNamed(fields: readonly string[], named: ReadonlySet<string>): string[] {
+function withoutNamed(fields: string[], named: ReadonlySet<string>): string[] {
+  // The usual options name fields that are taken out whether or not they are named.
+  if (named.size === 1 && (named.has('keep-alive') || named.has('close'))) return fields
   const kept: string[] = []
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] ?? ''

@@ -32,6 +32,7 @@ export const connection: readonly Vector[] = [
       request('GET /a', 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk'),
       ...without('upgrade', 'connection', 'http2-settings'),
     ],
+    ['the reserved name Close', request('GET /a', 'Close: x'), ...without('close')],
     ['Connection itself', request('GET /a', 'Connection: keep-alive'), ...without('connection')],
   ]),
   ...because(
