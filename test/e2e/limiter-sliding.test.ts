@@ -251,7 +251,9 @@ it('a user with the rights that docs/redis.md names may do all this', async () =
 })
 
 it('three processes let exactly the quota through together, fixed and sliding', async () => {
-  const runs = Array.from({ length: 3 }, () => runNode('test/support/limiter-replica.ts', {}, [server.url]))
+  const runs = Array.from({ length: 3 }, () =>
+    runNode('test/support/limiter-replica-process.ts', {}, [server.url]),
+  )
   const totals = { fixed: Array.from({ length: 10 }, () => 0), sliding: Array.from({ length: 10 }, () => 0) }
   for (const { status, stdout, stderr } of await Promise.all(runs)) {
     expect(stderr).toBe('')
