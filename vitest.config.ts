@@ -27,6 +27,7 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
+      { test: { name: 'soak', include: ['test/fault/soak/soak.ts'] } },
       {
         test: {
           name: 'containers',

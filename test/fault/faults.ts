@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import type { RelayFault } from '../support/relay.ts'
+import type { Relay, RelayFault } from '../support/relay.ts'
+import type { BreakableRedis } from './breakable-redis.ts'
 import type { Stage } from './stage.ts'
 
 /** Something that goes wrong for a while: at the network before one replica, or at Redis, which is before all of them. */
@@ -30,17 +31,20 @@ const networkFaults: Readonly<Record<string, RelayFault | 'cut' | 'reset' | 'str
   refuse: { kind: 'refuse' },
 }
 
-type RedisFault = { begin(stage: Stage): Promise<void>; end(stage: Stage): Promise<void> }
+type RedisFault = {
+  begin(redis: BreakableRedis): Promise<unknown>
+  end(redis: BreakableRedis): Promise<unknown>
+}
 
 const asOperator = (
   begin: (redis: Redis) => Promise<unknown>,
   end: (redis: Redis) => Promise<unknown> = () => Promise.resolve(),
-): RedisFault => ({ begin: (stage) => stage.operate(begin), end: (stage) => stage.operate(end) })
+): RedisFault => ({ begin: (it) => it.operate(begin), end: (it) => it.operate(end) })
 
 /** What can happen to Redis itself. */
 const redisFaults: Readonly<Record<string, RedisFault>> = {
-  hang: { begin: (stage) => stage.signal('SIGSTOP'), end: (stage) => stage.signal('SIGCONT') },
-  restart: { begin: (stage) => stage.kill(), end: (stage) => stage.restart() },
+  hang: { begin: (redis) => redis.signal('SIGSTOP'), end: (redis) => redis.signal('SIGCONT') },
+  restart: { begin: (redis) => redis.kill(), end: (redis) => redis.restart() },
   'kill clients': asOperator((redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
   full: asOperator(
     (redis) => redis.config('SET', 'maxmemory', '1'),
@@ -70,9 +74,7 @@ export function drawFaults(random: () => number, replicas: number, withinMs: num
   const freeAtMs = new Map<Fault['site'], number>()
   const count = 1 + Math.floor(random() * 5)
   for (let drawn = 0; drawn < count; drawn++) {
-    const site = random() < 0.4 ? 'redis' : Math.floor(random() * replicas)
-    const kinds = Object.keys(site === 'redis' ? redisFaults : networkFaults)
-    const kind = kinds[Math.floor(random() * kinds.length)] ?? 'cut'
+    const { site, kind } = drawFault(random, replicas)
     const startMs = Math.max(freeAtMs.get(site) ?? 0, Math.round(random() * withinMs * 0.8))
     const durationMs = Math.round(10 + random() * random() * withinMs)
     if (startMs > withinMs) continue
@@ -80,6 +82,13 @@ export function drawFaults(random: () => number, replicas: number, withinMs: num
     freeAtMs.set(site, startMs + durationMs + 10)
   }
   return faults.toSorted((a, b) => a.startMs - b.startMs)
+}
+
+/** What goes wrong, and where: at Redis, or at one of so many relays. */
+export function drawFault(random: () => number, relays: number): Pick<Fault, 'site' | 'kind'> {
+  const site = random() < 0.4 ? 'redis' : Math.floor(random() * relays)
+  const kinds = Object.keys(site === 'redis' ? redisFaults : networkFaults)
+  return { site, kind: kinds[Math.floor(random() * kinds.length)] ?? 'cut' }
 }
 
 /** Lets the faults happen in their time. Resolves when they are over, which is before all has recovered. */
@@ -99,24 +108,26 @@ async function runFault(stage: Stage, fault: Fault): Promise<void> {
   const concerned = fault.site === 'redis' ? [...stage.replicas.keys()] : [fault.site]
   const end = harmless.has(fault.kind) ? () => undefined : stage.trouble(concerned)
   try {
-    if (fault.site === 'redis') await runRedisFault(stage, fault)
-    else await runNetworkFault(stage, fault.site, fault)
+    await breakFor(stage, fault)
   } finally {
     end()
   }
 }
 
-async function runRedisFault(stage: Stage, { kind, durationMs }: Fault): Promise<void> {
-  const fault = redisFaults[kind]
-  await fault?.begin(stage)
-  await sleep(durationMs)
-  await fault?.end(stage)
-}
-
-async function runNetworkFault(stage: Stage, site: number, { kind, durationMs }: Fault): Promise<void> {
-  const relay = stage.relays[site]
+/** Breaks what the fault is about, and mends it after its duration. */
+export async function breakFor(
+  { redis, relays }: { readonly redis: BreakableRedis; readonly relays: readonly Relay[] },
+  { site, kind, durationMs }: Fault,
+): Promise<void> {
+  if (site === 'redis') {
+    await redisFaults[kind]?.begin(redis)
+    await sleep(durationMs)
+    await redisFaults[kind]?.end(redis)
+    return
+  }
+  const relay = relays[site]
   const fault = networkFaults[kind]
-  if (!relay || !fault) return
+  if (!relay || !fault) throw new Error(`no fault ${kind} at ${site}`)
   if (typeof fault === 'string') relay[fault]()
   else await relay.set(fault)
   await sleep(durationMs)

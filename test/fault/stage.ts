@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
 import type { Charge, Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, makePolicy, newClient } from '../support/limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
-import type { RedisServer, RedisServerOptions } from '../support/redis-server.ts'
 import { startRelay, type Relay } from '../support/relay.ts'
+import { startBreakableRedis, type BreakableRedis } from './breakable-redis.ts'
 import type { Attempt, History, Loss, Trouble } from './history.ts'
 import { watchPauses } from './pauses.ts'
 
@@ -18,13 +16,7 @@ export type Stage = {
   readonly replicas: readonly Replica[]
   /** Asks, and notes what came of it for each rule. */
   ask(replica: number, client: string, policies: readonly Policy[]): Promise<Decision>
-  /** Does something to Redis itself. */
-  operate(work: (redis: Redis) => Promise<unknown>): Promise<void>
-  signal(signal: NodeJS.Signals): Promise<void>
-  /** Crashes Redis, which forgets everything. */
-  kill(): Promise<void>
-  /** Starts it again after that. */
-  restart(): Promise<void>
+  readonly redis: BreakableRedis
   /** Says that replicas and Redis cannot rely on each other from now on; call the function returned when they can. */
   trouble(replicas: readonly number[]): () => void
   /** Resolves when no replica is in trouble any more. */
@@ -43,8 +35,8 @@ const probe = makePolicy('probe', 1_000_000, 60_000, { onStoreError: 'closed' })
 const LONGEST_PAUSE_MS = 40
 
 export async function openStage(makeReplica: (url: string) => Replica, count: number): Promise<Stage> {
-  let server = await startServer()
-  const relays = await Promise.all(Array.from({ length: count }, () => startRelay(server.port)))
+  const redis = await startBreakableRedis()
+  const relays = await Promise.all(Array.from({ length: count }, () => startRelay(redis.port)))
   const replicas = relays.map(({ port }) => makeReplica(`redis://127.0.0.1:${port}`))
   const attempts = new Map<string, Attempt[]>()
   const waiting = replicas.map(() => new Set<Promise<unknown>>())
@@ -111,34 +103,23 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
     }
   }
 
-  async function operate(work: (redis: Redis) => Promise<unknown>): Promise<void> {
-    const redis = connect(server)
-    try {
-      await work(redis)
-    } finally {
-      redis.disconnect()
-    }
-  }
-
   const all = [...replicas.keys()]
   // The first connection is a trouble too: until it is there, the replicas are on their own.
   trouble(all)()
 
   // A busy machine is a trouble too. The relays are in this process: when it pauses, it is the network that does.
-  const pauses = watchPauses(connect(server), LONGEST_PAUSE_MS, (fromMs) => trouble(all, fromMs)())
+  const pauses = watchPauses(redis.connect(), LONGEST_PAUSE_MS, (fromMs) => trouble(all, fromMs)())
 
   return {
     relays,
     replicas,
     ask,
-    operate,
-    signal: (signal) => server.signal(signal),
-    async kill() {
-      await server.signal('SIGKILL')
-      losses.push({ fromMs: -Infinity, untilMs: performance.now() })
-    },
-    async restart() {
-      server = await startServer({ port: server.port })
+    redis: {
+      ...redis,
+      async kill() {
+        await redis.kill()
+        losses.push({ fromMs: -Infinity, untilMs: performance.now() })
+      },
     },
     trouble,
     async settled() {
@@ -149,36 +130,17 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
     async historyOf(client, policy, reads) {
       const history = { rule: policy, attempts: attempts.get(nameOf(client, policy)) ?? [], troubles, losses }
       if (!reads) return history
-      let counted = 0
       const key = `sluice:1:{${client}}:${policy.name}:${policy.windowMs}`
-      await operate(async (redis) => (counted = Number(await redis.get(key))))
+      const counted = Number(await redis.operate((operator) => operator.get(key)))
       return { ...history, counted }
     },
     async close() {
       isOpen = false
       pauses.close()
       for (const replica of replicas) replica.close()
-      await Promise.all([...relays.map((relay) => relay.close()), server.stop()])
+      await Promise.all([...relays.map((relay) => relay.close()), redis.stop()])
     },
   }
-}
-
-function connect({ url }: RedisServer): Redis {
-  const redis = new Redis(url)
-  redis.on('error', () => undefined)
-  return redis
-}
-
-/** Many ports are taken and let go of here: one may be somebody else's for a moment. */
-async function startServer(options: RedisServerOptions = {}): Promise<RedisServer> {
-  for (let attempt = 1; attempt < 5; attempt++) {
-    try {
-      return await startRedisServer(options)
-    } catch {
-      await sleep(50 * attempt)
-    }
-  }
-  return startRedisServer(options)
 }
 
 function isTroubled({ causes }: { readonly causes: number }): boolean {

@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { startRedisServer } from '../support/redis.ts'
+import type { RedisServer, RedisServerOptions } from '../support/redis-server.ts'
+
+/** A Redis to break, on the same port for as long as it is used. */
+export type BreakableRedis = {
+  readonly port: number
+  /** Does something to it as an operator, whose connection is made for the occasion. */
+  operate<T>(work: (redis: Redis) => Promise<T>): Promise<T>
+  signal(signal: NodeJS.Signals): Promise<void>
+  /** Crashes it. It forgets everything. */
+  kill(): Promise<void>
+  /** Starts it again after that. */
+  restart(): Promise<void>
+  /** A connection that comes back by itself. */
+  connect(): Redis
+  stop(): Promise<void>
+}
+
+export async function startBreakableRedis(): Promise<BreakableRedis> {
+  let server = await start()
+  const { port, url } = server
+
+  function connect(): Redis {
+    const redis = new Redis(url)
+    redis.on('error', () => undefined)
+    return redis
+  }
+
+  return {
+    port,
+    connect,
+    async operate(work) {
+      const redis = connect()
+      try {
+        return await work(redis)
+      } finally {
+        redis.disconnect()
+      }
+    },
+    signal: (signal) => server.signal(signal),
+    kill: () => server.signal('SIGKILL'),
+    async restart() {
+      await server.stop()
+      server = await start({ port })
+    },
+    stop: () => server.stop(),
+  }
+}
+
+/** Many ports are taken and let go of here: one may be somebody else's for a moment. */
+async function start(options: RedisServerOptions = {}): Promise<RedisServer> {
+  for (let attempt = 1; attempt < 5; attempt++) {
+    try {
+      return await startRedisServer(options)
+    } catch {
+      await sleep(50 * attempt)
+    }
+  }
+  return startRedisServer(options)
+}

@@ -1,0 +1,160 @@
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, expect, test } from 'vitest'
+import { startGateway } from '../../support/gateway.ts'
+import { seededRandom } from '../../support/raw-client.ts'
+import { waitUntil } from '../../support/limiters.ts'
+import { startRelay } from '../../support/relay.ts'
+import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { startBreakableRedis } from '../breakable-redis.ts'
+import { breakFor, drawFault, type Fault } from '../faults.ts'
+import { startLoad } from './load.ts'
+import { medianOfQuarters, readProcess, type Sample } from './samples.ts'
+
+/*
+ * Two gateways, 50,000 clients and a fault every ten seconds, before Redis, in Redis or before the backend, for a
+ * quarter of an hour: `npm run test:soak`. `SOAK_MINUTES`, `SOAK_RATE` (requests a second) and `SOAK_SEED` change that.
+ */
+
+const minutes = Number(process.env['SOAK_MINUTES'] ?? 15)
+const rate = Number(process.env['SOAK_RATE'] ?? 500)
+const seed = Number(process.env['SOAK_SEED'] ?? Date.now() % 1_000_000)
+const CLIENTS = 50_000
+/** From the load to each gateway at most, and from each gateway to the backend. */
+const CONNECTIONS = 200
+const FAULT_EVERY_MS = 10_000
+const LONGEST_FAULT_MS = 5_000
+/** For what the operators' listener and a new attempt to connect take for a moment. */
+const SPARE_DESCRIPTORS = 5
+const SAMPLE_EVERY_MS = 2_000
+
+const limits = `
+limits:
+  - name: each
+    match: GET /
+    requests: 20
+    window: 60s
+  - name: strict
+    match: GET /strict
+    requests: 20
+    window: 60s
+    onStoreError: closed
+`
+
+const backend = createServer((_, response) => response.end('ok'))
+afterAll(() => {
+  backend.close()
+  backend.closeAllConnections()
+})
+
+test(
+  `${minutes} minutes of faults from seed ${seed} leave nothing behind`,
+  async () => {
+    await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve))
+    const redis = await startBreakableRedis()
+    const backendPort = (backend.address() as AddressInfo).port
+    const relays = await Promise.all([redis.port, redis.port, backendPort].map(startRelay))
+    const [first, second, before] = relays
+    const config = join(makeTemporaryDirectory(), 'sluice.yaml')
+    writeFileSync(config, limits)
+    const gateways = await Promise.all(
+      [first, second].map((relay) =>
+        startGateway({
+          CONFIG_FILE: config,
+          UPSTREAM_URL: `http://127.0.0.1:${before?.port}`,
+          REDIS_URL: `redis://127.0.0.1:${relay?.port}`,
+          TRUSTED_PROXIES: '127.0.0.1',
+          UPSTREAM_TIMEOUT: '2s',
+          UPSTREAM_CONNECTIONS: String(CONNECTIONS),
+        }),
+      ),
+    )
+    const pids = gateways.map(({ process }) => process.child.pid ?? 0)
+    const descriptorsAtRest = pids.map((pid) => readProcess(pid).descriptors)
+    const load = startLoad({
+      ports: gateways.map(({ port }) => port),
+      clients: CLIENTS,
+      requestsPerSecond: rate,
+      connections: CONNECTIONS,
+    })
+
+    const startedAtMs = performance.now()
+    const elapsedMs = (): number => performance.now() - startedAtMs
+    const untilMs = minutes * 60_000
+    const samples: Sample[][] = pids.map(() => [])
+    const broken: Fault[] = []
+
+    const takeSamples = async (): Promise<void> => {
+      while (elapsedMs() < untilMs) {
+        await sleep(SAMPLE_EVERY_MS)
+        const keys = await redis.operate((operator) => operator.dbsize())
+        for (const [index, pid] of pids.entries()) {
+          samples[index]?.push({ atMs: elapsedMs(), keys, ...readProcess(pid) })
+        }
+      }
+    }
+    const breakThings = async (): Promise<void> => {
+      const random = seededRandom(seed)
+      while (elapsedMs() + FAULT_EVERY_MS < untilMs) {
+        const durationMs = Math.round(100 + random() * LONGEST_FAULT_MS)
+        const fault = { ...drawFault(random, relays.length), startMs: Math.round(elapsedMs()), durationMs }
+        broken.push(fault)
+        await breakFor({ redis, relays }, fault)
+        await sleep(FAULT_EVERY_MS - durationMs)
+      }
+    }
+    await Promise.all([takeSamples(), breakThings()])
+    await load.stop()
+
+    report(samples, load.statuses, broken)
+    for (const ofGateway of samples) expectFlat(ofGateway.slice(Math.floor(ofGateway.length / 3)))
+    const expected = new Set<number | 'broken'>([200, 429, 502, 503, 504])
+    expect([...load.statuses.keys()].filter((status) => !expected.has(status))).toEqual([])
+    for (const [index, pid] of pids.entries()) {
+      const most = (descriptorsAtRest[index] ?? 0) + SPARE_DESCRIPTORS
+      await waitUntil('connections have ended', () => readProcess(pid).descriptors <= most, 30_000)
+      expect(samples[index]?.filter(({ descriptors }) => descriptors > most + 2 * CONNECTIONS)).toEqual([])
+    }
+    for (const { process } of gateways) {
+      expect(await process.stop()).toBe(0)
+      expect(process.output()).not.toMatch(/"level":(50|60)/)
+    }
+    await redis.stop()
+  },
+  minutes * 60_000 + 120_000,
+)
+
+/** After the first third, which is longer than it takes for all clients to come by and for windows to end. */
+function expectFlat(samples: readonly Sample[]): void {
+  const [memory = 0, , , memoryAtEnd = NaN] = medianOfQuarters(samples, ({ residentBytes }) => residentBytes)
+  expect(memoryAtEnd, 'resident memory').toBeLessThan(memory * 1.1 + 5e6)
+  // No more than what was counted within a window, and the marks of what was added after outages.
+  for (const { keys } of samples) expect(keys).toBeLessThan(rate * 60 * 1.1 + 1000)
+}
+
+function report(
+  samples: readonly (readonly Sample[])[],
+  statuses: ReadonlyMap<number | 'broken', number>,
+  faults: readonly Fault[],
+): void {
+  const kinds = Map.groupBy(faults, ({ kind }) => kind)
+  const tell = (values: readonly number[]): string => values.map((value) => Math.round(value)).join(' → ')
+  console.log(
+    [
+      `answers: ${[...statuses].map(([status, count]) => `${count} × ${status}`).join(', ')}`,
+      `faults: ${Array.from(kinds, ([kind, of]) => `${of.length} × ${kind}`).join(', ')}`,
+      ...samples.flatMap((all, index) => {
+        const settled = all.slice(Math.floor(all.length / 3))
+        return [
+          `gateway ${index}, medians of the quarters after the first third of the time:`,
+          `  resident MB ${tell(medianOfQuarters(settled, (one) => one.residentBytes / 1e6))}`,
+          `  descriptors ${tell(medianOfQuarters(settled, (one) => one.descriptors))}`,
+          `  keys in Redis ${tell(medianOfQuarters(settled, (one) => one.keys))}`,
+        ]
+      }),
+    ].join('\n'),
+  )
+}
