@@ -4,12 +4,14 @@
  */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const plainWord = plain(word)
-  const allowed = plainWord.length < 6 ? 1 : plainWord.length < 10 ? 2 : 3
   const ranked = known
     .map((candidate) => ({ candidate, distance: editDistance(plainWord, plain(candidate)) }))
     .toSorted((a, b) => a.distance - b.distance)
   const best = ranked[0]
-  return best && best.distance <= allowed ? best.candidate : undefined
+  if (!best) return undefined
+  const shorter = Math.min(plainWord.length, plain(best.candidate).length)
+  const allowed = shorter < 6 ? 1 : shorter < 12 ? 2 : 3
+  return best.distance <= allowed ? best.candidate : undefined
 }
 
 function plain(word: string): string {
