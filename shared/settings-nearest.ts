@@ -1,6 +1,7 @@
 /**
  * The known word that a mistyped one was probably meant to be: equal but for case, `-` and `_`, or within a typing
- * mistake or two, three in a long word: the singular of a plural in `ies` is as far. For short lists at start; it compares with every word.
+ * mistake or two, three in a long word: the singular of a plural in `ies` is as far. For short lists at start; it
+ * compares with every word.
  */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const plainWord = plain(word)
