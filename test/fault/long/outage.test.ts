@@ -1,0 +1,212 @@
+import { writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startRawBackend } from '../../support/backend.ts'
+import { startGateway, type GatewayProcess, type Reply } from '../../support/gateway.ts'
+import { startRelay, type Relay } from '../../support/relay.ts'
+import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { startBreakableRedis, type BreakableRedis } from '../breakable-redis.ts'
+
+/*
+ * Two gateways under load lose Redis for five seconds, in each of the ways in which it can be lost. Beside them runs one
+ * with embedded counters, which shows what a request costs on this machine at this moment.
+ */
+
+const QUOTA = 10
+const OUTAGE_MS = 5_000
+const GIVEN_UP = /"msg":"Redis is not asked any more: /g
+const BACK = /"msg":"Redis decides again"/g
+
+type Outage = {
+  begin(redis: BreakableRedis, relays: readonly Relay[]): Promise<unknown>
+  end(redis: BreakableRedis, relays: readonly Relay[]): Promise<unknown>
+}
+
+const outages: Readonly<Record<string, Outage>> = {
+  'hangs (SIGSTOP)': { begin: (redis) => redis.signal('SIGSTOP'), end: (redis) => redis.signal('SIGCONT') },
+  'dies, and comes back empty (SIGKILL)': { begin: (redis) => redis.kill(), end: (redis) => redis.restart() },
+  'decides, and its replies are lost': {
+    begin: (_, relays) => Promise.all(relays.map((relay) => relay.set({ kind: 'swallow-replies' }))),
+    end: (_, relays) => Promise.all(relays.map((relay) => relay.set({ kind: 'none' }))),
+  },
+  'is behind a black hole': {
+    begin: (_, relays) => Promise.all(relays.map((relay) => relay.set({ kind: 'swallow' }))),
+    end: (_, relays) => Promise.all(relays.map((relay) => relay.set({ kind: 'none' }))),
+  },
+}
+
+const limits = ['local', 'closed', 'open'].map(
+  (policy) =>
+    `  - { name: ${policy}, match: GET /${policy}, requests: ${QUOTA}, window: 10m, onStoreError: ${policy} }`,
+)
+
+async function startAll(): Promise<{
+  redis: BreakableRedis
+  relays: Relay[]
+  replicas: [GatewayProcess, GatewayProcess]
+  embedded: GatewayProcess
+}> {
+  const backend = await startRawBackend((socket) => {
+    socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
+  })
+  const config = join(makeTemporaryDirectory(), 'sluice.yaml')
+  writeFileSync(config, ['limits:', ...limits, ''].join('\n'))
+  const env = { CONFIG_FILE: config, UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' }
+  const redis = await startBreakableRedis()
+  const relays = [await startRelay(redis.port), await startRelay(redis.port)]
+  const [first, second, embedded] = await Promise.all([
+    startGateway({ ...env, REDIS_URL: `redis://127.0.0.1:${relays[0]?.port}` }),
+    startGateway({ ...env, REDIS_URL: `redis://127.0.0.1:${relays[1]?.port}` }),
+    startGateway(env),
+  ])
+  return { redis, relays, replicas: [first, second], embedded }
+}
+
+let lastClient = 0
+function newAddress(): string {
+  lastClient += 1
+  return `10.0.${lastClient >> 8}.${lastClient & 255}`
+}
+
+const agent = new Agent({ keepAlive: true })
+
+function ask({ port }: GatewayProcess, path: string, client: string): Promise<Reply & { waitedMs: number }> {
+  const sentMs = performance.now()
+  return new Promise((resolve, reject) => {
+    const headers = { 'x-forwarded-for': client }
+    const outgoing = request({ agent, host: '127.0.0.1', port, path, headers }, (response) => {
+      const waitedMs = performance.now() - sentMs
+      let body = ''
+      response.setEncoding('latin1').on('data', (text: string) => (body += text))
+      response.once('error', reject)
+      response.once('end', () => {
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body, waitedMs })
+      })
+    })
+    outgoing.once('error', reject).end()
+  })
+}
+
+type Answer = {
+  readonly gateway: GatewayProcess
+  readonly atMs: number
+  readonly waitedMs: number
+  readonly status: number
+}
+
+/** Asks every gateway for a new client each time, steadily, until told to stop. */
+function startLoad(gateways: readonly GatewayProcess[]): { stop(): Promise<Answer[]> } {
+  const asked: Promise<Answer>[] = []
+  const timer = setInterval(() => {
+    const atMs = performance.now()
+    for (const gateway of gateways) {
+      const answer = ask(gateway, '/local', newAddress())
+      asked.push(answer.then(({ waitedMs, status }) => ({ gateway, atMs, waitedMs, status })))
+    }
+  }, 10)
+  return {
+    stop() {
+      clearInterval(timer)
+      return Promise.all(asked)
+    },
+  }
+}
+
+async function statuses(
+  gateway: GatewayProcess,
+  path: string,
+  client: string,
+  times: number,
+): Promise<number[]> {
+  const seen: number[] = []
+  for (let sent = 0; sent < times; sent++) seen.push((await ask(gateway, path, client)).status)
+  return seen
+}
+
+function medianWait(answers: readonly Answer[]): number {
+  const waits = answers.map(({ waitedMs }) => waitedMs).toSorted((a, b) => a - b)
+  return waits[Math.floor(waits.length / 2)] ?? NaN
+}
+
+const repeat = (status: number, times: number): number[] => Array.from({ length: times }, () => status)
+
+test.each(Object.entries(outages))(
+  'no request suffers when Redis %s',
+  async (_, outage) => {
+    const { redis, relays, replicas, embedded } = await startAll()
+    const [first, second] = replicas
+    const load = startLoad([first, second, embedded])
+    await sleep(500)
+    const known = newAddress()
+    expect(await statuses(first, '/closed', known, 1)).toEqual([200])
+
+    await outage.begin(redis, relays)
+    const beganAtMs = performance.now()
+    await Promise.all(replicas.map(({ process }) => process.waitForLine(/Redis is not asked any more/)))
+    const givenUpAtMs = performance.now()
+
+    // Each rule as its onStoreError says: `local` up to the quota, in each gateway.
+    const spent = newAddress()
+    expect(await statuses(first, '/local', spent, QUOTA + 2)).toEqual([...repeat(200, QUOTA), 429, 429])
+    const refused = await ask(first, '/closed', known)
+    expect(refused.status).toBe(503)
+    expect(refused.headers['content-type']).toBe('application/json')
+    expect(refused.body).toBe('{"code":503,"error":"The rate limiter is not available"}')
+    const passing = newAddress()
+    expect(await statuses(second, '/open', passing, QUOTA + 5)).toEqual(repeat(200, QUOTA + 5))
+    await sleep(Math.max(0, beganAtMs + OUTAGE_MS - performance.now()))
+    const endedAtMs = performance.now()
+    await outage.end(redis, relays)
+    await Promise.all(replicas.map(({ process }) => process.waitForLine(/Redis decides again/)))
+
+    // What was used up in one gateway is used up in all.
+    expect(await statuses(first, '/local', spent, 2)).toEqual([429, 429])
+    expect(await statuses(second, '/local', spent, 2)).toEqual([429, 429])
+    expect(await statuses(second, '/closed', known, 1)).toEqual([200])
+    await sleep(500)
+    const answers = await load.stop()
+
+    const ofReplicas = answers.filter(({ gateway }) => gateway !== embedded)
+    expect(ofReplicas.filter(({ status }) => status !== 200)).toEqual([])
+    expect(Math.max(...ofReplicas.map(({ waitedMs }) => waitedMs))).toBeLessThan(300)
+    const isWhileAway = ({ atMs }: Answer): boolean => atMs > givenUpAtMs && atMs < endedAtMs
+    const alone = medianWait(ofReplicas.filter(isWhileAway))
+    const atEmbedded = medianWait(answers.filter((one) => one.gateway === embedded && isWhileAway(one)))
+    console.log(
+      `median wait ${alone.toFixed(2)} ms without Redis, ${atEmbedded.toFixed(2)} ms with embedded counters`,
+    )
+    expect(alone).toBeLessThan(1.5 * atEmbedded + 0.5)
+    for (const { process } of replicas) {
+      expect(process.output().match(GIVEN_UP)).toHaveLength(1)
+      expect(process.output().match(BACK)).toHaveLength(1)
+      expect(await process.stop()).toBe(0)
+    }
+    await embedded.process.stop()
+    await redis.stop()
+  },
+  40_000,
+)
+
+test('no request suffers when Redis restarts at once, and empty', async () => {
+  const { redis, replicas, embedded } = await startAll()
+  const load = startLoad(replicas)
+  await sleep(500)
+  await redis.kill()
+  await redis.restart()
+  await sleep(2_000)
+  // Redis decides again: what one gateway has counted, the other refuses.
+  const client = newAddress()
+  expect(await statuses(replicas[0], '/closed', client, QUOTA)).toEqual(repeat(200, QUOTA))
+  expect(await statuses(replicas[1], '/closed', client, 1)).toEqual([429])
+  const answers = await load.stop()
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([])
+  expect(Math.max(...answers.map(({ waitedMs }) => waitedMs))).toBeLessThan(300)
+  for (const { process } of replicas) {
+    expect(process.output().match(GIVEN_UP)?.length ?? 0).toBeLessThanOrEqual(1)
+    expect(await process.stop()).toBe(0)
+  }
+  await embedded.process.stop()
+  await redis.stop()
+}, 40_000)
