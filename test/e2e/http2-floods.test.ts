@@ -1,0 +1,99 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import {
+  connectRawHttp2,
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  requestFields,
+  uint32,
+} from '../support/raw-http2.ts'
+
+// Floods of frames that cost a client next to nothing: rapid reset (CVE-2023-44487), resets that the server is made to
+// send itself (CVE-2025-8671), endless CONTINUATION (CVE-2024-27983), and PING, SETTINGS and empty DATA (CVE-2019-9512,
+// 9515, 9518). Each ends with its connection closed, memory as it was, and others served all the time.
+
+const requests = 50_000
+const mostGrowthBytes = 64 * 1024 * 1024
+
+let backend: Backend
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  backend = await startBackend()
+  gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+  for (let warmUp = 0; warmUp < 200; warmUp++) await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })
+})
+
+async function readResidentBytes(): Promise<number> {
+  const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+  return Number(/^sluice_process_resident_memory_bytes (\S+)$/m.exec(body)?.[1])
+}
+
+/** Frames of so many requests, each with what `then` makes of it. */
+function requestsWith(count: number, flags: number, then: (stream: number) => Buffer[]): Buffer[] {
+  return Array.from({ length: count }, (_, i) => {
+    const stream = 2 * i + 1
+    return Buffer.concat([
+      frame(frameTypes.headers, endHeaders | flags, stream, requestFields('GET', '/')),
+      ...then(stream),
+    ])
+  })
+}
+
+/** A million of the frame. */
+function manyOf(one: Buffer): Buffer {
+  return Buffer.concat(Array.from({ length: 1_000_000 }, () => one))
+}
+
+const floods: readonly [string, () => Buffer[]][] = [
+  [
+    '50,000 requests, each taken back at once',
+    () => requestsWith(requests, endStream, (stream) => [frame(frameTypes.rstStream, 0, stream, uint32(8))]),
+  ],
+  [
+    '50,000 requests, each reset by the server for a window that is enlarged by nothing',
+    () =>
+      requestsWith(requests, endStream, (stream) => [frame(frameTypes.windowUpdate, 0, stream, uint32(0))]),
+  ],
+  [
+    '50,000 requests, each with content behind its end',
+    () =>
+      requestsWith(requests, endStream, (stream) => [frame(frameTypes.data, 0, stream, Buffer.from('x'))]),
+  ],
+  [
+    'fields without an end',
+    () => [
+      frame(frameTypes.headers, 0, 1, requestFields('GET', '/')),
+      ...Array.from({ length: 10_000 }, () =>
+        frame(frameTypes.continuation, 0, 1, Buffer.alloc(1_000, 0x20)),
+      ),
+    ],
+  ],
+  ['a million pings', () => [manyOf(frame(frameTypes.ping, 0, 0, Buffer.alloc(8)))]],
+  ['a million settings', () => [manyOf(frame(frameTypes.settings, 0, 0))]],
+  [
+    'content that has none',
+    () => [
+      frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/')),
+      manyOf(frame(frameTypes.data, 0, 1)),
+    ],
+  ],
+]
+
+describe('a flood of HTTP/2', () => {
+  test.each(floods)('of %s is survived, and its sender closed', async (_, makeFrames) => {
+    const before = await readResidentBytes()
+    const seenBefore = backend.seen.length
+    const raw = await connectRawHttp2(gateway.port)
+    raw.send(...makeFrames())
+    expect((await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })).status).toBe(200)
+    await raw.closed
+    expect(backend.seen.length - seenBefore).toBeLessThan(100)
+    expect((await readResidentBytes()) - before).toBeLessThan(mostGrowthBytes)
+  })
+})
