@@ -16,9 +16,8 @@ local function readClockUs()
   return time[1] * 1000000 + time[2]
 end
 
-local function hasLeft(key, index, leftUs)
-  local time = tonumber(call('LINDEX', key, index))
-  return time and time <= leftUs
+local function timeAt(key, index)
+  return tonumber(call('LINDEX', key, index))
 end
 
 -- The oldest time after leftUs, once all others are taken out; nil where there is none, and nil with an error text
@@ -26,17 +25,22 @@ end
 local function oldestAfter(key, leftUs)
   local first = call('LINDEX', key, 0)
   if not first then return nil end
-  local time = tonumber(first)
-  if not time then return nil, type(first) == 'table' and first.err or 'WRONGTYPE not a list of times' end
-  if time > leftUs then return time end
+  local oldest = tonumber(first)
+  if not oldest then return nil, type(first) == 'table' and first.err or 'WRONGTYPE not a list of times' end
+  if oldest > leftUs then return oldest end
   local gone, kept = 0, 1
-  while hasLeft(key, kept, leftUs) do gone, kept = kept, 2 * kept end
+  oldest = timeAt(key, kept)
+  while oldest and oldest <= leftUs do
+    gone, kept = kept, 2 * kept
+    oldest = timeAt(key, kept)
+  end
   while kept - gone > 1 do
     local middle = math.floor((gone + kept) / 2)
-    if hasLeft(key, middle, leftUs) then gone = middle else kept = middle end
+    local time = timeAt(key, middle)
+    if time and time <= leftUs then gone = middle else kept, oldest = middle, time end
   end
   call('LTRIM', key, kept, -1)
-  return tonumber(call('LINDEX', key, 0))
+  return oldest
 end
 
 -- Lets the key go once the time has left its window, and not before: keys expire at whole milliseconds.

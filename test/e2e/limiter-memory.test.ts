@@ -13,3 +13,17 @@ it('a million embedded counters take at most 200 bytes of resident memory each, 
   expect(measured['bytesPerCounter']).toBeLessThan(200)
   expect(measured['moreBytesAfter']).toBeLessThan(8_000_000)
 })
+
+it('clients of a sliding window take no more, each with its share of times', async () => {
+  const args = ['sliding', '12', '100000']
+  const { status, stdout, stderr } = await runNode('test/support/counter-memory.ts', {}, args)
+  expect(stderr).toBe('')
+  expect(status).toBe(0)
+  const measured = JSON.parse(stdout) as Record<string, unknown>
+  expect(measured).toMatchObject({
+    atFilled: { clients: { size: 100_000, evictions: 1 }, times: { size: 1_200_000, capacity: 1_200_000 } },
+    atFlooded: { clients: { size: 100_000, evictions: 30_001 }, times: { size: 1_200_000 } },
+  })
+  expect(measured['bytesPerCounter']).toBeLessThan(200)
+  expect(measured['moreBytesAfter']).toBeLessThan(8_000_000)
+})

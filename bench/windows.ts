@@ -1,0 +1,137 @@
+import { Redis } from 'ioredis'
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import type { Charge } from '../proxy/limiter/limiter.ts'
+import { createMemoryLimiter } from '../proxy/limiter/memory-limiter.ts'
+import { createRedisLimiter } from '../proxy/limiter/redis-limiter.ts'
+import { describePolicy, keyOf } from '../proxy/limiter/redis-policy.ts'
+import type { Policy } from '../proxy/policy.ts'
+import { freePort } from '../test/support/ports.ts'
+import { startServer } from './processes.ts'
+
+// What a decision costs under a fixed window and under sliding ones, and what a client takes of Redis's memory:
+//
+//     npm run bench:windows
+//
+// Decisions are asked for 32 at a time, at an even pace. Under the sliding windows every client has used up its requests
+// already, and one leaves the window before each that is asked for: the most work there is.
+
+const { values } = parseArgs({ options: { seconds: { type: 'string', default: '5' } } })
+const batch = 32
+/** More than Redis takes for what the clients have used up already. */
+const prefillMs = 4_000
+const ratePerSecond = 12_800
+
+type Subject = { readonly policy: Policy; readonly clients: number }
+
+/** As many clients as use up what they are allowed at this rate. */
+function subject(algorithm: Policy['algorithm'], quota: number, windowMs: number): Subject {
+  const policy: Policy = {
+    name: 'bench',
+    quota,
+    windowMs,
+    algorithm,
+    mode: 'enforce',
+    onStoreError: 'closed',
+    partition: [{ kind: 'ip' }],
+  }
+  return { policy, clients: Math.round((ratePerSecond * windowMs) / 1000 / quota) }
+}
+
+const subjects = [
+  subject('fixed', 1_000, 200_000),
+  subject('sliding', 30, 6_000),
+  subject('sliding', 10_000, 50_000),
+]
+
+function chargeOf({ policy, clients }: Subject, request: number): Charge[] {
+  const client = request % clients
+  return [{ policy, partitionKey: `198.51.${client >> 8}.${client & 255}` }]
+}
+
+/** Microseconds that a process has been on a core since it started: proc_pid_schedstat. */
+function readCpuUs(pid: number | 'self'): number {
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000
+}
+
+const port = await freePort()
+const server = await startServer(
+  { program: 'redis-server', args: ['--port', String(port), '--save', '', '--bind', '127.0.0.1'] },
+  port,
+)
+const redis = new Redis(port)
+
+/** Uses up what each client is allowed, such that one leaves the window half a step before each request. */
+async function useUp(measured: Subject, startUs: number): Promise<void> {
+  const { policy, clients } = measured
+  const stepUs = (clients / ratePerSecond) * 1_000_000
+  for (let client = 0; client < clients; client++) {
+    const [charge] = chargeOf(measured, client)
+    if (!charge) continue
+    const key = keyOf(describePolicy(policy), charge.partitionKey)
+    const leavesUs = startUs + (client * stepUs) / clients - stepUs / 2
+    const times = Array.from({ length: policy.quota }, (_, i) =>
+      Math.round(leavesUs + i * stepUs - policy.windowMs * 1000),
+    )
+    await redis.rpush(key, ...times)
+    await redis.pexpire(key, 2 * policy.windowMs)
+  }
+}
+
+async function measureRedis(measured: Subject): Promise<string> {
+  await redis.flushall()
+  const startMs = performance.now() + prefillMs
+  if (measured.policy.algorithm === 'sliding') await useUp(measured, (Date.now() + prefillMs) * 1000)
+  const [first] = chargeOf(measured, 0)
+  let refused = 0
+  const limiter = createRedisLimiter({
+    redis,
+    timeoutMs: 1000,
+    now: () => performance.now(),
+    hooks: {
+      answered: () => undefined,
+      failed: (reason) => console.error(reason),
+      counterBroken: () => undefined,
+      decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
+      refused: () => (refused += 1),
+    },
+  })
+  await sleep(startMs - performance.now())
+  const before = [readCpuUs(server.pid), readCpuUs('self')]
+  const total = Math.round((Number(values.seconds) * ratePerSecond) / batch) * batch
+  for (let asked = 0; asked < total; asked += batch) {
+    await sleep(Math.max(0, startMs + (asked / ratePerSecond) * 1000 - performance.now()))
+    await Promise.all(Array.from({ length: batch }, (_, i) => limiter.decide(chargeOf(measured, asked + i))))
+  }
+  const [redisUs = 0, gatewayUs = 0] = [readCpuUs(server.pid), readCpuUs('self')].map(
+    (us, index) => (us - (before[index] ?? 0)) / total,
+  )
+  const key = first ? keyOf(describePolicy(measured.policy), first.partitionKey) : ''
+  const bytes = await redis.memory('USAGE', key)
+  return `Redis ${redisUs.toFixed(1)} µs, gateway ${gatewayUs.toFixed(1)} µs a decision, ${bytes} bytes a client, ${((100 * refused) / total).toFixed(0)} % refused`
+}
+
+/** The same with embedded counters, and with a clock that goes on by one request's share at each. */
+function measureEmbedded(measured: Subject): string {
+  let nowMs = 0
+  const limiter = createMemoryLimiter({ maxKeys: 100_000, seed: 1, now: () => nowMs })
+  const ask = (from: number, to: number): void => {
+    for (let request = from; request < to; request++) {
+      nowMs += 1000 / ratePerSecond
+      limiter.decide(chargeOf(measured, request))
+    }
+  }
+  const warmup = measured.policy.quota * measured.clients
+  ask(0, warmup)
+  const startUs = readCpuUs('self')
+  ask(warmup, warmup + 1_000_000)
+  return `embedded ${((readCpuUs('self') - startUs) / 1_000_000).toFixed(2)} µs a decision`
+}
+
+for (const measured of subjects) {
+  const { algorithm, quota } = measured.policy
+  console.log(`${algorithm} ${quota}: ${await measureRedis(measured)}; ${measureEmbedded(measured)}`)
+}
+redis.disconnect()
+await server.stop()
