@@ -12,6 +12,7 @@ import { createAddressReader } from './client-address.ts'
 import { createClientServer } from './compose-server.ts'
 import type { GatewaySettings } from './config/settings.ts'
 import { drain } from './drain.ts'
+import { exposeGarbageCollection, returnMemoryAfterBursts } from './edge/burst-memory.ts'
 import { gateConnections } from './edge/connection-gate.ts'
 import { superviseSessions } from './edge/http2-sessions.ts'
 import { takeTurns } from './edge/pipelining.ts'
@@ -100,6 +101,7 @@ export function composeServing(
     now,
   )
   const slowClients = watchSlowClients(settings, now)
+  const stopReturningMemory = returnMemoryAfterBursts(() => gate.size, exposeGarbageCollection())
   const tunnels = createTunnels({
     idleMs: settings.tunnelIdleTimeoutMs,
     onOpen: () => telemetry.upgradeOpened(),
@@ -154,6 +156,7 @@ export function composeServing(
       process.off('SIGHUP', reload)
       certificate?.close()
       slowClients.close()
+      stopReturningMemory()
       pool.destroy()
       await counters.close()
     },

@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { exposeGarbageCollection, returnMemoryAfterBursts } from '../../proxy/edge/burst-memory.ts'
+
+let open = 0
+let collected = 0
+let stop: () => void
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  open = 0
+  collected = 0
+  stop = returnMemoryAfterBursts(
+    () => open,
+    () => collected++,
+  )
+})
+
+afterEach(() => {
+  stop()
+  vi.useRealTimers()
+})
+
+function pass(seconds: number, connections: number): void {
+  open = connections
+  vi.advanceTimersByTime(seconds * 1_000)
+}
+
+test('memory is collected once when a burst of connections is over', () => {
+  pass(10, 4_000)
+  pass(2, 50)
+  expect(collected).toBe(0)
+  pass(2, 50)
+  expect(collected).toBe(1)
+  pass(600, 50)
+  expect(collected).toBe(1)
+})
+
+test('not while half of them are left, nor after few, nor when they are back at once', () => {
+  pass(10, 4_000)
+  pass(10, 2_100)
+  pass(10, 4_000)
+  pass(2, 0)
+  pass(10, 4_000)
+  expect(collected).toBe(0)
+  stop()
+  stop = returnMemoryAfterBursts(
+    () => open,
+    () => collected++,
+  )
+  pass(10, 900)
+  pass(60, 0)
+  expect(collected).toBe(0)
+})
+
+test('bursts one after another do not make it collect all the time', () => {
+  for (let burst = 0; burst < 30; burst++) {
+    pass(4, 4_000)
+    pass(6, 0)
+  }
+  expect(collected).toBeGreaterThan(5)
+  expect(collected).toBeLessThanOrEqual(10)
+})
+
+test('what is collected leaves the heap', () => {
+  vi.useRealTimers()
+  const collect = exposeGarbageCollection()
+  let garbage: object[] = Array.from({ length: 200_000 }, (_, i) => ({ i }))
+  collect()
+  const held = process.memoryUsage().heapUsed
+  garbage = garbage.slice(0, 1)
+  collect()
+  expect(held - process.memoryUsage().heapUsed).toBeGreaterThan(2_000_000)
+  expect(garbage).toHaveLength(1)
+})
