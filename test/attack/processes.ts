@@ -1,0 +1,63 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { atEnd } from '../support/at-end.ts'
+
+/** A script of this repository that runs as a process of its own and writes lines of JSON. */
+export type Worker = {
+  readonly pid: number
+  /** The next line written from now on. Rejects when the process ends. */
+  nextLine(): Promise<string>
+  stop(): void
+}
+
+const repositoryRoot = join(import.meta.dirname, '../..')
+const running = new Set<ChildProcess>()
+
+atEnd(() => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+export function startWorker(
+  script: string,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Worker {
+  const child = spawn(process.execPath, [join(repositoryRoot, script), ...args], {
+    cwd: repositoryRoot,
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  running.add(child)
+  const lines = createInterface({ input: child.stdout })
+  return {
+    pid: child.pid ?? 0,
+    async nextLine() {
+      const ended = new AbortController()
+      const end = (): void => ended.abort(new Error(`${script} has ended`))
+      lines.once('close', end)
+      try {
+        const [line] = (await once(lines, 'line', { signal: ended.signal })) as [string]
+        return line
+      } finally {
+        lines.off('close', end)
+      }
+    },
+    stop() {
+      running.delete(child)
+      child.kill('SIGKILL')
+    },
+  }
+}
+
+/** Resident memory of a process: `VmRSS` of proc_pid_status(5). */
+export function readResidentMib(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
+}
+
+/** How many files this process, and those that it starts, may have open. */
+export function readFileLimit(): number {
+  return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1])
+}

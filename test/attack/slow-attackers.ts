@@ -1,0 +1,59 @@
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { parseArgs } from 'node:util'
+
+// A process that keeps slow connections open to a port of this machine, from many addresses of loopback: half of them
+// send their head, half their body, each a byte a second. One that is closed is opened again. Tells on standard output
+// twice a second how many are open, until it is killed.
+
+const { values } = parseArgs({
+  options: {
+    port: { type: 'string', default: '0' },
+    connections: { type: 'string', default: '0' },
+    tls: { type: 'boolean', default: false },
+  },
+})
+const port = Number(values.port)
+const wanted = Number(values.connections)
+const addresses = 200
+const byteMs = 1_000
+/** Connections opened at once, and how often. */
+const step = 10
+const stepMs = 10
+
+const open = { head: 0, body: 0 }
+let opened = 0
+let connecting = 0
+
+function attack(): void {
+  const kind = open.head + connecting / 2 < wanted / 2 ? 'head' : 'body'
+  const to = { host: '127.0.0.1', port, localAddress: `127.1.${opened++ % addresses}.1` }
+  const socket: Socket = values.tls
+    ? connectTls({ ...to, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
+    : connectTcp(to)
+  connecting++
+  let timer: NodeJS.Timeout | undefined
+  socket.on('error', () => undefined)
+  socket.resume()
+  socket.once(values.tls ? 'secureConnect' : 'connect', () => {
+    connecting--
+    open[kind]++
+    socket.write(
+      kind === 'head'
+        ? 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '
+        : 'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n',
+    )
+    timer = setInterval(() => socket.writable && socket.write('x'), byteMs)
+  })
+  socket.on('close', () => {
+    clearInterval(timer)
+    if (timer) open[kind]--
+    else connecting--
+  })
+}
+
+setInterval(() => {
+  for (let i = 0; i < step && open.head + open.body + connecting < wanted; i++) attack()
+}, stepMs)
+
+setInterval(() => process.stdout.write(`${JSON.stringify({ ...open, opened })}\n`), 500)
