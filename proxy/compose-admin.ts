@@ -1,7 +1,9 @@
 import { createServer } from 'node:http'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
+import { createClientRoutes } from './admin/api-clients.ts'
 import { createApiRoutes } from './admin/api.ts'
+import type { ClientOperations } from './admin/client-operations.ts'
 import {
   ADMIN_CONNECTIONS_MAX,
   adminServerOptions,
@@ -21,17 +23,21 @@ export type Admin = Running & {
 export function composeAdmin(
   settings: GatewaySettings,
   log: Log,
-  state: Pick<AdminDeps, 'readHealth' | 'readMetrics'>,
+  state: Pick<AdminDeps, 'readHealth' | 'readMetrics'> & { readonly clients: ClientOperations },
 ): Admin {
   const { adminHost: host, adminPort: port, adminToken: token } = settings
-  const apiRoutes = createApiRoutes({
+  const limitsEnabled = !settings.rateLimitingDisabled
+  const rules = limitsEnabled ? settings.rules : []
+  const statusRoutes = createApiRoutes({
     version,
-    limitsEnabled: !settings.rateLimitingDisabled,
-    rules: settings.rateLimitingDisabled ? 0 : settings.rules.length,
+    limitsEnabled,
+    rules: rules.length,
     workers: settings.workers,
     uptimeMs: () => process.uptime() * 1000,
     readHealth: state.readHealth,
   })
+  const clientRoutes = createClientRoutes({ limitsEnabled, rules, clients: state.clients })
+  const apiRoutes = new Map([...statusRoutes, ...clientRoutes])
   const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))
   server.maxConnections = ADMIN_CONNECTIONS_MAX
   return {

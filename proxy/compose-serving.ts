@@ -4,6 +4,7 @@ import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
 import { createAccessLog } from './access-log.ts'
+import { createClientOperations, type ClientOperations } from './admin/client-operations.ts'
 import { createHealth, type Health, type StoreState } from './admin/health.ts'
 import { createMetrics, type Metrics } from './admin/metrics.ts'
 import { watchProcess } from './admin/prometheus.ts'
@@ -21,6 +22,8 @@ import { watchSlowClients } from './edge/slow-clients.ts'
 import { createRequestClassifier } from './fields.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createHandler } from './handler.ts'
+import { createLimitedClients, type LimitedClients } from './limited-clients.ts'
+import type { CounterOperations } from './limiter/counter-operations.ts'
 import { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
 import type { Limiter } from './limiter/limiter.ts'
 import { connectRedis, type RedisConnection } from './limiter/redis-connection.ts'
@@ -39,6 +42,7 @@ import { version } from './version.ts'
 export type Serving = Running & {
   readonly metrics: Metrics
   readonly health: Health
+  readonly clients: ClientOperations
   /** Opens the clients' port. Rejects where that cannot be had. */
   listen(options?: ListenOptions): Promise<AddressInfo>
 }
@@ -47,12 +51,17 @@ export type Serving = Running & {
 export type Counting = Running & {
   readonly limiter: Limiter
   readonly storeState: () => StoreState
+  /** For an operator. Where another process counts, it is asked there. */
+  readonly operations: Pick<CounterOperations, 'inspect' | 'reset'>
   /** Resolves once the store can be asked, or when it is no longer worth waiting for. */
   ready(): Promise<void>
 }
 
 /** A start waits so long for Redis, so that its first requests are counted there; then it serves without. */
 const connectAtStartMs = 1_000
+
+/** Whom the limits hold back, for an operator to look at: two megabytes at most. */
+const LIMITED_CLIENTS = 10_000
 
 const now = (): number => performance.now()
 
@@ -63,7 +72,7 @@ const now = (): number => performance.now()
 export function composeServing(
   settings: GatewaySettings,
   log: Log,
-  countElsewhere?: (telemetry: Telemetry) => Counting,
+  countElsewhere?: (telemetry: Telemetry, forgotten: LimitedClients['forget']) => Counting,
 ): Serving {
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   const policies = rules.map(({ policy }) => policy)
@@ -74,7 +83,12 @@ export function composeServing(
     readNode: watchProcess('sluice_'),
   })
   const { telemetry } = metrics
-  const counters = countElsewhere?.(telemetry) ?? composeCounting(settings, log, telemetry)
+  const limitedClients = createLimitedClients(LIMITED_CLIENTS, now)
+  telemetry.observeTable('limited', () => limitedClients.readUse())
+  const forgotten: LimitedClients['forget'] = (policyName, partitionKey) =>
+    limitedClients.forget(policyName, partitionKey)
+  const counters =
+    countElsewhere?.(telemetry, forgotten) ?? composeCounting(settings, log, telemetry, forgotten)
   const health = createHealth({
     storeState: () => counters.storeState(),
     upstreamState: () => metrics.upstreamState(),
@@ -111,6 +125,7 @@ export function composeServing(
   const handler = createHandler({
     rules: compileRules(rules),
     limiter: counters.limiter,
+    limitedClients,
     addresses,
     addressOf: (socket) => gate.addressOf(socket),
     slowClients,
@@ -142,6 +157,12 @@ export function composeServing(
   return {
     metrics,
     health,
+    clients: createClientOperations({
+      counters: counters.operations,
+      limited: limitedClients,
+      onReset: () => telemetry.clientReset(),
+      log,
+    }),
     async listen(options = {}) {
       const { host, port } = settings
       await counters.ready()
@@ -164,11 +185,20 @@ export function composeServing(
 }
 
 /** Counters in Redis, or in this process where none is set. */
-function composeCounting(settings: GatewaySettings, log: Log, telemetry: Telemetry): Counting {
+function composeCounting(
+  settings: GatewaySettings,
+  log: Log,
+  telemetry: Telemetry,
+  forgotten: LimitedClients['forget'],
+): Counting {
   const redis = composeRedis(settings, log)
-  const limiter = createLimiter({ redis: redis?.client, ...counterOptions(settings, log, telemetry) })
+  const limiter = createLimiter({
+    redis: redis?.client,
+    ...counterOptions(settings, log, telemetry, forgotten),
+  })
   return {
     limiter,
+    operations: limiter,
     storeState: () => limiter.storeState(),
     ready: async () => redis?.connected(connectAtStartMs),
     close() {
@@ -197,9 +227,14 @@ function headersOf({ partition }: Policy): string[] {
 }
 
 /** What every kind of limiter is made with. */
-export function counterOptions(settings: GatewaySettings, log: Log, telemetry: Telemetry): LimiterOptions {
+export function counterOptions(
+  settings: GatewaySettings,
+  log: Log,
+  telemetry: Telemetry,
+  forgotten: LimitedClients['forget'],
+): LimiterOptions {
   const { storeTimeoutMs, storeMaxKeys } = settings
-  return { storeTimeoutMs, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry }
+  return { storeTimeoutMs, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }
 }
 
 function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamPool {

@@ -3,16 +3,19 @@ import { once } from 'node:events'
 import { guardProcess } from '../shared/guard.ts'
 import type { Log } from '../shared/log.ts'
 import { StartError } from '../shared/start-error.ts'
+import { createClientOperations } from './admin/client-operations.ts'
 import { combineHealth, createHealth } from './admin/health.ts'
 import { createMetrics } from './admin/metrics.ts'
 import { renderMetrics, watchProcess } from './admin/prometheus.ts'
+import { answerClients, createWorkersOperations } from './admin/worker-clients.ts'
 import { answerReports, createWorkerReports } from './admin/worker-reports.ts'
 import { composeAdmin } from './compose-admin.ts'
 import { composeServing, counterOptions, type Counting } from './compose-serving.ts'
 import type { Gateway } from './compose.ts'
 import type { GatewaySettings } from './config/settings.ts'
 import { createEmbeddedLimiter, createWorkerLimiter } from './limiter/create-limiter.ts'
-import { serveLimiter, type LimiterPort } from './limiter/limiter-channel.ts'
+import { serveLimiter, tellReset, type LimiterPort } from './limiter/limiter-channel.ts'
+import type { LimitedClients } from './limited-clients.ts'
 import type { Telemetry } from './telemetry.ts'
 import { version } from './version.ts'
 
@@ -35,11 +38,24 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
   })
   const embedded =
     settings.redisUrl === undefined
-      ? createEmbeddedLimiter(counterOptions(settings, log, metrics.telemetry))
+      ? createEmbeddedLimiter(counterOptions(settings, log, metrics.telemetry, tellWorkers))
       : undefined
   const reports = createWorkerReports(reportTimeoutMs)
   const own = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
+  const asked = createWorkersOperations(reports.askClients)
+  const clients = embedded
+    ? {
+        ...createClientOperations({
+          counters: embedded,
+          limited: { list: () => [] },
+          onReset: () => metrics.telemetry.clientReset(),
+          log,
+        }),
+        listLimited: (policyName: string | undefined, limit: number) => asked.listLimited(policyName, limit),
+      }
+    : asked
   const admin = composeAdmin(settings, log, {
+    clients,
     readHealth: async () => combineHealth(own.read().status, await reports.readHealth()),
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
   })
@@ -94,12 +110,14 @@ export function composeWorker(settings: GatewaySettings, log: Log): Gateway {
   // The channel to a primary process that is gone. `node:cluster` then ends this one.
   cluster.worker?.on('error', () => undefined)
   const counting = settings.redisUrl === undefined ? countInPrimary(settings, log) : undefined
+  const policies = settings.rules.map(({ policy }) => policy)
   const serving = composeServing(settings, log, counting)
   answerReports({
     send: (message) => process.connected && portToPrimary.send(message),
     listen: (receive) => portToPrimary.listen(receive),
     takeSnapshot: () => serving.metrics.takeSnapshot(),
     readHealth: () => serving.health.read(),
+    answerClients: (question) => answerClients(question, serving.clients, policies),
   })
   return {
     async listen() {
@@ -114,11 +132,15 @@ export function composeWorker(settings: GatewaySettings, log: Log): Gateway {
   }
 }
 
-function countInPrimary(settings: GatewaySettings, log: Log): (telemetry: Telemetry) => Counting {
-  return (telemetry) => {
-    const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry))
+function countInPrimary(
+  settings: GatewaySettings,
+  log: Log,
+): (telemetry: Telemetry, forgotten: LimitedClients['forget']) => Counting {
+  return (telemetry, forgotten) => {
+    const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry, forgotten))
     return {
       limiter,
+      operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('away') },
       storeState: () => limiter.storeState(),
       ready: () => Promise.resolve(),
       close() {
@@ -126,6 +148,13 @@ function countInPrimary(settings: GatewaySettings, log: Log): (telemetry: Teleme
         return Promise.resolve()
       },
     }
+  }
+}
+
+/** A client was reset in this process, which has the counters: the workers forget what they know beside. */
+function tellWorkers(policyName: string | undefined, partitionKey: string): void {
+  for (const worker of Object.values(cluster.workers ?? {})) {
+    if (worker) tellReset(portTo(worker), policyName, partitionKey)
   }
 }
 

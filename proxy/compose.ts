@@ -24,6 +24,7 @@ function composeSingle(settings: GatewaySettings, log: Log): Gateway {
   const serving = composeServing(settings, log)
   const { metrics, health } = serving
   const admin = composeAdmin(settings, log, {
+    clients: serving.clients,
     readHealth: () => health.read(),
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
   })

@@ -10,6 +10,7 @@ import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
 import { declaredLength, expectsContinue, refuseFraming } from './framing.ts'
 import { readHost } from './host.ts'
+import type { LimitedClients } from './limited-clients.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
 import { allow, leftForwards, ownAnswer } from './own-answers.ts'
 import type { Policy } from './policy.ts'
@@ -32,6 +33,7 @@ import { upstreamFields } from './upstream-fields.ts'
 export type HandlerOptions = {
   readonly rules: RuleTable
   readonly limiter: Limiter
+  readonly limitedClients: Pick<LimitedClients, 'note'>
   readonly addresses: AddressReader
   /** The address of who is at the other end of a connection; undefined where that is gone. */
   readonly addressOf: (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>) => string | undefined
@@ -206,6 +208,7 @@ class Exchange implements PacedExchange {
 
   #act(decision: Decision, charges: readonly Charge[], target: Target, host: string): void {
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
+    this.#options.limitedClients.note(charges, decision)
     // Counted, but nobody is there any more to forward for.
     if (this.#over) return
     switch (decision.outcome) {

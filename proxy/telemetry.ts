@@ -45,6 +45,8 @@ export type Telemetry = {
   storeAnswered(durationMs: number): void
   storeFailed(): void
   breakerChanged(state: 'closed' | 'open'): void
+  /** An operator has reset what a client had used up. */
+  clientReset(): void
   /** The backend's response head has arrived, `durationMs` after the request was given to the client library. */
   upstreamAnswered(durationMs: number): void
   upstreamFailed(kind: UpstreamFailure): void

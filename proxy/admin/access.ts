@@ -12,7 +12,9 @@ export type AdminAccess = (request: IncomingMessage) => ErrorReply | undefined
  *
  * Without a token the listener is on a loopback address, and what runs on this machine may pass. That includes a
  * browser, which would let any web page in: by a name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or
- * by a plain cross-site request. So the `Host` must be a loopback name, and an `Origin` must be that very host.
+ * by a plain cross-site request. So the `Host` must be a loopback name, an `Origin` must be that very host, and what the
+ * browser itself says of where a request comes from (`Sec-Fetch-Site`) must not be another one. With a token there is no
+ * such danger: a page does not know it, and browsers do not add it by themselves.
  */
 export function createAdminAccess(token: string | undefined): AdminAccess {
   if (token === undefined) return (request) => (isLocal(request) ? undefined : errors.adminLocalOnly)
@@ -31,12 +33,13 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
 function isLocal(request: IncomingMessage): boolean {
-  const { host = '', origin } = request.headers
+  const { host = '', origin, 'sec-fetch-site': site } = request.headers
   const ownOrigin = `http://${host.toLowerCase()}`
   return (
     isLoopback(request.socket.remoteAddress) &&
     LOOPBACK_HOST.test(host) &&
-    (origin === undefined || origin.toLowerCase() === ownOrigin)
+    (origin === undefined || origin.toLowerCase() === ownOrigin) &&
+    (site === undefined || site === 'same-origin' || site === 'none')
   )
 }
 

@@ -1,7 +1,10 @@
 import type { HealthReport } from './health.ts'
 
-/** Answers with a value that becomes the JSON body of a 200; nothing becomes `null`. */
-export type ApiAnswer = (query: URLSearchParams) => unknown
+/**
+ * Answers with a value that becomes the JSON body of a 200; nothing becomes `null`. One of `errors` becomes that error.
+ * `body` is the JSON of the request, for all methods but `GET`.
+ */
+export type ApiAnswer = (query: URLSearchParams, body: unknown) => unknown
 
 /** Path to method to answer. Paths begin with `/api/`, methods are upper-case; `GET` answers HEAD too. */
 export type ApiRoutes = ReadonlyMap<string, Readonly<Partial<Record<string, ApiAnswer>>>>

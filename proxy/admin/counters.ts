@@ -24,6 +24,7 @@ export type Counters = {
   readonly upstreamDuration: DurationHistogram
   readonly tables: Map<string, () => TableUse>
   storeFailures: number
+  resets: number
   breakerOpen: boolean
   readonly refusedConnections: Record<ConnectionRefusal, number>
   connections: number
@@ -57,6 +58,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     upstreamDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
     tables: new Map(),
     storeFailures: 0,
+    resets: 0,
     breakerOpen: false,
     refusedConnections: { total: 0, client: 0, 'proxy-header': 0, tls: 0 },
     connections: 0,
@@ -89,6 +91,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     storeFailed() {
       counters.storeFailures++
+    },
+    clientReset() {
+      counters.resets++
     },
     breakerChanged(state) {
       counters.breakerOpen = state === 'open'

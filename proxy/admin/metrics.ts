@@ -121,6 +121,7 @@ function describeStore(counters: Counters): Metric[] {
       'Questions that the store did not answer',
       single(counters.storeFailures),
     ),
+    counter('sluice_resets_total', 'Clients reset by an operator', single(counters.resets)),
     gauge(
       'sluice_store_breaker_open',
       '1 while the store is given up on and not asked',

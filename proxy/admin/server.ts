@@ -4,6 +4,7 @@ import type { Log } from '../../shared/log.ts'
 import { createAdminAccess } from './access.ts'
 import type { ApiRoutes } from './api.ts'
 import type { HealthReport } from './health.ts'
+import { readJson } from './json-body.ts'
 import { METRICS_CONTENT_TYPE } from './prometheus.ts'
 
 export type AdminDeps = {
@@ -35,7 +36,7 @@ type Reply = {
   readonly fields?: Readonly<Record<string, string>>
 }
 
-type Answer = (query: URLSearchParams) => Reply | Promise<Reply>
+type Answer = (query: URLSearchParams, body: unknown) => Reply | Promise<Reply>
 type Routes = ReadonlyMap<string, Readonly<Partial<Record<string, Answer>>>>
 
 /**
@@ -55,10 +56,15 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
     const route = routes.get(path)
     if (!route) return errorReply(errors.notFound)
     // Closing is cheaper than reading what nobody wants.
-    if (hasBody(request)) return errorReply(errors.bodyTooLarge, { Connection: 'close' })
+    const close: Record<string, string> = hasBody(request) ? { Connection: 'close' } : {}
+    if (hasBody(request) && !route['POST']) return errorReply(errors.bodyTooLarge, close)
 
-    const respond = route[request.method === 'HEAD' ? 'GET' : (request.method ?? '')]
-    return respond ? respond(query) : errorReply(errors.methodNotAllowed, { Allow: allowedMethods(route) })
+    const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '')
+    const respond = route[method]
+    if (!respond) return errorReply(errors.methodNotAllowed, { ...close, Allow: allowedMethods(route) })
+    if (method === 'GET') return respond(query, undefined)
+    const body = await readJson(request)
+    return 'error' in body ? errorReply(body.error, close) : respond(query, body.value)
   }
 
   return (request, response) => {
@@ -84,7 +90,7 @@ function createRoutes({ readHealth, readMetrics, apiRoutes }: AdminDeps): Routes
   for (const [path, answers] of apiRoutes) {
     const route: Record<string, Answer> = {}
     for (const [method, answer] of Object.entries(answers)) {
-      if (answer) route[method] = async (query) => json(200, await answer(query))
+      if (answer) route[method] = async (query, body) => answerReply(await answer(query, body))
     }
     routes.set(path, route)
   }
@@ -121,6 +127,16 @@ function text(body: string): Reply {
 
 function json(status: number, value: unknown): Reply {
   return { status, contentType: 'application/json', body: JSON.stringify(value ?? null) }
+}
+
+const knownErrors: ReadonlySet<unknown> = new Set(Object.values(errors))
+
+function answerReply(answer: unknown): Reply {
+  return isError(answer) ? errorReply(answer) : json(200, answer)
+}
+
+function isError(answer: unknown): answer is ErrorReply {
+  return knownErrors.has(answer)
 }
 
 function errorReply(error: ErrorReply, fields: Record<string, string> = {}): Reply {

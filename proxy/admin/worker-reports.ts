@@ -1,13 +1,17 @@
 import type { Worker } from 'node:cluster'
 import type { HealthReport } from './health.ts'
 import { sumCounters, type MetricSnapshot } from './prometheus.ts'
+import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
 
 /** What a worker can be asked by its primary process. */
 type Reports = { readonly metrics: MetricSnapshot; readonly health: HealthReport }
-type Question = { readonly report: 'ask'; readonly what: keyof Reports; readonly id: number }
+type Question = { readonly report: 'ask'; readonly id: number } & Asked
+type Asked =
+  { readonly what: keyof Reports } | { readonly what: 'clients'; readonly question: ClientsQuestion }
 type Answer = { readonly report: 'answer'; readonly id: number } & (
   | { readonly what: 'metrics'; readonly value: MetricSnapshot }
   | { readonly what: 'health'; readonly value: HealthReport }
+  | { readonly what: 'clients'; readonly value: ClientsAnswer }
 )
 
 /**
@@ -21,14 +25,17 @@ export function answerReports(options: {
   readonly listen: (receive: (message: unknown) => void) => void
   readonly takeSnapshot: () => Promise<MetricSnapshot>
   readonly readHealth: () => HealthReport
+  readonly answerClients: (question: ClientsQuestion) => Promise<ClientsAnswer>
 }): void {
-  const { send, listen, takeSnapshot, readHealth } = options
+  const { send, listen, takeSnapshot, readHealth, answerClients } = options
   const answer = (message: Answer): void => send(message)
   listen((message) => {
     if (!isQuestion(message)) return
     const { id, what } = message
     if (what === 'health') answer({ report: 'answer', id, what, value: readHealth() })
-    else void takeSnapshot().then((value) => answer({ report: 'answer', id, what, value }))
+    else if (what === 'clients') {
+      void answerClients(message.question).then((value) => answer({ report: 'answer', id, what, value }))
+    } else void takeSnapshot().then((value) => answer({ report: 'answer', id, what, value }))
   })
 }
 
@@ -43,6 +50,7 @@ export type WorkerReports = {
   readMetrics(): Promise<MetricSnapshot[]>
   /** Of the workers that answered in time. */
   readHealth(): Promise<HealthReport[]>
+  readonly askClients: AskWorkers
 }
 
 /**
@@ -72,10 +80,10 @@ export function createWorkerReports(timeoutMs: number): WorkerReports {
     for (const question of open.values()) question.leaves(worker)
   }
 
-  const ask = (what: Question['what']): Promise<Answer[]> =>
+  const ask = (asked: Asked, whom: Iterable<Worker> = workers): Promise<Answer[]> =>
     new Promise((resolve) => {
       const id = ++lastId
-      const waitingFor = new Set(workers)
+      const waitingFor = new Set(whom)
       const answers: Answer[] = []
       const settle = (): void => {
         clearTimeout(timer)
@@ -94,9 +102,9 @@ export function createWorkerReports(timeoutMs: number): WorkerReports {
         },
       })
       if (waitingFor.size === 0) settle()
-      const question: Question = { report: 'ask', what, id }
+      const question: Question = { report: 'ask', id, ...asked }
       // A worker about to end has a closed channel already.
-      for (const worker of workers) worker.send(question, (error) => error && leaves(worker))
+      for (const worker of [...waitingFor]) worker.send(question, (error) => error && leaves(worker))
     })
 
   return {
@@ -106,14 +114,26 @@ export function createWorkerReports(timeoutMs: number): WorkerReports {
       worker.once('exit', () => remove(worker))
     },
     async readMetrics() {
-      await ask('metrics')
+      await ask({ what: 'metrics' })
       const past = ended
       const present = [...snapshots.values()]
       return [...present, await past]
     },
     async readHealth() {
-      const answers = await ask('health')
+      const answers = await ask({ what: 'health' })
       return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
+    },
+    async askClients(question, whom) {
+      const clientAnswers = async (asked?: Iterable<Worker>): Promise<ClientsAnswer[]> => {
+        const answers = await ask({ what: 'clients', question }, asked)
+        return answers.flatMap((answer) => (answer.what === 'clients' ? [answer.value] : []))
+      }
+      if (whom === 'all') return clientAnswers()
+      for (const worker of [...workers]) {
+        const answers = await clientAnswers([worker])
+        if (answers.length > 0) return answers
+      }
+      return []
     },
   }
 }

@@ -1,23 +1,27 @@
 import type { Log } from '../../shared/log.ts'
 import type { Telemetry } from '../telemetry.ts'
+import { toState, type CounterOperations } from './counter-operations.ts'
 import { createExhaustedClients } from './exhausted-clients.ts'
 import { createFailoverLimiter } from './failover-limiter.ts'
-import { createChannelLimiter, type LimiterPort } from './limiter-channel.ts'
+import { createChannelLimiter, hearResets, type LimiterPort } from './limiter-channel.ts'
 import type { Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory-limiter.ts'
+import { createRedisOperations } from './redis-operations.ts'
+import { createResetNews } from './redis-resets.ts'
 import type { RedisClient } from './redis-scripts.ts'
 import { decideWithoutStore } from './without-store.ts'
 
-export type CounterLimiter = Limiter & LimiterControls
+export type CounterLimiter = Limiter & LimiterControls & CounterOperations
 
 /** Counts in this process, so it answers at once. */
-export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide'> & LimiterControls
+export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide'> & LimiterControls & CounterOperations
+
+/** Has no counters of its own to ask about: they are in the primary process. */
+export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterOperations, 'forget'>
 
 type LimiterControls = {
   /** `embedded`: the counters are in this process. `away`: each rule does what its `onStoreError` says. */
   storeState(): 'embedded' | 'answering' | 'away'
-  /** Forgets what this process alone knows of a client, so that a reset of its shared counter is heard here. */
-  forget(policyName: string, partitionKey: string): void
   /** Ends timers and answers what waits. The connection to Redis is the caller's to close. */
   close(): void
 }
@@ -40,6 +44,8 @@ export type LimiterOptions = {
   readonly now: () => number
   readonly log: Log
   readonly telemetry: LimiterTelemetry
+  /** A client was reset, here or elsewhere: under the policy of this name, or under all. */
+  readonly forgotten: CounterOperations['forget']
 }
 
 /** The limiter of a gateway that is one process, or of a worker where there is Redis. */
@@ -54,13 +60,22 @@ export function createLimiter(
  * whose workers ask it, through `serveLimiter`.
  */
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
-  const { storeMaxKeys, seed, now, telemetry } = options
+  const { storeMaxKeys, seed, now, telemetry, forgotten } = options
   const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
   observeMemory(telemetry, embedded)
   return {
     decide: (charges) => embedded.decide(charges),
     storeState: () => 'embedded',
-    forget: () => undefined,
+    inspect: (charges) =>
+      Promise.resolve(charges.map((charge) => toState(charge.policy, 'store', embedded.read(charge)))),
+    reset(charges) {
+      for (const { policy, partitionKey } of charges) {
+        embedded.forget(policy.name, partitionKey)
+        forgotten(policy.name, partitionKey)
+      }
+      return Promise.resolve('done')
+    },
+    forget: forgotten,
     close: () => undefined,
   }
 }
@@ -72,7 +87,7 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
  * @param redis a connection that nothing else uses
  */
 function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
-  const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry } = options
+  const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
   const exhausted = createExhaustedClients(EXHAUSTED_CLIENTS, now)
   const failover = createFailoverLimiter({
     redis,
@@ -83,22 +98,48 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     log,
     telemetry,
     refused: (charges, refusal, askedAtMs) => exhausted.note(charges, refusal, askedAtMs),
+    recovering: () => news.catchUp(),
+  })
+  const forget: CounterOperations['forget'] = (policyName, partitionKey) => {
+    exhausted.forget(policyName, partitionKey)
+    failover.forgetLocal(policyName, partitionKey)
+    forgotten(policyName, partitionKey)
+  }
+  const news = createResetNews({
+    redis,
+    isAnswering: () => failover.storeState() === 'answering',
+    heard(partitionKey, policyName, isNew) {
+      // What was counted here since an old reset is not to be forgotten.
+      if (isNew) forget(policyName, partitionKey)
+      else forgotten(policyName, partitionKey)
+    },
+    missed: () => exhausted.clear(),
+    now,
+    log,
   })
   observeMemory(telemetry, failover.local)
   telemetry.observeTable('exhausted', () => exhausted.readUse())
   return {
     decide: (charges) => exhausted.findRefusal(charges) ?? failover.decide(charges),
     storeState: () => failover.storeState(),
-    forget: (policyName, partitionKey) => exhausted.forget(policyName, partitionKey),
-    close: () => failover.close(),
+    ...createRedisOperations({ redis, failover, exhausted, news, forget, log }),
+    close() {
+      news.close()
+      failover.close()
+    },
   }
 }
 
 /** The limiter of a worker where there is no Redis: the counters are embedded in the primary process. */
-export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): CounterLimiter {
-  const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry } = options
+export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): WorkerLimiter {
+  const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
   const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
   let loggedAtMs = -Infinity
+  const forget: CounterOperations['forget'] = (policyName, partitionKey) => {
+    local.forget(policyName, partitionKey)
+    forgotten(policyName, partitionKey)
+  }
+  hearResets(port, forget)
   const channel = createChannelLimiter({
     port,
     timeoutMs: storeTimeoutMs,
@@ -120,7 +161,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
   return {
     decide: (charges) => channel.decide(charges),
     storeState: () => 'embedded',
-    forget: () => undefined,
+    forget,
     close: () => channel.close(),
   }
 }

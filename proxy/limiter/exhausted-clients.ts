@@ -5,10 +5,17 @@ import type { Charge, Decision, PolicyState } from './limiter.ts'
 export type ExhaustedClients = {
   /** The refusal, where one of the charges is known to be exhausted under an enforced policy; else undefined. */
   findRefusal(charges: readonly Charge[]): Decision | undefined
+  /** What is known of one client under one policy: milliseconds until more is left, or undefined. */
+  findExhausted(charge: Charge): number | undefined
   /** Takes note of a refusal by the shared counters. `askedAtMs` is earlier than the instant its states refer to. */
   note(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
-  /** Forgets a client under all policies of this name, so that the shared counters are asked again. */
-  forget(policyName: string, partitionKey: string): void
+  /**
+   * Forgets a client under the policy of this name, or under all, so that the shared counters are asked again. A refusal
+   * that was asked for before is not noted any more: it may be older than what made the caller forget.
+   */
+  forget(policyName: string | undefined, partitionKey: string): void
+  /** Forgets everybody, likewise. */
+  clear(): void
   readUse(): TableUse
 }
 
@@ -27,6 +34,7 @@ export function createExhaustedClients(maxEntries: number, now: () => number): E
   let younger = createGeneration()
   let older = createGeneration()
   let evictions = 0
+  let forgottenAtMs = -Infinity
 
   function findEntry({ policy, partitionKey }: Charge): Entry | undefined {
     return younger.clients.get(policy)?.get(partitionKey) ?? older.clients.get(policy)?.get(partitionKey)
@@ -60,7 +68,13 @@ export function createExhaustedClients(maxEntries: number, now: () => number): E
       return undefined
     },
 
+    findExhausted(charge) {
+      const leftMs = (findEntry(charge)?.endsAtMs ?? -Infinity) - now()
+      return leftMs > 0 ? leftMs : undefined
+    },
+
     note(charges, refusal, askedAtMs) {
+      if (askedAtMs <= forgottenAtMs) return
       const charge = charges.find(({ policy }) => policy === refusal.refusedBy)
       const state = refusal.states.find(({ policy }) => policy === refusal.refusedBy)
       if (!charge || !state) return
@@ -70,11 +84,19 @@ export function createExhaustedClients(maxEntries: number, now: () => number): E
     },
 
     forget(policyName, partitionKey) {
+      forgottenAtMs = now()
       for (const generation of [younger, older]) {
         for (const [policy, entries] of generation.clients) {
-          if (policy.name === policyName && entries.delete(partitionKey)) generation.size -= 1
+          const isMeant = policyName === undefined || policy.name === policyName
+          if (isMeant && entries.delete(partitionKey)) generation.size -= 1
         }
       }
+    },
+
+    clear() {
+      forgottenAtMs = now()
+      younger = createGeneration()
+      older = createGeneration()
     },
 
     readUse: () => ({ size: younger.size + older.size, capacity: maxEntries, evictions }),

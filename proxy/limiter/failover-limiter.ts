@@ -15,6 +15,8 @@ export type FailoverLimiter = Limiter & {
   readonly shared: RedisLimiter
   readonly local: MemoryLimiter
   storeState(): 'answering' | 'away'
+  /** Forgets what was counted here while Redis was away; the debt too. */
+  forgetLocal(policyName: string | undefined, partitionKey: string): void
   close(): void
 }
 
@@ -37,6 +39,8 @@ export function createFailoverLimiter(options: {
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
   readonly refused: DecisionHooks['refused']
+  /** Called before what was counted here is added to the shared counters: it may have to be forgotten instead. */
+  readonly recovering: () => Promise<void>
 }): FailoverLimiter {
   const { redis, timeoutMs, maxKeys, seed, now, log, telemetry } = options
   const local = createMemoryLimiter({ maxKeys, seed, now })
@@ -89,6 +93,7 @@ export function createFailoverLimiter(options: {
 
   async function recover(): Promise<void> {
     if (!(await shared.probe())) return
+    await options.recovering()
     if (!(await repay())) return
     breaker.close()
   }
@@ -125,6 +130,16 @@ export function createFailoverLimiter(options: {
     local,
     decide: (charges) => (breaker.isOpen ? decideWithout(charges, false) : shared.decide(charges)),
     storeState: () => (!breaker.isOpen && redis.status === 'ready' ? 'answering' : 'away'),
+    forgetLocal(policyName, partitionKey) {
+      local.forget(policyName, partitionKey)
+      if (!unconfirmed) return
+      const charges = unconfirmed.charges.filter(
+        (charge) =>
+          charge.partitionKey !== partitionKey ||
+          (policyName !== undefined && charge.policy.name !== policyName),
+      )
+      unconfirmed = { ...unconfirmed, charges }
+    },
     close() {
       breaker.stop()
       shared.giveUp()

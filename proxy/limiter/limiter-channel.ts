@@ -19,6 +19,8 @@ type Question = {
   readonly requests: readonly (readonly string[])[]
 }
 
+type ResetNews = { readonly limiter: 'reset'; readonly policyName?: string; readonly partitionKey: string }
+
 /** For each request the values that `RemoteCounters.ask` describes. */
 type Answer = {
   readonly limiter: 'answer'
@@ -99,6 +101,30 @@ export function serveLimiter(options: {
   })
 }
 
+/** Tells a worker that a client was reset: under the policy of this name, or under all. */
+export function tellReset(port: LimiterPort, policyName: string | undefined, partitionKey: string): void {
+  const news: ResetNews = {
+    limiter: 'reset',
+    partitionKey,
+    ...(policyName === undefined ? {} : { policyName }),
+  }
+  try {
+    port.send(news)
+  } catch {
+    // The worker is gone, and what it knew of the client with it.
+  }
+}
+
+/** In a worker: hears of clients that were reset. */
+export function hearResets(
+  port: LimiterPort,
+  heard: (policyName: string | undefined, partitionKey: string) => void,
+): void {
+  port.listen((message) => {
+    if (isResetNews(message)) heard(message.policyName, message.partitionKey)
+  })
+}
+
 type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly isAwaited: () => boolean }
 
 /** Drops the questions at the front that nobody waits for any more: a primary process that hangs never answers them. */
@@ -132,6 +158,12 @@ function answerRequest(
 
 function isQuestion(message: unknown): message is Question {
   return typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'ask'
+}
+
+function isResetNews(message: unknown): message is ResetNews {
+  return (
+    typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'reset'
+  )
 }
 
 function isAnswer(message: unknown): message is Answer {

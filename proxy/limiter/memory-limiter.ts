@@ -1,5 +1,6 @@
 import { LARGEST_SLIDING_QUOTA, type Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry.ts'
+import type { CounterReading } from './counter-operations.ts'
 import { CounterPool } from './counter-pool.ts'
 import { NONE } from './key-index.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
@@ -17,7 +18,11 @@ export type MemoryLimiter = {
    */
   takeUnsaved(limit: number): UnsavedCharge[]
   hasUnsaved(): boolean
-  /** One policy's counters, for an operator's questions; of a policy with fixed windows. */
+  /** What is counted for a client; counts nothing. */
+  read(charge: Charge): CounterReading
+  /** Forgets what is counted for a client under the policy of this name, or under all. */
+  forget(policyName: string | undefined, partitionKey: string): void
+  /** One policy's counters, as the library has them; of a policy with fixed windows. */
   countersOf(policy: Policy): MemoryCounters
   readUse(): TableUse
   /** Of sliding windows: clients, and the times that all of them hold together. */
@@ -94,6 +99,20 @@ export function createMemoryLimiter(options: {
     return slot === NONE ? 0 : (slidingPool?.count(slot) ?? 0)
   }
 
+  function readFixed({ policy, partitionKey }: Charge, nowMs: number): CounterReading {
+    const slot = pool.find(tableOf(policy), partitionKey, nowMs)
+    return slot === NONE ? undefined : { used: pool.count(slot), resetMs: pool.endsAtMs(slot) - nowMs }
+  }
+
+  function readSliding({ policy, partitionKey }: Charge, nowMs: number): CounterReading {
+    const { windowMs } = policy
+    const slot = slidingPool?.find(tableOf(policy), partitionKey, windowMs, nowMs) ?? NONE
+    const used = slot === NONE ? 0 : (slidingPool?.count(slot) ?? 0)
+    return used === 0
+      ? undefined
+      : { used, resetMs: (slidingPool?.leavesAtMs(slot, windowMs) ?? nowMs) - nowMs }
+  }
+
   /** Counts the charge where it is asked to and the quota has room. */
   function settleFixed(charge: Charge, nowMs: number, counts: boolean, unsaved: boolean): PolicyState {
     const { policy, partitionKey } = charge
@@ -159,6 +178,14 @@ export function createMemoryLimiter(options: {
         if (policy) taken.push({ policy, partitionKey: key, admittedAtMs: times })
       }
       return taken
+    },
+    read: (charge) => (charge.policy.algorithm === 'fixed' ? readFixed : readSliding)(charge, now()),
+    forget(policyName, partitionKey) {
+      for (const [{ name }, table] of tables) {
+        if (policyName !== undefined && name !== policyName) continue
+        pool.forget(table, partitionKey)
+        slidingPool?.forget(table, partitionKey)
+      }
     },
     countersOf,
     readUse: () => ({ size: pool.size, capacity: maxKeys, evictions: pool.evictions }),

@@ -215,6 +215,7 @@ export async function runScript(
   }
 }
 
-function script(source: string): RedisScript {
+/** @param source Lua */
+export function script(source: string): RedisScript {
   return { source, sha1: createHash('sha1').update(source).digest('hex') }
 }

@@ -27,6 +27,7 @@ describeLimiterContract('counters in the primary process, for two workers', (pol
   })
   return Promise.resolve({
     limiters: workers,
+    operations: embedded,
     advance: (durationMs) => void (nowMs += durationMs),
     close: () => workers.forEach((worker) => worker.close()),
   })

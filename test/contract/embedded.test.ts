@@ -1,10 +1,13 @@
-import { createMemoryLimiter } from '../../proxy/limiter/memory-limiter.ts'
+import { createEmbeddedLimiter } from '../../proxy/limiter/create-limiter.ts'
+import { limiterOptions } from '../support/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 
 describeLimiterContract('embedded counters', () => {
   let nowMs = 5_000
+  const limiter = createEmbeddedLimiter(limiterOptions({ now: () => nowMs }))
   return Promise.resolve({
-    limiters: [createMemoryLimiter({ maxKeys: 10_000, seed: 1, now: () => nowMs })],
+    limiters: [limiter],
+    operations: limiter,
     advance: (durationMs) => void (nowMs += durationMs),
     close: () => undefined,
   })

@@ -1,14 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { CounterOperations } from '../../proxy/limiter/counter-operations.ts'
 import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { describeOperationsContract } from './operations-contract.ts'
 import { describeSlidingContract } from './sliding-contract.ts'
 
 /** One kind of store under test. */
 export type LimiterSubject = {
   /** One, or several that share their counters, as replicas and workers do. */
   readonly limiters: readonly Limiter[]
+  /** Asked by an operator. */
+  readonly operations: CounterOperations
   /** Moves the store's clock on. Undefined where that is real time, which nobody moves. */
   readonly advance?: (durationMs: number) => void
   readonly close: () => Promise<void> | void
@@ -223,5 +227,6 @@ export function describeLimiterContract(
     })
   })
 
+  describeOperationsContract(name, start)
   describeSlidingContract(`${name}, sliding windows`, start)
 }

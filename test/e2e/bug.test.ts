@@ -89,6 +89,7 @@ beforeAll(async () => {
   const handler = createHandler({
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
     limiter: { decide },
+    limitedClients: { note: () => undefined },
     addresses: {
       readPeer: (address) => addresses.readPeer(address),
       readClientAddress: maybe('client address', (...chain) => addresses.readClientAddress(...chain)),

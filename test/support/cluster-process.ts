@@ -75,7 +75,13 @@ function serveWorker(): void {
   const health = createHealth({ storeState: () => 'answering', upstreamState: () => metrics.upstreamState() })
   const send = (message: object): boolean => process.send?.(message) ?? false
   const listen = (receive: (message: unknown) => void): unknown => process.on('message', receive)
-  answerReports({ send, listen, takeSnapshot: () => metrics.takeSnapshot(), readHealth: () => health.read() })
+  answerReports({
+    send,
+    listen,
+    takeSnapshot: () => metrics.takeSnapshot(),
+    readHealth: () => health.read(),
+    answerClients: () => Promise.resolve({ of: 'list', clients: [] }),
+  })
   telemetry.observeTable('counters', () => ({ size: 5, capacity: 100, evictions: 1 }))
   telemetry.connectionOpened()
 

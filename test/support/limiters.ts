@@ -6,6 +6,7 @@ import {
   type LimiterOptions,
   type LimiterTelemetry,
 } from '../../proxy/limiter/create-limiter.ts'
+import type { CounterOperations } from '../../proxy/limiter/counter-operations.ts'
 import type { Charge, Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import { connectRedis, type RedisConnection } from '../../proxy/limiter/redis-connection.ts'
 import { parseRedisUrl } from '../../proxy/limiter/redis-url.ts'
@@ -120,6 +121,7 @@ export function limiterOptions(given: Partial<LimiterOptions> = {}): LimiterOpti
     now: monotonicNow,
     log: recordLog().log,
     telemetry: recordTelemetry(),
+    forgotten: () => undefined,
     ...given,
   }
 }
@@ -157,8 +159,14 @@ export function waitUntilAnswering(limiter: CounterLimiter): Promise<void> {
 export async function startReplicas(
   url: string,
   count: number,
-): Promise<{ readonly limiters: readonly RunningLimiter[]; readonly close: () => void }> {
+): Promise<{
+  readonly limiters: readonly RunningLimiter[]
+  readonly operations: CounterOperations
+  readonly close: () => void
+}> {
   const limiters = Array.from({ length: count }, () => startRedisLimiter(url, 2000))
   await Promise.all(limiters.map(waitUntilAnswering))
-  return { limiters, close: () => limiters.forEach((limiter) => limiter.close()) }
+  const [operations] = limiters
+  if (!operations) throw new RangeError('at least one replica')
+  return { limiters, operations, close: () => limiters.forEach((limiter) => limiter.close()) }
 }

@@ -1,0 +1,49 @@
+import type { Policy } from '../policy.ts'
+import type { Charge } from './limiter.ts'
+
+/**
+ * What is known of one client under one policy.
+ *
+ * - `store`: by the counters that decide, in Redis or embedded.
+ * - `local`: by this process's own, which decide while Redis is away.
+ * - `none`: Redis is away, and the policy does not count meanwhile.
+ */
+export type CounterState = {
+  readonly policy: Policy
+  readonly source: 'store' | 'local' | 'none'
+  /** Requests counted, 0 where there is no window; undefined from `none`. It can be more than the quota. */
+  readonly used: number | undefined
+  /** Milliseconds until more is left; undefined where nothing is counted. */
+  readonly resetMs: number | undefined
+}
+
+/**
+ * - `done`: the counters are gone, and every replica forgets within a second what it knows beside them.
+ * - `away`: the store does not answer. Nothing was reset.
+ * - `uncertain`: the store was asked and has not confirmed all of it. To be repeated; a reset can be.
+ */
+export type ResetOutcome = 'done' | 'away' | 'uncertain'
+
+/** An operator's questions to counters. None of these throws or rejects. */
+export type CounterOperations = {
+  /** Counts nothing. */
+  inspect(charges: readonly Charge[]): Promise<CounterState[]>
+  /** What a client has used up is forgotten, everywhere. */
+  reset(charges: readonly Charge[]): Promise<ResetOutcome>
+  /**
+   * Forgets what this process alone knows of a client, under the policy of this name or under all, so that a reset of
+   * its shared counter is heard here.
+   */
+  forget(policyName: string | undefined, partitionKey: string): void
+}
+
+/** What a counter holds, or undefined where there is none. */
+export type CounterReading = { readonly used: number; readonly resetMs: number } | undefined
+
+export function toState(
+  policy: Policy,
+  source: CounterState['source'],
+  reading: CounterReading,
+): CounterState {
+  return { policy, source, used: reading?.used ?? 0, resetMs: reading?.resetMs }
+}

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Policy } from '../../proxy/policy.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import type { LimiterSubject } from './limiter-contract.ts'
+
+const fixed = makePolicy('operated-fixed', 5, 60_000)
+const sliding = makePolicy('operated-sliding', 5, 60_000, { algorithm: 'sliding' })
+const shadow = makePolicy('operated-shadow', 2, 60_000, { mode: 'shadow' })
+
+/** What every store promises of an operator's questions. */
+export function describeOperationsContract(
+  name: string,
+  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
+): void {
+  describe.concurrent(`${name}, asked by an operator`, () => {
+    let subject: LimiterSubject
+
+    beforeAll(async () => {
+      subject = await start([fixed, sliding, shadow])
+    })
+    afterAll(() => subject.close())
+
+    it.each([fixed, sliding])('tells of a client without a window ($name)', async (policy) => {
+      expect(await subject.operations.inspect(chargeAll(newClient(), [policy]))).toEqual([
+        { policy, source: 'store', used: 0, resetMs: undefined },
+      ])
+    })
+
+    it.each([fixed, sliding])('tells what is used up and counts nothing by that ($name)', async (policy) => {
+      const charges = chargeAll(newClient(), [policy])
+      await decideAtOnce(subject.limiters, 3, charges)
+      for (let asked = 0; asked < 10; asked++) {
+        const [state] = await subject.operations.inspect(charges)
+        expect(state).toMatchObject({ policy, source: 'store', used: 3 })
+        expect(state?.resetMs).toBeGreaterThan(55_000)
+        expect(state?.resetMs).toBeLessThanOrEqual(60_000)
+      }
+      expect(countAllowed(await decideAtOnce(subject.limiters, 10, charges))).toBe(2)
+      expect(await subject.operations.inspect(charges)).toMatchObject([{ used: 5 }])
+    })
+
+    it.each([fixed, sliding])(
+      'gives exactly the quota again, everywhere within a second ($name)',
+      { retry: 2 },
+      async (policy) => {
+        const charges = chargeAll(newClient(), [policy])
+        expect(countAllowed(await decideAtOnce(subject.limiters, 30, charges))).toBe(5)
+        expect(await subject.operations.reset(charges)).toBe('done')
+        const resetAtMs = performance.now()
+        expect(await subject.operations.inspect(charges)).toMatchObject([{ used: 0 }])
+        let allowed = 0
+        for (const limiter of subject.limiters) {
+          await vi.waitFor(async () => expect((await limiter.decide(charges)).outcome).toBe('allowed'), {
+            timeout: 1000,
+            interval: 10,
+          })
+          allowed += 1
+        }
+        expect(performance.now() - resetAtMs).toBeLessThan(1000)
+        expect(allowed + countAllowed(await decideAtOnce(subject.limiters, 30, charges))).toBe(5)
+      },
+    )
+
+    it('resets one client under the policies that are named, and nobody else', async () => {
+      const [one, other] = [newClient(), newClient()]
+      await Promise.all(
+        [one, other].map((client) =>
+          decideAtOnce(subject.limiters, 3, chargeAll(client, [fixed, sliding, shadow])),
+        ),
+      )
+      expect(await subject.operations.reset(chargeAll(one, [fixed, shadow]))).toBe('done')
+      const used = async (client: string): Promise<unknown[]> => {
+        const states = await subject.operations.inspect(chargeAll(client, [fixed, sliding, shadow]))
+        return states.map((state) => state.used)
+      }
+      expect(await used(one)).toEqual([0, 3, 0])
+      expect(await used(other)).toEqual([3, 3, 2])
+    })
+
+    it('resets a client that has used up nothing', async () => {
+      expect(await subject.operations.reset(chargeAll(newClient(), [fixed, sliding]))).toBe('done')
+    })
+  })
+}
