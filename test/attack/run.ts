@@ -17,7 +17,7 @@ const rounds = 5
 /** Rounds until the code is compiled and the memory is what it is going to be. */
 const warmUpRounds = 3
 /** All attackers are connected by then. The rounds that follow see them thrown out, and return. */
-const gatherMs = 12_000
+const gatherMs = 16_000
 const recoveryMs = 90_000
 const mostTimes = 2
 /** Percentiles below this are the machine's noise. */
