@@ -132,3 +132,19 @@ it('says of a sliding window beside that one more is left since its oldest reque
     states: [{ exceeded: false, remaining: 41, resetMs: 0 }, { resetMs: 3_000 }],
   })
 })
+
+it('takes no note of a refusal that was asked for before a client was forgotten: it may be older than the reset', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [login])
+  const askedAtMs = nowMs
+  nowMs += 10
+  cache.forget('login', 'ip:1')
+  cache.note(charges, refusalOf(charges, login, 500), askedAtMs)
+  expect(cache.findRefusal(charges)).toBeUndefined()
+  nowMs += 1
+  noteRefusal(cache, charges, login, 500)
+  expect(cache.findRefusal(charges)).toBeDefined()
+  cache.clear()
+  expect(cache.findRefusal(charges)).toBeUndefined()
+  expect(cache.readUse().size).toBe(0)
+})

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { expect, it, vi } from 'vitest'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { startRedisLimiter, waitUntilAnswering, type RunningLimiter } from '../support/limiters.ts'
+import { freshRedis, startRedisServer } from '../support/redis.ts'
+import { startRelay } from '../support/relay.ts'
+
+const login = makePolicy('login', 5, 60_000)
+const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
+
+async function startAnswering(url: string): Promise<RunningLimiter> {
+  const limiter = startRedisLimiter(url, 500)
+  await waitUntilAnswering(limiter)
+  return limiter
+}
+
+function untilOneIsAllowed(limiter: RunningLimiter, client: string): Promise<void> {
+  return vi.waitFor(
+    async () => expect((await limiter.decide(chargeAll(client, [login]))).outcome).toBe('allowed'),
+    { timeout: 5000, interval: 5 },
+  )
+}
+
+it('a gateway that was cut off hears of a reset before it adds what it had admitted', async () => {
+  const redis = await startRedisServer()
+  const relay = await startRelay(redis.port)
+  const near = await startAnswering(redis.url)
+  const far = await startAnswering(`redis://127.0.0.1:${relay.port}`)
+  const [reset, other] = [newClient(), newClient()]
+  // The far one has looked at the list once, or it could not know what is new there.
+  await near.reset(chargeAll(newClient(), [login]))
+  await new Promise((resolve) => setTimeout(resolve, 600))
+
+  await relay.set({ kind: 'refuse' })
+  await vi.waitFor(async () => {
+    await far.decide(chargeAll(newClient(), [login]))
+    expect(far.telemetry.breaker).toEqual(['open'])
+  })
+  for (const client of [reset, other])
+    expect(countAllowed(await decideAtOnce([far], 8, chargeAll(client, [login])))).toBe(5)
+  expect(await near.reset(chargeAll(reset, [login]))).toBe('done')
+  await relay.set({ kind: 'none' })
+  await vi.waitFor(() => expect(far.telemetry.breaker).toEqual(['open', 'closed']), { timeout: 10_000 })
+
+  expect(await far.inspect([...chargeAll(reset, [login]), ...chargeAll(other, [login])])).toMatchObject([
+    { source: 'store', used: 0 },
+    { source: 'store', used: 5 },
+  ])
+  expect(countAllowed(await decideAtOnce([near, far], 8, chargeAll(reset, [login])))).toBe(5)
+  near.close()
+  far.close()
+})
+
+it('a list of resets that is gone or was written by somebody else costs only what is known of exhausted clients', async () => {
+  const url = await freshRedis()
+  const limiter = await startAnswering(url)
+  const client = newClient()
+  const redis = new Redis(url)
+  await decideAtOnce([limiter], 8, chargeAll(client, [login]))
+  for (const entry of ['nonsense', '{"id":1,"client":"x","policies":[]}', '[]']) {
+    await redis.del(`sluice:1:{${client}}:login:60000`)
+    await redis.lpush('sluice:1:resets', entry)
+    await untilOneIsAllowed(limiter, client)
+    await decideAtOnce([limiter], 8, chargeAll(client, [login]))
+  }
+  await redis.del('sluice:1:resets', `sluice:1:{${client}}:login:60000`)
+  await untilOneIsAllowed(limiter, client)
+  expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
+  redis.disconnect()
+  limiter.close()
+})
+
+it('the rights in docs/redis.md are enough', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
+  const [, rule = ''] = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page) ?? []
+  const [, sliding = ''] = /with `([^`]*)`\s+where a rule slides/.exec(page) ?? []
+  const server = await startRedisServer()
+  const redis = new Redis(server.url)
+  await redis.call(
+    'ACL',
+    'SETUSER',
+    'sluice',
+    'on',
+    '>password',
+    ...rule.trim().split(/\s+/),
+    ...sliding.split(/\s+/),
+  )
+  const limiter = await startAnswering(`redis://sluice:password@127.0.0.1:${server.port}`)
+  const charges = chargeAll(newClient(), [login, slides])
+  expect(countAllowed(await decideAtOnce([limiter], 8, charges))).toBe(5)
+  expect(await limiter.inspect(charges)).toMatchObject([{ used: 5 }, { used: 5 }])
+  expect(await limiter.reset(charges)).toBe('done')
+  expect(countAllowed(await decideAtOnce([limiter], 8, charges))).toBe(5)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
+  redis.disconnect()
+  limiter.close()
+})
