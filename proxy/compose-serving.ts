@@ -1,6 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
+import { collectGarbage } from '../shared/garbage.ts'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
 import { createAccessLog } from './access-log.ts'
@@ -13,7 +14,7 @@ import { createAddressReader } from './client-address.ts'
 import { createClientServer } from './compose-server.ts'
 import type { GatewaySettings } from './config/settings.ts'
 import { drain } from './drain.ts'
-import { exposeGarbageCollection, returnMemoryAfterBursts } from './edge/burst-memory.ts'
+import { returnMemoryAfterBursts } from './edge/burst-memory.ts'
 import { gateConnections } from './edge/connection-gate.ts'
 import { superviseSessions } from './edge/http2-sessions.ts'
 import { takeTurns } from './edge/pipelining.ts'
@@ -115,7 +116,7 @@ export function composeServing(
     now,
   )
   const slowClients = watchSlowClients(settings, now)
-  const stopReturningMemory = returnMemoryAfterBursts(() => gate.size, exposeGarbageCollection())
+  const stopReturningMemory = returnMemoryAfterBursts(() => gate.size, collectGarbage)
   const tunnels = createTunnels({
     idleMs: settings.tunnelIdleTimeoutMs,
     onOpen: () => telemetry.upgradeOpened(),

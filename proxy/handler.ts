@@ -12,6 +12,7 @@ import { declaredLength, expectsContinue, refuseFraming } from './framing.ts'
 import { readHost } from './host.ts'
 import type { LimitedClients } from './limited-clients.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
+import { settleResponse } from './owed-responses.ts'
 import { allow, leftForwards, ownAnswer } from './own-answers.ts'
 import type { Policy } from './policy.ts'
 import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
@@ -276,6 +277,7 @@ class Exchange implements PacedExchange {
     const { telemetry, now, onFinished, slowClients } = this.#options
     this.#over = true
     this.#forwarding?.clientGone()
+    settleResponse(this.#request, this.#response)
     if (isBodyAwaited(this.#request, this.#response)) this.#awaitBody()
     else slowClients.delete(this)
     const durationMs = now() - this.#startedMs

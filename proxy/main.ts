@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
+import { collectGarbage } from '../shared/garbage.ts'
 import { createLog } from '../shared/log.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
-import { collectStartGarbage } from '../shared/start-garbage.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { composeGateway } from './compose.ts'
 import { loadGatewaySettings } from './config/settings.ts'
@@ -15,7 +15,8 @@ try {
 
   const gateway = composeGateway(settings, log)
   closeOnSignal(gateway, log)
-  collectStartGarbage()
+  // What only the start needed is some 20 MB.
+  collectGarbage()
   const ports = await gateway.listen()
   if (cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
   else log.info('serving')

@@ -1,19 +1,32 @@
 import type { Socket } from 'node:net'
 import type { ClientRequest, ClientResponse } from './reply.ts'
 
-const latest = new WeakMap<Socket, ClientResponse>()
+type Owed = { response: ClientResponse | undefined }
+
+const latest = new WeakMap<Socket, Owed>()
 
 /** To be called for each request of HTTP/1 as it arrives: from now on its connection owes the response. */
 export function oweResponse({ socket }: ClientRequest, response: ClientResponse): void {
-  latest.set(socket, response)
+  const owed = latest.get(socket)
+  if (owed) owed.response = response
+  else latest.set(socket, { response })
 }
 
-/** The response to the latest request of a connection; it is `destroyed` once it is no longer owed. */
+/**
+ * To be called when a response is over. Lets go of it and of all that hangs on it, as its connection may stay idle for
+ * long: 7 KB each.
+ */
+export function settleResponse({ socket, complete }: ClientRequest, response: ClientResponse): void {
+  const owed = latest.get(socket)
+  if (complete && owed?.response === response) owed.response = undefined
+}
+
+/** The response to the latest request of a connection, if it may still be owed; it is `destroyed` once it is not. */
 export function latestResponse(socket: Socket): ClientResponse | undefined {
-  return latest.get(socket)
+  return latest.get(socket)?.response
 }
 
 /** Nothing is owed for what came before on a connection. */
 export function owesNothing(socket: Socket): boolean {
-  return latest.get(socket)?.destroyed ?? true
+  return latestResponse(socket)?.destroyed ?? true
 }

@@ -1,6 +1,3 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
-
 /** How often the number of connections is looked at. */
 const sweepMs = 2_000
 /** So many connections fewer than there were, and at most half of them left, are a burst that is over. */
@@ -37,11 +34,4 @@ export function returnMemoryAfterBursts(connections: () => number, collect: () =
   }, sweepMs)
   sweep.unref()
   return () => clearInterval(sweep)
-}
-
-/** A function that collects all garbage and gives free pages back to the system. */
-export function exposeGarbageCollection(): () => void {
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as (options: { type: 'major'; flavor: 'last-resort' }) => void
-  return () => gc({ type: 'major', flavor: 'last-resort' })
 }

@@ -1,0 +1,50 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { latestResponse, oweResponse, owesNothing, settleResponse } from '../../proxy/owed-responses.ts'
+
+/** A request that has arrived, after so many bytes of it. */
+async function receive(bytes: string): Promise<[IncomingMessage, ServerResponse]> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  onTestFinished(() => {
+    client.destroy()
+    server.close()
+  })
+  client.write(bytes)
+  return (await once(server, 'request')) as [IncomingMessage, ServerResponse]
+}
+
+async function answer(response: ServerResponse): Promise<void> {
+  response.end('done')
+  await once(response, 'close')
+}
+
+test('a connection lets go of a response that is over', async () => {
+  const [request, response] = await receive('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  oweResponse(request, response)
+  expect(latestResponse(request.socket)).toBe(response)
+  expect(owesNothing(request.socket)).toBe(false)
+  request.resume()
+  await answer(response)
+  settleResponse(request, response)
+  expect(latestResponse(request.socket)).toBeUndefined()
+  expect(owesNothing(request.socket)).toBe(true)
+})
+
+test('not while some of the request is still to come, and not of the next', async () => {
+  const [request, response] = await receive('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1')
+  oweResponse(request, response)
+  await answer(response)
+  settleResponse(request, response)
+  expect(latestResponse(request.socket)).toBe(response)
+
+  const [later, next] = await receive('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  oweResponse(later, next)
+  later.resume()
+  await answer(next)
+  settleResponse(later, response)
+  expect(latestResponse(later.socket)).toBe(next)
+})
