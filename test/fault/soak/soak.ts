@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
 import { startGateway } from '../../support/gateway.ts'
 import { seededRandom } from '../../support/raw-client.ts'
@@ -96,7 +97,7 @@ test(
     const takeSamples = async (): Promise<void> => {
       while (elapsedMs() < untilMs) {
         await sleep(SAMPLE_EVERY_MS)
-        const keys = await redis.operate((operator) => operator.dbsize())
+        const keys = await redis.operate(countKeys)
         for (const [index, pid] of pids.entries()) {
           const usedBytes = await readUsedBytes(gateways[index]?.adminPort ?? 0)
           samples[index]?.push({ atMs: elapsedMs(), keys, usedBytes, ...readProcess(pid) })
@@ -136,15 +137,22 @@ test(
   minutes * 60_000 + 120_000,
 )
 
+/** Keys whose time has not ended: `DBSIZE` counts those too that have expired and are not removed yet. */
+async function countKeys(redis: Redis): Promise<number> {
+  const keys = new Set<string>()
+  for await (const found of redis.scanStream({ count: 5_000 }))
+    for (const key of found as string[]) keys.add(key)
+  return keys.size
+}
+
 /** After the first third, which is longer than it takes for all clients to come by and for windows to end. */
 function expectFlat(samples: readonly Sample[]): void {
   // What is in use grows with a leak. Resident memory goes up and down by half of it, as V8 takes and returns room.
   const [used = 0, , , usedAtEnd = NaN] = leastOfQuarters(samples, ({ usedBytes }) => usedBytes)
   expect(usedAtEnd, 'memory in use').toBeLessThan(used * 1.1 + 5e6)
   for (const { residentBytes } of samples) expect(residentBytes, 'resident memory').toBeLessThan(used * 2.5)
-  // No more than what is counted within a window, and the marks of what was added after outages. Redis lets up to a
-  // quarter of the keys be expired without removing them.
-  for (const { keys } of samples) expect(keys).toBeLessThan(rate * 60 * 1.25 + 1000)
+  // Each request begins a window at most; one in ten comes from few clients, which leaves room for marks of outages.
+  for (const { keys } of samples) expect(keys).toBeLessThan(rate * 60)
 }
 
 function report(
