@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { percentile, type LatencySample } from './results.ts'
 
 export type FixedRate = {
@@ -9,17 +10,14 @@ export type FixedRate = {
   readonly connections: number
 }
 
-/** Timers of Node have a grain of a millisecond: what is due by then is sent together. */
-const tickMs = 1
-
 /**
  * Sends requests at a fixed rate, whether or not earlier ones have been answered. A request's time runs from when it is
  * due, also while it waits for a connection because the server is behind with others: a server that stalls is charged
  * for all that came meanwhile. Neither wrk, which has no rate in Debian, nor `h2load --rps`, which measures from when a
  * connection got free, does this.
  *
- * What the generator itself is late is no latency of a server and is reported apart. It sleeps between ticks instead of
- * spinning up to each exact instant, because on a small machine a core of its own would be one that the server lacks.
+ * What the generator itself is late is no latency of a server and is reported apart. It sleeps until a request is due
+ * instead of spinning, because on a small machine a core of its own would be one that the server lacks.
  */
 export async function measureAtFixedRate(options: FixedRate): Promise<LatencySample> {
   const { port, path, requestsPerSecond, seconds, connections } = options
@@ -36,6 +34,8 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
   let answered = 0
 
   const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(port)))
+  const pacer = new Worker(new URL('pacer.ts', import.meta.url), { workerData: { intervalMs, total } })
+  let deadline: NodeJS.Timeout | undefined
   await new Promise<void>((resolve, reject) => {
     const send = (connection: Connection, dueMs: number): void => {
       connection.dueMs = dueMs
@@ -49,6 +49,7 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
         connection.received += text
         if (!isComplete(connection.received)) return
         latenciesMs[answered++] = performance.now() - connection.dueMs
+        if (answered === total) resolve()
         if (!connection.received.startsWith('HTTP/1.1 200 ')) reject(new Error(connection.received))
         connection.received = ''
         const waitingSince = waitingMs.shift()
@@ -59,25 +60,22 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
       socket.on('close', () => reject(new Error('a connection was closed')))
     }
 
-    const startMs = performance.now()
-    const deadlineMs = startMs + seconds * 1000 + 10_000
-    const tick = (): void => {
-      for (; due < total; due++) {
-        const nowMs = performance.now()
-        const plannedMs = startMs + due * intervalMs
-        if (plannedMs > nowMs) break
-        lateMs[due] = nowMs - plannedMs
-        // In turn, so that all connections are in use.
-        const connection = idle.shift()
-        if (connection) send(connection, nowMs)
-        else waitingMs.push(nowMs)
-      }
-      if (answered === total) resolve()
-      else if (performance.now() > deadlineMs) reject(new Error(`${total - answered} had no answer`))
-      else setTimeout(tick, tickMs)
-    }
-    tick()
-  }).finally(() => {
+    pacer.on('error', reject)
+    pacer.on('message', (plannedMs: number) => {
+      const nowMs = performance.now()
+      lateMs[due++] = performance.timeOrigin + nowMs - plannedMs
+      // In turn, so that all connections are in use.
+      const connection = idle.shift()
+      if (connection) send(connection, nowMs)
+      else waitingMs.push(nowMs)
+    })
+    deadline = setTimeout(
+      () => reject(new Error(`${total - answered} had no answer`)),
+      seconds * 1000 + 10_000,
+    )
+  }).finally(async () => {
+    clearTimeout(deadline)
+    await pacer.terminate()
     for (const socket of opened) socket.destroy()
   })
 
