@@ -13,6 +13,9 @@ export type AskNode = (charges: readonly Charge[]) => Promise<readonly unknown[]
  * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
  * left than there is; more than the quota never passes.
  *
+ * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
+ * each charge is such a part.
+ *
  * @param giveBack takes back one from the charge's counter: whose window had `leftMs` to go, or to which the time
  *   `countedAt` was added
  */
@@ -21,10 +24,13 @@ export async function askCluster(
   askNode: AskNode,
   giveBack: (charge: Charge, leftMs: number, countedAt: unknown) => Promise<unknown>,
 ): Promise<readonly unknown[]> {
-  const parts = [...Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()]
-  if (parts.length === 1) return askNode(charges)
+  const byKey = [...Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()]
+  const answers = (await Promise.all(byKey.map((part) => askPart(part, askNode)))).flat()
+  const [only] = answers
+  if (only && answers.length === 1) return only.reply
 
-  const replies = await Promise.all(parts.map(askNode))
+  const parts = answers.map(({ part }) => part)
+  const replies = answers.map(({ reply }) => reply)
   const refusals = parts.map((part, index) => isRefusal(part, replies[index] ?? []))
   const isRefused = refusals.includes(true)
   const reply: unknown[] = Array.from({ length: 2 * charges.length })
@@ -45,6 +51,22 @@ export async function askCluster(
   // One that fails leaves a count too high by one, which is the side to err on.
   await Promise.allSettled(givenBack)
   return reply
+}
+
+type Answer = { readonly part: readonly Charge[]; readonly reply: readonly unknown[] }
+
+async function askPart(part: readonly Charge[], askNode: AskNode): Promise<readonly Answer[]> {
+  try {
+    return [{ part, reply: await askNode(part) }]
+  } catch (error) {
+    if (part.length === 1 || !isMoving(error)) throw error
+    return Promise.all(part.map(async (charge) => ({ part: [charge], reply: await askNode([charge]) })))
+  }
+}
+
+/** Whether no node would run the command, because its slot is on the way from one to another. */
+export function isMoving(error: unknown): boolean {
+  return error instanceof Error && /^(TRYAGAIN|Too many Cluster redirections)/.test(error.message)
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {

@@ -1,19 +1,9 @@
-import { Cluster, Redis } from 'ioredis'
+import { Redis } from 'ioredis'
 import type { Log } from '../../shared/log.ts'
+import { connectCluster, type ClusterProblems } from './redis-cluster.ts'
+import { commonOptions, retryDelayMs, tlsOptions, type RedisCredentials } from './redis-options.ts'
 import type { RedisClient } from './redis-scripts.ts'
 import { describeRedis, type RedisAddress } from './redis-url.ts'
-
-/** What is needed for a connection beside the address: all of it PEM, or from an operator. */
-export type RedisCredentials = {
-  /** Those to trust instead of the usual authorities. */
-  readonly ca?: Buffer | undefined
-  /** What Redis and Sentinel are shown where they ask for a certificate. */
-  readonly cert?: Buffer | undefined
-  readonly key?: Buffer | undefined
-  /** The login at the sentinels; at Redis it is the address's. */
-  readonly sentinelUsername?: string | undefined
-  readonly sentinelPassword?: string | undefined
-}
 
 export type RedisConnection = {
   readonly client: RedisClient
@@ -39,51 +29,22 @@ export function connectRedis(
   const problems = createProblemLog(describeRedis(address), log)
   const client =
     address.topology === 'cluster'
-      ? connectCluster(address, credentials, problems.tell)
+      ? connectCluster(address, credentials, problems)
       : connectServer(address, credentials)
   client.on('error', problems.tell)
   client.on('ready', problems.solved)
+  let isClosed = false
+  // The library ends for good where Sentinel announces a new master while it is being asked for the old one.
+  client.on('end', () => {
+    if (!isClosed) client.connect().catch(() => undefined)
+  })
   return {
     client,
     connected: (timeoutMs) => untilReady(client, timeoutMs),
-    close: () => client.disconnect(),
-  }
-}
-
-/** Milliseconds before the next attempt to connect. For ever: a number ends nothing. */
-function retryDelayMs(attempt: number): number {
-  return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 1000)
-}
-
-/** Node verifies certificate and name unless it is told not to. */
-function tlsOptions({ ca, cert, key }: RedisCredentials) {
-  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
-}
-
-function commonOptions({ tls, username, password }: RedisAddress, credentials: RedisCredentials) {
-  return {
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    ...(tls ? { tls: tlsOptions(credentials) } : {}),
-    // A command that was sent may have been executed. Sent again after a reconnect, it would count twice.
-    autoResendUnfulfilledCommands: false,
-    // What is in flight when a connection is lost fails at once, instead of after 20 attempts to reconnect.
-    maxRetriesPerRequest: 0,
-    // A connection with answers overdue for so long is dead, whatever TCP thinks of it. It also bounds what waits on
-    // a server that hangs: only probes are sent there, and none of them is older than this.
-    socketTimeout: 2000,
-    connectTimeout: 2000,
-    // Finds out about a peer that vanished without a word while nothing is sent.
-    keepAlive: 10_000,
-    // How long to wait before asking again whether a server has loaded its data.
-    maxLoadingRetryTime: 500,
-    // A master that became a replica refuses writes: look for the new one. 1, not 2, which would send again.
-    reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
-    // Nothing of RESP3 is used here, and older servers and proxies in between know RESP2.
-    protocol: 2 as const,
-    // Shown by CLIENT LIST. The library's own introduction costs two commands that older servers reject.
-    connectionName: 'sluice',
-    disableClientInfo: true,
+    close() {
+      isClosed = true
+      client.disconnect()
+    },
   }
 }
 
@@ -98,7 +59,10 @@ function connectServer(address: RedisAddress, credentials: RedisCredentials): Re
           name: address.masterName ?? '',
           // Follow a failover when the sentinels announce it, not only when the old master hangs up.
           failoverDetector: true,
-          sentinelCommandTimeout: 1000,
+          // By the sentinel that named the master. Each of the others tells it in its own time, up to seconds later,
+          // and each time a sound connection would be given up.
+          sentinelMaxConnections: 1,
+          sentinelCommandTimeout: 500,
           sentinelRetryStrategy: retryDelayMs,
           sentinelReconnectStrategy: retryDelayMs,
           ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
@@ -114,37 +78,6 @@ function connectServer(address: RedisAddress, credentials: RedisCredentials): Re
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
   })
-}
-
-function connectCluster(
-  address: RedisAddress,
-  credentials: RedisCredentials,
-  tellProblem: (problem: Error) => void,
-): Cluster {
-  const cluster = new Cluster([...address.hosts], {
-    redisOptions: commonOptions(address, credentials),
-    enableOfflineQueue: false,
-    // Names stay names until a connection is opened: each time they may lead elsewhere, and certificates are for them.
-    dnsLookup: (host, found) => found(null, host),
-    clusterRetryStrategy: (attempt, reason) => {
-      // The reason of a failed attempt is not always an event too.
-      if (reason) tellProblem(reason)
-      return retryDelayMs(attempt)
-    },
-    clusterNodeRetryStrategy: retryDelayMs,
-    // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
-    maxRedirections: 3,
-    retryDelayOnTryAgain: 20,
-    // 0 is never: the command may have been executed before its connection was lost.
-    retryDelayOnFailover: 0,
-    retryDelayOnClusterDown: 0,
-    slotsRefreshTimeout: 1000,
-  })
-  // The library connects to a node when the first command is sent there, and fails the commands after it until then.
-  cluster.on('+node', (node: Redis) => {
-    if (node.status === 'wait' && !node.options.readOnly) node.connect().catch(() => undefined)
-  })
-  return cluster
 }
 
 function untilReady(client: RedisClient, timeoutMs: number): Promise<void> {
@@ -167,7 +100,7 @@ function isReady(client: RedisClient): boolean {
   return client instanceof Redis || client.nodes('master').every(({ status }) => status === 'ready')
 }
 
-type ProblemLog = { readonly tell: (problem: Error) => void; readonly solved: () => void }
+type ProblemLog = ClusterProblems & { readonly solved: () => void }
 
 /** One line for each new reason why there is no connection, and one when there is. */
 function createProblemLog(redis: string, log: Log): ProblemLog {
@@ -178,6 +111,9 @@ function createProblemLog(redis: string, log: Log): ProblemLog {
       if (told.has(reason) || told.size === MAX_REASONS) return
       told.add(reason)
       log.warn({ redis, reason }, 'cannot connect to Redis, trying on')
+    },
+    solvedAt(node) {
+      for (const reason of told) if (reason.startsWith(node)) told.delete(reason)
     },
     solved() {
       told.clear()

@@ -1,5 +1,5 @@
 import type { Policy } from '../policy.ts'
-import { askCluster } from './ask-cluster.ts'
+import { askCluster, isMoving } from './ask-cluster.ts'
 import { createDecisionBatches, type DecisionBatches, type DecisionHooks } from './decision-batches.ts'
 import type { Charge } from './limiter.ts'
 import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from './memory-limiter.ts'
@@ -15,7 +15,7 @@ import {
 } from './redis-scripts.ts'
 
 export type RedisLimiter = DecisionBatches & {
-  /** Whether Redis decides, in time, about a counter of the gateway's own. */
+  /** Whether Redis decides, in time, about a counter of the gateway's own; in a cluster every master. */
   probe(): Promise<boolean>
   /** Adds what was admitted elsewhere; whether that is certain. Sent again with the same id, it is added only once. */
   addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
@@ -26,9 +26,11 @@ export type RedisLimiter = DecisionBatches & {
 /** Redis decides them in less than half a millisecond, which is how long others may have to wait. */
 const CHARGES_IN_COMMAND = 256
 
-/** Count for nobody and are gone after a second. No counter's key looks like them; in a cluster they share a slot. */
+/** Counts for nobody and is gone after a second. No counter's key looks like it, or begins like it. */
 const PROBE_KEY = 'sluice:1:probe'
-const SLIDING_PROBE_KEY = 'sluice:1:{sluice:1:probe}:sliding'
+
+/** So many that one is on every master of a usual cluster: with 3 of them all but once in 10^5, with 10 in 30. */
+const CLUSTER_PROBE_KEYS = Array.from({ length: 32 }, (_, i) => `${PROBE_KEY}:${i}`)
 
 const ADD_TIMEOUT_MS = 1000
 
@@ -125,13 +127,30 @@ export function createRedisLimiter(options: {
       timer = setTimeout(() => reject(new Error('no answer in time')), limitMs)
     })
     try {
-      const reply = await Promise.race([redis.eval(script.source, keyCount, args), timeout])
-      return !Array.isArray(reply) || typeof reply[0] === 'number'
+      const reply: unknown = await Promise.race([redis.eval(script.source, keyCount, args), timeout])
+      if (!Array.isArray(reply) || typeof reply[0] === 'number') return true
+      leaveReplica(String(reply[0]))
+      return false
     } catch {
       return false
     } finally {
       clearTimeout(timer)
     }
+  }
+
+  /** A master that became a replica refuses from inside the script, where the connection does not notice. */
+  function leaveReplica(reason: string): void {
+    if (reason.startsWith('READONLY')) redis.disconnect(true)
+  }
+
+  async function probe(): Promise<boolean> {
+    const keys = redis.isCluster ? CLUSTER_PROBE_KEYS : [PROBE_KEY]
+    const answers = keys.flatMap((key) => {
+      const decides = (counter: string, algorithm: string): Promise<boolean> =>
+        runs(decideScript, 1, [counter, '1000000', '1000', 'E', algorithm], timeoutMs)
+      return hasSliding ? [decides(key, 'f'), decides(`${key}:sliding`, 's')] : [decides(key, 'f')]
+    })
+    return !(await Promise.all(answers)).includes(false)
   }
 
   /** @param mark the key that says that it was done; the same whenever it is sent again */
@@ -163,7 +182,7 @@ export function createRedisLimiter(options: {
       ask: redis.isCluster
         ? ([charges = []], isAwaited) => askCluster(charges, (part) => ask([part], isAwaited), giveBack)
         : ask,
-      hasCountedNothing: (error) => isReply(error) || isUnsent(error),
+      hasCountedNothing: (error) => isReply(error) || isUnsent(error) || isMoving(error),
     },
     timeoutMs,
     now,
@@ -171,20 +190,14 @@ export function createRedisLimiter(options: {
       ...hooks,
       failed(reason) {
         hooks.failed(reason)
-        // A master that became a replica refuses from inside the script, where the connection does not notice.
-        if (reason.startsWith('READONLY')) redis.disconnect(true)
+        leaveReplica(reason)
       },
     },
   })
 
   return {
     ...batches,
-    probe() {
-      const limits = ['1000000', '1000']
-      return hasSliding
-        ? runs(decideScript, 2, [PROBE_KEY, SLIDING_PROBE_KEY, ...limits, ...limits, 'Ee', 'fs'], timeoutMs)
-        : runs(decideScript, 1, [PROBE_KEY, ...limits, 'E', 'f'], timeoutMs)
-    },
+    probe,
     async addOnce(id, charges) {
       const nowMs = now()
       const running = charges.filter((charge) => endOf(charge) > nowMs)

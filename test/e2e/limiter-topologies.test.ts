@@ -1,8 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Charge } from '../../proxy/limiter/limiter.ts'
 import {
   chargeAll,
@@ -15,17 +12,12 @@ import {
   type RunningLimiter,
 } from '../support/limiters.ts'
 import { freePort } from '../support/ports.ts'
+import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.ts'
+import { startSentinel } from '../support/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis.ts'
-import { obtainRedisBinary, type RedisServer } from '../support/redis-server.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
 const login = makePolicy('login', 30, 60_000)
 const wide = makePolicy('wide', 100, 60_000)
-
-const sentinels: ChildProcess[] = []
-afterAll(() => {
-  for (const sentinel of sentinels) sentinel.kill('SIGKILL')
-})
 
 async function startReplicas(url: string): Promise<RunningLimiter[]> {
   const replicas = [startRedisLimiter(url, 1000), startRedisLimiter(url, 1000)]
@@ -34,17 +26,19 @@ async function startReplicas(url: string): Promise<RunningLimiter[]> {
 }
 
 describe('a cluster', () => {
-  let nodes: ClusterNode[]
+  let cluster: RedisCluster
   let replicas: RunningLimiter[] = []
   let first: RunningLimiter
 
   beforeAll(async () => {
-    nodes = await Promise.all([0, 1, 2].map(startNode))
-    await formCluster(nodes)
-    replicas = await startReplicas(`redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join()}`)
+    cluster = await startRedisCluster(3, 0)
+    replicas = await startReplicas(cluster.url)
     first = replicas[0] as RunningLimiter
   })
-  afterAll(() => replicas.forEach((replica) => replica.close()))
+  afterAll(() => {
+    replicas.forEach((replica) => replica.close())
+    cluster.close()
+  })
 
   it('decides exactly for many clients at once, with all the rules of each in one command', async () => {
     const clients = Array.from({ length: 100 }, newClient)
@@ -163,7 +157,8 @@ describe('a log line', () => {
 describe('Sentinel', () => {
   it('leads to the master, and the login is used there', async () => {
     const master = await startRedisServer({ args: ['--requirepass', 'secret'] })
-    const port = await startSentinel(master.port)
+    const lines = ['sentinel auth-pass main secret']
+    const { port } = await startSentinel({ masterPort: master.port, lines })
     const replicas = await startReplicas(`redis+sentinel://:secret@127.0.0.1:${port}/main/3`)
     const client = newClient()
     expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(client, [login])))).toBe(30)
@@ -173,52 +168,3 @@ describe('Sentinel', () => {
     replicas.forEach((replica) => replica.close())
   })
 })
-
-type ClusterNode = RedisServer & { readonly busPort: number }
-
-async function startNode(): Promise<ClusterNode> {
-  // Its default, 10000 above the other port, is in the range that outgoing connections take theirs from.
-  const busPort = await freePort()
-  const args = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--databases', '1']
-  return { ...(await startRedisServer({ args })), busPort }
-}
-
-async function formCluster(nodes: readonly ClusterNode[]): Promise<void> {
-  const clients = nodes.map(({ port }) => new Redis(port))
-  const slots = 16_384
-  for (const [i, client] of clients.entries()) {
-    const from = Math.ceil((slots * i) / clients.length)
-    const to = Math.ceil((slots * (i + 1)) / clients.length) - 1
-    await client.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
-    await client.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
-  }
-  for (const { port, busPort } of nodes.slice(1)) {
-    await clients[0]?.call('CLUSTER', 'MEET', '127.0.0.1', port, busPort)
-  }
-  for (const client of clients) {
-    await vi.waitFor(async () => expect(await client.cluster('INFO')).toContain('cluster_state:ok'), 10_000)
-    client.disconnect()
-  }
-}
-
-async function startSentinel(masterPort: number): Promise<number> {
-  const binary = obtainRedisBinary()
-  if (binary === undefined) throw new Error('Sentinel needs redis-server on this machine')
-  const port = await freePort()
-  const file = join(makeTemporaryDirectory(), 'sentinel.conf')
-  const lines = [
-    `port ${port}`,
-    'bind 127.0.0.1',
-    `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
-    'sentinel auth-pass main secret',
-  ]
-  await writeFile(file, lines.join('\n') + '\n')
-  const child = spawn(binary, [file, '--sentinel'], { stdio: ['ignore', 'pipe', 'inherit'] })
-  sentinels.push(child)
-  await new Promise<void>((resolve) => {
-    child.stdout.on('data', (text) => {
-      if (String(text).includes('+monitor')) resolve()
-    })
-  })
-  return port
-}

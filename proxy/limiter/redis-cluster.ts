@@ -1,0 +1,64 @@
+import { Cluster, type Redis } from 'ioredis'
+import { commonOptions, retryDelayMs, type RedisCredentials } from './redis-options.ts'
+import type { RedisAddress } from './redis-url.ts'
+
+/** Where a cluster tells that one of its nodes cannot be reached. */
+export type ClusterProblems = {
+  readonly tell: (problem: Error) => void
+  /** The node, `host:port`, is connected again. */
+  readonly solvedAt: (node: string) => void
+}
+
+/** How long after the loss of a node the others are asked who serves its slots now. */
+const RELEARN_DELAY_MS = 300
+
+/**
+ * Connects to all nodes of a cluster, replicas too, so that one that takes over is asked at once.
+ *
+ * A node whose connection is lost is dropped, not reconnected to: its slots may have gone elsewhere, and only others can
+ * say where. They are asked by the next command for one of its slots, and without one a moment later, which also finds
+ * a node that has merely restarted. When the last node is dropped, the hosts of the address are looked up anew.
+ */
+export function connectCluster(
+  address: RedisAddress,
+  credentials: RedisCredentials,
+  problems: ClusterProblems,
+): Cluster {
+  const cluster = new Cluster([...address.hosts], {
+    redisOptions: commonOptions(address, credentials),
+    enableOfflineQueue: false,
+    // Names stay names until a connection is opened: each time they may lead elsewhere, and certificates are for them.
+    dnsLookup: (host, found) => found(null, host),
+    clusterRetryStrategy: (attempt, reason) => {
+      // The reason of a failed attempt is not always an event too.
+      if (reason) problems.tell(reason)
+      return retryDelayMs(attempt)
+    },
+    // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
+    maxRedirections: 3,
+    // A slot that is moving, asked about several keys: see askCluster, which then asks about one at a time.
+    retryDelayOnTryAgain: 1,
+    // 0 is never: the command may have been executed before its connection was lost.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    slotsRefreshTimeout: 1000,
+  })
+  cluster.on('node error', (error: Error, node: string) => {
+    // Where none can be reached, that is told as such; and that a connection is closed says nothing of why.
+    if (cluster.status !== 'ready' || error.message === 'Connection is closed.') return
+    problems.tell(new Error(`${node}: ${error.message}`))
+  })
+  // The library connects to a node when the first command is sent there, and fails the commands after it until then.
+  cluster.on('+node', (node: Redis) => {
+    node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
+    if (node.status === 'wait') node.connect().catch(() => undefined)
+  })
+  let timer: NodeJS.Timeout | undefined
+  cluster.on('-node', () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      if (cluster.status === 'ready') cluster.refreshSlotsCache()
+    }, RELEARN_DELAY_MS).unref()
+  })
+  return cluster
+}

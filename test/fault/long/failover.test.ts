@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, expect, test } from 'vitest'
+import { beginLoad, compareCounts, watchSharing } from '../../support/limiter-load.ts'
+import { makePolicy, startRedisLimiter, waitUntil, type RunningLimiter } from '../../support/limiters.ts'
+import { startRedisCluster } from '../../support/redis-cluster.ts'
+import { startSentinelTrio } from '../../support/redis-trio.ts'
+
+/*
+ * A replica takes over under load, with two gateways' limiters. No request fails; what one of them counts is known to
+ * the other again within two seconds of the election; and no more is off than docs/redis.md says.
+ */
+
+const wide = makePolicy('wide', 1_000_000, 600_000)
+const SHARED_AGAIN_MS = 2000
+
+let limiters: readonly RunningLimiter[] = []
+afterEach(() => limiters.forEach((limiter) => limiter.close()))
+
+type Failover = {
+  readonly url: string
+  /** Makes it happen. */
+  readonly provoke: () => Promise<unknown>
+  /** Whether a replica has become the master, and is told to be. */
+  readonly isElected: () => Promise<boolean>
+  /** Between which instants the old master may have counted what no replica knows. */
+  readonly lossBetween: LossBetween
+}
+
+type LossBetween = (provokedAtMs: number, sharedAgainAtMs: number) => readonly [number, number]
+
+/** What a master has answered and not yet sent on when it stops. */
+const atTheFault: LossBetween = (provokedAtMs) => [provokedAtMs - 100, provokedAtMs + 100]
+
+async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failover): Promise<void> {
+  const [one, other] = [startRedisLimiter(url), startRedisLimiter(url)] as const
+  limiters = [one, other]
+  await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
+  const load = beginLoad(limiters, [wide])
+  const sharing = watchSharing([one, other], wide, load.now)
+  await sleep(1000)
+  expect(sharing).toMatchObject({ lastNotSharedAtMs: undefined })
+  expect(sharing.looks).toBeGreaterThan(3)
+
+  const provokedAtMs = load.now()
+  await provoke()
+  await expect.poll(isElected, { timeout: 30_000, interval: 10 }).toBe(true)
+  const electedAtMs = load.now()
+  await sleep(SHARED_AGAIN_MS + 1500)
+  await sharing.stop()
+  await load.stop()
+  await sleep(500)
+
+  const { lost, surplus } = await compareCounts(one, load, wide)
+  const sharedAgainMs = (sharing.lastNotSharedAtMs ?? electedAtMs) - electedAtMs
+  const openings = limiters.map(
+    ({ telemetry }) => telemetry.breaker.filter((state) => state === 'open').length,
+  )
+  const failures = limiters.reduce((sum, { telemetry }) => sum + telemetry.failures, 0)
+  console.log(
+    `elected after ${Math.round(electedAtMs - provokedAtMs)} ms, shared again ${Math.round(sharedAgainMs)} ms later; ` +
+      `the longest wait ${Math.round(load.longestWaitMs)} ms; lost ${lost}, counted too much ${surplus}; ` +
+      `given up on ${openings.join(' and ')} times`,
+  )
+  expect(load.unavailable).toBe(0)
+  expect(load.longestWaitMs).toBeLessThan(1000)
+  expect(sharedAgainMs).toBeLessThan(SHARED_AGAIN_MS)
+  const [from, to] = lossBetween(provokedAtMs, electedAtMs + sharedAgainMs)
+  expect(lost).toBeLessThanOrEqual(load.admittedBetween(from, to))
+  // What was on its way when a question failed, or when Redis was given up on.
+  expect(surplus).toBeLessThanOrEqual(load.mostWaiting * (failures + Math.max(...openings)))
+  for (const limiter of limiters) await waitUntil('Redis decides', () => limiter.storeState() === 'answering')
+}
+
+test('the sentinels replace a master that was killed', async () => {
+  const trio = await startSentinelTrio()
+  const [master] = trio.servers
+  await expectToSurvive({
+    url: trio.url,
+    provoke: async () => master?.signal('SIGKILL'),
+    isElected: async () => (await trio.findMaster()) !== master,
+    lossBetween: atTheFault,
+  })
+})
+
+test('the sentinels replace a master that hangs, one of them hangs as well', async () => {
+  const trio = await startSentinelTrio()
+  const [master] = trio.servers
+  await expectToSurvive({
+    url: trio.url,
+    provoke: async () => {
+      trio.sentinels[0]?.signal('SIGSTOP')
+      await master?.signal('SIGSTOP')
+    },
+    isElected: async () => (await trio.findMaster()) !== master,
+    lossBetween: atTheFault,
+  })
+})
+
+test('the sentinels replace a master on request', async () => {
+  const trio = await startSentinelTrio()
+  const [master] = trio.servers
+  await expectToSurvive({
+    url: trio.url,
+    provoke: () => trio.tellSentinel('SENTINEL', 'FAILOVER', 'main'),
+    isElected: async () => (await trio.findMaster()) !== master,
+    // The replica is promoted first, and announced once the others follow it: until then the old master counts.
+    lossBetween: (provokedAtMs, sharedAgainAtMs) => [provokedAtMs, sharedAgainAtMs],
+  })
+})
+
+test.each(['SIGKILL', 'SIGSTOP'] as const)('a cluster replaces a master after %s', async (signal) => {
+  const cluster = await startRedisCluster(3, 1)
+  const [master] = cluster.nodes
+  const replica = cluster.nodes[3]
+  await expectToSurvive({
+    url: cluster.url,
+    provoke: async () => master?.signal(signal),
+    isElected: async () => (await replica?.operator.role())?.[0] === 'master',
+    lossBetween: atTheFault,
+  })
+  cluster.close()
+})
+
+test('a cluster replaces a master on request', async () => {
+  const cluster = await startRedisCluster(3, 1)
+  const replica = cluster.nodes[3]
+  await expectToSurvive({
+    url: cluster.url,
+    provoke: async () => replica?.operator.call('CLUSTER', 'FAILOVER'),
+    isElected: async () => (await replica?.operator.role())?.[0] === 'master',
+    // The old master lets nobody write until the new one has it all.
+    lossBetween: () => [0, 0],
+  })
+  cluster.close()
+})
