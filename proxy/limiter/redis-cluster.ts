@@ -2,10 +2,10 @@ import { Cluster, type Redis } from 'ioredis'
 import { commonOptions, retryDelayMs, type RedisCredentials } from './redis-options.ts'
 import type { RedisAddress } from './redis-url.ts'
 
-/** Where a cluster tells that one of its nodes cannot be reached. */
+/** Where a cluster tells that one of its nodes, `host:port`, cannot be reached. */
 export type ClusterProblems = {
-  readonly tell: (problem: Error) => void
-  /** The node, `host:port`, is connected again. */
+  readonly tell: (problem: Error, node?: string) => void
+  /** The node is connected again. */
   readonly solvedAt: (node: string) => void
 }
 
@@ -43,10 +43,10 @@ export function connectCluster(
     retryDelayOnClusterDown: 0,
     slotsRefreshTimeout: 1000,
   })
+  // This one says that no node could be asked, that one why.
+  cluster.on('error', () => undefined)
   cluster.on('node error', (error: Error, node: string) => {
-    // Where none can be reached, that is told as such; and that a connection is closed says nothing of why.
-    if (cluster.status !== 'ready' || error.message === 'Connection is closed.') return
-    problems.tell(new Error(`${node}: ${error.message}`))
+    if (error.message !== 'Connection is closed.') problems.tell(error, node)
   })
   // The library connects to a node when the first command is sent there, and fails the commands after it until then.
   cluster.on('+node', (node: Redis) => {

@@ -30,25 +30,31 @@ export function connectRedis(
   const client =
     address.topology === 'cluster'
       ? connectCluster(address, credentials, problems)
-      : connectServer(address, credentials)
-  client.on('error', problems.tell)
+      : connectServer(address, credentials, problems)
   client.on('ready', problems.solved)
   let isClosed = false
+  let timer: NodeJS.Timeout | undefined
   // The library ends for good where Sentinel announces a new master while it is being asked for the old one.
   client.on('end', () => {
-    if (!isClosed) client.connect().catch(() => undefined)
+    if (isClosed) return
+    timer = setTimeout(() => void client.connect().catch(() => undefined), retryDelayMs(1))
   })
   return {
     client,
     connected: (timeoutMs) => untilReady(client, timeoutMs),
     close() {
       isClosed = true
+      clearTimeout(timer)
       client.disconnect()
     },
   }
 }
 
-function connectServer(address: RedisAddress, credentials: RedisCredentials): Redis {
+function connectServer(
+  address: RedisAddress,
+  credentials: RedisCredentials,
+  problems: Pick<ProblemLog, 'tell'>,
+): Redis {
   const [first] = address.hosts
   const { sentinelUsername, sentinelPassword } = credentials
   const place =
@@ -70,7 +76,7 @@ function connectServer(address: RedisAddress, credentials: RedisCredentials): Re
           enableTLSForSentinelMode: address.tls,
           ...(address.tls ? { sentinelTLS: tlsOptions(credentials) } : {}),
         }
-  return new Redis({
+  const server = new Redis({
     ...place,
     ...commonOptions(address, credentials),
     db: address.database,
@@ -78,6 +84,8 @@ function connectServer(address: RedisAddress, credentials: RedisCredentials): Re
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
   })
+  server.on('error', (problem: Error) => problems.tell(problem))
+  return server
 }
 
 function untilReady(client: RedisClient, timeoutMs: number): Promise<void> {
@@ -104,16 +112,18 @@ type ProblemLog = ClusterProblems & { readonly solved: () => void }
 
 /** One line for each new reason why there is no connection, and one when there is. */
 function createProblemLog(redis: string, log: Log): ProblemLog {
-  const told = new Set<string>()
+  /** By reason, the node that it was first seen at; undefined without a cluster. */
+  const told = new Map<string, string | undefined>()
   return {
-    tell(problem) {
-      const reason = reasonOf(problem)
+    tell(problem, node) {
+      // Sentinel tells when it tries next.
+      const reason = problem.message.replace(/ Retrying from scratch after \d+ms\./, '')
       if (told.has(reason) || told.size === MAX_REASONS) return
-      told.add(reason)
-      log.warn({ redis, reason }, 'cannot connect to Redis, trying on')
+      told.set(reason, node)
+      log.warn({ redis, node, reason }, 'cannot connect to Redis, trying on')
     },
     solvedAt(node) {
-      for (const reason of told) if (reason.startsWith(node)) told.delete(reason)
+      for (const [reason, at] of told) if (at === node) told.delete(reason)
     },
     solved() {
       told.clear()
@@ -124,11 +134,3 @@ function createProblemLog(redis: string, log: Log): ProblemLog {
 
 /** More in one outage than there are kinds of failures: then the reasons hold something that changes each time. */
 const MAX_REASONS = 20
-
-function reasonOf(problem: Error & { readonly lastNodeError?: Error }): string {
-  // A cluster says that no node could be asked, and keeps why in a property; Sentinel tells when it tries next.
-  const reason = problem.lastNodeError
-    ? `${problem.message} ${problem.lastNodeError.message}`
-    : problem.message
-  return reason.replace(/ Retrying from scratch after \d+ms\./, '')
-}

@@ -143,7 +143,7 @@ describe('a cluster', () => {
 
 describe('a log line', () => {
   it.each([
-    ['redis+cluster', '', /^Failed to refresh slots cache\. /],
+    ['redis+cluster', '', /^connect ECONNREFUSED 127\.0\.0\.1:/],
     ['redis+sentinel', '/main', /^All sentinels are unreachable\. Last error: /],
   ])('says once why %s cannot be reached', async (scheme, path, reason) => {
     const limiter = startRedisLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)

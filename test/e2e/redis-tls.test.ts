@@ -54,7 +54,8 @@ async function startSecureRedis(name: Name = 'first', ...args: string[]): Promis
 }
 
 function start(url: string, env: Record<string, string>): Promise<GatewayProcess> {
-  return startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: limits, REDIS_URL: url, ...env })
+  const common = { UPSTREAM_URL: backend.url, CONFIG_FILE: limits, STORE_TIMEOUT: '2s' }
+  return startGateway({ ...common, REDIS_URL: url, ...env })
 }
 
 async function ask(gateway: GatewayProcess, times: number): Promise<number[]> {

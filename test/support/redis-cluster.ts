@@ -24,18 +24,27 @@ export type RedisCluster = {
 const SLOTS = 16_384
 
 /**
+ * A node that is silent for so long is thought to be down. Where none can take its place, a busy machine must not look
+ * like an outage.
+ */
+const NODE_TIMEOUT_MS = { withReplicas: 2000, without: 15_000 }
+
+/**
  * Starts a cluster and waits until it serves. Its nodes end after the file's last test.
  *
  * @param replicas for each master
- * @param nodeTimeoutMs after which a silent node is thought to be down
+ * @param firstPort where the first node listens; any free port unless given
  */
 export async function startRedisCluster(
   masters: number,
   replicas: number,
-  nodeTimeoutMs = 1000,
+  firstPort?: number,
 ): Promise<RedisCluster> {
   const count = masters * (1 + replicas)
-  const nodes = await Promise.all(Array.from({ length: count }, () => startNode(nodeTimeoutMs)))
+  const nodeTimeoutMs = replicas > 0 ? NODE_TIMEOUT_MS.withReplicas : NODE_TIMEOUT_MS.without
+  const nodes = await Promise.all(
+    Array.from({ length: count }, (_, i) => startNode(nodeTimeoutMs, i === 0 ? firstPort : undefined)),
+  )
   const [first] = nodes
   for (const [i, { operator }] of nodes.entries()) {
     await operator.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
@@ -70,12 +79,15 @@ export async function startRedisCluster(
   }
 }
 
-async function startNode(nodeTimeoutMs: number): Promise<ClusterNode> {
+async function startNode(nodeTimeoutMs: number, port: number | undefined): Promise<ClusterNode> {
   // Its default, 10000 above the other port, is in the range that outgoing connections take theirs from.
   const busPort = await freePort()
   const cluster = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--databases', '1']
   const timeouts = ['--cluster-node-timeout', String(nodeTimeoutMs), '--repl-diskless-sync-delay', '0']
-  const server = await startRedisServer({ args: [...cluster, ...timeouts] })
+  const server = await startRedisServer({
+    args: [...cluster, ...timeouts],
+    ...(port !== undefined && { port }),
+  })
   const operator = new Redis(server.port, { maxRetriesPerRequest: 0, enableOfflineQueue: true })
   operator.on('error', () => undefined)
   return { ...server, busPort, operator, id: await operator.cluster('MYID') }

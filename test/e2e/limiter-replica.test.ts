@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { Redis } from 'ioredis'
+import { afterEach, expect, it } from 'vitest'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  waitUntil,
+  waitUntilAnswering,
+} from '../support/limiters.ts'
+import { startRedisServer } from '../support/redis.ts'
+
+const login = makePolicy('login', 5, 60_000)
+
+const closers: (() => unknown)[] = []
+afterEach(() => closers.splice(0).forEach((close) => close()))
+
+/** An address that leads to whichever server is the master, for new connections, as a name or a virtual address does. */
+async function startAddress(port: number): Promise<{ url: string; lead: (toPort: number) => void }> {
+  let target = port
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    const other = connect(target, '127.0.0.1')
+    for (const [from, to] of [
+      [socket, other],
+      [other, socket],
+    ] as const) {
+      sockets.add(from)
+      from.on('error', () => to.destroy()).pipe(to)
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closers.push(() => {
+    server.close()
+    sockets.forEach((socket) => socket.destroy())
+  })
+  return {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    lead: (toPort) => void (target = toPort),
+  }
+}
+
+it('leaves a server that has become a replica for the new master, when its address leads there at last', async () => {
+  const [old, next] = await Promise.all([startRedisServer(), startRedisServer()])
+  const operators = [new Redis(old.url), new Redis(next.url)] as const
+  closers.push(() => operators.forEach((operator) => operator.disconnect()))
+  const address = await startAddress(old.port)
+  const limiter = startRedisLimiter(address.url)
+  closers.push(() => limiter.close())
+  await waitUntilAnswering(limiter)
+  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
+
+  const connection = async (): Promise<string> => {
+    const clients = String(await operators[0].client('LIST'))
+    return /id=(\d+) [^\n]* name=sluice /.exec(clients)?.[1] ?? 'none'
+  }
+  const firstConnection = await connection()
+  await operators[0].replicaof('127.0.0.1', next.port)
+  // As local counters have it: a replica does not count.
+  const client = newClient()
+  for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
+  await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
+  expect(limiter.logLines.map(({ reason = '' }) => reason)).toContainEqual(expect.stringMatching(/^READONLY/))
+
+  // It looks for the new master, and finds the old one again.
+  await expect.poll(connection).not.toBe(firstConnection)
+  await expect.poll(connection).not.toBe('none')
+  await waitUntil('it is connected again', () => limiter.connection.client.status === 'ready')
+  address.lead(next.port)
+  await waitUntil('the new master decides', () => limiter.storeState() === 'answering', 2000)
+  expect(await operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5')
+  expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
+})

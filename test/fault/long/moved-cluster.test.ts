@@ -1,0 +1,70 @@
+import { Cluster } from 'ioredis'
+import { afterEach, expect, test } from 'vitest'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  waitUntil,
+  waitUntilAnswering,
+} from '../../support/limiters.ts'
+import { freePort } from '../../support/ports.ts'
+import { startRedisCluster } from '../../support/redis-cluster.ts'
+
+const login = makePolicy('login', 5, 60_000)
+
+const closers: (() => void)[] = []
+afterEach(() => closers.splice(0).forEach((close) => close()))
+
+/*
+ * All nodes of a cluster are replaced at once and come back under other addresses, as where pods are made anew. The hosts
+ * that `REDIS_URL` names are all that is left to find them by.
+ */
+test('a cluster that has moved as a whole is found again', async () => {
+  const before = await startRedisCluster(3, 1)
+  const laterPort = await freePort()
+  const [first] = before.nodes
+  const limiter = startRedisLimiter(`redis+cluster://127.0.0.1:${first?.port},127.0.0.1:${laterPort}`)
+  closers.push(() => limiter.close())
+  await limiter.connection.connected(5000)
+  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
+
+  before.close()
+  await Promise.all(before.nodes.map((node) => node.stop()))
+  const client = newClient()
+  for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
+  await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
+
+  const after = await startRedisCluster(3, 0, laterPort)
+  closers.push(() => after.close())
+  await waitUntilAnswering(limiter)
+  expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
+  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
+  const reasons = limiter.logLines.map(({ reason = '' }) => reason)
+  expect(reasons).toContainEqual(expect.stringMatching(/^connect ECONNREFUSED/))
+  expect(limiter.logLines.length).toBeLessThan(20)
+})
+
+test('a connection that was cut is made anew before anybody asks', async () => {
+  const cluster = await startRedisCluster(3, 0)
+  closers.push(() => cluster.close())
+  const limiter = startRedisLimiter(cluster.url)
+  closers.push(() => limiter.close())
+  await limiter.connection.connected(5000)
+  const { client: connections } = limiter.connection
+  if (!(connections instanceof Cluster)) throw new Error('no cluster')
+  const isWhole = (): boolean => {
+    const masters = connections.nodes('master')
+    return masters.length === 3 && masters.every(({ status }) => status === 'ready')
+  }
+  for (const { operator } of cluster.nodes) {
+    await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await waitUntil('the loss is noticed', () => !isWhole())
+    await waitUntil('all are connected again', isWhole)
+  }
+  for (const client of Array.from({ length: 30 }, newClient))
+    expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(client, [login])))).toBe(5)
+  expect(limiter.telemetry).toMatchObject({ failures: 0 })
+})
