@@ -110,7 +110,11 @@ describe('a cluster', () => {
       { policy: login, partitionKey: client },
       { policy: byKey, partitionKey: `h:${client}` },
     ]
-    expect(countAllowed(await decideAtOnce(replicas, 200, charges))).toBe(7)
+    // What one rule counts for a request that another refuses is given back, and missing until then.
+    let admitted = countAllowed(await decideAtOnce(replicas, 200, charges))
+    expect(admitted).toBeLessThanOrEqual(7)
+    for (let turn = 0; turn < 10; turn++) admitted += countAllowed(await decideAtOnce(replicas, 1, charges))
+    expect(admitted).toBe(7)
   })
 
   it('adds what was admitted while it was away, on every node', async () => {

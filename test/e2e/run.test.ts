@@ -64,7 +64,7 @@ test('workers start the entry itself', async () => {
 })
 
 test('what a start makes of the sources is kept for the next', async () => {
-  const wrong = { PORT: 'none' }
+  const wrong = { PORT: 'none', NODE_COMPILE_CACHE: '' }
   await runNode('run.js', wrong, ['proxy/main.ts'])
   const { stderr } = await runNode('run.js', { ...wrong, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, [
     'proxy/main.ts',
