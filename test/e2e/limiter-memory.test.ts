@@ -27,3 +27,11 @@ it('clients of a sliding window take no more, each with its share of times', asy
   expect(measured['bytesPerCounter']).toBeLessThan(200)
   expect(measured['moreBytesAfter']).toBeLessThan(8_000_000)
 })
+
+it('a flood of new clients does not slow the others down', async () => {
+  const { status, stdout } = await runNode('test/support/counter-times.ts')
+  expect(status).toBe(0)
+  const measured = JSON.parse(stdout) as Record<'p99Us' | 'p99FloodedUs' | 'evictions', number>
+  expect(measured.evictions).toBeGreaterThanOrEqual(300_000)
+  expect(measured.p99FloodedUs).toBeLessThan(2 * measured.p99Us)
+})

@@ -9,6 +9,9 @@ import type { Replica } from './stage.ts'
  * and for the reason that it is wrong.
  */
 
+/** On a machine that is busy with other things the bounds are wider, and more attempts are needed. */
+const attemptsMs = 45_000
+
 const none: readonly Fault[] = []
 const lostReplies: readonly Fault[] = Array.from({ length: 6 }, (_, i) => {
   return { site: i % 2, kind: 'swallow replies', startMs: 20 + 80 * i, durationMs: 25 }
@@ -42,7 +45,8 @@ test.concurrent.for(broken)(
   { timeout: 60_000 },
   async ([, start, faults, wrong], { expect }) => {
     const found: string[] = []
-    for (let seed = 1; seed <= 20 && found.length === 0; seed++) {
+    const untilMs = performance.now() + attemptsMs
+    for (let seed = 1; found.length === 0 && performance.now() < untilMs; seed++) {
       const { violations } = await playHistory(seed, start, () => [...faults])
       found.push(...violations.filter((violation) => wrong.test(violation)))
     }
