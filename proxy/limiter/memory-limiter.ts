@@ -42,6 +42,13 @@ export type UnsavedAdmissions = Charge & { readonly admittedAtMs: readonly numbe
 const TIMES_PER_KEY = 12
 
 /**
+ * The clock is read in these steps, a power of two of them in a millisecond, so that sums and differences of instants and
+ * windows are exact. With finer ones, `(nowMs + windowMs) - nowMs` is a little more than the window now and then, and a
+ * client would be told to wait a second longer than that.
+ */
+const CLOCK_STEPS_IN_MS = 1024
+
+/**
  * Counts in this process: at most `maxKeys` counters of fixed windows and as many clients of sliding ones, with 12 times
  * for each on average. Where room is short, what ends first makes it. A counter, or a client with its share of times,
  * costs at most 200 bytes of resident memory with an address as its key. It answers at once and needs no closing.
@@ -54,7 +61,8 @@ export function createMemoryLimiter(options: {
   readonly seed: number
   readonly now: () => number
 }): MemoryLimiter {
-  const { maxKeys, seed, now } = options
+  const { maxKeys, seed } = options
+  const now = (): number => Math.floor(options.now() * CLOCK_STEPS_IN_MS) / CLOCK_STEPS_IN_MS
   const timeCapacity = Math.max(maxKeys * TIMES_PER_KEY, LARGEST_SLIDING_QUOTA + TIMES_PER_KEY)
   const pool = new CounterPool(maxKeys, seed)
   const countersByPolicy = new Map<Policy, MemoryCounters>()

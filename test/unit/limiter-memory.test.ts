@@ -57,6 +57,22 @@ describe('the bound', () => {
   })
 })
 
+describe('what is left of a window', () => {
+  it.each(['fixed', 'sliding'] as const)('is never more than its length, %s', (algorithm) => {
+    const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
+    let nowMs = 100
+    const limiter = createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
+    for (let client = 0; client < 1000; client++) {
+      // As a clock of nanoseconds would have it; without rounding, one in five is a little more than the window.
+      nowMs += 0.8765432109876
+      expect(limiter.decide(chargeAll(`ip:${client}`, [policy]))).toMatchObject({
+        states: [{ resetMs: 2_000 }],
+      })
+      expect(limiter.read({ policy, partitionKey: `ip:${client}` })).toEqual({ used: 1, resetMs: 2_000 })
+    }
+  })
+})
+
 describe('ended counters', () => {
   it('are reclaimed in passing, with no timer, so that they are not in the way', () => {
     const limiter = createLimiter(100)
