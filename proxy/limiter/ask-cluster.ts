@@ -1,31 +1,35 @@
 import type { Charge } from './limiter.ts'
+import { isMoving } from './redis-errors.ts'
 
-/**
- * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, and
- * behind it, where a window slides, the time that was counted.
- */
-export type AskNode = (charges: readonly Charge[]) => Promise<readonly unknown[]>
+export type ClusterNodes = {
+  /**
+   * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, and
+   * behind it, where a window slides, the time that was counted.
+   */
+  readonly askNode: (charges: readonly Charge[]) => Promise<readonly unknown[]>
+  /** Takes back one from the charge's counter: whose window had `leftMs` to go, or to which `countedAt` was added. */
+  readonly giveBack: (charge: Charge, leftMs: number, countedAt: unknown) => Promise<unknown>
+  /** Called before charges are asked in parts: for a moment their counters may hold too much. */
+  readonly split: (charges: readonly Charge[]) => void
+}
 
 /**
  * Asks a cluster about one request. Counters of one partition key share a hash slot, so a request whose rules count by
  * the same key, which is the rule, is one command and atomic. Where its rules count by different keys (an address here,
  * a header there) their counters may be on different nodes, and no command can decide about both: each part is decided
  * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
- * left than there is; more than the quota never passes.
+ * left than there is, and be refused; more than the quota never passes.
  *
  * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
  * each charge is such a part.
- *
- * @param giveBack takes back one from the charge's counter: whose window had `leftMs` to go, or to which the time
- *   `countedAt` was added
  */
 export async function askCluster(
   charges: readonly Charge[],
-  askNode: AskNode,
-  giveBack: (charge: Charge, leftMs: number, countedAt: unknown) => Promise<unknown>,
+  nodes: ClusterNodes,
 ): Promise<readonly unknown[]> {
   const byKey = [...Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()]
-  const answers = (await Promise.all(byKey.map((part) => askPart(part, askNode)))).flat()
+  if (byKey.length > 1) nodes.split(charges)
+  const answers = (await Promise.all(byKey.map((part) => askPart(part, nodes)))).flat()
   const [only] = answers
   if (only && answers.length === 1) return only.reply
 
@@ -40,7 +44,7 @@ export async function askCluster(
       let left = replies[index]?.[2 * at]
       const resetMs = replies[index]?.[2 * at + 1]
       if (isRefused && !refusals[index] && isCounted(left) && typeof resetMs === 'number') {
-        givenBack.push(giveBack(charge, resetMs, replies[index]?.[2 * part.length]))
+        givenBack.push(nodes.giveBack(charge, resetMs, replies[index]?.[2 * part.length]))
         left += 1
       }
       const place = 2 * charges.indexOf(charge)
@@ -55,18 +59,17 @@ export async function askCluster(
 
 type Answer = { readonly part: readonly Charge[]; readonly reply: readonly unknown[] }
 
-async function askPart(part: readonly Charge[], askNode: AskNode): Promise<readonly Answer[]> {
+async function askPart(
+  part: readonly Charge[],
+  { askNode, split }: ClusterNodes,
+): Promise<readonly Answer[]> {
   try {
     return [{ part, reply: await askNode(part) }]
   } catch (error) {
     if (part.length === 1 || !isMoving(error)) throw error
+    split(part)
     return Promise.all(part.map(async (charge) => ({ part: [charge], reply: await askNode([charge]) })))
   }
-}
-
-/** Whether no node would run the command, because its slot is on the way from one to another. */
-export function isMoving(error: unknown): boolean {
-  return error instanceof Error && /^(TRYAGAIN|Too many Cluster redirections)/.test(error.message)
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {

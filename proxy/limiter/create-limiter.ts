@@ -97,7 +97,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     now,
     log,
     telemetry,
-    refused: (charges, refusal, askedAtMs) => exhausted.note(charges, refusal, askedAtMs),
+    refused: (...refusal) => exhausted.note(...refusal),
     recovering: () => news.catchUp(),
   })
   const forget: CounterOperations['forget'] = (policyName, partitionKey) => {

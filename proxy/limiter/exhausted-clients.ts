@@ -7,8 +7,16 @@ export type ExhaustedClients = {
   findRefusal(charges: readonly Charge[]): Decision | undefined
   /** What is known of one client under one policy: milliseconds until more is left, or undefined. */
   findExhausted(charge: Charge): number | undefined
-  /** Takes note of a refusal by the shared counters. `askedAtMs` is earlier than the instant its states refer to. */
-  note(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
+  /**
+   * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
+   * `askedAtMs` is earlier than the instant its states refer to.
+   */
+  note(
+    charges: readonly Charge[],
+    refusal: Decision & { outcome: 'refused' },
+    askedAtMs: number,
+    knownForMs: number,
+  ): void
   /**
    * Forgets a client under the policy of this name, or under all, so that the shared counters are asked again. A refusal
    * that was asked for before is not noted any more: it may be older than what made the caller forget.
@@ -73,13 +81,13 @@ export function createExhaustedClients(maxEntries: number, now: () => number): E
       return leftMs > 0 ? leftMs : undefined
     },
 
-    note(charges, refusal, askedAtMs) {
+    note(charges, refusal, askedAtMs, knownForMs) {
       if (askedAtMs <= forgottenAtMs) return
       const charge = charges.find(({ policy }) => policy === refusal.refusedBy)
       const state = refusal.states.find(({ policy }) => policy === refusal.refusedBy)
       if (!charge || !state) return
       // Counted from the question, which came before the instant of the answer: never a millisecond too long.
-      const endsAtMs = askedAtMs + state.resetMs
+      const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
       keep(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states: refusal.states })
     },
 

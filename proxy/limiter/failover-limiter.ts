@@ -6,7 +6,7 @@ import { createBreaker } from './breaker.ts'
 import type { DecisionHooks } from './decision-batches.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory-limiter.ts'
-import { createRedisLimiter, type RedisLimiter } from './redis-limiter.ts'
+import { createRedisLimiter, type RedisHooks, type RedisLimiter } from './redis-limiter.ts'
 import { describePolicy, keyOf } from './redis-policy.ts'
 import type { RedisClient } from './redis-scripts.ts'
 import { decideWithoutStore } from './without-store.ts'
@@ -38,7 +38,7 @@ export function createFailoverLimiter(options: {
   readonly now: () => number
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
-  readonly refused: DecisionHooks['refused']
+  readonly refused: RedisHooks['refused']
   /** Called before what was counted here is added to the shared counters: it may have to be forgotten instead. */
   readonly recovering: () => Promise<void>
 }): FailoverLimiter {

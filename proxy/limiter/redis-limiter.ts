@@ -1,9 +1,10 @@
 import type { Policy } from '../policy.ts'
-import { askCluster, isMoving } from './ask-cluster.ts'
+import { askCluster } from './ask-cluster.ts'
 import { createDecisionBatches, type DecisionBatches, type DecisionHooks } from './decision-batches.ts'
 import type { Charge } from './limiter.ts'
 import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from './memory-limiter.ts'
 import { RedisCounters } from './redis-counters.ts'
+import { hasCountedNothing } from './redis-errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './redis-policy.ts'
 import {
   addOnceScript,
@@ -34,6 +35,14 @@ const CLUSTER_PROBE_KEYS = Array.from({ length: 32 }, (_, i) => `${PROBE_KEY}:${
 
 const ADD_TIMEOUT_MS = 1000
 
+/** What the counters of a cluster hold that is given back at once may make others refuse: they ask again after this. */
+const UNSETTLED_FOR_MS = 250
+
+export type RedisHooks = Omit<DecisionHooks, 'refused'> & {
+  /** As of `DecisionHooks`. It is certain to hold until the window ends, but for no longer than `knownForMs`. */
+  refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
+}
+
 /**
  * Counts in Redis. All requests that ask in the same turn of the event loop travel in one command, which decides each
  * of them atomically with all its charges. In a cluster each request has a command of its own, because one command
@@ -46,12 +55,14 @@ export function createRedisLimiter(options: {
   readonly redis: RedisClient
   readonly timeoutMs: number
   readonly now: () => number
-  readonly hooks: DecisionHooks
+  readonly hooks: RedisHooks
 }): RedisLimiter {
   const { redis, timeoutMs, now, hooks } = options
   const described = new Map<Policy, RedisPolicy>()
   const countersByPolicy = new Map<Policy, RedisCounters>()
   let hasSliding = false
+  /** Their counters may hold what a request was counted that another node refused, until it is given back. */
+  const unsettled = new Set<Policy>()
 
   function describe(policy: Policy): RedisPolicy {
     const known = described.get(policy)
@@ -109,6 +120,10 @@ export function createRedisLimiter(options: {
     )
     if (!Array.isArray(reply)) throw new TypeError('Redis replied no list')
     return algorithms.includes('s') ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
+  }
+
+  function unsettle(charges: readonly Charge[]): void {
+    for (const { policy } of charges) unsettled.add(policy)
   }
 
   /**
@@ -180,14 +195,19 @@ export function createRedisLimiter(options: {
       batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
       isConnected: () => redis.status === 'ready',
       ask: redis.isCluster
-        ? ([charges = []], isAwaited) => askCluster(charges, (part) => ask([part], isAwaited), giveBack)
+        ? ([charges = []], isAwaited) =>
+            askCluster(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
         : ask,
-      hasCountedNothing: (error) => isReply(error) || isUnsent(error) || isMoving(error),
+      hasCountedNothing,
     },
     timeoutMs,
     now,
     hooks: {
       ...hooks,
+      refused(charges, refusal, askedAtMs) {
+        const knownForMs = unsettled.has(refusal.refusedBy) ? UNSETTLED_FOR_MS : Infinity
+        hooks.refused(charges, refusal, askedAtMs, knownForMs)
+      },
       failed(reason) {
         hooks.failed(reason)
         leaveReplica(reason)
@@ -211,16 +231,6 @@ export function createRedisLimiter(options: {
     },
     countersOf,
   }
-}
-
-/** Redis itself answered with an error: it did not run the script. */
-function isReply(error: unknown): boolean {
-  return error instanceof Error && error.name === 'ReplyError'
-}
-
-/** The connection had ended, and the client library had not noticed yet when it was asked whether it is ready. */
-function isUnsent(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('enableOfflineQueue options is false')
 }
 
 /** The reply to `decideScript`, with the times until more is left in milliseconds throughout. */

@@ -28,7 +28,7 @@ function refusalOf(
 }
 
 function noteRefusal(cache: ExhaustedClients, charges: readonly Charge[], by: Policy, resetMs: number): void {
-  cache.note(charges, refusalOf(charges, by, resetMs), nowMs)
+  cache.note(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
 }
 
 it('refuses a client until its window ends, not a millisecond longer, with the exact time left', () => {
@@ -46,12 +46,22 @@ it('refuses a client until its window ends, not a millisecond longer, with the e
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
+it('refuses for no longer than is certain, and tells how long the window lasts all the same', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [login])
+  cache.note(charges, refusalOf(charges, login, 500), nowMs, 200)
+  nowMs += 199
+  expect(cache.findRefusal(charges)).toMatchObject({ states: [{ resetMs: 301 }] })
+  nowMs += 1
+  expect(cache.findRefusal(charges)).toBeUndefined()
+})
+
 it('counts the time that the question was on its way against itself', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   const askedAtMs = nowMs
   nowMs += 80
-  cache.note(charges, refusalOf(charges, login, 500), askedAtMs)
+  cache.note(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
   nowMs += 419
   expect(cache.findRefusal(charges)).toMatchObject({ states: [{ resetMs: 1 }] })
   nowMs += 1
@@ -139,7 +149,7 @@ it('takes no note of a refusal that was asked for before a client was forgotten:
   const askedAtMs = nowMs
   nowMs += 10
   cache.forget('login', 'ip:1')
-  cache.note(charges, refusalOf(charges, login, 500), askedAtMs)
+  cache.note(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
   expect(cache.findRefusal(charges)).toBeUndefined()
   nowMs += 1
   noteRefusal(cache, charges, login, 500)
