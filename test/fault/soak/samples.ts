@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { parseExposition } from '../../support/prometheus.ts'
+import { readdirSync } from 'node:fs'
+import { readResidentBytes } from '../../support/memory-use.ts'
 
 /** What a process takes of the machine, and Redis of keys, at one instant of a long run. */
 export type Sample = {
@@ -13,18 +13,7 @@ export type Sample = {
 
 /** Resident memory and open file descriptors of a process, as Linux has them. */
 export function readProcess(pid: number): Pick<Sample, 'residentBytes' | 'descriptors'> {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  const resident = Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? NaN)
-  return { residentBytes: resident * 1024, descriptors: readdirSync(`/proc/${pid}/fd`).length }
-}
-
-/** Reads the gateway's own metrics. */
-export async function readUsedBytes(adminPort: number): Promise<number> {
-  const response = await fetch(`http://127.0.0.1:${adminPort}/metrics`)
-  const metrics = parseExposition(await response.text())
-  return (
-    metrics.value('sluice_nodejs_heap_size_used_bytes') + metrics.value('sluice_nodejs_external_memory_bytes')
-  )
+  return { residentBytes: readResidentBytes(pid), descriptors: readdirSync(`/proc/${pid}/fd`).length }
 }
 
 /** The least of each quarter: of a heap, about what was left after collecting. */

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { afterAll, expect, test } from 'vitest'
 import { startGateway } from '../../support/gateway.ts'
+import { readUsedBytes } from '../../support/memory-use.ts'
 import { seededRandom } from '../../support/raw-client.ts'
 import { waitUntil } from '../../support/limiters.ts'
 import { startRelay } from '../../support/relay.ts'
@@ -13,7 +14,7 @@ import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
 import { startBreakableRedis } from '../breakable-redis.ts'
 import { breakFor, drawFault, type Fault } from '../faults.ts'
 import { startLoad } from './load.ts'
-import { leastOfQuarters, medianOfQuarters, readProcess, readUsedBytes, type Sample } from './samples.ts'
+import { leastOfQuarters, medianOfQuarters, readProcess, type Sample } from './samples.ts'
 
 /*
  * Two gateways, 50,000 clients and a fault every ten seconds, before Redis, in Redis or before the backend, for a
