@@ -9,8 +9,8 @@ export type ClusterProblems = {
   readonly solvedAt: (node: string) => void
 }
 
-/** How long after the loss of a node the others are asked who serves its slots now. */
-const RELEARN_DELAY_MS = 300
+/** After the loss of a node the others are asked who serves its slots now, until every master answers. */
+const RELEARN_EVERY_MS = 300
 
 /**
  * Connects to all nodes of a cluster, replicas too, so that one that takes over is asked at once.
@@ -41,7 +41,8 @@ export function connectCluster(
     // 0 is never: the command may have been executed before its connection was lost.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    slotsRefreshTimeout: 1000,
+    // Of several nodes asked one after another, the first may be the one that hangs.
+    slotsRefreshTimeout: 500,
   })
   // This one says that no node could be asked, that one why.
   cluster.on('error', () => undefined)
@@ -54,11 +55,14 @@ export function connectCluster(
     if (node.status === 'wait') node.connect().catch(() => undefined)
   })
   let timer: NodeJS.Timeout | undefined
-  cluster.on('-node', () => {
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      if (cluster.status === 'ready') cluster.refreshSlotsCache()
-    }, RELEARN_DELAY_MS).unref()
-  })
+  const relearnSoon = (): void => {
+    timer ??= setTimeout(() => {
+      timer = undefined
+      if (cluster.status !== 'ready') return
+      cluster.refreshSlotsCache()
+      if (cluster.nodes('master').some(({ status }) => status !== 'ready')) relearnSoon()
+    }, RELEARN_EVERY_MS).unref()
+  }
+  cluster.on('-node', relearnSoon)
   return cluster
 }

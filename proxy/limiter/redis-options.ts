@@ -34,7 +34,9 @@ export function commonOptions({ tls, username, password }: RedisAddress, credent
     maxRetriesPerRequest: 0,
     // A connection with answers overdue for so long is dead, whatever TCP thinks of it. It also bounds what waits on
     // a server that hangs: only probes are sent there, and none of them is older than this.
-    socketTimeout: 1000,
+    socketTimeout: 2000,
+    // How long the other side has to hang up as well, once we have: a server that hangs does not, and the next one waits.
+    disconnectTimeout: 250,
     // Together with the delay of the next attempt, this is how long a new master may stay unnoticed behind an old one
     // that swallows packets.
     connectTimeout: 1000,

@@ -73,6 +73,6 @@ it('leaves a server that has become a replica for the new master, when its addre
   await waitUntil('it is connected again', () => limiter.connection.client.status === 'ready')
   address.lead(next.port)
   await waitUntil('the new master decides', () => limiter.storeState() === 'answering', 2000)
-  expect(await operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5')
+  await expect.poll(() => operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5')
   expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
 })
