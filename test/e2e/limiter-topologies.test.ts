@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -16,11 +19,13 @@ import { freePort } from '../support/ports.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis.ts'
+import { untilMatches } from '../support/until-matches.ts'
 
 const login = makePolicy('login', 30, 60_000)
 const wide = makePolicy('wide', 100, 60_000)
 
 async function startReplicas(url: string): Promise<RunningLimiter[]> {
+  // Thousands ask at once: on a busy machine that takes a while, and then local counters would decide.
   const replicas = [startRedisLimiter(url, 5000), startRedisLimiter(url, 5000)]
   await Promise.all(replicas.map(({ connection }) => connection.connected(5000)))
   return replicas
@@ -35,6 +40,8 @@ describe('a cluster', () => {
     cluster = await startRedisCluster(3, 0)
     replicas = await startReplicas(cluster.url)
     first = replicas[0] as RunningLimiter
+    // So that every node knows the scripts: else each of thousands of commands carries the text.
+    await decideForEach(first, Array.from({ length: 50 }, newClient), [login, wide])
   })
   afterAll(() => {
     replicas.forEach((replica) => replica.close())
@@ -123,6 +130,22 @@ describe('a cluster', () => {
     expect(admitted).toBe(7)
   })
 
+  it('needs no more than the rights in docs/redis.md, of a user with any password', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
+    const [, rule = ''] = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page) ?? []
+    const [, moving = ''] = /and `([^`]*)`\s+in a cluster/.exec(page) ?? []
+    const rights = [...rule.trim().split(/\s+/), ...moving.split(/\s+/)]
+    for (const { operator } of cluster.nodes)
+      await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>p@ss/w:r d', ...rights)
+    const user = 'sluice:p%40ss%2Fw%3Ar%20d@'
+    const [limited] = await startReplicas(cluster.url.replace('://', `://${user}`))
+    if (!limited) throw new Error('not started')
+    for (const client of Array.from({ length: 10 }, newClient))
+      expect(countAllowed(await decideAtOnce([limited], 40, chargeAll(client, [wide, login])))).toBe(30)
+    expect(limited.telemetry).toMatchObject({ failures: 0 })
+    limited.close()
+  })
+
   it('adds what was admitted while it was away, on every node', async () => {
     const clients = Array.from({ length: 30 }, newClient)
     const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
@@ -166,15 +189,41 @@ describe('a log line', () => {
 
 describe('Sentinel', () => {
   it('leads to the master, and the login is used there', async () => {
-    const master = await startRedisServer({ args: ['--requirepass', 'secret'] })
+    const users = ['--user', 'sluice', 'on', '>s3cret:', '+@all', '~*', '--requirepass', 'secret']
+    const master = await startRedisServer({ args: users })
     const lines = ['sentinel auth-pass main secret']
     const { port } = await startSentinel({ masterPort: master.port, lines })
-    const replicas = await startReplicas(`redis+sentinel://:secret@127.0.0.1:${port}/main/3`)
+    const replicas = await startReplicas(`redis+sentinel://sluice:s3cret%3A@127.0.0.1:${port}/main/3`)
     const client = newClient()
     expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(client, [login])))).toBe(30)
     const redis = new Redis(master.port, { password: 'secret', db: 3 })
     expect(await redis.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
     redis.disconnect()
     replicas.forEach((replica) => replica.close())
+  })
+})
+
+describe('IPv6', () => {
+  const hasLoopback = Object.values(networkInterfaces())
+    .flat()
+    .some((address) => address?.address === '::1')
+
+  it.skipIf(!hasLoopback)('leads to a server, and to the nodes of a cluster', async () => {
+    const server = await startRedisServer({ args: ['--bind', '127.0.0.1', '::1'] })
+    const busPort = String(await freePort())
+    const cluster = ['--cluster-enabled', 'yes', '--cluster-port', busPort, '--cluster-announce-ip', '::1']
+    const node = await startRedisServer({
+      args: ['--bind', '127.0.0.1', '::1', '--databases', '1', ...cluster],
+    })
+    const operator = new Redis(node.port)
+    await operator.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
+    await untilMatches(() => operator.cluster('INFO'), /cluster_state:ok/)
+    operator.disconnect()
+    for (const url of [`redis://[::1]:${server.port}/7`, `redis+cluster://[::1]:${node.port}`]) {
+      const replicas = await startReplicas(url)
+      expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(newClient(), [login]))), url).toBe(30)
+      expect(replicas[0]?.telemetry, url).toMatchObject({ failures: 0 })
+      replicas.forEach((replica) => replica.close())
+    }
   })
 })
