@@ -1,7 +1,6 @@
-import type { Http2ServerRequest } from 'node:http2'
 import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../shared/errors.ts'
-import { declaredLength, hasContent } from './framing.ts'
+import { hasContent } from './framing.ts'
 import {
   breakOff,
   endAfterResponse,
@@ -13,6 +12,7 @@ import {
   type ClientRequest,
   type ClientResponse,
 } from './reply.ts'
+import { RequestBody } from './request-body.ts'
 import type { Telemetry, UpstreamFailure as FailureMetric } from './telemetry.ts'
 import type { UpstreamConnection, UpstreamExchange } from './upstream/connection.ts'
 import type { FailureKind, UpstreamFailure } from './upstream/failure.ts'
@@ -85,14 +85,12 @@ export class Forwarding implements UpstreamExchange {
   cancelled = false
   readonly #options: ForwarderOptions
   readonly #forwarded: Forwarded
-  readonly #hasBody: boolean
+  readonly #body: RequestBody | undefined
   readonly #startedMs: number
   #connection: UpstreamConnection | undefined
   #retried = false
   #responding = false
   #flushed = false
-  #bodyBytes = 0
-  #readingBody = false
   #drains = 0
 
   constructor(options: ForwarderOptions, forwarded: Forwarded) {
@@ -100,7 +98,13 @@ export class Forwarding implements UpstreamExchange {
     this.#forwarded = forwarded
     this.#startedMs = options.now()
     this.method = forwarded.request.method ?? 'GET'
-    this.#hasBody = hasContent(forwarded.request)
+    this.#body = hasContent(forwarded.request)
+      ? new RequestBody(forwarded.request, options.maxBodyBytes, {
+          isWantedBy: (connection) => this.#connection === connection,
+          overLimit: () => this.#refuseBody(),
+          takenBack: () => this.#breakOffTakenBack(),
+        })
+      : undefined
   }
 
   /** The client's connection has closed: nobody waits for the response any more. */
@@ -115,25 +119,25 @@ export class Forwarding implements UpstreamExchange {
   }
 
   get bodyPending(): boolean {
-    return this.#hasBody && !isBodyHere(this.#forwarded.request)
+    return this.#body !== undefined && !this.#body.isHere
   }
 
   /** More of the request's body could be taken now. */
   get waitsForBody(): boolean {
-    return this.#readingBody && !this.#forwarded.request.isPaused()
+    return this.#body?.isAwaited ?? false
   }
 
   /** Grows with each piece of the body that the client sends, and of the response that it takes. */
   get clientProgress(): number {
-    return this.#bodyBytes + this.#drains
+    return (this.#body?.bytes ?? 0) + this.#drains
   }
 
   start(connection: UpstreamConnection): void {
     const { request, target, upstreamFields, onUpgrade } = this.#forwarded
     this.#connection = connection
     const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamFields}`
-    if (this.#hasBody) {
-      this.#sendBody(connection, head)
+    if (this.#body) {
+      this.#body.sendTo(connection, head)
       return
     }
     const framing = onUpgrade
@@ -157,7 +161,7 @@ export class Forwarding implements UpstreamExchange {
       throw new ResponseSyntaxError('a status that HTTP/2 cannot carry')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
     this.#responding = true
-    if (this.#hasBody) endAfterResponse(request, response)
+    if (this.#body) endAfterResponse(request, response)
     // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
     if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
     const fields = head.status === 204 ? withoutLength(head.fields) : head.fields
@@ -191,7 +195,7 @@ export class Forwarding implements UpstreamExchange {
     this.#connection = undefined
     if (!response.writableEnded) response.end()
     // The backend did not wait for the rest of the body. It is in the way of the client's next request.
-    if (this.#hasBody) request.resume()
+    if (this.#body) request.resume()
   }
 
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
@@ -210,12 +214,7 @@ export class Forwarding implements UpstreamExchange {
     const { request, response, responseFields, requestId } = this.#forwarded
     this.#connection = undefined
     if (this.cancelled) return
-    if (
-      failure.onReusedConnection &&
-      !this.#retried &&
-      !this.#hasBody &&
-      idempotentMethods.has(this.method)
-    ) {
+    if (failure.onReusedConnection && !this.#retried && !this.#body && idempotentMethods.has(this.method)) {
       this.#retried = true
       this.#options.pool.sendOnFresh(this)
       return
@@ -230,74 +229,9 @@ export class Forwarding implements UpstreamExchange {
     }
   }
 
-  /** Sends head and body, framed anew: by length where the client declared one, else in chunks of our own. */
-  #sendBody(connection: UpstreamConnection, head: string): void {
-    const { request } = this.#forwarded
-    const { socket } = connection
-    const declared = declaredLength(request)
-    // Held back until the first piece of the body is there, mostly at once, so that both leave in one packet.
-    socket.cork()
-    setImmediate(() => socket.uncork())
-    const framing = declared === undefined ? 'transfer-encoding: chunked' : `content-length: ${declared}`
-    socket.write(`${head}${framing}\r\n\r\n`, 'latin1')
-
-    const onDrain = (): void => {
-      connection.requestStalled(false)
-      request.resume()
-    }
-    const stop = (): void => {
-      this.#readingBody = false
-      request.off('data', onData)
-      request.off('end', onEnd)
-      socket.off('drain', onDrain)
-    }
-    /** Node calls these, and would give what they throw to nobody. */
-    const guarded = (step: () => void): void => {
-      try {
-        step()
-      } catch (error) {
-        stop()
-        connection.failFor(error)
-      }
-    }
-    const onData = (chunk: Buffer): void => guarded(() => passOn(chunk))
-    const onEnd = (): void => guarded(finish)
-    const passOn = (chunk: Buffer): void => {
-      if (this.#connection !== connection) {
-        stop()
-        request.resume()
-      } else if (this.#isOverLimit(chunk.length)) {
-        stop()
-        this.#refuseBody()
-      } else {
-        if (declared === undefined) writeChunk(socket, chunk)
-        else socket.write(chunk)
-        if (!socket.writableNeedDrain) return
-        connection.requestStalled(true)
-        request.pause()
-      }
-    }
-    const finish = (): void => {
-      stop()
-      if (this.#connection !== connection) return
-      if (wasTakenBack(request)) {
-        this.abandon('the client took the request back')
-        breakOff(this.#forwarded.response)
-        return
-      }
-      if (declared === undefined) socket.write('0\r\n\r\n', 'latin1')
-      connection.requestSent()
-    }
-    this.#readingBody = true
-    request.on('data', onData)
-    request.on('end', onEnd)
-    socket.on('drain', onDrain)
-  }
-
-  #isOverLimit(bytes: number): boolean {
-    const { maxBodyBytes } = this.#options
-    this.#bodyBytes += bytes
-    return maxBodyBytes > 0 && this.#bodyBytes > maxBodyBytes
+  #breakOffTakenBack(): void {
+    this.abandon('the client took the request back')
+    breakOff(this.#forwarded.response)
   }
 
   #refuseBody(): void {
@@ -309,25 +243,6 @@ export class Forwarding implements UpstreamExchange {
       sendError(request, response, errors.bodyTooLarge)
     }
   }
-}
-
-/** All of the request has arrived, read or not. */
-function isBodyHere(request: ClientRequest | Http2ServerRequest): boolean {
-  return 'stream' in request ? request.stream.state.remoteClose === 1 : request.complete
-}
-
-/** The stream of HTTP/2 was reset: what has arrived of the body ends too, but must not pass for the whole. */
-function wasTakenBack(request: ClientRequest | Http2ServerRequest): boolean {
-  return 'stream' in request && request.stream.closed
-}
-
-/** One chunk of RFC 9112 section 7.1, in one write. */
-function writeChunk(socket: Socket, chunk: Buffer): void {
-  socket.cork()
-  socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
-  socket.write(chunk)
-  socket.write('\r\n', 'latin1')
-  socket.uncork()
 }
 
 function valuesOf(fields: readonly string[], name: string): string[] {
