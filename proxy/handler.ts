@@ -8,8 +8,7 @@ import { reportDecision } from './decision-report.ts'
 import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
 import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
-import { declaredLength, expectsContinue, refuseFraming } from './framing.ts'
-import { readHost } from './host.ts'
+import { declaredLength, expectsContinue } from './framing.ts'
 import type { LimitedClients } from './limited-clients.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
 import { settleResponse } from './owed-responses.ts'
@@ -25,13 +24,13 @@ import {
   type ClientRequest,
   type ClientResponse,
 } from './reply.ts'
+import { readRequestHead, type HeadOptions, type RejectedHead, type RequestHead } from './request-head.ts'
 import type { RuleTable } from './rules.ts'
-import { canonicalizeTarget, type Target } from './target.ts'
 import type { Rejection, Telemetry } from './telemetry.ts'
 import type { ResponseHead } from './upstream/response-head.ts'
 import { upstreamFields } from './upstream-fields.ts'
 
-export type HandlerOptions = {
+export type HandlerOptions = HeadOptions & {
   readonly rules: RuleTable
   readonly limiter: Limiter
   readonly limitedClients: Pick<LimitedClients, 'note'>
@@ -39,10 +38,6 @@ export type HandlerOptions = {
   /** The address of who is at the other end of a connection; undefined where that is gone. */
   readonly addressOf: (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>) => string | undefined
   readonly slowClients: SlowClients
-  /** Bytes that a request's target may have. */
-  readonly maxTargetBytes: number
-  /** Fields that a request may have. */
-  readonly maxHeaderCount: number
   readonly forwarder: ForwarderOptions
   readonly classifyField: RequestFieldClassifier
   readonly telemetry: Telemetry
@@ -50,8 +45,6 @@ export type HandlerOptions = {
   readonly onBug: OnBug
   /** Path prefix of the backend, without a trailing slash; empty for none. */
   readonly upstreamPrefix: string
-  /** `Host` for a request of HTTP/1.0 that names none. */
-  readonly upstreamHost: string
   readonly scheme: 'http' | 'https'
   readonly makeRequestId: () => string
   readonly now: () => number
@@ -169,23 +162,13 @@ class Exchange implements PacedExchange {
   }
 
   begin(): void {
-    const { rules, addresses, limiter, upstreamHost, maxTargetBytes, maxHeaderCount } = this.#options
-    const { method = 'GET', url = '', headers, rawHeaders } = this.#request
+    const { rules, addresses, limiter } = this.#options
+    const { method = 'GET', headers } = this.#request
     this.#requestId = this.#readRequestId()
-    const faulty = refuseFraming(this.#request)
-    if (faulty) {
-      closeAfterResponse(this.#request, this.#response)
-      return this.#reject('framing', faulty)
-    }
-    if (url.length > maxTargetBytes) return this.#reject('target', errors.targetTooLong)
-    if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
-      return this.#reject('headers-too-large', errors.fieldsTooLarge)
-
-    const target = canonicalizeTarget(method, url)
-    if (typeof target === 'string') return this.#reject('target', errors.badRequest)
+    const head = readRequestHead(this.#request, this.#options)
+    if ('reason' in head) return this.#rejectHead(head)
+    const { target } = head
     this.#path = target.path
-    const host = readHost(this.#request, target.authority, upstreamHost)
-    if (host === undefined) return this.#reject('host', errors.badRequest)
     const own = ownAnswer(this.#request, target)
     if (own !== undefined) return this.#answer(own)
 
@@ -195,26 +178,26 @@ class Exchange implements PacedExchange {
     this.#clientAddress = client.address
 
     const policies = rules.match(target, method, headers)
-    if (policies.length === 0) return this.#forward(target, host, [])
+    if (policies.length === 0) return this.#forward(head, [])
 
     const charges = chargesOf(policies, client, headers)
-    if (charges.length === 0) return this.#forward(target, host, [])
+    if (charges.length === 0) return this.#forward(head, [])
 
     const decision = limiter.decide(charges)
-    if (!(decision instanceof Promise)) return this.#act(decision, charges, target, host)
+    if (!(decision instanceof Promise)) return this.#act(decision, charges, head)
     decision
-      .then((later) => this.#act(later, charges, target, host))
+      .then((later) => this.#act(later, charges, head))
       .catch((error: unknown) => this.#onBug(error))
   }
 
-  #act(decision: Decision, charges: readonly Charge[], target: Target, host: string): void {
+  #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     this.#options.limitedClients.note(charges, decision)
     // Counted, but nobody is there any more to forward for.
     if (this.#over) return
     switch (decision.outcome) {
       case 'allowed':
-        return this.#forward(target, host, rateLimitFields(decision.states))
+        return this.#forward(head, rateLimitFields(decision.states))
       case 'refused':
         this.#refusedBy = decision.refusedBy
         return refuse(this.#request, this.#response, decision.states)
@@ -223,7 +206,7 @@ class Exchange implements PacedExchange {
     }
   }
 
-  #forward(target: Target, host: string, responseFields: readonly string[]): void {
+  #forward({ target, host }: RequestHead, responseFields: readonly string[]): void {
     const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && (declaredLength(this.#request) ?? 0) > maxBodyBytes)
@@ -253,6 +236,13 @@ class Exchange implements PacedExchange {
   #upgrade(...tunnel: Parameters<OnUpgrade>): void {
     this.#onUpgrade?.(...tunnel)
     this.guard(() => this.#end(101))
+  }
+
+  #rejectHead({ reason, reply, path }: RejectedHead): void {
+    this.#path = path
+    // Nobody knows where the next request would begin.
+    if (reason === 'framing') closeAfterResponse(this.#request, this.#response)
+    this.#reject(reason, reply)
   }
 
   #reject(reason: Rejection, reply: ErrorReply): void {
@@ -306,12 +296,6 @@ class Exchange implements PacedExchange {
 }
 
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
-
-/** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */
-function countFields(rawFields: readonly string[]): number {
-  const names = rawFields.filter((name, i) => i % 2 === 0 && !name.startsWith(':'))
-  return names.filter((name, i) => name !== 'cookie' || names.indexOf(name) === i).length
-}
 
 /** A connection of HTTP/1 that is to be kept is held up by a body that does not come. */
 function isBodyAwaited(

@@ -1,0 +1,54 @@
+import { errors, type ErrorReply } from '../shared/errors.ts'
+import { refuseFraming } from './framing.ts'
+import { readHost } from './host.ts'
+import type { ClientRequest } from './reply.ts'
+import { canonicalizeTarget, type Target } from './target.ts'
+import type { Rejection } from './telemetry.ts'
+
+export type HeadOptions = {
+  /** Bytes that a request's target may have. */
+  readonly maxTargetBytes: number
+  /** Fields that a request may have. */
+  readonly maxHeaderCount: number
+  /** `Host` for a request of HTTP/1.0 that names none. */
+  readonly upstreamHost: string
+}
+
+/** What a request is for, in the one form in which rules are matched and the backend is asked. */
+export type RequestHead = { readonly target: Target; readonly host: string }
+
+/** Why a request goes no further. */
+export type RejectedHead = {
+  readonly reason: Rejection
+  readonly reply: ErrorReply
+  /** The canonical path, as far as it could be told. */
+  readonly path: string
+}
+
+/**
+ * Reads a request's head, and rejects what could be read in two ways or is larger than it may be. `docs/http.md` has each
+ * decision with its source.
+ */
+export function readRequestHead(request: ClientRequest, options: HeadOptions): RequestHead | RejectedHead {
+  const { method = 'GET', url = '', rawHeaders } = request
+  const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
+  const faulty = refuseFraming(request)
+  if (faulty) return reject('framing', faulty)
+  if (url.length > maxTargetBytes) return reject('target', errors.targetTooLong)
+  if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
+    return reject('headers-too-large', errors.fieldsTooLarge)
+  const target = canonicalizeTarget(method, url)
+  if (typeof target === 'string') return reject('target', errors.badRequest)
+  const host = readHost(request, target.authority, upstreamHost)
+  return host === undefined ? reject('host', errors.badRequest, target.path) : { target, host }
+}
+
+function reject(reason: Rejection, reply: ErrorReply, path = ''): RejectedHead {
+  return { reason, reply, path }
+}
+
+/** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */
+function countFields(rawFields: readonly string[]): number {
+  const names = rawFields.filter((name, i) => i % 2 === 0 && !name.startsWith(':'))
+  return names.filter((name, i) => name !== 'cookie' || names.indexOf(name) === i).length
+}
