@@ -20,6 +20,18 @@ const unseenFields = new Set([
   '__proto__',
 ])
 
+// What the backend gets of these is not what the client has sent: the gateway decides on one host, and on one address.
+const decidedFields = new Set([
+  'host',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'x-request-id',
+])
+
 /** A part of what makes a client: `ip`, or `header:NAME`, whose name may be in any case. */
 export const partitionPart = z
   .string(`needs ${needs}`)
@@ -27,14 +39,20 @@ export const partitionPart = z
   .transform((text, context): PartitionPart => {
     if (text === 'ip') return { kind: 'ip' }
     const [, name] = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/.exec(text) ?? []
-    if (name === undefined || unseenFields.has(name.toLowerCase())) {
-      const message =
-        name === undefined ? `needs ${needs}` : 'needs a field that rules see, not one of the connection'
-      context.issues.push({ code: 'custom', message, input: text })
+    const message = name === undefined ? `needs ${needs}` : mistakeOf(name.toLowerCase())
+    if (name === undefined || message !== undefined) {
+      context.issues.push({ code: 'custom', message: message ?? '', input: text })
       return z.NEVER
     }
     return { kind: 'header', name: name.toLowerCase() }
   })
+
+function mistakeOf(name: string): string | undefined {
+  if (unseenFields.has(name)) return 'needs a field that rules see, not one of the connection'
+  if (decidedFields.has(name))
+    return 'needs a field of the client, not one that the gateway sets: the address is ip, with trustedProxies'
+  return undefined
+}
 
 /** Whether a list names a part a second time, in whatever case. */
 export function repeatsPart(parts: readonly PartitionPart[]): boolean {
