@@ -199,15 +199,15 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    const { onUpgrade } = this.#forwarded
+    const { request, response, responseFields, onUpgrade } = this.#forwarded
     this.#connection = undefined
     if (onUpgrade && head.upgrade?.toLowerCase() === 'websocket') {
       this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
-      onUpgrade(head, socket, rest)
+      onUpgrade({ ...head, fields: head.fields.concat(responseFields) }, socket, rest)
       return
     }
     socket.destroy()
-    sendError(this.#forwarded.request, this.#forwarded.response, errors.badGateway)
+    sendError(request, response, errors.badGateway, responseFields)
   }
 
   onFailure(failure: UpstreamFailure): void {
@@ -235,12 +235,12 @@ export class Forwarding implements UpstreamExchange {
   }
 
   #refuseBody(): void {
-    const { request, response } = this.#forwarded
+    const { request, response, responseFields } = this.#forwarded
     this.abandon('the request body is over the limit')
     if (this.#responding) breakOff(response)
     else {
       this.#options.telemetry.requestRejected('body-too-large')
-      sendError(request, response, errors.bodyTooLarge)
+      sendError(request, response, errors.bodyTooLarge, responseFields)
     }
   }
 }

@@ -96,6 +96,8 @@ class Exchange implements PacedExchange {
   #requestId = ''
   #path = ''
   #clientAddress = ''
+  /** Name, value, name, value… of what the rules that have counted the request say, for whatever response it gets. */
+  #limitFields: readonly string[] = []
   #refusedBy: Policy | undefined
   #shadowRefusals: string[] | undefined
   #forwarding: Forwarding | undefined
@@ -178,16 +180,14 @@ class Exchange implements PacedExchange {
     this.#clientAddress = client.address
 
     const policies = rules.match(target, method, headers)
-    if (policies.length === 0) return this.#forward(head, [])
+    if (policies.length === 0) return this.#forward(head)
 
     const charges = chargesOf(policies, client, headers)
-    if (charges.length === 0) return this.#forward(head, [])
+    if (charges.length === 0) return this.#forward(head)
 
     const decision = limiter.decide(charges)
     if (!(decision instanceof Promise)) return this.#act(decision, charges, head)
-    decision
-      .then((later) => this.#act(later, charges, head))
-      .catch((error: unknown) => this.#onBug(error))
+    decision.then((later) => this.#act(later, charges, head)).catch((error: unknown) => this.#onBug(error))
   }
 
   #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
@@ -197,7 +197,8 @@ class Exchange implements PacedExchange {
     if (this.#over) return
     switch (decision.outcome) {
       case 'allowed':
-        return this.#forward(head, rateLimitFields(decision.states))
+        this.#limitFields = rateLimitFields(decision.states)
+        return this.#forward(head)
       case 'refused':
         this.#refusedBy = decision.refusedBy
         return refuse(this.#request, this.#response, decision.states)
@@ -206,7 +207,7 @@ class Exchange implements PacedExchange {
     }
   }
 
-  #forward({ target, host }: RequestHead, responseFields: readonly string[]): void {
+  #forward({ target, host }: RequestHead): void {
     const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && (declaredLength(this.#request) ?? 0) > maxBodyBytes)
@@ -226,7 +227,7 @@ class Exchange implements PacedExchange {
         protocolVersion: this.#request.httpVersion,
         maxForwards: leftForwards(this.#request),
       }),
-      responseFields,
+      responseFields: this.#limitFields,
       requestId: this.#requestId,
       onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
     })
@@ -247,7 +248,12 @@ class Exchange implements PacedExchange {
 
   #reject(reason: Rejection, reply: ErrorReply): void {
     this.#options.telemetry.requestRejected(reason)
-    sendError(this.#request, this.#response, reply, reply === errors.methodNotAllowed ? allow : [])
+    sendError(
+      this.#request,
+      this.#response,
+      reply,
+      reply === errors.methodNotAllowed ? allow : this.#limitFields,
+    )
   }
 
   #answer(own: ErrorReply | 'options'): void {

@@ -1,0 +1,65 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startRawBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+
+const handshake =
+  'GET /api/chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: '
+
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', (head) => {
+      const text = head.toString('latin1')
+      if (text.startsWith('GET /api/chat ')) socket.write(`${switching}websocket\r\n\r\n`)
+      else if (text.startsWith('GET /api/unasked ')) socket.write(`${switching}another\r\n\r\n`)
+      else if (text.startsWith('GET /api/broken ')) socket.end('nonsense\r\n\r\n')
+    })
+  })
+  gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: 'test/e2e/counted-answers.yaml',
+    MAX_BODY_SIZE: '1000',
+    BODY_TIMEOUT: '300ms',
+  })
+})
+
+/** The first bytes of the response, its head among them. */
+async function ask(bytes: string): Promise<string> {
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(bytes)
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  socket.destroy()
+  return answer.toString('latin1')
+}
+
+const post = 'POST /api/upload HTTP/1.1\r\nHost: a\r\n'
+
+describe('what the rules say is in every response to a request that they have counted', () => {
+  test.each([
+    ['a WebSocket that is taken up', 101, handshake],
+    ['an upgrade that nobody has asked for', 502, 'GET /api/unasked HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['nonsense from the backend', 502, 'GET /api/broken HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['a body declared too large', 413, `${post}Content-Length: 1001\r\n\r\n`],
+    [
+      'a body that becomes too large',
+      413,
+      `${post}Transfer-Encoding: chunked\r\n\r\n3e9\r\n${'x'.repeat(1001)}`,
+    ],
+    ['a body that does not come', 408, `${post}Content-Length: 10\r\n\r\n`],
+  ])('%s: %i', async (_, status, bytes) => {
+    const answer = await ask(bytes)
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(answer).toMatch(/\r\nratelimit-policy: "api";q=100;w=60\r\nratelimit: "api";r=\d+;t=60\r\n/)
+  })
+
+  test('and in no other', async () => {
+    expect(await ask('POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n')).not.toMatch(
+      /ratelimit/,
+    )
+  })
+})
