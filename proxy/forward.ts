@@ -216,7 +216,7 @@ export class Forwarding implements UpstreamExchange {
     if (this.cancelled) return
     if (failure.onReusedConnection && !this.#retried && !this.#body && idempotentMethods.has(this.method)) {
       this.#retried = true
-      this.#options.pool.sendOnFresh(this)
+      this.#options.pool.sendAgain(this)
       return
     }
     if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])

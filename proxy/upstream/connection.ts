@@ -37,8 +37,10 @@ export type ConnectionOwner = {
   onRequestSent(exchange: UpstreamExchange): void
   /** The exchange is over and the connection can serve the next. */
   onFree(connection: UpstreamConnection): void
-  /** The connection is of no more use. */
+  /** The connection is of no more use. Its place is its exchange's still, which may try again when told. */
   onGone(connection: UpstreamConnection): void
+  /** Whoever waits may have the place of a connection that has gone. */
+  onPlaceFree(): void
 }
 
 /** A backend that says nothing of how long it keeps an idle connection is assumed to keep it this long. */
@@ -237,17 +239,19 @@ export class UpstreamConnection implements ResponseSink {
   #fail(kind: FailureKind, message: string, cause?: unknown): void {
     const exchange = this.#exchange
     const onReusedConnection = this.#rested && this.#parser.untouched
-    this.destroy()
-    exchange?.onFailure(new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
+    this.socket.destroy()
+    this.#leave(exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
   }
 
   /** The owner is told once, whatever ends the connection first. */
-  #leave(): void {
+  #leave(failure?: UpstreamFailure): void {
     const exchange = this.#exchange
     this.#exchange = undefined
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     if (this.#gone) return
     this.#gone = true
     this.#owner.onGone(this)
+    if (failure) exchange?.onFailure(failure)
+    this.#owner.onPlaceFree()
   }
 }

@@ -71,10 +71,12 @@ export class UpstreamPool {
     else setImmediate(() => this.#sendOrWait(exchange))
   }
 
-  /** As `send`, but never over a connection that has served before. */
-  sendOnFresh(exchange: UpstreamExchange): void {
-    if (this.size < this.#options.maxConnections) this.#connect(exchange)
-    else if (!this.#queue.add(exchange, this.#options.now())) exchange.onFailure(busy())
+  /**
+   * Sends a request again whose connection has gone: over a new one in the place of the old, as any that has served
+   * before may be gone too. To be called within its `onFailure`, as long as nobody else has that place.
+   */
+  sendAgain(exchange: UpstreamExchange): void {
+    this.#connect(exchange)
   }
 
   /** Ends idle connections at once and the others as they fall free. Resolves when none is left. */
@@ -104,8 +106,14 @@ export class UpstreamPool {
     this.#all.delete(connection)
     const at = this.#idle.indexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)
-    this.#serveQueue()
     this.#finishClosing()
+  }
+
+  /** The longest waiting request gets a connection of its own. */
+  onPlaceFree(): void {
+    if (this.size >= this.#options.maxConnections) return
+    const next = this.#nextQueued()
+    if (next) this.#connect(next)
   }
 
   onRequestSent(exchange: UpstreamExchange): void {
@@ -123,7 +131,8 @@ export class UpstreamPool {
   #send(exchange: UpstreamExchange): void {
     const connection = this.#idle.pop()
     if (connection) this.#begin(connection, exchange)
-    else this.sendOnFresh(exchange)
+    else if (this.size < this.#options.maxConnections) this.#connect(exchange)
+    else if (!this.#queue.add(exchange, this.#options.now())) exchange.onFailure(busy())
   }
 
   #sendOrWait(exchange: UpstreamExchange): void {
@@ -166,19 +175,12 @@ export class UpstreamPool {
       socket.destroy()
       this.onRequestSent(exchange)
       exchange.onFailure(new UpstreamFailure(kind, message))
-      this.#serveQueue()
+      this.onPlaceFree()
       this.#finishClosing()
     }
     socket.on('error', onError)
     socket.on('close', onClose)
     const timer = setTimeout(() => fail('connect-timeout', 'no connection to the backend in time'), connectMs)
-  }
-
-  /** A place has become free: the longest waiting request gets a connection of its own. */
-  #serveQueue(): void {
-    if (this.size >= this.#options.maxConnections) return
-    const next = this.#nextQueued()
-    if (next) this.#connect(next)
   }
 
   #nextQueued(): UpstreamExchange | undefined {

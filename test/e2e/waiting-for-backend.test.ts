@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
+import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { untilMatches } from '../support/until-matches.ts'
 
 /** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
 async function startNarrow(
@@ -19,6 +20,12 @@ async function startNarrow(
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+/** Waits until so many requests are in one of the queues. */
+function untilQueued(gateway: GatewayProcess, queue: string, requests: number): Promise<void> {
+  const entries = new RegExp(`^sluice_table_entries{table="${queue}"} ${requests}$`, 'm')
+  return untilMatches(async () => (await send(gateway.adminPort, 'GET', '/metrics')).body, entries)
 }
 
 const busy = { status: 503, body: '{"code":503,"error":"The backend is busy"}' }
@@ -63,6 +70,30 @@ test('no request waits longer than it may, and a client that leaves makes room',
   held[0]?.end()
   await first
   expect(backend.seen.map(({ url }) => url)).toEqual(['/held'])
+})
+
+test('a request whose reused connection was closed is sent again before those that wait', async () => {
+  const arrived: string[] = []
+  const othersWait = Promise.withResolvers<undefined>()
+  // Each connection is closed at its second request.
+  const backend = await startRawBackend((socket) => {
+    let requests = 0
+    socket.on('data', (head) => {
+      arrived.push(String(head).split(' ')[1] ?? '')
+      if (requests++ === 0) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      else void othersWait.promise.then(() => socket.destroy())
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_CONNECTIONS: '1' })
+  const get = (path: string) => send(gateway.port, 'GET', path)
+  await get('/first')
+  const again = get('/again')
+  await until(() => arrived.length === 2)
+  const waiting = get('/waiting')
+  await untilQueued(gateway, 'upstream-queue', 1)
+  othersWait.resolve(undefined)
+  expect(await Promise.all([again, waiting])).toMatchObject([{ status: 200 }, { status: 200 }])
+  expect(arrived).toEqual(['/first', '/again', '/again', '/waiting', '/waiting'])
 })
 
 test('bodies on their way never take all connections', async () => {
