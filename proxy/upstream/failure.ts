@@ -6,7 +6,7 @@
  * - `reset`: the connection ended before the response was complete
  * - `protocol`: what arrived is not HTTP/1.1
  * - `busy`: every connection is in use and the queue is full
- * - `aborted`: we gave up, because the client went away or its body was cut short
+ * - `aborted`: we gave up, because the client went away, its body was cut short, or the gateway ends
  * - `exception`: a bug of ours
  */
 export type FailureKind =

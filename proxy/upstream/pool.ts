@@ -21,6 +21,8 @@ const uploadsShare = 0.75
 /** How often those that wait for their turn to upload are looked at. */
 const uploadsCheckMs = 20
 
+const endedReason = 'the gateway stops and the grace period is over'
+
 /**
  * The connections to the one backend. The connection used last is used next, so that those not needed fall idle and end.
  * Where all are busy requests wait in turn, in a queue with a bound.
@@ -39,8 +41,10 @@ export class UpstreamPool {
   readonly #uploadQueue: WaitingExchanges
   #uploadCheck: NodeJS.Timeout | undefined
   readonly #sweep: NodeJS.Timeout
-  #connecting = 0
-  #closed: (() => void) | undefined
+  /** How to give up each connection that is being opened. */
+  readonly #connecting = new Set<(failure: UpstreamFailure) => void>()
+  /** From now on no connection is opened, as nobody would end it. */
+  #ended = false
 
   constructor(options: PoolOptions) {
     this.#options = options
@@ -53,15 +57,11 @@ export class UpstreamPool {
   }
 
   get size(): number {
-    return this.#all.size + this.#connecting
+    return this.#all.size + this.#connecting.size
   }
 
   get queued(): number {
     return this.#queue.size + this.#uploadQueue.size
-  }
-
-  get maxConnections(): number {
-    return this.#options.maxConnections
   }
 
   /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */
@@ -79,26 +79,20 @@ export class UpstreamPool {
     this.#connect(exchange)
   }
 
-  /** Ends idle connections at once and the others as they fall free. Resolves when none is left. */
-  async close(): Promise<void> {
-    clearInterval(this.#sweep)
-    const done = new Promise<void>((resolve) => (this.#closed = resolve))
-    for (const connection of this.#idle.splice(0)) connection.destroy()
-    this.#finishClosing()
-    await done
-  }
-
-  /** Ends every connection now; requests on them fail. */
+  /** Ends every connection now; requests on them fail, and those that wait for one. */
   destroy(): void {
+    this.#ended = true
     clearInterval(this.#sweep)
     clearTimeout(this.#uploadCheck)
-    for (const connection of this.#all) connection.abort('the gateway stops and the grace period is over')
+    for (const queue of [this.#queue, this.#uploadQueue])
+      for (const exchange of queue.takeWhere(() => true)) exchange.onFailure(ended())
+    for (const giveUp of this.#connecting) giveUp(ended())
+    for (const connection of this.#all) connection.abort(endedReason)
   }
 
   onFree(connection: UpstreamConnection): void {
     const next = this.#nextQueued()
     if (next) this.#begin(connection, next)
-    else if (this.#closed) connection.destroy()
     else this.#idle.push(connection)
   }
 
@@ -106,7 +100,6 @@ export class UpstreamPool {
     this.#all.delete(connection)
     const at = this.#idle.indexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)
-    this.#finishClosing()
   }
 
   /** The longest waiting request gets a connection of its own. */
@@ -149,8 +142,8 @@ export class UpstreamPool {
   }
 
   #connect(exchange: UpstreamExchange): void {
+    if (this.#ended) return exchange.onFailure(ended())
     const { open, connectMs, now } = this.#options
-    this.#connecting++
     if (exchange.bodyPending) this.#uploads.add(exchange)
     const onError = (error: Error): void => fail('refused', error.message)
     const onClose = (): void => fail('refused', 'the backend closed the connection at once')
@@ -167,17 +160,18 @@ export class UpstreamPool {
       clearTimeout(timer)
       socket.off('error', onError)
       socket.off('close', onClose)
-      this.#connecting--
+      this.#connecting.delete(giveUp)
     }
-    const fail = (kind: FailureKind, message: string): void => {
+    const giveUp = (failure: UpstreamFailure): void => {
       settle()
       socket.on('error', () => undefined)
       socket.destroy()
       this.onRequestSent(exchange)
-      exchange.onFailure(new UpstreamFailure(kind, message))
+      exchange.onFailure(failure)
       this.onPlaceFree()
-      this.#finishClosing()
     }
+    const fail = (kind: FailureKind, message: string): void => giveUp(new UpstreamFailure(kind, message))
+    this.#connecting.add(giveUp)
     socket.on('error', onError)
     socket.on('close', onClose)
     const timer = setTimeout(() => fail('connect-timeout', 'no connection to the backend in time'), connectMs)
@@ -213,10 +207,10 @@ export class UpstreamPool {
     for (const queue of [this.#queue, this.#uploadQueue])
       for (const exchange of queue.takeOverdue(nowMs)) exchange.onFailure(busy())
   }
+}
 
-  #finishClosing(): void {
-    if (this.#closed && this.size === 0) this.#closed()
-  }
+function ended(): UpstreamFailure {
+  return new UpstreamFailure('aborted', endedReason)
 }
 
 function busy(): UpstreamFailure {

@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { Agent, request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
+import { startBackend, startRawBackend } from '../support/backend.ts'
 import { send, startGateway } from '../support/gateway.ts'
+import { untilQueued } from '../support/until-queued.ts'
 
 test('SIGTERM under load loses no request in flight and ends with status 0', async () => {
   const backend = await startBackend((_, response) => setTimeout(() => response.end('ok'), 30))
@@ -61,4 +63,43 @@ test('readiness goes to 503 first, and what outlives the grace period is cut off
   const lines = gateway.process.output()
   expect(lines).toMatch(/"requestId":".+","reason":"the gateway stops and .+","msg":"a request was cut off"/)
   expect(lines).not.toContain('the backend failed')
+})
+
+test('what waits for a connection to the backend until then is cut off as well', async () => {
+  const backend = await startBackend(() => undefined)
+  const gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    UPSTREAM_CONNECTIONS: '1',
+    SHUTDOWN_GRACE: '200ms',
+  })
+  const begin = (head: string): void => {
+    const client = connect(gateway.port, '127.0.0.1')
+    client.on('error', () => undefined)
+    client.write(`${head}\r\nHost: a\r\n\r\n`)
+  }
+  begin('POST /uploading HTTP/1.1\r\nContent-Length: 2')
+  while (backend.seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  begin('GET /waiting HTTP/1.1')
+  begin('POST /waiting-to-upload HTTP/1.1\r\nContent-Length: 2')
+  await untilQueued(gateway, 'upstream-queue', 2)
+  expect(await gateway.process.stop()).toBe(0)
+  expect(gateway.process.output().match(/"msg":"a request was cut off"/g)).toHaveLength(3)
+  expect(gateway.process.output()).not.toContain('something was left open')
+  expect(backend.seen).toHaveLength(1)
+})
+
+test('a connection to the backend that is still being opened then is given up', async () => {
+  // Never shakes hands.
+  const backend = await startRawBackend(() => undefined)
+  const gateway = await startGateway({
+    UPSTREAM_URL: `https://127.0.0.1:${backend.port}`,
+    SHUTDOWN_GRACE: '200ms',
+  })
+  httpRequest({ port: gateway.port })
+    .on('error', () => undefined)
+    .end()
+  while (backend.connections.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  expect(await gateway.process.stop()).toBe(0)
+  expect(gateway.process.output()).toContain('"msg":"a request was cut off"')
+  expect(gateway.process.output()).not.toContain('something was left open')
 })

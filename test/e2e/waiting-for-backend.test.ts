@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { untilMatches } from '../support/until-matches.ts'
+import { untilQueued } from '../support/until-queued.ts'
 
 /** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
 async function startNarrow(
@@ -20,12 +20,6 @@ async function startNarrow(
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
-/** Waits until so many requests are in one of the queues. */
-function untilQueued(gateway: GatewayProcess, queue: string, requests: number): Promise<void> {
-  const entries = new RegExp(`^sluice_table_entries{table="${queue}"} ${requests}$`, 'm')
-  return untilMatches(async () => (await send(gateway.adminPort, 'GET', '/metrics')).body, entries)
 }
 
 const busy = { status: 503, body: '{"code":503,"error":"The backend is busy"}' }
