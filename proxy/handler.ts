@@ -12,7 +12,7 @@ import { declaredLength, expectsContinue } from './framing.ts'
 import type { LimitedClients } from './limited-clients.ts'
 import type { Charge, Decision, Limiter } from './limiter/limiter.ts'
 import { settleResponse } from './owed-responses.ts'
-import { allow, leftForwards, ownAnswer } from './own-answers.ts'
+import { allow, fieldsOf, leftForwards, ownAnswer } from './own-answers.ts'
 import type { Policy } from './policy.ts'
 import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
 import {
@@ -72,7 +72,7 @@ export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => 
 export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void
 
 /**
- * The way of a request: target, client address, rules, one decision, then forward or refuse. Requests that no rule
+ * The way of a request: client address, target, rules, one decision, then forward or refuse. Requests that no rule
  * touches go straight on, with nothing asked of the store.
  *
  * Throws only where a request cannot even begin; what its steps throw, at once or later, goes to `onBug`.
@@ -167,17 +167,16 @@ class Exchange implements PacedExchange {
     const { rules, addresses, limiter } = this.#options
     const { method = 'GET', headers } = this.#request
     this.#requestId = this.#readRequestId()
-    const head = readRequestHead(this.#request, this.#options)
+    const forwardedFor = headers['x-forwarded-for']
+    const client = addresses.readClientAddress(this.#peer, forwardedFor)
+    this.#clientAddress = client.address
+    const head = readRequestHead(this.#request, this.#options, this.#onUpgrade !== undefined)
     if ('reason' in head) return this.#rejectHead(head)
     const { target } = head
     this.#path = target.path
     const own = ownAnswer(this.#request, target)
     if (own !== undefined) return this.#answer(own)
-
-    const forwardedFor = headers['x-forwarded-for']
-    const client = addresses.readClientAddress(this.#peer, forwardedFor)
     if (forwardedFor !== undefined && !this.#peer.trusted) this.#options.noticeProxy(this.#peer.address)
-    this.#clientAddress = client.address
 
     const policies = rules.match(target, method, headers)
     if (policies.length === 0) return this.#forward(head)
@@ -248,12 +247,7 @@ class Exchange implements PacedExchange {
 
   #reject(reason: Rejection, reply: ErrorReply): void {
     this.#options.telemetry.requestRejected(reason)
-    sendError(
-      this.#request,
-      this.#response,
-      reply,
-      reply === errors.methodNotAllowed ? allow : this.#limitFields,
-    )
+    sendError(this.#request, this.#response, reply, [...fieldsOf(reply), ...this.#limitFields])
   }
 
   #answer(own: ErrorReply | 'options'): void {

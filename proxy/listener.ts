@@ -11,7 +11,7 @@ import { oweResponse, owesNothing } from './owed-responses.ts'
 import { allow } from './own-answers.ts'
 import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Telemetry } from './telemetry.ts'
-import { asksForOtherVersion, isWebSocketHandshake, offersWebSocket, type Tunnels } from './tunnel.ts'
+import { isWebSocketHandshake, type Tunnels } from './tunnel.ts'
 import { answerUnreadable, readParserError } from './unreadable.ts'
 
 /** What a client may send before its handshake is answered. It should send nothing (RFC 6455 section 4.1). */
@@ -33,17 +33,7 @@ export type ListenerDeps = {
 export function serveClients(server: NetServer, deps: ListenerDeps): void {
   const { handler, serveInTurn, telemetry, onBug } = deps
   const unreadable = new WeakSet<Socket>()
-  const serve = guarded(onBug, (request, response) => {
-    if (expectsOther(request)) {
-      telemetry.requestRejected('other')
-      sendError(request, response, errors.expectationFailed)
-    } else if (offersWebSocket(request)) {
-      telemetry.requestRejected('framing')
-      closeAfterResponse(request, response)
-      if (asksForOtherVersion(request)) sendError(request, response, errors.upgradeRequired, otherVersion)
-      else sendError(request, response, errors.badRequest)
-    } else handler(request, response)
-  })
+  const serve = guarded(onBug, handler)
   const serveRequest = guarded(onBug, (request, response) => {
     const stream = streamOf(request)
     if (stream) {
@@ -126,9 +116,6 @@ function mayHaveLostBytes({ method = '', url = '', rawHeaders, socket }: ClientR
 export function takesUpgrade(request: ClientRequest): boolean {
   return isWebSocketHandshake(request) && !expectsOther(request) && owesNothing(request.socket)
 }
-
-/** What RFC 6455 section 4.4 has a server say to a version that it does not speak. */
-const otherVersion = ['connection', 'upgrade, close', 'upgrade', 'websocket', 'sec-websocket-version', '13']
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */
 function serveUpgrade(

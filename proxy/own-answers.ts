@@ -5,6 +5,15 @@ import type { Target } from './target.ts'
 /** Says which methods are passed on. Others that Node's parser knows are too; TRACE and CONNECT are not. */
 export const allow: readonly string[] = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
 
+/** What RFC 6455 section 4.4 has a server say to a version of WebSocket that it does not speak. */
+const otherVersion = ['connection', 'upgrade, close', 'upgrade', 'websocket', 'sec-websocket-version', '13']
+
+/** The fields, name, value, name, value…, that go with an error beside those of all errors. */
+export function fieldsOf(reply: ErrorReply): readonly string[] {
+  if (reply === errors.methodNotAllowed) return allow
+  return reply === errors.upgradeRequired ? otherVersion : []
+}
+
 /**
  * What is answered here and not by the backend: an error, or `options` for a successful answer to OPTIONS; undefined for
  * what is to be forwarded.

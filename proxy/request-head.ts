@@ -1,9 +1,10 @@
 import { errors, type ErrorReply } from '../shared/errors.ts'
-import { refuseFraming } from './framing.ts'
+import { expectsOther, refuseFraming } from './framing.ts'
 import { readHost } from './host.ts'
 import type { ClientRequest } from './reply.ts'
 import { canonicalizeTarget, type Target } from './target.ts'
 import type { Rejection } from './telemetry.ts'
+import { asksForOtherVersion, offersWebSocket } from './tunnel.ts'
 
 export type HeadOptions = {
   /** Bytes that a request's target may have. */
@@ -26,10 +27,16 @@ export type RejectedHead = {
 }
 
 /**
- * Reads a request's head, and rejects what could be read in two ways or is larger than it may be. `docs/http.md` has each
- * decision with its source.
+ * Reads a request's head, and rejects what could be read in two ways, is larger than it may be or expects what there is
+ * not. `docs/http.md` has each decision with its source.
+ *
+ * @param upgrades the request is a WebSocket handshake that is taken up. Whatever else offers a WebSocket is rejected
  */
-export function readRequestHead(request: ClientRequest, options: HeadOptions): RequestHead | RejectedHead {
+export function readRequestHead(
+  request: ClientRequest,
+  options: HeadOptions,
+  upgrades: boolean,
+): RequestHead | RejectedHead {
   const { method = 'GET', url = '', rawHeaders } = request
   const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
   const faulty = refuseFraming(request)
@@ -40,7 +47,11 @@ export function readRequestHead(request: ClientRequest, options: HeadOptions): R
   const target = canonicalizeTarget(method, url)
   if (typeof target === 'string') return reject('target', errors.badRequest)
   const host = readHost(request, target.authority, upstreamHost)
-  return host === undefined ? reject('host', errors.badRequest, target.path) : { target, host }
+  if (host === undefined) return reject('host', errors.badRequest, target.path)
+  if (expectsOther(request)) return reject('other', errors.expectationFailed, target.path)
+  if (upgrades || !offersWebSocket(request)) return { target, host }
+  const reply = asksForOtherVersion(request) ? errors.upgradeRequired : errors.badRequest
+  return reject('framing', reply, target.path)
 }
 
 function reject(reason: Rejection, reply: ErrorReply, path = ''): RejectedHead {
