@@ -147,7 +147,7 @@ export function composeServing(
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,
-    noticeProxy: createProxyNotice(log),
+    noticeProxy: createProxyNotice(log, settings),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
   const serveInTurn = takeTurns(settings.requestsPerConnection)

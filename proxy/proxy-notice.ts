@@ -3,31 +3,39 @@ import type { Log } from '../shared/log.ts'
 
 /** Requests of one peer before anything is said: a few such fields prove nothing. */
 const enoughRequests = 100
+/** Peers whose requests are counted. Load balancers of one gateway are fewer. */
+const mostPeers = 64
 
 /**
- * Notices a load balancer that nobody has told the gateway of: one peer on a private network, many requests, each with
- * an `X-Forwarded-For` that is not believed. Every client is then the load balancer, and one of them uses up the limits of
- * all. Says so once, with the setting that helps.
+ * Notices a load balancer that nobody has told the gateway of: one peer on a private network, maybe of several, many
+ * requests, each with an `X-Forwarded-For` that is not believed. Every client is then the load balancer, and one of them
+ * uses up the limits of all. Says so once, with the setting that helps.
  *
+ * @param options.logAddresses without it the line does not name the peer
  * @returns a function to call with the peer's address for each request whose field is not believed
  */
-export function createProxyNotice(log: Log): (peerAddress: string) => void {
-  let candidate = ''
-  let requests = 0
+export function createProxyNotice(
+  log: Log,
+  { logAddresses }: { readonly logAddresses: boolean },
+): (peerAddress: string) => void {
+  const requestsOf = new Map<string, number>()
   let said = false
   return (peerAddress) => {
-    if (said) return
-    if (peerAddress !== candidate) {
-      candidate = peerAddress
-      requests = 0
-    }
-    requests++
-    if (requests < enoughRequests || !isPrivate(peerAddress)) return
+    if (said || !isPrivate(peerAddress)) return
+    const requests = (requestsOf.get(peerAddress) ?? 0) + 1
+    // Behind all others again: the first is always the one that has not asked for longest.
+    requestsOf.delete(peerAddress)
+    requestsOf.set(peerAddress, requests)
+    const [first = ''] = requestsOf.keys()
+    if (requestsOf.size > mostPeers) requestsOf.delete(first)
+    if (requests < enoughRequests) return
     said = true
+    requestsOf.clear()
+    const setting = logAddresses ? `TRUSTED_PROXIES=${peerAddress}` : 'TRUSTED_PROXIES with that address'
     log.warn(
-      { peer: peerAddress },
+      { peer: logAddresses ? peerAddress : undefined },
       'many requests come from one private address with an X-Forwarded-For that is not believed: if that is a load ' +
-        `balancer, every client counts as this one address; TRUSTED_PROXIES=${peerAddress} makes the gateway believe it`,
+        `balancer, every client counts as this one address; ${setting} makes the gateway believe it`,
     )
   }
 }

@@ -13,3 +13,15 @@ test('a load balancer that is not named in TRUSTED_PROXIES is noticed, once', as
   await gateway.process.waitForLine(/TRUSTED_PROXIES=127\.0\.0\.1/)
   expect(gateway.process.output().match(/TRUSTED_PROXIES/g)).toHaveLength(1)
 })
+
+test('one of two load balancers that take turns is noticed, and not named where addresses are not wanted', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, LOG_ADDRESSES: '0' })
+  for (let sent = 0; sent < 200; sent++)
+    await gateway.send('GET', '/', {
+      headers: { 'x-forwarded-for': '203.0.113.9' },
+      from: sent % 2 === 0 ? '127.0.0.2' : '127.0.0.3',
+    })
+  const [line] = await gateway.process.waitForLine(/^.*TRUSTED_PROXIES.*$/)
+  expect(line).not.toContain('127.0.0')
+})
