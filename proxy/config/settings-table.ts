@@ -43,9 +43,17 @@ export const gatewayTable = {
   accessLog: setting(flag, false, 'A log line for every request'),
   logAddresses: setting(flag, true, 'Client addresses in log lines'),
   storeTimeoutMs: setting(duration('1ms', '1m'), '100ms', 'Time for Redis to answer; later is unavailable'),
-  storeMaxKeys: setting(wholeNumber(1, 16_000_000), 1_000_000, 'Counters that this process holds at most'),
-  maxConnections: setting(wholeNumber(1, 1_000_000), 10_000, 'Connections of clients at most'),
-  maxConnectionsPerClient: setting(wholeNumber(0, 1_000_000), 5_000, 'Connections of one client, 0 for any'),
+  storeMaxKeys: setting(wholeNumber(1, 16_000_000), 1_000_000, 'Counters that each process holds at most'),
+  maxConnections: setting(
+    wholeNumber(1, 1_000_000),
+    10_000,
+    'Connections of clients to each worker process at most',
+  ),
+  maxConnectionsPerClient: setting(
+    wholeNumber(0, 1_000_000),
+    5_000,
+    'Connections of one client to each worker process, 0 for any',
+  ),
   requestsPerConnection: setting(wholeNumber(0, 1_000_000_000), 0, 'Requests a connection, 0 for any'),
   maxStreams: setting(wholeNumber(1, 10_000), 100, 'Requests at a time on a connection of HTTP/2'),
   maxHeaderBytes: setting(size('1k', '1m'), '16k', 'Largest head of a request: all its fields together'),
@@ -61,7 +69,11 @@ export const gatewayTable = {
   upstreamConnectTimeoutMs: setting(duration('1ms', '10m'), '5s', 'Time to connect to the backend'),
   upstreamTimeoutMs: setting(duration('1ms', '1d'), '60s', "Time to the backend's first byte of an answer"),
   upstreamIdleTimeoutMs: setting(duration('1ms', '7d'), '300s', 'Time between two bytes of an answer'),
-  upstreamConnections: setting(wholeNumber(1, 65_535), 256, 'Connections to the backend at most'),
+  upstreamConnections: setting(
+    wholeNumber(1, 65_535),
+    256,
+    'Connections of each worker process to the backend at most',
+  ),
   upstreamQueue: setting(wholeNumber(0, 1_000_000), 1024, 'Requests that wait for a connection at most'),
   upstreamQueueTimeoutMs: setting(
     duration('1ms', '10m'),
