@@ -255,6 +255,7 @@ function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamP
     telemetry.observeTable(name, () => ({ size: size(), capacity, evictions: 0 }))
   observe('upstream-connections', upstreamConnections, () => pool.size)
   observe('upstream-queue', upstreamQueue, () => pool.queued)
+  observe('upload-queue', upstreamQueue, () => pool.queuedUploads)
   return pool
 }
 

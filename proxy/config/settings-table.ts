@@ -74,7 +74,11 @@ export const gatewayTable = {
     256,
     'Connections of each worker process to the backend at most',
   ),
-  upstreamQueue: setting(wholeNumber(0, 1_000_000), 1024, 'Requests that wait for a connection at most'),
+  upstreamQueue: setting(
+    wholeNumber(0, 1_000_000),
+    1024,
+    'Requests that wait for a connection at most, and as many again for their turn to upload',
+  ),
   upstreamQueueTimeoutMs: setting(
     duration('1ms', '10m'),
     '10s',

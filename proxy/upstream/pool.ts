@@ -60,8 +60,14 @@ export class UpstreamPool {
     return this.#all.size + this.#connecting.size
   }
 
+  /** Requests that wait for a connection. */
   get queued(): number {
-    return this.#queue.size + this.#uploadQueue.size
+    return this.#queue.size
+  }
+
+  /** Requests that wait for their turn to upload. */
+  get queuedUploads(): number {
+    return this.#uploadQueue.size
   }
 
   /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */

@@ -97,7 +97,11 @@ test('bodies on their way never take all connections', async () => {
     socket.write('POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n123')
     return socket
   })
-  await Promise.all(uploads.map((socket) => once(socket, 'connect')))
+  await untilQueued(gateway, 'upload-queue', 17)
+  const { body: metrics } = await send(gateway.adminPort, 'GET', '/metrics')
+  expect(metrics).toMatch(/^sluice_table_capacity{table="upload-queue"} 20$/m)
+  expect(metrics).toMatch(/^sluice_table_entries{table="upstream-queue"} 0$/m)
+  expect(metrics).toMatch(/^sluice_table_capacity{table="upstream-queue"} 20$/m)
   // What needs no body of its own, or has brought it, passes those that wait.
   expect(await send(gateway.port, 'GET', '/')).toMatchObject({ status: 200, body: 'ok' })
   expect(await send(gateway.port, 'POST', '/', { body: 'short' })).toMatchObject({ status: 200, body: 'ok' })
