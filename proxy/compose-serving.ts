@@ -137,7 +137,7 @@ export function composeServing(
       telemetry,
       maxBodyBytes: settings.maxBodyBytes,
       now,
-      onFailure: createFailureLog(log, now),
+      onFailure: createFailureLog(log),
     },
     telemetry,
     onBug,

@@ -1,0 +1,64 @@
+import { pino } from 'pino'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createFailureLog } from '../../proxy/failure-log.ts'
+import { UpstreamFailure, type FailureKind } from '../../proxy/upstream/failure.ts'
+
+let lines: unknown[]
+let failed: ReturnType<typeof createFailureLog>
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  lines = []
+  const write = (text: string): number => lines.push(JSON.parse(text))
+  failed = createFailureLog(pino({ base: null, timestamp: false }, { write }))
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+function fail(kind: FailureKind, requests = 1): void {
+  for (let sent = 0; sent < requests; sent++) failed(new UpstreamFailure(kind, `it is ${kind}`), 'an id')
+}
+
+const busyLine = (requests: number) => ({
+  level: 40,
+  requests,
+  reason: 'it is busy',
+  msg: 'the backend is busy',
+})
+
+test('that the backend is busy is told at once, and then every five seconds for all since', () => {
+  fail('busy')
+  expect(lines.splice(0)).toEqual([busyLine(1)])
+  fail('busy', 7)
+  vi.advanceTimersByTime(4_999)
+  fail('busy', 2)
+  expect(lines).toEqual([])
+  vi.advanceTimersByTime(1)
+  expect(lines.splice(0)).toEqual([busyLine(9)])
+  fail('busy', 3)
+  expect(lines).toEqual([])
+  vi.advanceTimersByTime(5_000)
+  expect(lines.splice(0)).toEqual([busyLine(3)])
+  vi.advanceTimersByTime(60_000)
+  expect(lines).toEqual([])
+  fail('busy')
+  expect(lines).toEqual([busyLine(1)])
+})
+
+test('any other failure has a line of its own', () => {
+  fail('reset', 2)
+  fail('aborted')
+  const failure = {
+    level: 40,
+    requestId: 'an id',
+    kind: 'reset',
+    reason: 'it is reset',
+    msg: 'the backend failed',
+  }
+  expect(lines).toEqual([
+    failure,
+    failure,
+    { level: 40, requestId: 'an id', reason: 'it is aborted', msg: 'a request was cut off' },
+  ])
+})
