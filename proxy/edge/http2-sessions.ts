@@ -65,7 +65,8 @@ export function superviseSessions(server: Server, limits: SessionLimits, now: ()
   return {
     close(noticeMs) {
       clearInterval(sweep)
-      for (const session of sessions.keys()) session.goaway(0, lastStream)
+      // Of one that is destroyed already the client has yet to hang up; it throws.
+      for (const session of sessions.keys()) if (!session.destroyed) session.goaway(0, lastStream)
       setTimeout(closeAll, noticeMs).unref()
     },
     destroy() {

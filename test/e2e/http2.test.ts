@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { constants } from 'node:http2'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, startRawBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway.ts'
@@ -383,14 +383,20 @@ describe('a client of HTTP/2 leaves', () => {
 })
 
 describe('at shutdown', () => {
-  test('a connection ends after its last stream, and requests on their way are served', async () => {
-    let answer: (() => void) | undefined
+  let answer: (() => void) | undefined
+  let stopping: GatewayProcess
+
+  beforeEach(async () => {
+    answer = undefined
     const slow = await startRawBackend((socket) => {
       socket.once('data', () => {
         answer = () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
       })
     })
-    const stopping = await startGateway({ UPSTREAM_URL: slow.url, ...tlsSettings() })
+    stopping = await startGateway({ UPSTREAM_URL: slow.url, ...tlsSettings() })
+  })
+
+  test('a connection ends after its last stream, and requests on their way are served', async () => {
     const session = connectHttp2(stopping.port)
     const first = sendHttp2(session, { ':path': '/first' })
     await until(() => answer !== undefined)
@@ -400,6 +406,21 @@ describe('at shutdown', () => {
     expect([code, lastStream]).toEqual([0, 2 ** 31 - 1])
     answer?.()
     expect(await first).toMatchObject({ status: 200, body: 'ok', resetCode: 0 })
+    expect(await exit).toBe(0)
+  })
+
+  test('a client that has said goodbye and does not hang up costs the others nothing', async () => {
+    const lingering = await connectRawHttp2(stopping.port, { hangsUp: false })
+    const goodbye = once(lingering.socket, 'end')
+    lingering.send(frame(frameTypes.goaway, 0, 0, Buffer.alloc(8)))
+    await goodbye
+    const inFlight = sendHttp2(connectHttp2(stopping.port), { ':path': '/' })
+    await until(() => answer !== undefined)
+    const exit = stopping.process.stop()
+    await stopping.process.waitForLine(/"msg":"stopping"/)
+    answer?.()
+    expect(await inFlight).toMatchObject({ status: 200, body: 'ok', resetCode: 0 })
+    lingering.socket.destroy()
     expect(await exit).toBe(0)
   })
 })

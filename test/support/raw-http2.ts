@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 
 /** RFC 9113 section 6. */
@@ -37,9 +38,14 @@ export type RawHttp2 = {
 
 const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 
-/** Connects by TLS and sends the preface with empty settings. */
-export async function connectRawHttp2(port: number): Promise<RawHttp2> {
-  const socket = connect({ host: '127.0.0.1', port, ALPNProtocols: ['h2'], rejectUnauthorized: false })
+/**
+ * Connects by TLS and sends the preface with empty settings.
+ *
+ * @param hangsUp whether it closes the connection too when the server has
+ */
+export async function connectRawHttp2(port: number, { hangsUp = true } = {}): Promise<RawHttp2> {
+  const tcp = connectTcp({ host: '127.0.0.1', port, allowHalfOpen: !hangsUp })
+  const socket = connect({ socket: tcp, ALPNProtocols: ['h2'], rejectUnauthorized: false })
   await once(socket, 'secureConnect')
   const received: Frame[] = []
   const waiting = new Set<() => void>()
