@@ -1,5 +1,5 @@
-import type { Server } from 'node:net'
 import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import type { Server, Socket } from 'node:net'
 
 export type SessionLimits = {
   /** Time that a connection without requests is kept. */
@@ -21,23 +21,29 @@ export type Http2Sessions = {
   destroy(): void
 }
 
-type Use = { open: number; requests: number; idleSinceMs: number }
+type Use = { readonly socket: Socket | undefined; open: number; requests: number; idleSinceMs: number }
 
 const sweepMs = 1_000
+/** How long a client that was asked to leave may take to hang up. */
+const lingerMs = 2_000
 /** The last stream of any connection: a GOAWAY that names it asks for no new ones but refuses none. */
 const lastStream = 2 ** 31 - 1
 
 /**
- * Looks after the sessions of a server: those without requests are closed after a while, in one sweep over all.
+ * Looks after the sessions of a server: those without requests are closed after a while, in one sweep over all. Whoever
+ * does not hang up then is cut off: Node waits for that without an end.
  *
  * @param now monotonic milliseconds
  */
 export function superviseSessions(server: Server, limits: SessionLimits, now: () => number): Http2Sessions {
   const { idleMs, firstRequestMs, maxRequests } = limits
   const sessions = new Map<ServerHttp2Session, Use>()
+  // A session lets nobody destroy its socket, so the socket is noted before: `session` is emitted within this event.
+  let newest: Socket | undefined
 
+  server.prependListener('secureConnection', (socket: Socket) => (newest = socket))
   server.on('session', (session: ServerHttp2Session) => {
-    const use: Use = { open: 0, requests: 0, idleSinceMs: now() }
+    const use: Use = { socket: newest, open: 0, requests: 0, idleSinceMs: now() }
     sessions.set(session, use)
     session.on('close', () => sessions.delete(session))
     session.on('stream', (stream: ServerHttp2Stream) => {
@@ -52,8 +58,12 @@ export function superviseSessions(server: Server, limits: SessionLimits, now: ()
   const sweep = setInterval(
     () => {
       const nowMs = now()
-      for (const [session, { open, requests, idleSinceMs }] of sessions)
-        if (open === 0 && nowMs - idleSinceMs >= (requests === 0 ? firstRequestMs : idleMs)) session.close()
+      for (const [session, { socket, open, requests, idleSinceMs }] of sessions) {
+        if (open > 0) continue
+        const overdueMs = nowMs - idleSinceMs - (requests === 0 ? firstRequestMs : idleMs)
+        if (overdueMs >= lingerMs) socket?.destroy()
+        else if (overdueMs >= 0) session.close()
+      }
     },
     Math.min(sweepMs, idleMs / 4, firstRequestMs / 4),
   )

@@ -13,6 +13,7 @@ import {
   frameTypes,
   requestFields,
   uint32,
+  type RawHttp2,
 } from '../support/raw-http2.ts'
 
 const settings = {
@@ -223,6 +224,28 @@ describe.concurrent('a connection without requests', () => {
     const ms = await closedAfterMs(session)
     expect(ms).toBeGreaterThan(200)
     expect(ms).toBeLessThan(1_000)
+  })
+
+  describe.concurrent('of HTTP/2 whose client does not hang up is cut off', () => {
+    /** Only by sending does such a client find that nobody is there any more. */
+    const untilCutOff = async (raw: RawHttp2): Promise<void> => {
+      const timer = setInterval(() => raw.send(frame(frameTypes.ping, 0, 0, Buffer.alloc(8))), 50)
+      await raw.closed
+      clearInterval(timer)
+    }
+
+    test('before its first request', async () => {
+      const raw = await connectRawHttp2(secure.port, { hangsUp: false })
+      await untilCutOff(raw)
+      expect(raw.received.map(({ type }) => type)).toContain(frameTypes.goaway)
+    })
+
+    test('after a request', async () => {
+      const raw = await connectRawHttp2(secure.port, { hangsUp: false })
+      raw.send(frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/')))
+      await untilCutOff(raw)
+      expect(raw.received.map(({ type }) => type)).toContain(frameTypes.goaway)
+    })
   })
 
   test('that does not finish its handshake of TLS is closed', async () => {
