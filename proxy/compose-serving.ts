@@ -44,8 +44,8 @@ export type Serving = Running & {
   readonly metrics: Metrics
   readonly health: Health
   readonly clients: ClientOperations
-  /** Opens the clients' port. Rejects where that cannot be had. */
-  listen(options?: ListenOptions): Promise<AddressInfo>
+  /** Opens the clients' port, but for one that is closed before: undefined. Rejects where the port cannot be had. */
+  listen(options?: ListenOptions): Promise<AddressInfo | undefined>
 }
 
 /** A limiter, how its store is, and how to let go of it. */
@@ -167,6 +167,7 @@ export function composeServing(
     async listen(options = {}) {
       const { host, port } = settings
       await counters.ready()
+      if (health.read().status === 'stopping') return undefined
       const address = await listenOn(server, { port, ...(host !== undefined && { host }), ...options })
       health.markReady()
       return address

@@ -42,6 +42,7 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       : undefined
   const reports = createWorkerReports(reportTimeoutMs)
   const own = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
+  const isStopping = (): boolean => own.read().status === 'stopping'
   const asked = createWorkersOperations(reports.askClients)
   const clients = embedded
     ? {
@@ -83,8 +84,14 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
   return {
     async listen() {
       const adminPort = await admin.listen()
+      if (isStopping()) return undefined
       const workers = Array.from({ length: settings.workers }, start)
-      const ports = await Promise.all(workers.map(listeningPort))
+      const ports = await Promise.all(workers.map(listeningPort)).catch((error: unknown) => {
+        // Those that have been told to stop do not listen any more.
+        if (isStopping()) return undefined
+        throw error
+      })
+      if (!ports) return undefined
       own.markReady()
       guardProcess(log, () => metrics.telemetry.errorCaught('process'))
       return { port: ports[0] ?? settings.port, adminPort }
@@ -121,9 +128,10 @@ export function composeWorker(settings: GatewaySettings, log: Log): Gateway {
   })
   return {
     async listen() {
-      const { port } = await serving.listen()
+      const address = await serving.listen()
+      if (!address) return undefined
       guardProcess(log, () => serving.metrics.telemetry.errorCaught('process'))
-      return { port, adminPort: settings.adminPort }
+      return { port: address.port, adminPort: settings.adminPort }
     },
     async close() {
       await serving.close()

@@ -11,7 +11,10 @@ import type { GatewaySettings } from './config/settings.ts'
 /** The ports that a gateway listens on. */
 export type Listening = { readonly port: number; readonly adminPort: number }
 
-export type Gateway = Running & { listen(): Promise<Listening> }
+export type Gateway = Running & {
+  /** Resolves with undefined where the gateway is closed before it listens. */
+  listen(): Promise<Listening | undefined>
+}
 
 /** The gateway as the settings want it: in this process alone, or this one's part of a gateway of several. */
 export function composeGateway(settings: GatewaySettings, log: Log): Gateway {
@@ -31,9 +34,10 @@ function composeSingle(settings: GatewaySettings, log: Log): Gateway {
   return {
     async listen() {
       const adminPort = await admin.listen()
-      const { port } = await serving.listen()
+      const address = await serving.listen()
+      if (!address) return undefined
       guardProcess(log, () => metrics.telemetry.errorCaught('process'))
-      return { port, adminPort }
+      return { port: address.port, adminPort }
     },
     async close() {
       await serving.close()

@@ -18,8 +18,8 @@ try {
   // What only the start needed is some 20 MB.
   collectGarbage()
   const ports = await gateway.listen()
-  if (cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
-  else log.info('serving')
+  if (ports && cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
+  else if (ports) log.info('serving')
 } catch (error) {
   exitOnStartError(error)
 }

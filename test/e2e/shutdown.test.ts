@@ -3,7 +3,8 @@ import { Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startBackend, startRawBackend } from '../support/backend.ts'
-import { send, startGateway } from '../support/gateway.ts'
+import { send, spawnGateway, startGateway } from '../support/gateway.ts'
+import { freePort } from '../support/ports.ts'
 import { untilQueued } from '../support/until-queued.ts'
 
 test('SIGTERM under load loses no request in flight and ends with status 0', async () => {
@@ -104,3 +105,14 @@ test('a connection to the backend that is still being opened then is given up', 
   expect(gateway.process.output()).toContain('"msg":"a request was cut off"')
   expect(gateway.process.output()).not.toContain('something was left open')
 })
+
+test.each(['1', '2'])(
+  'a start that waits for Redis is ended by SIGTERM, with %s processes',
+  async (workers) => {
+    const starting = spawnGateway({ REDIS_URL: `redis://127.0.0.1:${await freePort()}`, WORKERS: workers })
+    await starting.waitForLine(/"msg":"cannot connect to Redis/)
+    expect(await starting.stop('SIGTERM')).toBe(0)
+    expect(starting.output()).toContain('"msg":"stopped"')
+    expect(starting.output()).not.toMatch(/"msg":"(listening|serving)"|could not start|unsettled/)
+  },
+)

@@ -27,9 +27,14 @@ const defaults = {
   CONFIG_FILE: 'test/support/defaults.yaml',
 }
 
-/** Starts the gateway as a process of its own on free ports, and waits until it takes requests. */
+/** Starts the gateway as a process of its own on free ports. */
+export function spawnGateway(env: Record<string, string>): NodeProcess {
+  return spawnNode('proxy/main.ts', { ...defaults, ...env })
+}
+
+/** Does that, and waits until it takes requests. */
 export async function startGateway(env: Record<string, string> = {}): Promise<GatewayProcess> {
-  const gateway = spawnNode('proxy/main.ts', { ...defaults, ...env })
+  const gateway = spawnGateway(env)
   const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
   const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
   return { port, adminPort, process: gateway, send: (...request) => send(port, ...request) }
