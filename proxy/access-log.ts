@@ -17,6 +17,8 @@ export type Access = {
 }
 
 const PATH_MAX_LENGTH = 1024
+/** Longer than any that is served. */
+const METHOD_MAX_LENGTH = 32
 
 /**
  * Writes one line for each request that is over.
@@ -31,7 +33,7 @@ export function createAccessLog(
     log.info(
       {
         requestId,
-        method,
+        method: method.slice(0, METHOD_MAX_LENGTH),
         path: path.slice(0, PATH_MAX_LENGTH),
         status,
         durationMs: Math.round(durationMs * 1000) / 1000,

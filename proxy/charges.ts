@@ -11,12 +11,32 @@ import type { ClientRequest } from './reply.ts'
 export function chargesOf(
   policies: readonly Policy[],
   client: ClientAddress,
-  headers: ClientRequest['headers'],
+  request: ClientRequest,
 ): Charge[] {
+  const headers = 'stream' in request ? withAllLines(request, policies) : request.headers
   const charges: Charge[] = []
   for (const policy of policies) {
     const partitionKey = partitionKeyOf(policy, client, headers)
     if (partitionKey !== undefined) charges.push({ policy, partitionKey })
   }
   return charges
+}
+
+/**
+ * Over HTTP/2 Node keeps only the first line of some fields, such as `authorization`. The backend gets them all, so by all
+ * of them clients are told apart.
+ */
+function withAllLines(
+  { headers, rawHeaders }: ClientRequest,
+  policies: readonly Policy[],
+): ClientRequest['headers'] {
+  const joined = { ...headers }
+  for (const { partition } of policies) {
+    for (const part of partition) {
+      if (part.kind === 'ip' || part.name === 'cookie') continue
+      const lines = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1] === part.name)
+      if (lines.length > 1) joined[part.name] = lines.join(', ')
+    }
+  }
+  return joined
 }

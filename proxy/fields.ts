@@ -26,6 +26,7 @@ export type FieldRole =
   | 'x-forwarded-for'
   | 'x-forwarded-host'
   | 'x-forwarded-proto'
+  | 'x-forwarded-other'
 
 /** Gives the class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
 export type RequestFieldClassifier = (spelling: string) => FieldClass | undefined
@@ -53,6 +54,7 @@ const commonRoles = new Map<string, FieldRole>([
 ])
 
 // `Forwarded` and `X-Forwarded-Port` say the same as what is set here and would contradict it: they are never passed on.
+// `X-Original-URL` and `X-Rewrite-URL` replace the path in some backends, behind the back of the rules.
 const requestRoles = new Map<string, FieldRole>([
   ...commonRoles,
   ['cookie', 'cookie'],
@@ -65,8 +67,10 @@ const requestRoles = new Map<string, FieldRole>([
   ['x-forwarded-host', 'x-forwarded-host'],
   ['x-forwarded-port', 'own'],
   ['x-forwarded-proto', 'x-forwarded-proto'],
+  ['x-original-url', 'own'],
   ['x-real-ip', 'own'],
   ['x-request-id', 'own'],
+  ['x-rewrite-url', 'own'],
 ])
 
 /** Backends take the method from one of these when they are asked to. Rules are matched under it too. */
@@ -78,7 +82,7 @@ const maxRemembered = 1024
 /** Classifies field names, remembering the spellings in use so that lower-casing and checking is done once for each. */
 function createClassifier(
   roles: ReadonlyMap<string, FieldRole>,
-  aliased: ReadonlySet<string>,
+  roleOfOther: (name: string) => FieldRole,
 ): (spelling: string) => FieldClass | undefined {
   const remembered = new Map<string, FieldClass>()
   return (spelling) => {
@@ -86,7 +90,7 @@ function createClassifier(
     if (known) return known
     if (!token.test(spelling)) return undefined
     const name = spelling.toLowerCase()
-    const made: FieldClass = { name, role: roles.get(name) ?? roleOfOther(name, aliased) }
+    const made: FieldClass = { name, role: roles.get(name) ?? roleOfOther(name) }
     if (remembered.size < maxRemembered && spelling.length <= 64) remembered.set(spelling, made)
     return made
   }
@@ -94,12 +98,15 @@ function createClassifier(
 
 /**
  * CGI and WSGI read `-` and `_` in a name as one, some servers every punctuation (`X.Real.IP`), and a few were found to
- * decode escapes (`Transfer-%45ncoding`).
+ * decode escapes (`Transfer-%45ncoding`). Of `X-Forwarded-Prefix` and the like a backend believes what a proxy says.
  */
 function roleOfOther(name: string, aliased: ReadonlySet<string>): FieldRole {
-  const isAlias = unusual.test(name) && aliased.has(unescape(name).toLowerCase().replaceAll(punctuation, '-'))
-  return isAlias ? 'own' : 'end-to-end'
+  if (!unusual.test(name)) return name.startsWith(toldByProxies) ? 'x-forwarded-other' : 'end-to-end'
+  const alias = unescape(name).toLowerCase().replaceAll(punctuation, '-')
+  return aliased.has(alias) || alias.startsWith(toldByProxies) ? 'own' : 'end-to-end'
 }
+
+const toldByProxies = 'x-forwarded-'
 
 const unusual = /[^0-9a-z-]/
 const punctuation = /[^0-9a-z]/g
@@ -112,11 +119,12 @@ const punctuation = /[^0-9a-z]/g
  */
 export function createRequestClassifier(decisive: readonly string[]): RequestFieldClassifier {
   const roles = new Map([...decisive.map((name) => [name, 'decisive'] as const), ...requestRoles])
-  return createClassifier(roles, new Set([...roles.keys(), ...methodOverrideFields]))
+  const aliased = new Set([...roles.keys(), ...methodOverrideFields])
+  return createClassifier(roles, (name) => roleOfOther(name, aliased))
 }
 
 /** The class of a response's field, or undefined where the spelling is no token. */
-export const classifyResponseField = createClassifier(commonRoles, new Set())
+export const classifyResponseField = createClassifier(commonRoles, () => 'end-to-end')
 
 /** What most messages say, if they say anything. */
 const usualOptions = new Map(['keep-alive', 'close'].map((option) => [option, new Set([option])]))

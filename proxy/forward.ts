@@ -164,7 +164,9 @@ export class Forwarding implements UpstreamExchange {
     if (this.#body) endAfterResponse(request, response)
     // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
     if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
-    const fields = head.status === 204 ? withoutLength(head.fields) : head.fields
+    // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
+    const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
+    const fields = isWithoutLength ? withoutLength(head.fields) : head.fields
     writeHead(response, head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
   }
 

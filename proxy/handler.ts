@@ -5,6 +5,7 @@ import type { OnBug } from './bug.ts'
 import { chargesOf } from './charges.ts'
 import type { AddressReader, Peer } from './client-address.ts'
 import { reportDecision } from './decision-report.ts'
+import type { ConnectionAddresses } from './edge/connection-gate.ts'
 import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
 import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
@@ -36,7 +37,7 @@ export type HandlerOptions = HeadOptions & {
   readonly limitedClients: Pick<LimitedClients, 'note'>
   readonly addresses: AddressReader
   /** The address of who is at the other end of a connection; undefined where that is gone. */
-  readonly addressOf: (socket: Pick<Socket, 'remoteAddress' | 'remotePort'>) => string | undefined
+  readonly addressOf: (socket: ConnectionAddresses) => string | undefined
   readonly slowClients: SlowClients
   readonly forwarder: ForwarderOptions
   readonly classifyField: RequestFieldClassifier
@@ -181,7 +182,7 @@ class Exchange implements PacedExchange {
     const policies = rules.match(target, method, headers)
     if (policies.length === 0) return this.#forward(head)
 
-    const charges = chargesOf(policies, client, headers)
+    const charges = chargesOf(policies, client, this.#request)
     if (charges.length === 0) return this.#forward(head)
 
     const decision = limiter.decide(charges)

@@ -63,8 +63,11 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
   // Comes with the bare socket, or over HTTP/2 with a response.
   server.on('connect', (request: ClientRequest, connection: Duplex | ClientResponse) => {
     telemetry.requestRejected('other')
-    if (connection instanceof Duplex) answerUnreadable(request.socket, errors.methodNotAllowed, allow)
-    else sendError(request, connection, errors.methodNotAllowed, allow)
+    // For this event Node has let go of the socket, which may have to wait for the responses before it.
+    if (connection instanceof Duplex) {
+      connection.on('error', () => undefined)
+      answerUnreadable(request.socket, errors.methodNotAllowed, allow)
+    } else sendError(request, connection, errors.methodNotAllowed, allow)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // The parser goes on to be fed, and to fail.

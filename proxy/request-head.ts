@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import { errors, type ErrorReply } from '../shared/errors.ts'
 import { expectsOther, refuseFraming } from './framing.ts'
 import { readHost } from './host.ts'
@@ -5,6 +6,9 @@ import type { ClientRequest } from './reply.ts'
 import { canonicalizeTarget, type Target } from './target.ts'
 import type { Rejection } from './telemetry.ts'
 import { asksForOtherVersion, offersWebSocket } from './tunnel.ts'
+
+/** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
+const knownMethods = new Set(METHODS)
 
 export type HeadOptions = {
   /** Bytes that a request's target may have. */
@@ -41,6 +45,7 @@ export function readRequestHead(
   const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
   const faulty = refuseFraming(request)
   if (faulty) return reject('framing', faulty)
+  if (!knownMethods.has(method)) return reject('other', errors.badRequest)
   if (url.length > maxTargetBytes) return reject('target', errors.targetTooLong)
   if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
     return reject('headers-too-large', errors.fieldsTooLarge)

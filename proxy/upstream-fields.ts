@@ -65,6 +65,9 @@ export function upstreamFields(
       case 'via':
         if (value !== '') via += `${value}, `
         break
+      case 'x-forwarded-other':
+        if (from.peerTrusted && !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        break
       case 'x-forwarded-for':
         if (value !== '') forwardedFor += `${value}, `
         break

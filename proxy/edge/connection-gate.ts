@@ -19,13 +19,16 @@ export type GateOptions = {
 /** Stands before a server and decides which connections it gets to see. */
 export type ConnectionGate = {
   /** The address of who is at the other end: as a trusted proxy has named it, else the connection's own. */
-  addressOf(socket: Pick<Socket, 'remoteAddress' | 'remotePort'>): string | undefined
+  addressOf(socket: ConnectionAddresses): string | undefined
   readonly size: number
   /** Closes the connections that have not brought a byte yet. */
   closeUnused(): void
   /** Breaks off every connection. */
   closeAll(): void
 }
+
+/** What tells a connection from all others, also on the socket that TLS puts around it. */
+export type ConnectionAddresses = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>
 
 type Named = { readonly socket: Socket; readonly address: string }
 
@@ -37,7 +40,8 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
   const { maxConnections, maxConnectionsPerClient, addresses, readNamedAddress, telemetry } = options
   const open = new Set<Socket>()
   const perClient = new Map<string, number>()
-  // By the connection's own address, which with TLS is all that the socket of a request shares with this one.
+  // By the connection's own addresses, which with TLS are all that the socket of a request shares with this one. Both
+  // ends: a load balancer may use one port of its own for connections to two addresses of ours.
   const named = new Map<string, Named>()
   const serve = server.listeners('connection')
   server.removeAllListeners('connection')
@@ -106,6 +110,7 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
   }
 }
 
-function keyOf({ remoteAddress = '', remotePort = 0 }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
-  return `${remotePort} ${remoteAddress}`
+function keyOf(socket: ConnectionAddresses): string {
+  const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
+  return `${remotePort} ${localPort} ${remoteAddress} ${localAddress}`
 }

@@ -424,3 +424,35 @@ describe('at shutdown', () => {
     expect(await exit).toBe(0)
   })
 })
+
+test.each(['trace', 'head', 'Get', 'FOO', 'A'.repeat(12_000)])(
+  'a method that HTTP/1.1 has not (%s) is refused',
+  async (method) => {
+    backend.seen.length = 0
+    const reply = await sendHttp2(connectHttp2(gateway.port), { ':method': method, ':path': '/a' })
+    expect(reply.status).toBe(400)
+    expect(backend.seen).toEqual([])
+  },
+)
+
+test('clients are told apart by all lines of a field, of those too of which Node keeps one', async () => {
+  const counted = await startGateway({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: 'test/e2e/by-authorization.yaml',
+    ...tlsSettings(),
+  })
+  const raw = await connectRawHttp2(counted.port)
+  let id = -1
+  const ask = async (...values: string[]): Promise<string[]> => {
+    backend.seen.length = 0
+    const stream = (id += 2)
+    const fields = requestFields('GET', '/a', ...values.map((value) => ['authorization', value] as const))
+    raw.send(frame(frameTypes.headers, endHeaders | endStream, stream, fields))
+    await raw.waitFor((received) => received.stream === stream && (received.flags & endStream) !== 0)
+    return backend.seen.flatMap((seen) => fieldLines(seen, 'authorization'))
+  }
+  expect(await ask('Bearer a')).toEqual(['Bearer a'])
+  expect(await ask('Bearer a')).toEqual([])
+  expect(await ask('Bearer a', 'Bearer b')).toEqual(['Bearer a, Bearer b'])
+  expect(await ask('Bearer a', 'Bearer b')).toEqual([])
+})

@@ -112,3 +112,14 @@ test('a handshake behind a request that is not answered yet becomes no tunnel', 
   expect(await answers).toMatch(/\r\n\r\nfirstHTTP\/1\.1 400 /)
   expect(paths()).not.toContain('/chat')
 })
+
+test("a client that resets the connection while a CONNECT waits for its turn is nobody's bug", async () => {
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  socket.write(`${get('/held-before-connect')}CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n`)
+  const response = await arrival('/held-before-connect')
+  socket.resetAndDestroy()
+  await once(response, 'close')
+  expect((await send(gateway.port, 'GET', '/after')).status).toBe(200)
+  expect(gateway.process.output()).not.toMatch(/uncaughtException/)
+})

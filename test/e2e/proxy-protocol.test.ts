@@ -1,12 +1,14 @@
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway.ts'
 import { sendHttp2 } from '../support/http2.ts'
+import { freePort } from '../support/ports.ts'
 
 const trusted = '127.0.0.1'
 const stranger = '127.0.0.2'
@@ -147,4 +149,29 @@ test('the header comes before TLS, and holds for all requests of a connection of
       expect(clientSeen()).toEqual(['203.0.113.7', '203.0.113.7'])
     }
   }
+})
+
+test('one port of a proxy may be in use for two addresses of the gateway', async () => {
+  const everywhere = await startGateway({
+    UPSTREAM_URL: backend.url,
+    HOST: '0.0.0.0',
+    PROXY_PROTOCOL: '1',
+    TRUSTED_PROXIES: trusted,
+  })
+  const localPort = await freePort()
+  const openTo = async (host: string, header: string): Promise<Socket> => {
+    const socket = connect({ host, port: everywhere.port, localAddress: trusted, localPort })
+    await once(socket, 'connect')
+    socket.write(header)
+    return socket
+  }
+  const first = await openTo('127.0.0.1', version1)
+  const second = await openTo('127.0.0.2', 'PROXY TCP4 203.0.113.8 192.0.2.1 12345 443\r\n')
+  await sleep(50)
+  first.write(request)
+  expect(await readAll(first)).toMatch(/^HTTP\/1\.1 200 /)
+  expect(clientSeen()).toEqual(['203.0.113.7', '203.0.113.7'])
+  second.write(request)
+  expect(await readAll(second)).toMatch(/^HTTP\/1\.1 200 /)
+  expect(clientSeen()).toEqual(['203.0.113.8', '203.0.113.8'])
 })

@@ -127,6 +127,16 @@ export const connection: readonly Vector[] = [
     ],
     ['X-Forwarded-Port', request('GET /a', 'X-Forwarded-Port: 443'), ...without('x-forwarded-port')],
     [
+      'X-Forwarded-Prefix and whatever else begins so',
+      request('GET /a', 'X-Forwarded-Prefix: /evil', 'X-Forwarded-Ssl: on', 'X_Forwarded_Prefix: /evil'),
+      ...without('x-forwarded-prefix', 'x-forwarded-ssl', 'x_forwarded_prefix'),
+    ],
+    [
+      'a path in a field',
+      request('GET /a', 'X-Original-URL: /evil', 'X-Rewrite-URL: /evil', 'X_Original_URL: /evil'),
+      ...without('x-original-url', 'x-rewrite-url', 'x_original_url'),
+    ],
+    [
       'with underscores',
       request('GET /a', 'X_Forwarded_For: 9.9.9.9', 'X_Real_IP: 9.9.9.9', 'X-Forwarded_Proto: https'),
       ...without('x_forwarded_for', 'x_real_ip', 'x-forwarded_proto'),
