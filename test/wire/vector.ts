@@ -44,9 +44,10 @@ export function brokenOff(status: number, unfinished: string): Verdict {
   return { statuses: [status], backend: [], unfinished }
 }
 
-/** Several of the above on one connection. */
+/** Several of the above on one connection, of which the last may be broken off. */
 export function inTurn(...verdicts: Verdict[]): Verdict {
   return {
+    ...verdicts.at(-1),
     statuses: verdicts.flatMap(({ statuses }) => statuses),
     backend: verdicts.flatMap(({ backend }) => backend),
   }
