@@ -28,10 +28,11 @@ export type Peer = {
 
 export type AddressReader = {
   /**
-   * @param remoteAddress of the socket; undefined when the socket is gone already. What is no address counts as one
-   * client, `unknown`.
+   * @param remoteAddress of the socket, with or without a zone
+   * @returns undefined for what is no address: the other end is gone, and the system knows it no more. What it has sent is
+   * nobody's, or whoever resets each connection behind a request would share a limit of their own.
    */
-  readPeer(remoteAddress: string | undefined): Peer
+  readPeer(remoteAddress: string | undefined): Peer | undefined
 
   /**
    * Whose request it is: the right-most address in X-Forwarded-For that is no trusted proxy, the left-most when all are.
@@ -48,9 +49,6 @@ const mostHops = 64
 const longestEntry = '[0000:0000:0000:0000:0000:ffff:255.255.255.255]:65535'.length
 const entryForms = /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f:.]+))$/i
 
-const unknownClient: ClientAddress = { address: 'unknown', partition: 'unknown' }
-const unknownPeer: Peer = { address: 'unknown', trusted: false, client: unknownClient }
-
 /**
  * @param trustedProxies addresses and CIDRs
  * @throws RangeError for an entry that is neither
@@ -63,7 +61,7 @@ export function createAddressReader(trustedProxies: readonly string[]): AddressR
     readPeer(remoteAddress) {
       const [withoutZone = ''] = remoteAddress?.split('%', 1) ?? []
       const address = parseAddress(withoutZone)
-      if (!address) return unknownPeer
+      if (!address) return undefined
       const client = toClientAddress(address)
       return { address: client.address, trusted: isTrusted(address), client }
     },

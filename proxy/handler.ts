@@ -1,11 +1,10 @@
-import type { Http2ServerRequest } from 'node:http2'
 import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../shared/errors.ts'
 import type { OnBug } from './bug.ts'
 import { chargesOf } from './charges.ts'
 import type { AddressReader, Peer } from './client-address.ts'
 import { reportDecision } from './decision-report.ts'
-import type { ConnectionAddresses } from './edge/connection-gate.ts'
+import { connectionOf, peerOf, type PeerOptions } from './connection-peer.ts'
 import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
 import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
@@ -31,29 +30,28 @@ import type { Rejection, Telemetry } from './telemetry.ts'
 import type { ResponseHead } from './upstream/response-head.ts'
 import { upstreamFields } from './upstream-fields.ts'
 
-export type HandlerOptions = HeadOptions & {
-  readonly rules: RuleTable
-  readonly limiter: Limiter
-  readonly limitedClients: Pick<LimitedClients, 'note'>
-  readonly addresses: AddressReader
-  /** The address of who is at the other end of a connection; undefined where that is gone. */
-  readonly addressOf: (socket: ConnectionAddresses) => string | undefined
-  readonly slowClients: SlowClients
-  readonly forwarder: ForwarderOptions
-  readonly classifyField: RequestFieldClassifier
-  readonly telemetry: Telemetry
-  /** What becomes of a request that a step fails. */
-  readonly onBug: OnBug
-  /** Path prefix of the backend, without a trailing slash; empty for none. */
-  readonly upstreamPrefix: string
-  readonly scheme: 'http' | 'https'
-  readonly makeRequestId: () => string
-  readonly now: () => number
-  /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
-  readonly noticeProxy: (peerAddress: string) => void
-  /** Called once for each request when all is over; absent where no access line is wanted. */
-  readonly onFinished: ((exchange: Finished) => void) | undefined
-}
+export type HandlerOptions = HeadOptions &
+  PeerOptions & {
+    readonly rules: RuleTable
+    readonly limiter: Limiter
+    readonly limitedClients: Pick<LimitedClients, 'note'>
+    readonly addresses: AddressReader
+    readonly slowClients: SlowClients
+    readonly forwarder: ForwarderOptions
+    readonly classifyField: RequestFieldClassifier
+    readonly telemetry: Telemetry
+    /** What becomes of a request that a step fails. */
+    readonly onBug: OnBug
+    /** Path prefix of the backend, without a trailing slash; empty for none. */
+    readonly upstreamPrefix: string
+    readonly scheme: 'http' | 'https'
+    readonly makeRequestId: () => string
+    readonly now: () => number
+    /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
+    readonly noticeProxy: (peerAddress: string) => void
+    /** Called once for each request when all is over; absent where no access line is wanted. */
+    readonly onFinished: ((exchange: Finished) => void) | undefined
+  }
 
 /** What there is to say of a request that is over. */
 export type Finished = {
@@ -74,18 +72,21 @@ export type Handler = (request: ClientRequest, response: ClientResponse, onUpgra
 
 /**
  * The way of a request: client address, target, rules, one decision, then forward or refuse. Requests that no rule
- * touches go straight on, with nothing asked of the store.
+ * touches go straight on, with nothing asked of the store. What came over a connection that is gone already is dropped.
  *
  * Throws only where a request cannot even begin; what its steps throw, at once or later, goes to `onBug`.
  */
 export function createHandler(options: HandlerOptions): Handler {
   return (request, response, onUpgrade) => {
-    const exchange = new Exchange(options, request, response, onUpgrade)
+    const peer = peerOf(request, options)
+    if (!peer) {
+      connectionOf(request).destroy()
+      return
+    }
+    const exchange = new Exchange(options, peer, request, response, onUpgrade)
     exchange.guard(() => exchange.begin())
   }
 }
-
-const peers = new WeakMap<object, Peer>()
 
 class Exchange implements PacedExchange {
   readonly #options: HandlerOptions
@@ -107,6 +108,7 @@ class Exchange implements PacedExchange {
 
   constructor(
     options: HandlerOptions,
+    peer: Peer,
     request: ClientRequest,
     response: ClientResponse,
     onUpgrade: OnUpgrade | undefined,
@@ -116,7 +118,7 @@ class Exchange implements PacedExchange {
     this.#response = response
     this.#onUpgrade = onUpgrade
     this.#startedMs = options.now()
-    this.#peer = peerOf(request, options)
+    this.#peer = peer
     options.slowClients.add(this)
     response.on('close', () => this.guard(() => this.#end(response.headersSent ? response.statusCode : 0)))
   }
@@ -304,16 +306,4 @@ function isBodyAwaited(
   response: ClientResponse,
 ): boolean {
   return httpVersionMajor === 1 && !complete && response.shouldKeepAlive && !socket.destroyed
-}
-
-/** Who is at the other end of the connection: looked at once for each connection. */
-function peerOf(request: ClientRequest | Http2ServerRequest, options: HandlerOptions): Peer {
-  // With HTTP/2 the socket is another object for each request, the session is not.
-  const connection = ('stream' in request && request.stream.session) || request.socket
-  let peer = peers.get(connection)
-  if (!peer) {
-    peer = options.addresses.readPeer(options.addressOf(request.socket))
-    peers.set(connection, peer)
-  }
-  return peer
 }

@@ -57,6 +57,8 @@ const fieldValue = /^[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?$/
 const LONGEST_VALUE = 8 * 1024
 
 const addresses = createAddressReader([])
+/** Where no `ip` is given: then no rule that counts by it is asked. */
+const nobody: ClientAddress = { address: '', partition: '' }
 
 function readName(client: unknown): ClientName | ErrorReply {
   if (typeof client !== 'object' || client === null || Array.isArray(client)) return errors.clientUnreadable
@@ -64,7 +66,7 @@ function readName(client: unknown): ClientName | ErrorReply {
   if (entries.length === 0 || entries.length > 32) return errors.clientUnreadable
   const parts = new Set<string>()
   const headers: Record<string, string> = {}
-  let address = addresses.readPeer(undefined).client
+  let address = nobody
   for (const [given, value] of entries) {
     const part = given.toLowerCase()
     if (typeof value !== 'string' || parts.has(part)) return errors.clientUnreadable
@@ -86,12 +88,10 @@ function readName(client: unknown): ClientName | ErrorReply {
   return { parts, address, headers }
 }
 
-/** An address, what it counts as, such as `2001:db8::/64`, or `unknown`, as lists have them. */
+/** An address, or what it counts as, such as `2001:db8::/64`, as lists have them. */
 function readAddress(text: string): ClientAddress | undefined {
-  const [address = '', ...prefix] = text.split('/')
-  const read = addresses.readPeer(address).client
-  if (prefix.length > 0 || !parseAddress(address)) return read.partition === text ? read : undefined
-  return read
+  const client = addresses.readPeer(text.split('/', 1)[0])?.client
+  return parseAddress(text) || client?.partition === text ? client : undefined
 }
 
 /** @param isExact whether the client may have no parts that the policy does not count by */

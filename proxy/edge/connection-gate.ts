@@ -66,9 +66,10 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
       if (named.get(key)?.socket === socket) named.delete(key)
     })
   }
-  const letIn = (socket: Socket, peer: Peer): void => {
+  const letIn = (socket: Socket, peer: Peer | undefined): void => {
     if (socket.destroyed) return
-    if (countClient(socket, peer)) for (const listener of serve) listener.call(server, socket)
+    if (!peer) socket.destroy()
+    else if (countClient(socket, peer)) for (const listener of serve) listener.call(server, socket)
     else refuse(socket, 'client')
   }
   const refuse = (socket: Socket, reason: 'total' | 'client' | 'proxy-header'): void => {
@@ -85,7 +86,7 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
       telemetry.connectionClosed()
     })
     const peer = addresses.readPeer(socket.remoteAddress)
-    if (!readNamedAddress || !peer.trusted) return letIn(socket, peer)
+    if (!readNamedAddress || !peer?.trusted) return letIn(socket, peer)
     readNamedAddress(socket).then(
       (address) => {
         if (address !== undefined) rememberName(socket, address)

@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startGateway, type GatewayProcess } from '../support/gateway.ts'
 import { valuesOf } from '../support/lenient-requests.ts'
@@ -235,6 +236,24 @@ describe('an address in other words', () => {
         [429, 999],
       ]),
     )
+  })
+
+  test('an address that is gone when the request is read', async () => {
+    const from = freshAddress()
+    const before = backend.requests.length
+    const askAndReset = (): Promise<void> =>
+      new Promise((resolve) => {
+        const client = connect({ host: '127.0.0.1', port: gateway.port, localAddress: from })
+        client.on('error', () => undefined)
+        client.on('close', () => resolve())
+        client.on('connect', () => client.write(post('/login'), () => client.resetAndDestroy()))
+      })
+    // While the gateway reads one connection, others are reset before it has accepted them.
+    for (let round = 0; round < 50; round++) await Promise.all(Array.from({ length: 20 }, askAndReset))
+    await statusOf(gateway.port, from, post('/login'))
+    const arrived = backend.requests.slice(before).flatMap((request) => valuesOf(request, 'x-real-ip'))
+    // None, if the one that was let through was reset before there was a connection to the backend.
+    expect(arrived).toEqual(arrived.length === 0 ? [] : [from])
   })
 
   test('parts of a key do not run together', async () => {

@@ -4,6 +4,7 @@ import { formatAddress, parseAddress } from '../../proxy/ip-address.ts'
 import { readAuthority } from '../../proxy/authority.ts'
 import { canonicalizeTarget } from '../../proxy/target.ts'
 import { pathReaders } from '../support/path-readers.ts'
+import { peerAt } from '../support/peer-at.ts'
 
 // Feeds the functions that read targets and addresses for as long as it is told to, ten minutes unless FUZZ_MINUTES says
 // otherwise: `npm run fuzz`. It prints its seed, and the input where one of the properties below does not hold. What is
@@ -138,12 +139,12 @@ const properties = {
     addresses,
     fc.ipV4().filter((address) => !/^(?:127|10)\./.test(address)),
     (written, last) => {
-      const peer = trusting.readPeer('127.0.0.1')
+      const peer = peerAt(trusting, '127.0.0.1')
       return trusting.readClientAddress(peer, `${written}, ${last}`).address === last
     },
   ),
   'a client that nobody vouches for is its own address': fc.property(addresses, (written) => {
-    const peer = trusting.readPeer('192.0.2.1')
+    const peer = peerAt(trusting, '192.0.2.1')
     return trusting.readClientAddress(peer, written).address === '192.0.2.1'
   }),
 } satisfies Record<string, fc.IProperty<[string, string]> | fc.IProperty<[string]>>
