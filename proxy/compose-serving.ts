@@ -17,6 +17,7 @@ import { drain } from './drain.ts'
 import { returnMemoryAfterBursts } from './edge/burst-memory.ts'
 import { gateConnections } from './edge/connection-gate.ts'
 import { superviseSessions } from './edge/http2-sessions.ts'
+import { endIdleConnections } from './edge/idle-connections.ts'
 import { takeTurns } from './edge/pipelining.ts'
 import { readProxyHeader } from './edge/proxy-protocol.ts'
 import { watchSlowClients } from './edge/slow-clients.ts'
@@ -30,6 +31,7 @@ import type { Limiter } from './limiter/limiter.ts'
 import { connectRedis, type RedisConnection } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
 import { serveClients } from './listener.ts'
+import { requestsBeforeNext } from './owed-responses.ts'
 import { createProxyNotice } from './proxy-notice.ts'
 import type { Policy } from './policy.ts'
 import { compileRules } from './rules.ts'
@@ -113,6 +115,11 @@ export function composeServing(
       firstRequestMs: settings.headersTimeoutMs,
       maxRequests: settings.requestsPerConnection,
     },
+    now,
+  )
+  endIdleConnections(
+    server,
+    { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs, requestsBeforeNext },
     now,
   )
   const slowClients = watchSlowClients(settings, now)

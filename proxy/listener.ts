@@ -7,7 +7,7 @@ import type { OnBug } from './bug.ts'
 import type { Turns } from './edge/pipelining.ts'
 import { expectsOther } from './framing.ts'
 import type { Handler, OnUpgrade } from './handler.ts'
-import { oweResponse, owesNothing } from './owed-responses.ts'
+import { leaveHttp, oweResponse, owesNothing } from './owed-responses.ts'
 import { allow } from './own-answers.ts'
 import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -127,6 +127,7 @@ function serveUpgrade(
   socket: Socket,
   rest: Buffer,
 ): void {
+  leaveHttp(socket)
   // Errors of the socket are ours from here on; each is followed by `close`.
   socket.on('error', () => undefined)
   const response = new ServerResponse(request)

@@ -1,4 +1,4 @@
-const rtsp = "Node's parser reads the version of RTSP as one of HTTP; nothing of it is passed on"
+const rtsp = "Node's parser reads the version of RTSP and ICE as one of HTTP; nothing of it is passed on"
 
 /**
  * Where this gateway forwards what nginx and HAProxy both refuse, and why it stays so. docs/http.md has them in words.
@@ -7,4 +7,5 @@ const rtsp = "Node's parser reads the version of RTSP as one of HTTP; nothing of
 export const explained: Readonly<Record<string, string>> = {
   'request line: RTSP/1.0': rtsp,
   'request line: RTSP/1.1': rtsp,
+  'request line: SOURCE of ICE/1.0': rtsp,
 }

@@ -1,5 +1,7 @@
 import { once, type EventEmitter } from 'node:events'
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
@@ -212,6 +214,36 @@ describe.concurrent('a connection without requests', () => {
     expect(ms).toBeGreaterThan(250)
     // Node keeps it a second longer than it says.
     expect(ms).toBeLessThan(2_500)
+  })
+
+  test.each([
+    ['of HTTP/1.1', (): GatewayProcess => gateway],
+    ['of HTTP/1.1 over TLS', (): GatewayProcess => secure],
+  ])('%s is closed, although empty lines keep coming', async (_, to) => {
+    const { port, isSecure } = { port: to().port, isSecure: to() === secure }
+    const socket = isSecure ? connectTls({ port, rejectUnauthorized: false }) : connect(port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(socket.resume(), 'data')
+    const timer = setInterval(() => socket.write('\r\n'), 100)
+    const startedMs = performance.now()
+    await new Promise((resolve) => socket.once('close', resolve))
+    clearInterval(timer)
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
+  })
+
+  test('of HTTP/1.1 may begin late, and take its time with the head', async () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    let received = ''
+    socket.on('data', (chunk) => (received += chunk.toString()))
+    for (let request = 1; request <= 8; request++) {
+      socket.write('GET / HTTP/1.1\r\n')
+      await sleep(50)
+      socket.write('Host: a\r\n\r\n')
+      await until(() => received.split('HTTP/1.1 200').length > request)
+      await sleep(500)
+    }
+    socket.destroy()
   })
 
   test('of HTTP/2 is closed, before its first request and after', async () => {

@@ -2,7 +2,14 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { latestResponse, oweResponse, owesNothing, settleResponse } from '../../proxy/owed-responses.ts'
+import {
+  latestResponse,
+  leaveHttp,
+  oweResponse,
+  owesNothing,
+  requestsBeforeNext,
+  settleResponse,
+} from '../../proxy/owed-responses.ts'
 
 /** A request that has arrived, after so many bytes of it. */
 async function receive(bytes: string): Promise<[IncomingMessage, ServerResponse]> {
@@ -27,11 +34,16 @@ test('a connection lets go of a response that is over', async () => {
   oweResponse(request, response)
   expect(latestResponse(request.socket)).toBe(response)
   expect(owesNothing(request.socket)).toBe(false)
+  expect(requestsBeforeNext(request.socket)).toBeUndefined()
   request.resume()
   await answer(response)
+  expect(requestsBeforeNext(request.socket)).toBe(1)
   settleResponse(request, response)
   expect(latestResponse(request.socket)).toBeUndefined()
   expect(owesNothing(request.socket)).toBe(true)
+  expect(requestsBeforeNext(request.socket)).toBe(1)
+  leaveHttp(request.socket)
+  expect(requestsBeforeNext(request.socket)).toBeUndefined()
 })
 
 test('not while some of the request is still to come, and not of the next', async () => {
@@ -40,6 +52,7 @@ test('not while some of the request is still to come, and not of the next', asyn
   await answer(response)
   settleResponse(request, response)
   expect(latestResponse(request.socket)).toBe(response)
+  expect(requestsBeforeNext(request.socket)).toBeUndefined()
 
   const [later, next] = await receive('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
   oweResponse(later, next)
@@ -47,4 +60,7 @@ test('not while some of the request is still to come, and not of the next', asyn
   await answer(next)
   settleResponse(later, response)
   expect(latestResponse(later.socket)).toBe(next)
+  oweResponse(later, next)
+  settleResponse(later, next)
+  expect(requestsBeforeNext(later.socket)).toBe(2)
 })

@@ -72,9 +72,10 @@ export const requestLine: readonly Vector[] = [
     ['HTTPS/1.1', `GET /a HTTPS/1.1${host}`, refused(400)],
     ['ICE/1.0', `GET /a ICE/1.0${host}`, refused(400)],
   ]),
-  ...because('RFC 9112 section 2.3', 'the parser takes RTSP for HTTP; nothing of it is passed on', [
+  ...because('RFC 9112 section 2.3', 'the parser takes RTSP and ICE for HTTP; nothing of it is passed on', [
     ['RTSP/1.0', `GET /a RTSP/1.0${host}`, forwarded('GET /a')],
     ['RTSP/1.1', `GET /a RTSP/1.1${host}`, forwarded('GET /a')],
+    ['SOURCE of ICE/1.0', `SOURCE /a ICE/1.0${host}`, forwarded('SOURCE /a')],
   ]),
   ...because('RFC 9113 section 3.4', 'without TLS there is no HTTP/2 here, and its preface is no request', [
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', refused(400)],
