@@ -10,7 +10,7 @@ export default defineConfig({
           exclude: ['test/container/**', 'test/fault/long/**'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 20_000,
-          hookTimeout: 60_000,
+          hookTimeout: 120_000,
           // Most tests wait for a process or a window more than they compute: measured on two cores, three at a time
           // take half as long as vitest's own choice of one a core but one.
           maxWorkers: 3,

@@ -74,7 +74,7 @@ export function countAllowed(decisions: readonly Decision[]): number {
 }
 
 /** Waits until `condition` holds; fails with `what` when it does not in time. */
-export async function waitUntil(what: string, condition: () => boolean, timeoutMs = 5000): Promise<void> {
+export async function waitUntil(what: string, condition: () => boolean, timeoutMs = 15_000): Promise<void> {
   const deadlineMs = monotonicNow() + timeoutMs
   while (!condition()) {
     if (monotonicNow() > deadlineMs) throw new Error(`waited ${timeoutMs} ms in vain until ${what}`)

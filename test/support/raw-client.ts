@@ -31,12 +31,13 @@ export type ConverseOptions = {
   readonly until?: Promise<unknown> | undefined
   /** The first response has no body whatever it declares. */
   readonly toHead?: boolean | undefined
-  readonly timeoutMs?: number
 }
+
+const longestSilenceMs = 8_000
 
 /**
  * Sends pieces of bytes over a connection of its own, each in a packet of its own as far as that can be had, and reads
- * what comes back. Rejects when the time is over first.
+ * what comes back. Rejects when nothing comes for too long.
  */
 export function converse(
   port: number,
@@ -51,8 +52,8 @@ export function converse(
     const read = (): Conversation => readConversation(received, ended, options.toHead ?? false)
     const timer = setTimeout(() => {
       socket.destroy()
-      reject(new Error(`no end in time; received ${JSON.stringify(received)}`))
-    }, options.timeoutMs ?? 8_000)
+      reject(new Error(`no end, and nothing more; received ${JSON.stringify(received)}`))
+    }, longestSilenceMs)
 
     const look = (): void => {
       if (followed || (options.responses === 0 && options.then === undefined)) return
@@ -75,6 +76,7 @@ export function converse(
 
     socket.on('connect', () => void send())
     socket.on('data', (chunk) => {
+      timer.refresh()
       received += chunk.toString('latin1')
       look()
     })
