@@ -114,6 +114,7 @@ export function composeServing(
       idleMs: settings.idleTimeoutMs,
       firstRequestMs: settings.headersTimeoutMs,
       maxRequests: settings.requestsPerConnection,
+      sendMs: settings.sendTimeoutMs,
     },
     now,
   )

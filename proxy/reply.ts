@@ -3,6 +3,7 @@ import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'nod
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import type { ErrorReply } from '../shared/errors.ts'
+import { resetStream } from './edge/http2-sessions.ts'
 import { declaredLength, hasContent } from './framing.ts'
 
 /** A request as the steps see it, and the response to it. HTTP/2 ones have the same shape through Node's own adapter. */
@@ -138,7 +139,7 @@ export function breakOff(response: ClientResponse): void {
   const stream = streamOf(response)
   const { socket } = response
   if (stream?.closed) stream.destroy()
-  else if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  else if (stream) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR)
   // A reset, because to a client of HTTP/1.0 an orderly close would say that the body is complete. TLS says so by an
   // alert, which `destroy` does not send (RFC 9112 section 9.8).
   else if (socket && !socket.destroyed && !(socket instanceof TLSSocket)) socket.resetAndDestroy()

@@ -1,4 +1,4 @@
-import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import type { Http2Session, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import type { Server, Socket } from 'node:net'
 
 export type SessionLimits = {
@@ -8,6 +8,8 @@ export type SessionLimits = {
   readonly firstRequestMs: number
   /** Requests that a connection may bring; 0 is no limit. */
   readonly maxRequests: number
+  /** Time in which the client must take what it is sent. */
+  readonly sendMs: number
 }
 
 /** The connections of HTTP/2: what HTTP/1's server does for its own by itself. */
@@ -21,7 +23,16 @@ export type Http2Sessions = {
   destroy(): void
 }
 
-type Use = { readonly socket: Socket | undefined; open: number; requests: number; idleSinceMs: number }
+type Use = {
+  readonly socket: Socket | undefined
+  readonly sendMs: number
+  open: number
+  requests: number
+  idleSinceMs: number
+}
+
+/** Sessions let nobody destroy their sockets, so these are kept beside them. */
+const uses = new WeakMap<Http2Session, Use>()
 
 const sweepMs = 1_000
 /** How long a client that was asked to leave may take to hang up. */
@@ -36,15 +47,16 @@ const lastStream = 2 ** 31 - 1
  * @param now monotonic milliseconds
  */
 export function superviseSessions(server: Server, limits: SessionLimits, now: () => number): Http2Sessions {
-  const { idleMs, firstRequestMs, maxRequests } = limits
+  const { idleMs, firstRequestMs, maxRequests, sendMs } = limits
   const sessions = new Map<ServerHttp2Session, Use>()
-  // A session lets nobody destroy its socket, so the socket is noted before: `session` is emitted within this event.
+  // `session` is emitted within this event.
   let newest: Socket | undefined
 
   server.prependListener('secureConnection', (socket: Socket) => (newest = socket))
   server.on('session', (session: ServerHttp2Session) => {
-    const use: Use = { socket: newest, open: 0, requests: 0, idleSinceMs: now() }
+    const use: Use = { socket: newest, sendMs, open: 0, requests: 0, idleSinceMs: now() }
     sessions.set(session, use)
+    uses.set(session, use)
     session.on('close', () => sessions.delete(session))
     session.on('stream', (stream: ServerHttp2Stream) => {
       use.open++
@@ -83,4 +95,16 @@ export function superviseSessions(server: Server, limits: SessionLimits, now: ()
       for (const session of sessions.keys()) session.destroy()
     },
   }
+}
+
+/**
+ * Resets a stream. A client that does not read takes no reset either, and Node keeps the stream until it has: then the
+ * connection is cut off.
+ */
+export function resetStream(stream: ServerHttp2Stream, code: number): void {
+  const use = stream.session && uses.get(stream.session)
+  stream.close(code)
+  if (!use) return
+  const cutOff = setTimeout(() => use.socket?.destroy(), use.sendMs).unref()
+  stream.once('close', () => clearTimeout(cutOff))
 }

@@ -175,6 +175,25 @@ describe.concurrent('a client that does not read', () => {
       await raw.waitFor(({ type, stream }) => type === frameTypes.rstStream && stream === id)
     raw.socket.destroy()
   })
+
+  test('over HTTP/2, with windows as large as can be: it is cut off', async () => {
+    const unread = await startGateway({ UPSTREAM_URL: backend.url, ...settings, ...tlsSettings() })
+    const raw = await connectRawHttp2(unread.port)
+    const most = 2 ** 31 - 1
+    raw.send(
+      frame(frameTypes.settings, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(most)])),
+      frame(frameTypes.windowUpdate, 0, 0, uint32(most - 65_535)),
+      frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/large')),
+    )
+    await raw.waitFor(({ type }) => type === frameTypes.data)
+    raw.socket.pause()
+    const connections = async (): Promise<string | undefined> =>
+      /^sluice_connections (\d+)$/m.exec((await send(unread.adminPort, 'GET', '/metrics')).body)?.[1]
+    const deadlineMs = performance.now() + 8_000
+    while ((await connections()) !== '0' && performance.now() < deadlineMs) await sleep(100)
+    expect(await connections()).toBe('0')
+    raw.socket.destroy()
+  })
 })
 
 describe.concurrent('what is no fault of the client', () => {
