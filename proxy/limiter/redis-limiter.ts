@@ -20,7 +20,7 @@ export type RedisLimiter = DecisionBatches & {
   probe(): Promise<boolean>
   /** Adds what was admitted elsewhere; whether that is certain. Sent again with the same id, it is added only once. */
   addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
-  /** One policy's counters, for an operator's questions; of a policy with fixed windows. */
+  /** One policy's counters, as the library has them; of a policy with fixed windows. */
   countersOf(policy: Policy): RedisCounters
 }
 

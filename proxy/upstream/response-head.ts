@@ -7,10 +7,9 @@ export type BodyFraming =
   | { readonly kind: 'chunked' }
   | { readonly kind: 'until-close' }
 
-/** A response's status line and fields, checked, with everything that is of one hop only taken out. */
+/** A response's status and fields, checked, with everything that is of one hop only taken out. The reason is nobody's. */
 export type ResponseHead = {
   readonly status: number
-  readonly reason: string
   /** Name, value, name, value…; names in lower case. `content-length` is among them where the backend sent one. */
   readonly fields: string[]
   readonly framing: BodyFraming
@@ -31,7 +30,7 @@ const noBody: BodyFraming = { kind: 'none' }
 const chunkedBody: BodyFraming = { kind: 'chunked' }
 const bodyUntilClose: BodyFraming = { kind: 'until-close' }
 
-const statusLine = /^HTTP\/1\.([01]) ([1-9][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?$/
+const statusLine = /^HTTP\/1\.([01]) ([1-9][0-9][0-9])(?: [\t\x20-\x7e\x80-\xff]*)?$/
 // A CR or LF is found here when it is not part of the CRLF that ended the line (RFC 9112 section 2.2).
 const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
 const lengthDigits = /^[0-9]{1,15}$/
@@ -98,7 +97,6 @@ export function parseResponseHead(text: string, requestMethod: string): Response
   const options = connection === undefined ? undefined : connectionOptions(connection)
   return {
     status,
-    reason: matched[3] ?? '',
     fields: options ? withoutNamed(fields, options) : fields,
     framing: framingOf(status, requestMethod, matched[1] === '1', transferEncoding, contentLength),
     persistent: matched[1] === '1' ? !options?.has('close') : (options?.has('keep-alive') ?? false),
