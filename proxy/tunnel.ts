@@ -61,6 +61,8 @@ export function isWebSocketHandshake({ method, headers, httpVersion }: ClientReq
     headers.upgrade?.toLowerCase() === 'websocket' &&
     headers['sec-websocket-version'] === '13' &&
     webSocketKey.test(headers['sec-websocket-key'] ?? '') &&
+    // What Connection names is not passed on, and without these there would be no handshake at the backend.
+    !/sec-websocket-/i.test(headers.connection ?? '') &&
     headers['transfer-encoding'] === undefined &&
     Number(headers['content-length'] ?? 0) === 0
   )

@@ -46,6 +46,7 @@ export const upgrades: readonly Vector[] = [
         refused(400),
       ],
       ['with two keys', handshake(key), refused(400)],
+      ['that Connection takes apart', handshake('Connection: Sec-WebSocket-Key'), refused(400)],
       ['without a version', request('GET /a', ...offer, key), refused(400)],
       [
         'with another version',
