@@ -28,7 +28,6 @@ import { loadWithWrk, warmUp, type Loaded } from './wrk.ts'
 // perf rather than V8's own profiler, because most of the time is spent below JavaScript, and because that profiler looks
 // at the clock: it charges the time in which a thread waits for a core to the system call at which it was put aside.
 
-const connections = 64
 const warmupRequests = 40_000
 const samplesPerSecond = 2_999
 const shown = 45
@@ -38,11 +37,14 @@ const { values } = parseArgs({
     scenario: { type: 'string', default: 'pass' },
     subject: { type: 'string', default: 'sluice' },
     seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '64' },
   },
 })
 const scenario = scenarios.find(({ name }) => name === values.scenario)
 const subject = scenario?.subjects.find(({ name }) => name === values.subject)
 if (!scenario || !subject) throw new Error(`${values.scenario} has no subject ${values.subject}`)
+
+const connections = Number(values.connections)
 
 installSubjects()
 const directory = mkdtempSync(join(tmpdir(), 'sluice-profile-'))
