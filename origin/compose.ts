@@ -38,6 +38,8 @@ const serverOptions: ServerOptions = {
 
 /** How long requests in flight may take to finish. A container engine waits 10 s before it kills. */
 const graceMs = 5_000
+/** How often connections that have fallen idle are closed while the others finish. */
+const sweepMs = 50
 
 /** @throws SettingsError where the keys' database cannot be used */
 export function composeOrigin(settings: OriginSettings, log: Log): Origin {
@@ -92,8 +94,10 @@ function drain(server: Server): Promise<void> {
       response.shouldKeepAlive = false
     })
     const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
-    // Closes idle connections too.
+    // Closing the server closes those that are idle now. Others fall idle later, after an answer that did not end them.
+    const sweep = setInterval(() => server.closeIdleConnections(), sweepMs)
     server.close(() => {
+      clearInterval(sweep)
       clearTimeout(cutOff)
       resolve()
     })
