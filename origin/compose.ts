@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer, type Server, type ServerOptions, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { baseUrlOf } from '../shared/base-url.ts'
 import { errors } from '../shared/errors.ts'
 import type { Log } from '../shared/log.ts'
@@ -49,6 +49,11 @@ export function composeOrigin(settings: OriginSettings, log: Log): Origin {
     sendError(response, errors.expectationFailed),
   )
   server.on('clientError', answerUnreadable)
+  const connections = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
 
   return {
     listen: () => listen(server, settings),
@@ -62,7 +67,7 @@ export function composeOrigin(settings: OriginSettings, log: Log): Origin {
       }
     },
     async close() {
-      await drain(server)
+      await drain(server, connections)
       keys.close()
     },
   }
@@ -87,19 +92,25 @@ function listen(
 }
 
 /** Takes no new connections, lets what is in flight finish for the grace period, then cuts off what is left. */
-function drain(server: Server): Promise<void> {
+function drain(server: Server, connections: ReadonlySet<Socket>): Promise<void> {
   return new Promise((resolve) => {
     // RFC 9112 section 9.6: the client is told with its response that the connection ends here.
     server.prependListener('request', (_, response: ServerResponse) => {
       response.shouldKeepAlive = false
     })
     const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
-    // Closing the server closes those that are idle now. Others fall idle later, after an answer that did not end them.
-    const sweep = setInterval(() => server.closeIdleConnections(), sweepMs)
+    const closeIdle = (): void => {
+      server.closeIdleConnections()
+      // Before Node 26 one that has brought nothing yet is not idle.
+      for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
+    }
+    // More fall idle later, after an answer that did not end them.
+    const sweep = setInterval(closeIdle, sweepMs)
     server.close(() => {
       clearInterval(sweep)
       clearTimeout(cutOff)
       resolve()
     })
+    closeIdle()
   })
 }

@@ -289,9 +289,11 @@ describe('stopping', () => {
     // Connections are taken in order: when these are answered, those above have been read.
     for (let round = 0; round < 2; round++) await send(stopped.port, 'GET', '/health')
 
+    const startedMs = performance.now()
     const exit = stopped.process.stop()
     expect(await idle).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
     expect(await unused).toBe('')
+    expect(performance.now() - startedMs).toBeLessThan(3_000)
     await expect(fetch(`http://127.0.0.1:${stopped.port}/health`)).rejects.toThrow()
     let answer = ''
     inFlight.on('data', (chunk) => (answer += String(chunk))).write('\r\n')
