@@ -59,8 +59,10 @@ export function connectCluster(
     timer ??= setTimeout(() => {
       timer = undefined
       if (cluster.status !== 'ready') return
-      cluster.refreshSlotsCache()
-      if (cluster.nodes('master').some(({ status }) => status !== 'ready')) relearnSoon()
+      // One that hangs is dropped, and back again with the answer of those that have not noticed: looked at after it.
+      cluster.refreshSlotsCache(() => {
+        if (cluster.nodes('master').some(({ status }) => status !== 'ready')) relearnSoon()
+      })
     }, RELEARN_EVERY_MS).unref()
   }
   cluster.on('-node', relearnSoon)

@@ -121,6 +121,25 @@ test.each(['SIGKILL', 'SIGSTOP'] as const)('a cluster replaces a master after %s
   cluster.close()
 })
 
+test('a cluster replaces a master that hangs, just after the others were asked who serves', async () => {
+  const cluster = await startRedisCluster(3, 1)
+  const [master] = cluster.nodes
+  const replica = cluster.nodes[3]
+  await replica?.operator.config('SET', 'cluster-replica-no-failover', 'yes')
+  await expectToSurvive({
+    url: cluster.url,
+    provoke: async () => {
+      await master?.signal('SIGSTOP')
+      // Connections to it are given up after two seconds each; 300 ms after the second one the others are asked.
+      await sleep(4430)
+      await replica?.operator.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
+    },
+    isElected: async () => (await replica?.operator.role())?.[0] === 'master',
+    lossBetween: atTheFault,
+  })
+  cluster.close()
+})
+
 test('a cluster replaces a master on request', async () => {
   const cluster = await startRedisCluster(3, 1)
   const replica = cluster.nodes[3]
