@@ -12,6 +12,12 @@ import { exitOnStartError, StartError } from './shared/start-error.ts'
 
 type Address = { readonly host: string | undefined; readonly port: number }
 
+/**
+ * How long this process stays when all is over. A terminal signals the whole group, npm too, which passes on what it got;
+ * where that comes as this process ends, it is killed by it, as if nothing had stopped in order.
+ */
+const lateSignalMs = 250
+
 const running = new Set<ChildProcess>()
 let stopping = false
 let status = 0
@@ -98,6 +104,7 @@ function start(script: string, env: NodeJS.ProcessEnv): ChildProcess {
     status ||= code ?? killed
     process.exitCode = status
     stop('SIGTERM')
+    if (running.size === 0) setTimeout(() => undefined, lateSignalMs)
   })
   return child
 }

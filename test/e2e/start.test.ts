@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { freePort } from '../support/ports.ts'
@@ -102,6 +103,19 @@ describe('npm start', () => {
       expect(started.stdout().match(/"msg":"stopped"/g)).toHaveLength(2)
     },
   )
+
+  test('takes what npm passes on late as the same', async () => {
+    const started = start(place)
+    await untilBothListen(started)
+    process.kill(-(started.child.pid ?? 0), 'SIGINT')
+    for (const name of ['gateway', 'origin'])
+      await started.waitForLine(new RegExp(`"name":"${name}".*"msg":"stopped"`))
+    for (let late = 0; late < 8; late++) {
+      await sleep(10)
+      process.kill(-(started.child.pid ?? 0), 'SIGINT')
+    }
+    expect(await started.stop('SIGINT')).toBe(0)
+  })
 
   test('stopped before all is up ends both, with status 0', async () => {
     const started = start(place)
