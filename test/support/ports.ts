@@ -1,16 +1,26 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
+/** Below the kernel's ephemeral range (32768 on Linux), so that no outgoing connection of another test takes one. */
+const lowest = 15_000
+const highest = 32_000
+
+/** Test files run side by side, each with ports of its own: what one is about to use, no other finds free. */
+const shares = 10
+const size = Math.floor((highest - lowest) / shares)
+const first = lowest + size * (Number(process.env['VITEST_POOL_ID'] ?? 0) % shares)
+let drawn = randomInt(size)
+
 /**
  * A port that nothing listens on, for a process that must be told its port before it starts. Where the server runs in
  * the test's own process, listen on port 0 instead.
  *
- * Drawn from below the kernel's ephemeral range (32768 on Linux), so that no outgoing connection of another test takes
- * it in the meantime.
+ * Each comes round again as late as possible: who let go of one for a moment finds it free.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 20; attempt++) {
-    const port = randomInt(15_000, 32_000)
+    drawn = (drawn + 1) % size
+    const port = first + drawn
     if (await canListen(port)) return port
   }
   throw new Error('no free port found')
