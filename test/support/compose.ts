@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { atEnd } from './at-end.ts'
 import { requireEngine, type ContainerDetails, type Engine } from './engine.ts'
-import { canListen, freePort } from './ports.ts'
+import { freePort } from './ports.ts'
 
 const execute = promisify(execFile)
 const repositoryRoot = new URL('../../', import.meta.url).pathname
@@ -69,9 +69,10 @@ async function containersOf(engine: Engine, project: string, service: string): P
 export async function freePortRange(count: number): Promise<[number, number]> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const first = await freePort()
-    const ports = Array.from({ length: count }, (_, index) => first + index)
-    const free = await Promise.all(ports.map(canListen))
-    if (free.every(Boolean)) return [first, first + count - 1]
+    let last = first
+    // They come in order, where none is taken.
+    while (last < first + count - 1 && (await freePort()) === last + 1) last++
+    if (last === first + count - 1) return [first, last]
   }
   throw new Error(`no ${count} free ports in a row found`)
 }

@@ -26,7 +26,7 @@ export async function freePort(): Promise<number> {
   throw new Error('no free port found')
 }
 
-export function canListen(port: number): Promise<boolean> {
+function canListen(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', () => resolve(false))
