@@ -38,8 +38,6 @@ const serverOptions: ServerOptions = {
 
 /** How long requests in flight may take to finish. A container engine waits 10 s before it kills. */
 const graceMs = 5_000
-/** How often connections that have fallen idle are closed while the others finish. */
-const sweepMs = 50
 
 /** @throws SettingsError where the keys' database cannot be used */
 export function composeOrigin(settings: OriginSettings, log: Log): Origin {
@@ -99,18 +97,11 @@ function drain(server: Server, connections: ReadonlySet<Socket>): Promise<void> 
       response.shouldKeepAlive = false
     })
     const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
-    const closeIdle = (): void => {
-      server.closeIdleConnections()
-      // Before Node 26 one that has brought nothing yet is not idle.
-      for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
-    }
-    // More fall idle later, after an answer that did not end them.
-    const sweep = setInterval(closeIdle, sweepMs)
+    // Closes idle connections too. Before Node 26 one that has brought nothing yet is not idle.
     server.close(() => {
-      clearInterval(sweep)
       clearTimeout(cutOff)
       resolve()
     })
-    closeIdle()
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
   })
 }

@@ -30,12 +30,12 @@ function withAllLines(
   { headers, rawHeaders }: ClientRequest,
   policies: readonly Policy[],
 ): ClientRequest['headers'] {
-  const joined = { ...headers }
+  let joined = headers
   for (const { partition } of policies) {
     for (const part of partition) {
       if (part.kind === 'ip' || part.name === 'cookie') continue
       const lines = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1] === part.name)
-      if (lines.length > 1) joined[part.name] = lines.join(', ')
+      if (lines.length > 1) joined = { ...joined, [part.name]: lines.join(', ') }
     }
   }
   return joined

@@ -2,9 +2,9 @@ import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../shared/errors.ts'
 import type { OnBug } from './bug.ts'
 import { chargesOf } from './charges.ts'
-import type { AddressReader, Peer } from './client-address.ts'
-import { reportDecision } from './decision-report.ts'
+import type { Peer } from './client-address.ts'
 import { connectionOf, peerOf, type PeerOptions } from './connection-peer.ts'
+import { reportDecision } from './decision-report.ts'
 import type { PacedExchange, SlowClients } from './edge/slow-clients.ts'
 import type { RequestFieldClassifier } from './fields.ts'
 import { forward, type Forwarding, type ForwarderOptions } from './forward.ts'
@@ -35,7 +35,6 @@ export type HandlerOptions = HeadOptions &
     readonly rules: RuleTable
     readonly limiter: Limiter
     readonly limitedClients: Pick<LimitedClients, 'note'>
-    readonly addresses: AddressReader
     readonly slowClients: SlowClients
     readonly forwarder: ForwarderOptions
     readonly classifyField: RequestFieldClassifier

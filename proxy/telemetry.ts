@@ -32,7 +32,10 @@ export type TableUse = { readonly size: number; readonly capacity: number; reado
  * a client sends can become a metric label. Durations are in milliseconds and may be fractions.
  */
 export type Telemetry = {
-  /** Once for each request whose head could be read, CONNECT apart, whoever answered it. A `status` of 0: the client left before there was a response. */
+  /**
+   * Once for each request whose head could be read, CONNECT apart, whoever answered it. A `status` of 0: the client left
+   * before there was a response.
+   */
   requestFinished(status: number, durationMs: number): void
   /** Before `requestFinished`, if that follows: the request was rejected for its form, with an error of Sluice's own. */
   requestRejected(reason: Rejection): void
