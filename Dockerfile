@@ -44,10 +44,11 @@ LABEL org.opencontainers.image.title="Sluice gateway" \
       org.opencontainers.image.description="A standalone rate-limiting reverse proxy."
 COPY proxy proxy
 USER node
-RUN node proxy/main.ts & \
+RUN node --v8-pool-size=1 proxy/main.ts & \
     until node proxy/healthcheck.ts; do kill -0 $! || exit 1; sleep 0.1; done; \
     kill $! && wait $!
 # The admin listener stays on the container's loopback unless ADMIN_HOST says otherwise.
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=20s CMD ["node", "proxy/healthcheck.ts"]
-CMD ["node", "proxy/main.ts"]
+# One helper for the collector is enough: docs/decisions/connection-churn.md
+CMD ["node", "--v8-pool-size=1", "proxy/main.ts"]

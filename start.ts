@@ -7,6 +7,7 @@ import { loadOriginSettings, type OriginSettings } from './origin/settings.ts'
 import { loadGatewaySettings, type GatewaySettings } from './proxy/config/settings.ts'
 import { gatewayTable } from './proxy/config/settings-table.ts'
 import { baseUrlOf, reachedHost } from './shared/base-url.ts'
+import { gatewayOptions } from './shared/garbage.ts'
 import { SettingsError } from './shared/settings.ts'
 import { exitOnStartError, StartError } from './shared/start-error.ts'
 
@@ -94,7 +95,8 @@ function choosePort({ host, port }: Address): Promise<Address> {
 }
 
 function start(script: string, env: NodeJS.ProcessEnv): ChildProcess {
-  const child = spawn(process.execPath, [join(import.meta.dirname, script)], { env, stdio: 'inherit' })
+  const args = [...gatewayOptions, join(import.meta.dirname, script)]
+  const child = spawn(process.execPath, args, { env, stdio: 'inherit' })
   running.add(child)
   if (stopping) child.kill()
   child.once('exit', (code, signal) => {

@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
-import { collectGarbage } from '../shared/garbage.ts'
+import { collectGarbage, collectYoungGarbage } from '../shared/garbage.ts'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
 import { createAccessLog } from './access-log.ts'
@@ -15,6 +15,7 @@ import { createClientServer } from './compose-server.ts'
 import type { GatewaySettings } from './config/settings.ts'
 import { drain } from './drain.ts'
 import { returnMemoryAfterBursts } from './edge/burst-memory.ts'
+import { divideCollections } from './edge/connection-churn.ts'
 import { gateConnections } from './edge/connection-gate.ts'
 import { superviseSessions } from './edge/http2-sessions.ts'
 import { endIdleConnections } from './edge/idle-connections.ts'
@@ -125,6 +126,7 @@ export function composeServing(
   )
   const slowClients = watchSlowClients(settings, now)
   const stopReturningMemory = returnMemoryAfterBursts(() => gate.size, collectGarbage)
+  const stopDividing = divideCollections(() => gate.accepted, collectYoungGarbage)
   const tunnels = createTunnels({
     idleMs: settings.tunnelIdleTimeoutMs,
     onOpen: () => telemetry.upgradeOpened(),
@@ -188,6 +190,7 @@ export function composeServing(
       certificate?.close()
       slowClients.close()
       stopReturningMemory()
+      stopDividing()
       pool.destroy()
       await counters.close()
     },

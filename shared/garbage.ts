@@ -1,7 +1,16 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-type Collect = (options: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void
+/**
+ * Options of Node for the process of a gateway: V8's helpers, which mark garbage meanwhile, are one thread and not four, so
+ * that they do not take the processors from all that waits (docs/decisions/connection-churn.md). Node takes it at the
+ * start only.
+ */
+export const gatewayOptions: readonly string[] = ['--v8-pool-size=1']
+
+type Collect = (
+  options: { readonly type: 'major'; readonly flavor: 'last-resort' } | { readonly type: 'minor' },
+) => void
 
 let collect: Collect | undefined
 
@@ -13,6 +22,17 @@ let collect: Collect | undefined
 export function collectGarbage(): void {
   collect ??= exposeCollector()
   collect({ type: 'major', flavor: 'last-resort' })
+}
+
+/**
+ * Collects the garbage among what was made lately. Stops the process for as long as it takes to copy the rest of that. By
+ * one thread: V8's helpers would be waited for, too, where they have no processor to run on.
+ */
+export function collectYoungGarbage(): void {
+  collect ??= exposeCollector()
+  setFlagsFromString('--no-parallel-scavenge')
+  collect({ type: 'minor' })
+  setFlagsFromString('--parallel-scavenge')
 }
 
 /**

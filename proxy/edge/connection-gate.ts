@@ -21,6 +21,8 @@ export type ConnectionGate = {
   /** The address of who is at the other end: as a trusted proxy has named it, else the connection's own. */
   addressOf(socket: ConnectionAddresses): string | undefined
   readonly size: number
+  /** How many connections have been let in so far. */
+  readonly accepted: number
   /** Closes the connections that have not brought a byte yet. */
   closeUnused(): void
   /** Breaks off every connection. */
@@ -40,6 +42,7 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
   const { maxConnections, maxConnectionsPerClient, addresses, readNamedAddress, telemetry } = options
   const open = new Set<Socket>()
   const perClient = new Map<string, number>()
+  let accepted = 0
   // By the connection's own addresses, which with TLS are all that the socket of a request shares with this one. Both
   // ends: a load balancer may use one port of its own for connections to two addresses of ours.
   const named = new Map<string, Named>()
@@ -80,6 +83,7 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
   server.on('connection', (socket: Socket) => {
     if (open.size >= maxConnections) return refuse(socket, 'total')
     open.add(socket)
+    accepted += 1
     telemetry.connectionOpened()
     socket.once('close', () => {
       open.delete(socket)
@@ -101,6 +105,9 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
     addressOf: (socket) => (named.size > 0 && named.get(keyOf(socket))?.address) || socket.remoteAddress,
     get size() {
       return open.size
+    },
+    get accepted() {
+      return accepted
     },
     closeUnused() {
       for (const socket of open) if (socket.bytesRead === 0) socket.destroy()

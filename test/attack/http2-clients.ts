@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startWorker } from './processes.ts'
+import { startGateway } from './processes.ts'
 
 // HTTP/2 by clients that are none of ours: curl, and h2load with 100 streams at a time on each connection.
 
@@ -28,7 +28,7 @@ const backend = createServer((request, response) => {
 })
 backend.listen(0, '127.0.0.1')
 await once(backend, 'listening')
-const gateway = startWorker('proxy/main.ts', [], {
+const gateway = startGateway({
   HOST: '127.0.0.1',
   PORT: '0',
   ADMIN_PORT: '0',

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { gatewayOptions } from '../../shared/garbage.ts'
 import { atEnd } from '../support/at-end.ts'
 
 /** A script of this repository that runs as a process of its own and writes lines of JSON. */
@@ -20,12 +21,18 @@ atEnd(() => {
   for (const child of running) child.kill('SIGKILL')
 })
 
+/** Starts a gateway as it is started in production. */
+export function startGateway(env: Readonly<Record<string, string>>): Worker {
+  return startWorker('proxy/main.ts', [], env, gatewayOptions)
+}
+
 export function startWorker(
   script: string,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  nodeOptions: readonly string[] = [],
 ): Worker {
-  const child = spawn(process.execPath, [join(repositoryRoot, script), ...args], {
+  const child = spawn(process.execPath, [...nodeOptions, join(repositoryRoot, script), ...args], {
     cwd: repositoryRoot,
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

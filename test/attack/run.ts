@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tlsSettings } from '../support/certificates.ts'
-import { readFileLimit, readResidentMib, startWorker, type Worker } from './processes.ts'
+import { readFileLimit, readResidentMib, startGateway, startWorker, type Worker } from './processes.ts'
 
 // 50 clients work while 2,000 connections send a byte a second of their heads and 2,000 of their bodies:
 // `npm run test:attack`. Their 99th percentile may at most double, and when the attack is over the gateway's memory has
@@ -48,7 +48,7 @@ process.exit(failures.length === 0 ? 0 : 1)
 
 async function attack(tls: boolean): Promise<void> {
   const name = tls ? 'HTTPS' : 'HTTP'
-  const gateway = startWorker('proxy/main.ts', [], {
+  const gateway = startGateway({
     HOST: '127.0.0.1',
     PORT: '0',
     ADMIN_PORT: '0',

