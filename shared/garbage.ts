@@ -24,15 +24,10 @@ export function collectGarbage(): void {
   collect({ type: 'major', flavor: 'last-resort' })
 }
 
-/**
- * Collects the garbage among what was made lately. Stops the process for as long as it takes to copy the rest of that. By
- * one thread: V8's helpers would be waited for, too, where they have no processor to run on.
- */
+/** Collects the garbage among what was made lately. Stops the process for as long as it takes to copy the rest of that. */
 export function collectYoungGarbage(): void {
   collect ??= exposeCollector()
-  setFlagsFromString('--no-parallel-scavenge')
   collect({ type: 'minor' })
-  setFlagsFromString('--parallel-scavenge')
 }
 
 /**
