@@ -14,8 +14,9 @@ import {
 } from './reply.ts'
 import { RequestBody } from './request-body.ts'
 import type { Telemetry, UpstreamFailure as FailureMetric } from './telemetry.ts'
+import { acceptsHandshake } from './tunnel.ts'
 import type { UpstreamConnection, UpstreamExchange } from './upstream/connection.ts'
-import type { FailureKind, UpstreamFailure } from './upstream/failure.ts'
+import { UpstreamFailure, type FailureKind } from './upstream/failure.ts'
 import type { UpstreamPool } from './upstream/pool.ts'
 import { ResponseSyntaxError, type ResponseHead } from './upstream/response-head.ts'
 
@@ -57,6 +58,8 @@ const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
   busy: errors.backendBusy,
   exception: errors.internal,
 }
+
+const unagreed = '101 Switching Protocols to no WebSocket handshake, or without its Sec-WebSocket-Accept'
 
 /** Not the backend's failure is what the gateway has broken off itself. */
 const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMetric>> = {
@@ -201,15 +204,15 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    const { request, response, responseFields, onUpgrade } = this.#forwarded
+    const { request, responseFields, onUpgrade } = this.#forwarded
     this.#connection = undefined
-    if (onUpgrade && head.upgrade?.toLowerCase() === 'websocket') {
+    if (onUpgrade && acceptsHandshake(request, head)) {
       this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
       onUpgrade({ ...head, fields: head.fields.concat(responseFields) }, socket, rest)
       return
     }
     socket.destroy()
-    sendError(request, response, errors.badGateway, responseFields)
+    this.onFailure(new UpstreamFailure('protocol', unagreed))
   }
 
   onFailure(failure: UpstreamFailure): void {

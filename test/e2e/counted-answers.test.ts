@@ -7,6 +7,7 @@ import { startGateway, type GatewayProcess } from '../support/gateway.ts'
 const handshake =
   'GET /api/chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+const accept = 'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo='
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: '
 
 let gateway: GatewayProcess
@@ -15,7 +16,7 @@ beforeAll(async () => {
   const backend = await startRawBackend((socket) => {
     socket.once('data', (head) => {
       const text = head.toString('latin1')
-      if (text.startsWith('GET /api/chat ')) socket.write(`${switching}websocket\r\n\r\n`)
+      if (text.startsWith('GET /api/chat ')) socket.write(`${switching}websocket\r\n${accept}\r\n\r\n`)
       else if (text.startsWith('GET /api/unasked ')) socket.write(`${switching}another\r\n\r\n`)
       else if (text.startsWith('GET /api/broken ')) socket.end('nonsense\r\n\r\n')
     })

@@ -9,7 +9,9 @@ import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gat
 const handshake =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
-const agreement = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+const agreement =
+  'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
 /** Close frames with status 1001, as a server sends them and, masked, as a client does. */
 const goingAway = Buffer.from('880203e9', 'hex')
 const maskedGoingAway = Buffer.from('88820000000003e9', 'hex')

@@ -67,6 +67,33 @@ test('a refusal by the backend is passed on as it is', async () => {
   )
 })
 
+// RFC 6455 section 4.1: only the digest of the client's own key shows that the backend has taken up this handshake.
+test.each([
+  ['no Sec-WebSocket-Accept', ''],
+  ['that of another key', 'Sec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n'],
+  ['it in other letters', 'Sec-WebSocket-Accept: S3PPLMBITXAQ9KYGZZHZRBK+XOO=\r\n'],
+  ['it twice', 'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n'.repeat(2)],
+  [
+    'it for one hop',
+    'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nConnection: sec-websocket-accept\r\n',
+  ],
+])('a 101 with %s becomes no tunnel', async (_, line) => {
+  const agreed = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n'
+  let tunnelled = ''
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', () => {
+      socket.write(`${agreed}${line}\r\n`)
+      socket.on('data', (chunk) => (tunnelled += chunk.toString()))
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const answer = await sendRaw(gateway.port, `${handshake}\r\nGET /unseen HTTP/1.1\r\nHost: a\r\n\r\n`)
+  expect(answer).toMatch(/^HTTP\/1\.1 502 /)
+  expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1)
+  expect(tunnelled).toBe('')
+  await gateway.process.waitForLine(/101 Switching Protocols to no WebSocket handshake, or without/)
+})
+
 test('another version is told which one there is', async () => {
   const backend = await startEcho()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url })

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { faultsOf, LenientRequestReader, valuesOf, type RecordedRequest } from './lenient-requests.ts'
 
@@ -99,9 +100,14 @@ async function send(
 }
 
 function usualAnswer(request: RecordedRequest): ScriptedAnswer {
-  if (valuesOf(request, 'upgrade').length > 0) return { pieces: [upgradeAnswer], then: 'keep' }
+  if (valuesOf(request, 'upgrade').length > 0) return { pieces: [agreementTo(request)], then: 'keep' }
   const body = request.method === 'HEAD' ? '' : `${request.method} ${request.target}`
   return { pieces: [`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`], then: 'keep' }
 }
 
-const upgradeAnswer = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+// RFC 6455 section 4.2.2.
+function agreementTo(request: RecordedRequest): string {
+  const [key = ''] = valuesOf(request, 'sec-websocket-key')
+  const accept = hash('sha1', `${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`, 'base64')
+  return `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`
+}
