@@ -95,6 +95,8 @@ export class Forwarding implements UpstreamExchange {
   #responding = false
   #flushed = false
   #drains = 0
+  /** While the client is slower than the backend: what goes on when it has taken what it was sent. */
+  #onDrain: (() => void) | undefined
 
   constructor(options: ForwarderOptions, forwarded: Forwarded) {
     this.#options = options
@@ -180,13 +182,19 @@ export class Forwarding implements UpstreamExchange {
       endResponse(response, chunk)
       return
     }
-    if (response.write(chunk)) return
-    const connection = this.#connection
-    connection?.pause()
-    response.once('drain', () => {
+    if (!response.write(chunk)) this.#waitForClient()
+  }
+
+  /** One read of the backend's connection can bring many pieces after the first for which the client has no room. */
+  #waitForClient(): void {
+    if (this.#onDrain) return
+    this.#connection?.pause()
+    this.#onDrain = () => {
+      this.#onDrain = undefined
       this.#drains++
-      connection?.resume()
-    })
+      this.#connection?.resume()
+    }
+    this.#forwarded.response.once('drain', this.#onDrain)
   }
 
   onPause(): void {
@@ -198,6 +206,8 @@ export class Forwarding implements UpstreamExchange {
   onEnd(): void {
     const { request, response } = this.#forwarded
     this.#connection = undefined
+    // Once a response has been ended, there is no `drain` any more.
+    if (this.#onDrain) response.off('drain', this.#onDrain)
     if (!response.writableEnded) response.end()
     // The backend did not wait for the rest of the body. It is in the way of the client's next request.
     if (this.#body) request.resume()

@@ -226,6 +226,8 @@ export class UpstreamConnection implements ResponseSink {
       this.destroy()
       return
     }
+    // The response may have ended in the very read that was more than its client had room for.
+    if (this.socket.isPaused()) this.socket.resume()
     this.#rested = true
     this.#wait(this.#keepAliveMs - keepAliveMarginMs, 'timeout')
     this.#owner.onFree(this)

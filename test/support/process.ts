@@ -25,6 +25,8 @@ export type NodeProcess = {
 export type Finished = { readonly status: number; readonly stdout: string; readonly stderr: string }
 
 const repositoryRoot = join(import.meta.dirname, '../..')
+/** Ends a gateway whose pool of connections to the backend is not as it has to be. */
+const poolCheck = new URL('./check-pool.ts', import.meta.url).href
 const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -63,7 +65,8 @@ export function spawnNode(
   args: readonly string[] = [],
   options: { readonly cwd?: string } = {},
 ): NodeProcess {
-  const child = spawn(process.execPath, [resolve(repositoryRoot, script), ...args], {
+  const checks = script === 'proxy/main.ts' ? ['--import', poolCheck] : []
+  const child = spawn(process.execPath, [...checks, resolve(repositoryRoot, script), ...args], {
     cwd: options.cwd ?? repositoryRoot,
     env: {
       PATH: process.env['PATH'] ?? '',
