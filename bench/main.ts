@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { installSubjects } from './install.ts'
+import { installNpmPackages } from '../test/support/packages.ts'
 import { readOptions, usage } from './options.ts'
 import { renderReport } from './report.ts'
 import { runBenchmark } from './run.ts'
@@ -11,7 +11,7 @@ if (args.includes('--help')) {
   process.exit()
 }
 const options = readOptions(args)
-installSubjects()
+installNpmPackages(import.meta.dirname)
 const results = await runBenchmark(options, (line) => process.stderr.write(`${line}\n`))
 mkdirSync(dirname(options.output), { recursive: true })
 writeFileSync(options.output, `${JSON.stringify(results, null, 2)}\n`)

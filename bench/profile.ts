@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { installSubjects } from './install.ts'
 import {
   functionsOn,
   layerOf,
@@ -16,6 +15,7 @@ import {
   sharesByMany,
   type Share,
 } from './perf-samples.ts'
+import { installNpmPackages } from '../test/support/packages.ts'
 import { scenarios } from './scenarios.ts'
 import { openStage } from './stage.ts'
 import { validateBefore } from './validate.ts'
@@ -46,7 +46,7 @@ if (!scenario || !subject) throw new Error(`${values.scenario} has no subject ${
 
 const connections = Number(values.connections)
 
-installSubjects()
+installNpmPackages(import.meta.dirname)
 const directory = mkdtempSync(join(tmpdir(), 'sluice-profile-'))
 const data = join(directory, 'perf.data')
 const stage = await openStage(connections)

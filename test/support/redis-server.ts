@@ -1,9 +1,9 @@
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { accessSync, constants, existsSync } from 'node:fs'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { atEnd } from './at-end.ts'
+import { findProgram, installDebianPackages } from './packages.ts'
 import { freePort } from './ports.ts'
 
 /** A Redis of the tests' own, as a process or as a container. */
@@ -33,34 +33,12 @@ atEnd(() => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** Path of the `redis-server` on this machine's path, or undefined. */
-function findRedisBinary(): string | undefined {
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .map((directory) => join(directory, 'redis-server'))
-    .find(isExecutable)
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** As `findRedisBinary`, after installing Debian's package where that is possible without asking anybody. */
+/** Path of `redis-server`, after installing Debian's package where it is missing and that is possible. */
 export function obtainRedisBinary(): string | undefined {
-  const found = findRedisBinary()
-  if (found !== undefined || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) return found
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  spawnSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' })
-  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'redis-server'], {
-    env,
-    stdio: 'ignore',
-  })
-  return findRedisBinary()
+  const found = findProgram('redis-server')
+  if (found !== undefined) return found
+  installDebianPackages(['redis-server'])
+  return findProgram('redis-server')
 }
 
 /** Starts the binary and waits until it takes connections. Rejects with its output when it does not start. */

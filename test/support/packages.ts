@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/**
+ * Installs the packages of a folder with a `package.json` of its own, unless they are installed already as its lock file
+ * says. Throws where npm cannot.
+ */
+export function installNpmPackages(folder: string): void {
+  const lock = join(folder, 'package-lock.json')
+  const installed = join(folder, 'node_modules/.package-lock.json')
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return
+  const args = ['ci', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund']
+  const { status } = spawnSync('npm', args, { stdio: 'inherit' })
+  if (status !== 0) throw new Error(`npm could not install the packages of ${join(folder, 'package.json')}`)
+}
+
+/**
+ * Installs Debian's packages where that is possible without asking anybody: on Debian, as root. Does not tell whether it
+ * has worked: look for what was to be installed.
+ */
+export function installDebianPackages(packages: readonly string[]): void {
+  if (packages.length === 0 || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) return
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  spawnSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' })
+  const args = ['install', '-y', '-qq', '--no-install-recommends', ...packages]
+  spawnSync('apt-get', args, { env, stdio: 'ignore' })
+}
+
+/** Path of a program in the folders of `PATH`, or undefined. */
+export function findProgram(name: string): string | undefined {
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .map((folder) => join(folder, name))
+    .find(isExecutable)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
