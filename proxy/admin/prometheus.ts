@@ -32,7 +32,13 @@ export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 export function watchProcess(prefix: string): () => Promise<MetricSnapshot> {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix })
-  return () => takeSnapshot(registry)
+  return async () => (await takeSnapshot(registry)).filter((metric) => !isMisnamedTotal(metric))
+}
+
+// prom-client has a gauge `…_total` beside each gauge by `type`. Only counters are to end so, says `promtool check metrics`,
+// and these are nothing but the sums.
+function isMisnamedTotal({ name, type }: Metric): boolean {
+  return type === 'gauge' && name.endsWith('_total')
 }
 
 /** The snapshots of any number of processes as one text in Prometheus' exposition format 0.0.4. */
