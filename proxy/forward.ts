@@ -56,6 +56,7 @@ const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
   timeout: errors.gatewayTimeout,
   'idle-timeout': errors.gatewayTimeout,
   busy: errors.backendBusy,
+  'local-limit': errors.gatewayBusy,
   exception: errors.internal,
 }
 
@@ -70,6 +71,7 @@ const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMe
   timeout: 'timeout',
   'idle-timeout': 'timeout',
   busy: 'busy',
+  'local-limit': 'busy',
   exception: 'other',
 }
 
@@ -239,8 +241,9 @@ export class Forwarding implements UpstreamExchange {
     this.#options.onFailure(failure, requestId)
     if (response.headersSent || this.#responding) breakOff(response)
     else {
-      const retryAfter = failure.kind === 'busy' ? ['retry-after', '1'] : []
-      sendError(request, response, failureReplies[failure.kind], [...responseFields, ...retryAfter])
+      const reply = failureReplies[failure.kind]
+      const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
+      sendError(request, response, reply, [...responseFields, ...retryAfter])
     }
   }
 

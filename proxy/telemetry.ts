@@ -9,7 +9,7 @@ export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'local' | 'open
 
 /**
  * Why the backend gave no response: it refused the connection, was too slow, broke off, or broke the protocol; `busy`: it
- * was not asked, because all connections to it were in use.
+ * was not asked, because all connections to it were in use, or this machine could open no more.
  */
 export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'busy' | 'other'
 

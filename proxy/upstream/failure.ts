@@ -2,6 +2,7 @@
  * Why a request got no response, or no whole one, from the backend:
  *
  * - `refused`: no connection could be made
+ * - `local-limit`: none could be made because of a limit of this machine, such as that of open files
  * - `connect-timeout`, `timeout`, `idle-timeout`: no connection, no first byte, no further byte in time
  * - `reset`: the connection ended before the response was complete
  * - `protocol`: what arrived is not HTTP/1.1
@@ -11,6 +12,7 @@
  */
 export type FailureKind =
   | 'refused'
+  | 'local-limit'
   | 'connect-timeout'
   | 'timeout'
   | 'idle-timeout'
@@ -31,4 +33,19 @@ export class UpstreamFailure extends Error {
     this.kind = kind
     this.onReusedConnection = onReusedConnection
   }
+}
+
+const localLimits: Readonly<Record<string, string>> = {
+  EMFILE:
+    'the limit of open files of this process is reached (EMFILE): raise it (ulimit -n, LimitNOFILE, --ulimit nofile)',
+  ENFILE: 'the limit of open files of this machine is reached (ENFILE): raise fs.file-max',
+  EADDRNOTAVAIL: 'no local port is left to connect from (EADDRNOTAVAIL): widen net.ipv4.ip_local_port_range',
+}
+
+/** Why a connection could not be opened, where that is the fault of a limit here and not of the backend. */
+export function failureOfConnect({ code = '', message }: NodeJS.ErrnoException): UpstreamFailure {
+  const limit = localLimits[code]
+  return limit === undefined
+    ? new UpstreamFailure('refused', message)
+    : new UpstreamFailure('local-limit', limit)
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { UpstreamConnection, type UpstreamExchange, type UpstreamTimeouts } from './connection.ts'
-import { UpstreamFailure, type FailureKind } from './failure.ts'
+import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 import { WaitingExchanges } from './waiting-exchanges.ts'
 
 export type PoolOptions = UpstreamTimeouts & {
@@ -151,7 +151,7 @@ export class UpstreamPool {
     if (this.#ended) return exchange.onFailure(ended())
     const { open, connectMs, now } = this.#options
     if (exchange.bodyPending) this.#uploads.add(exchange)
-    const onError = (error: Error): void => fail('refused', error.message)
+    const onError = (error: Error): void => giveUp(failureOfConnect(error))
     const onClose = (): void => fail('refused', 'the backend closed the connection at once')
     const socket = open(() => {
       settle()

@@ -62,3 +62,19 @@ test('any other failure has a line of its own', () => {
     { level: 40, requestId: 'an id', reason: 'it is aborted', msg: 'a request was cut off' },
   ])
 })
+
+test('that a limit of this machine is reached is told as seldom, and blames nobody else', () => {
+  fail('local-limit', 200)
+  fail('busy')
+  expect(lines.splice(0)).toEqual([
+    {
+      level: 50,
+      requests: 1,
+      reason: 'it is local-limit',
+      msg: 'requests got 503: the gateway cannot open more connections',
+    },
+    busyLine(1),
+  ])
+  vi.advanceTimersByTime(5_000)
+  expect(lines).toMatchObject([{ level: 50, requests: 199 }])
+})
