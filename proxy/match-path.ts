@@ -13,19 +13,27 @@ export type MatchPaths = {
 
 export const noOtherMatchPaths: readonly string[] = Object.freeze([])
 
-const ambiguous = /;|%2f|%3b|\/[\0- \x7f]|[\0- \x7f.](?:\/|$)/
+const ambiguous = /[;?#]|%2f|%3b|\/[\0- \x7f]|[\0- \x7f.](?:\/|$)/
+const delimiter = /[;?#]|%3b/
 const slash = /\/|%2f/
 const parameter = /;[^/]*/g
 const parameterOrEscaped = /(?:;|%3b)[^/]*/g
-/** Bounds the work on a path of thousands of segments and many readings: 16 KB of `;/` took 3 ms. */
-const mostAmbiguousSegments = 256
+const fromParameter = /;[^]*/
+const fromParameterOrEscaped = /(?:;|%3b)[^]*/
+/** Bounds the work on a path of thousands of segments and many readings: 8 KB of the worst took 2 ms. */
+const mostAmbiguousSegments = 128
+
+const climbs = 'the path climbs above the root'
 
 /**
  * Reads a canonical path in every way in which a backend may read it, so that no spelling of a limited path slips by.
- * Backends differ in four things, and each combination is a reading:
+ * Backends differ in five things, and each combination is a reading:
  *
  * - `;parameters` are dropped, before decoding (Tomcat, Jetty) or after it, so that `%3B` begins them and `%2F` ends them
- *   too, or are text (Express, Rails);
+ *   too; or those of the last segment only (Python's `urlparse`); or the path ends with the first of them (find-my-way of
+ *   Fastify 4 and Restify, and Puma's parser); or they are text (Express);
+ * - `%3F` and `%23` are text, or end the path, where a server writes the decoded path into a new request (nginx's
+ *   `proxy_pass http://app$uri`; mod_rewrite before CVE-2024-38474) or decodes it before it looks for the query;
  * - `%2F` parts segments (WSGI, nginx) or is a part of one (Express, Spring's PathPattern);
  * - dot segments that appear only now (`..;x`, `..%2F`) are resolved, after merging slashes (Tomcat, nginx) or before
  *   (RFC 3986), or are text (WSGI, Express);
@@ -45,26 +53,59 @@ export function readMatchPaths(path: string): MatchPaths | string {
     return { matchPath: withoutTrailingSlash(text), otherMatchPaths: noOtherMatchPaths }
   }
   if (text.split(slash).length > mostAmbiguousSegments) return 'the path has too many segments'
-  const unescaped = text.replaceAll('%2f', '/')
   const readings = new Set<string>()
-  for (const spelling of new Set([
+  if (!addReadings(readings, text)) return climbs
+  // Behind a server that has decoded the path and resolved its dot segments, another one does the same and the rest.
+  const segments = text.slice(1).split(slash)
+  if (delimiter.test(text) && (segments.includes('..') || segments.includes('.'))) {
+    for (const resolved of [resolveDots(segments.filter((name) => name !== '')), resolveDots(segments)])
+      if (resolved && !addReadings(readings, join(resolved))) return climbs
+  }
+  const [matchPath = '/', ...otherMatchPaths] = readings
+  return { matchPath, otherMatchPaths }
+}
+
+/** Adds how one server may read a path. Returns false where the path climbs above the root in one of its readings. */
+function addReadings(readings: Set<string>, text: string): boolean {
+  const queryStart = text.search(/[?#]/)
+  const spellings = new Set(spellingsOf(text))
+  if (queryStart !== -1)
+    for (const spelling of spellingsOf(text.slice(0, queryStart))) spellings.add(spelling)
+  for (const spelling of spellings) {
+    for (const separator of spelling.includes('%2f') ? [slash, '/'] : ['/']) {
+      const segments = spelling.slice(1).split(separator)
+      const names = segments.filter((segment) => segment !== '')
+      for (const reading of [resolveDots(names), resolveDots(segments), names]) {
+        if (!reading) return false
+        readings.add(join(reading.map(trim))).add(join(reading))
+      }
+    }
+  }
+  return true
+}
+
+/** What each reading of `;` leaves of a path. */
+function spellingsOf(text: string): string[] {
+  if (!text.includes(';') && !text.includes('%3b'))
+    return text.includes('%2f') ? [text.replaceAll('%2f', '/'), text] : [text]
+  const unescaped = text.replaceAll('%2f', '/')
+  return [
     unescaped.replace(parameterOrEscaped, ''),
     unescaped.replace(parameter, ''),
     text.replace(parameterOrEscaped, ''),
     text.replace(parameter, ''),
     text,
-  ])) {
-    for (const separator of spelling.includes('%2f') ? [slash, '/'] : ['/']) {
-      const segments = spelling.slice(1).split(separator)
-      const names = segments.filter((segment) => segment !== '')
-      for (const reading of [resolveDots(names), resolveDots(segments), names]) {
-        if (!reading) return 'the path climbs above the root'
-        readings.add(join(reading.map(trim))).add(join(reading))
-      }
-    }
-  }
-  const [matchPath = '/', ...otherMatchPaths] = readings
-  return { matchPath, otherMatchPaths }
+    text.replace(fromParameterOrEscaped, ''),
+    text.replace(fromParameter, ''),
+    withoutLastParameters(text, fromParameter),
+    withoutLastParameters(unescaped, fromParameterOrEscaped),
+  ]
+}
+
+/** Not one expression for the whole: it would begin anew at each of thousands of `;`. */
+function withoutLastParameters(text: string, parameters: RegExp): string {
+  const lastSegment = text.lastIndexOf('/') + 1
+  return text.slice(0, lastSegment) + text.slice(lastSegment).replace(parameters, '')
 }
 
 /** Drops the slash at the end of a path, but the only one. */

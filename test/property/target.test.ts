@@ -9,7 +9,10 @@ const pieces = fc
     fc.oneof(
       { weight: 6, arbitrary: fc.constantFrom('/', '/', '/', '..', '.', 'a', 'b', 'login') },
       { weight: 4, arbitrary: fc.constantFrom('%2f', '%2F', ';', '%3b', '%3B', '%2e', '%2E%2e', 'x') },
-      { weight: 2, arbitrary: fc.constantFrom('//', 'A', 'LOGIN', '%6c', '%4C', '%20', '%0a', '%25', '~') },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom('//', 'A', 'LOGIN', '%6c', '%4C', '%20', '%0a', '%25', '~', '%3f', '%23'),
+      },
       {
         weight: 1,
         arbitrary: fc.constantFrom('%252f', '%c3%a9', '%C3%89', '%ff', '%7f', ':', '@', '[', '?'),
@@ -109,15 +112,21 @@ describe('a target', () => {
       '%41',
       'a/../',
       '. ',
+      '%3f',
+      '%3b',
     )
     fc.assert(
-      fc.property(repeated, fc.constantFrom('', 'x', ';', '%2f', '%3b'), (piece, end) => {
-        const raw = `/${piece.repeat(16_000 / piece.length)}${end}`
-        const start = process.cpuUsage()
-        canonicalizeTarget('GET', raw)
-        // It takes one millisecond, a quadratic step would take a second.
-        expect(process.cpuUsage(start).user).toBeLessThan(200_000)
-      }),
+      fc.property(
+        repeated,
+        fc.constantFrom('', 'x', ';', '%2f', '%3b', '/', ';%3f', '/%2e%2e%2fx;'),
+        (piece, end) => {
+          const raw = `/${piece.repeat(16_000 / piece.length)}${end}`
+          const start = process.cpuUsage()
+          canonicalizeTarget('GET', raw)
+          // It takes one millisecond, a quadratic step would take a second.
+          expect(process.cpuUsage(start).user).toBeLessThan(200_000)
+        },
+      ),
       { numRuns: 100 },
     )
   })
@@ -142,6 +151,18 @@ describe('a reading', () => {
         const withPercent = (path: string): string => path.replaceAll('%25', '%')
         const ours = readings(raw).map((path) => withPercent(loose(path)))
         expect(ours).toContain(withPercent(loose(read)))
+      }),
+      runs,
+    )
+  })
+
+  test('ends at each delimiter that a router ends the path at', () => {
+    const delimiter = fc.constantFrom(';', '%3b', '%3F', '%23', ';a=1;', '/;', ';%2F')
+    fc.assert(
+      fc.property(base, delimiter, pieces, (names, between, rest) => {
+        // What climbs out of the path is refused, or names another path when it is made canonical.
+        const raw = `/${names.join('/')}${between}${rest.replaceAll(/\.|%2e|:/gi, '')}`
+        expect(readings(raw)).toContain(`/${names.join('/')}`)
       }),
       runs,
     )

@@ -28,6 +28,34 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   rfc: (path) => resolveByRfc(decode(path)),
   /** The same behind a server that drops parameters. */
   rfcWithoutParameters: (path) => resolveByRfc(decode(dropParameters(path))),
+  /** find-my-way up to version 7, of Fastify 4 and Restify: the path ends at `;`, before decoding. */
+  findMyWay: (path) => tidy(endAt(path, /[;?#]/).split('/').map(decodeSegment)),
+  /** Puma: the path ends at `;`, and the application decodes it. */
+  puma: (path) => tidy(decode(endAt(path, /;/)).split('/')),
+  /** Python's `urlparse`: only the last segment has parameters. */
+  urlparse: (path) => tidy(decode(path.replace(/;[^/]*$/, '')).split('/')),
+  /** The same after decoding, where an escape may begin the query too. */
+  urlparseDecoded: (path) =>
+    tidy(
+      endAt(decode(path), /[?#]/)
+        .replace(/;[^/]*$/, '')
+        .split('/'),
+    ),
+  /** nginx with `proxy_pass http://app$uri`: what it has decoded is the target of a new request. */
+  nginxUri: (path) => {
+    const target = resolveMerged(decode(path))
+    return target && tidy(endAt(target, /[?#]/).split('/'))
+  },
+  /** The same before find-my-way. */
+  nginxUriBeforeFindMyWay: (path) => {
+    const target = resolveMerged(decode(path))
+    return target && tidy(endAt(target, /[;?#]/).split('/'))
+  },
+  /** The same before Tomcat. */
+  nginxUriBeforeTomcat: (path) => {
+    const target = resolveMerged(decode(path))
+    return target && resolveMerged(dropParameters(endAt(target, /[?#]/)))
+  },
   /** WSGI: PATH_INFO is decoded and nothing else. */
   wsgi: (path) => tidy(decode(path).split('/')),
   /** nginx before Python, whose `$` matches before a line end. */
@@ -50,6 +78,11 @@ function dropParameters(path: string): string {
     .split('/')
     .map((segment) => segment.split(';')[0] ?? '')
     .join('/')
+}
+
+function endAt(path: string, delimiter: RegExp): string {
+  const at = path.search(delimiter)
+  return at === -1 ? path : path.slice(0, at)
 }
 
 function tidy(segments: readonly string[]): string {

@@ -253,8 +253,9 @@ describe('what rules match on', () => {
     ['/log%20in', ['/log in']],
     ['/login%252f', ['/login%252f']],
     ['/a%252f..%252flogin', ['/a%252f..%252flogin']],
-    ['/login%3Fx', ['/login?x']],
-    ['/login%23', ['/login#']],
+    ['/login%3Fx', ['/login?x', '/login']],
+    ['/login%23', ['/login#', '/login']],
+    ['/login%253Fx', ['/login%253fx']],
     ['/api%2flogin', ['/api/login', '/api%2flogin']],
     ['/', ['/']],
     ['/;x', ['/', '/;x']],
@@ -291,6 +292,22 @@ describe('what rules match on', () => {
     // RFC 3986 counts an empty segment, most servers merge it first.
     ['/a/x/%2f..%2flogin', '/a/x/login'],
     ['/a/x/%2f..%2flogin', '/a/login'],
+    // find-my-way and Puma end the path at the first `;`.
+    ['/login;/x', '/login'],
+    ['/login;%2fx/y', '/login'],
+    ['/a%2flogin;/x', '/a/login'],
+    ['/a%2flogin;/x', '/a%2flogin'],
+    ['/login%20;/x', '/login'],
+    // The same behind nginx that has decoded it.
+    ['/login%3b/x', '/login'],
+    ['/a/%2e%2e%2flogin%3B/x', '/login'],
+    // Python's urlparse drops the parameters of the last segment only.
+    ['/a;b/login;c', '/a;b/login'],
+    // What nginx or mod_rewrite has decoded is the target of a new request.
+    ['/login%3f/x', '/login'],
+    ['/login%23/x', '/login'],
+    ['/a;x/login%3f;/y', '/a/login'],
+    ['/login;x%3fy', '/login'],
     // Resolved by nginx, then matched up to the line end by Python.
     ['/a/b/..;y/..%2flogin%0a', '/a/b/login'],
   ])('%# %s is also read as %s', (raw, reading) => {
