@@ -1,6 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { collectGarbage, collectYoungGarbage } from '../shared/garbage.ts'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
@@ -13,7 +14,7 @@ import { answerBugs } from './bug.ts'
 import { createAddressReader } from './client-address.ts'
 import { createClientServer } from './compose-server.ts'
 import type { GatewaySettings } from './config/settings.ts'
-import { drain } from './drain.ts'
+import { drain, endAfterResponses } from './drain.ts'
 import { returnMemoryAfterBursts } from './edge/burst-memory.ts'
 import { divideCollections } from './edge/connection-churn.ts'
 import { gateConnections } from './edge/connection-gate.ts'
@@ -157,6 +158,7 @@ export function composeServing(
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,
+    isStopping: () => health.read().status === 'stopping',
     noticeProxy: createProxyNotice(log, settings),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
@@ -184,6 +186,8 @@ export function composeServing(
     },
     async close() {
       health.beginStopping()
+      endAfterResponses(server)
+      if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
       tunnels.closeAll()
       await drain(server, { gate, sessions }, settings.shutdownGraceMs)
       process.off('SIGHUP', reload)

@@ -9,6 +9,13 @@ const sweepMs = 50
 /** How long requests may still arrive on a connection of HTTP/2 whose client has been told that it ends. */
 const longestNoticeMs = 500
 
+/** From now on each client is told with its response that the connection ends with it (RFC 9112 section 9.6). */
+export function endAfterResponses(server: Server | Http2SecureServer): void {
+  server.prependListener('request', (_, response: ServerResponse) => {
+    response.shouldKeepAlive = false
+  })
+}
+
 /**
  * Ends a server in order: takes no more connections, lets what is in flight finish for up to `graceMs`, then cuts off
  * what is left. Resolves when nothing is.
@@ -19,10 +26,6 @@ export function drain(
   graceMs: number,
 ): Promise<void> {
   return new Promise((resolve) => {
-    // The client is told with its response that the connection ends here (RFC 9112 section 9.6).
-    server.prependListener('request', (_, response: ServerResponse) => {
-      response.shouldKeepAlive = false
-    })
     const closeIdle = (): void => {
       if ('closeIdleConnections' in server) server.closeIdleConnections()
       gate.closeUnused()

@@ -46,6 +46,8 @@ export type HandlerOptions = HeadOptions &
     readonly scheme: 'http' | 'https'
     readonly makeRequestId: () => string
     readonly now: () => number
+    /** No more connections are wanted. */
+    readonly isStopping: () => boolean
     /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
     readonly noticeProxy: (peerAddress: string) => void
     /** Called once for each request when all is over; absent where no access line is wanted. */
@@ -254,6 +256,9 @@ class Exchange implements PacedExchange {
 
   #answer(own: ErrorReply | 'options'): void {
     if (own !== 'options') return this.#reject('other', own)
+    // The health check of a load balancer that cannot reach the admin listener.
+    if (this.#path === '*' && this.#options.isStopping())
+      return sendError(this.#request, this.#response, errors.stopping)
     endAfterResponse(this.#request, this.#response)
     writeHead(this.#response, 204, [...allow])
     this.#response.end()

@@ -48,6 +48,7 @@ export const errors = {
   resetUncertain: errorReply(503, 'The reset was not confirmed everywhere: repeat it'),
   backendBusy: errorReply(503, 'The backend is busy'),
   gatewayBusy: errorReply(503, 'The gateway is busy'),
+  stopping: errorReply(503, 'The gateway is stopping'),
   gatewayTimeout: errorReply(504, 'The backend did not answer in time'),
   versionNotSupported: errorReply(505, 'Only HTTP/1.0 and HTTP/1.1 are served here'),
 } as const

@@ -85,5 +85,10 @@ export const gatewayTable = {
     'Time that a request waits for a connection',
   ),
   upstreamCaFile: setting(filePath, undefined, 'PEM authorities to trust an HTTPS backend by'),
+  shutdownDelayMs: setting(
+    duration('0s', '10m'),
+    '0s',
+    'Time after SIGTERM in which connections are still taken, for load balancers to notice',
+  ),
   shutdownGraceMs: setting(duration('0s', '1h'), '10s', 'Time for requests in flight after SIGTERM'),
 }

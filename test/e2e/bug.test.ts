@@ -126,6 +126,7 @@ beforeAll(async () => {
     makeRequestId: maybe('request id', () => randomUUID()),
     now: maybe('clock', now),
     classifyField: maybe('fields', classify),
+    isStopping: () => false,
     noticeProxy: () => undefined,
     onFinished: undefined,
   })

@@ -3,7 +3,7 @@ import { Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startBackend, startRawBackend } from '../support/backend.ts'
-import { send, spawnGateway, startGateway } from '../support/gateway.ts'
+import { send, sendRaw, spawnGateway, startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { untilQueued } from '../support/until-queued.ts'
 
@@ -65,6 +65,32 @@ test('readiness goes to 503 first, and what outlives the grace period is cut off
   expect(lines).toMatch(/"requestId":".+","reason":"the gateway stops and .+","msg":"a request was cut off"/)
   expect(lines).not.toContain('the backend failed')
 })
+
+// A load balancer needs a moment to notice: until then it sends connections, and what it sends must be served.
+test.each(['1', '2'])(
+  'with SHUTDOWN_DELAY %s worker(s) say that they stop, and serve on for so long',
+  async (workers) => {
+    const backend = await startBackend()
+    const gateway = await startGateway({
+      UPSTREAM_URL: backend.url,
+      SHUTDOWN_DELAY: '4s',
+      WORKERS: workers,
+    })
+    const ping = 'OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+    expect(await sendRaw(gateway.port, ping)).toMatch(/^HTTP\/1\.1 204 /)
+    const startedMs = performance.now()
+    const exit = gateway.process.stop('SIGTERM')
+    await gateway.process.waitForLine(/"msg":"stopping"/)
+    while (!(await sendRaw(gateway.port, ping)).startsWith('HTTP/1.1 503 '))
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    expect((await send(gateway.adminPort, 'GET', '/readyz')).status).toBe(503)
+    const answer = await sendRaw(gateway.port, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(answer).toMatch(/\r\nconnection: close\r\n/i)
+    expect(await exit).toBe(0)
+    expect(performance.now() - startedMs).toBeGreaterThan(3_900)
+  },
+)
 
 test('what waits for a connection to the backend until then is cut off as well', async () => {
   const backend = await startBackend(() => undefined)

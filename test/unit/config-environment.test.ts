@@ -63,6 +63,7 @@ describe('settings from the environment', () => {
       upstreamQueue: 1024,
       upstreamQueueTimeoutMs: 10_000,
       upstreamCaFile: undefined,
+      shutdownDelayMs: 0,
       shutdownGraceMs: 10_000,
       rules: 6,
     })
@@ -106,6 +107,7 @@ describe('settings from the environment', () => {
       UPSTREAM_CONNECTIONS: '1',
       UPSTREAM_QUEUE: '0',
       UPSTREAM_QUEUE_TIMEOUT: '1s',
+      SHUTDOWN_DELAY: '5s',
       SHUTDOWN_GRACE: '0s',
     })
     expect({ ...settings, upstreamUrl: settings.upstreamUrl.href, rules: undefined }).toEqual({
@@ -155,6 +157,7 @@ describe('settings from the environment', () => {
       upstreamQueue: 0,
       upstreamQueueTimeoutMs: 1_000,
       upstreamCaFile: undefined,
+      shutdownDelayMs: 5_000,
       shutdownGraceMs: 0,
       rules: undefined,
     })
