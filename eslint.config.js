@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['node_modules/', 'bench/node_modules/', 'coverage/', 'data/'] },
+  { ignores: ['**/node_modules/', 'coverage/', 'data/'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },

@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/container/**', 'test/fault/long/**'],
+          exclude: ['test/container/**', 'test/fault/long/**', 'test/apps/**'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 20_000,
           hookTimeout: 120_000,
@@ -28,6 +28,17 @@ export default defineConfig({
         },
       },
       { test: { name: 'soak', include: ['test/fault/soak/soak.ts'] } },
+      {
+        test: {
+          // Real applications and their clients, which are installed first.
+          name: 'apps',
+          include: ['test/apps/**/*.test.ts'],
+          globalSetup: ['test/apps/setup.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+        },
+      },
       {
         test: {
           name: 'containers',

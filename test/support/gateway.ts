@@ -33,9 +33,12 @@ export function spawnGateway(env: Record<string, string>): NodeProcess {
 }
 
 /** Does that, and waits until it takes requests. */
-export async function startGateway(env: Record<string, string> = {}): Promise<GatewayProcess> {
+export async function startGateway(
+  env: Record<string, string> = {},
+  timeoutMs = 15_000,
+): Promise<GatewayProcess> {
   const gateway = spawnGateway(env)
-  const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
+  const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/, timeoutMs)
   const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
   return { port, adminPort, process: gateway, send: (...request) => send(port, ...request) }
 }

@@ -23,7 +23,9 @@ export function installDebianPackages(packages: readonly string[]): void {
   if (packages.length === 0 || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) return
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   spawnSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' })
-  const args = ['install', '-y', '-qq', '--no-install-recommends', ...packages]
+  // Another apt-get on this machine is waited for.
+  const wait = ['-o', 'DPkg::Lock::Timeout=300']
+  const args = ['install', '-y', '-qq', '--no-install-recommends', ...wait, ...packages]
   spawnSync('apt-get', args, { env, stdio: 'ignore' })
 }
 

@@ -66,19 +66,27 @@ export function spawnNode(
   options: { readonly cwd?: string } = {},
 ): NodeProcess {
   const checks = script === 'proxy/main.ts' ? ['--import', poolCheck] : []
-  const child = spawn(process.execPath, [...checks, resolve(repositoryRoot, script), ...args], {
+  // Hundreds of processes are started: with what run.js keeps of a start, the next costs half as much.
+  const cache = { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }
+  const command = [...checks, resolve(repositoryRoot, script), ...args]
+  return spawnCommand(process.execPath, { ...cache, ...env }, command, options)
+}
+
+/** As `spawnNode`, with any program. */
+export function spawnCommand(
+  program: string,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+  options: { readonly cwd?: string } = {},
+): NodeProcess {
+  const child = spawn(program, args, {
     cwd: options.cwd ?? repositoryRoot,
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: process.env['HOME'] ?? '',
-      // Hundreds of processes are started: with what run.js keeps of a start, the next costs half as much.
-      NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled'),
-      ...env,
-    },
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })
   running.add(child)
+  const command = [program, ...args].join(' ')
 
   let stdout = ''
   let stderr = ''
@@ -135,7 +143,7 @@ export function spawnNode(
         }
         const fail = (why: string): void =>
           finish(() =>
-            reject(new Error(`${script}: ${why} before a line matched ${pattern}; output:\n${output}`)),
+            reject(new Error(`${command}: ${why} before a line matched ${pattern}; output:\n${output}`)),
           )
         const look = (): void => {
           const match = findLine(pattern)

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort } from '../support/ports.ts'
+import { send } from '../support/gateway.ts'
+import { spawnCommand } from '../support/process.ts'
+import { untilMatches } from '../support/until-matches.ts'
+
+/**
+ * Starts Debian's Apache and returns its port. It is killed at the end of the test file.
+ *
+ * @param directory where the server keeps its own files; all that is in it is given to the user that the server runs as
+ * @param modules beyond those that every server needs, such as `dav`
+ * @param site directives for what it serves
+ */
+export async function startApache(
+  directory: string,
+  modules: readonly string[],
+  site: readonly string[],
+): Promise<number> {
+  const port = await freePort()
+  const names = ['mpm_event', 'authz_core', ...modules]
+  const config = join(directory, 'apache.conf')
+  const errors = join(directory, 'error.log')
+  writeFileSync(errors, '')
+  const directives = [
+    `ServerRoot ${directory}`,
+    `DefaultRuntimeDir ${directory}`,
+    `PidFile ${directory}/apache.pid`,
+    `ErrorLog ${errors}`,
+    'ServerName localhost',
+    `Listen 127.0.0.1:${port}`,
+    ...names.map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`),
+    // Which it becomes where it is started as root, as in a container.
+    'User www-data',
+    'Group www-data',
+    ...site,
+  ]
+  writeFileSync(config, directives.join('\n') + '\n')
+  if (process.getuid?.() === 0) execFileSync('chown', ['-R', 'www-data:www-data', directory])
+
+  const server = spawnCommand('/usr/sbin/apache2', {}, ['-f', config, '-DFOREGROUND'])
+  const ask = (): Promise<string> =>
+    send(port, 'GET', '/').then(
+      () => 'up',
+      () => server.output() + readFileSync(errors, 'utf8'),
+    )
+  await untilMatches(ask, /^up$/)
+  return port
+}

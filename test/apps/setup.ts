@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs'
+import { installDebianPackages, installNpmPackages } from '../support/packages.ts'
+
+/** Debian's packages, each with a file that it brings. */
+const debianPackages = {
+  git: '/usr/lib/git-core/git-http-backend',
+  'apache2-bin': '/usr/sbin/apache2',
+}
+
+/** Gets the applications and clients before the first test. Where one cannot be had, the run fails and says which. */
+export function setup(): void {
+  installDebianPackages(missing())
+  if (missing().length > 0)
+    throw new Error(`These packages of Debian's are missing: ${missing().join(' ')}. Install them.`)
+  installNpmPackages(import.meta.dirname)
+}
+
+function missing(): string[] {
+  return Object.entries(debianPackages)
+    .filter(([, file]) => !existsSync(file))
+    .map(([name]) => name)
+}

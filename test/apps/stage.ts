@@ -1,0 +1,115 @@
+import { afterAll, beforeAll } from 'vitest'
+import { authorityFile, tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { expectAtRest, type Expected } from './rest.ts'
+
+/** An application under test, which listens on 127.0.0.1. */
+export type App = {
+  readonly port: number
+  /** A path that is answered 200 to a plain GET. */
+  readonly probe: string
+}
+
+/** How a client reaches the application. */
+export type Way = {
+  readonly name: string
+  readonly protocol: 'http' | 'https' | 'http2'
+  /** `https://127.0.0.1:8080`. Known once the tests run. */
+  readonly origin: string
+}
+
+export type Stage = {
+  /** To the application itself, over HTTP/1.1. */
+  readonly direct: Way
+  /** Through a gateway. */
+  readonly ways: readonly Way[]
+}
+
+/** Four gateways and an application start at once, each as several processes. */
+const START_TIMEOUT_MS = 60_000
+
+type GatewayKind = { readonly tls: boolean; readonly workers: number }
+
+const kinds = {
+  plain: { tls: false, workers: 1 },
+  plainWorkers: { tls: false, workers: 2 },
+  tls: { tls: true, workers: 1 },
+  tlsWorkers: { tls: true, workers: 2 },
+} satisfies Record<string, GatewayKind>
+
+/**
+ * Registers what starts the application and the gateways before it ahead of the file's tests. After them each gateway
+ * must be at rest, see `expectAtRest`.
+ */
+export function setStage(options: {
+  readonly start: () => Promise<App>
+  /** Whether the client speaks HTTP/2. */
+  readonly http2: boolean
+  readonly expected?: Expected
+}): Stage {
+  const gateways = new Map<GatewayKind, GatewayProcess>()
+  let app: App | undefined
+
+  beforeAll(async () => {
+    app = await options.start()
+    const upstream = `http://127.0.0.1:${app.port}`
+    await Promise.all(
+      Object.values(kinds).map(async (kind) => gateways.set(kind, await startWith(kind, upstream))),
+    )
+  })
+
+  afterAll(async () => {
+    for (const [kind, gateway] of gateways) {
+      const { probe } = started(app)
+      await expectAtRest(gateway, { tls: kind.tls, probe, expected: options.expected ?? {} })
+    }
+  })
+
+  const way = (name: string, protocol: Way['protocol'], kind: GatewayKind): Way => ({
+    name,
+    protocol,
+    get origin() {
+      return `${kind.tls ? 'https' : 'http'}://127.0.0.1:${started(gateways.get(kind)).port}`
+    },
+  })
+  return {
+    direct: {
+      name: 'direct',
+      protocol: 'http',
+      get origin() {
+        return `http://127.0.0.1:${started(app).port}`
+      },
+    },
+    ways: [
+      way('http', 'http', kinds.plain),
+      way('http, two workers', 'http', kinds.plainWorkers),
+      way('https', 'https', kinds.tls),
+      options.http2
+        ? way('HTTP/2', 'http2', kinds.tls)
+        : way('https, two workers', 'https', kinds.tlsWorkers),
+      ...(options.http2 ? [way('HTTP/2, two workers', 'http2', kinds.tlsWorkers)] : []),
+    ],
+  }
+}
+
+/** What makes clients on OpenSSL, Node and git trust the gateways' certificate. */
+export const trustingEnvironment = {
+  NODE_EXTRA_CA_CERTS: authorityFile,
+  SSL_CERT_FILE: authorityFile,
+  GIT_SSL_CAINFO: authorityFile,
+}
+
+function startWith(kind: GatewayKind, upstream: string): Promise<GatewayProcess> {
+  const settings = {
+    UPSTREAM_URL: upstream,
+    CONFIG_FILE: 'test/apps/limits.yaml',
+    WORKERS: String(kind.workers),
+    ...(kind.tls && tlsSettings()),
+  }
+  return startGateway(settings, START_TIMEOUT_MS)
+}
+
+function started<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('the application or its gateway has not been started')
+  return value
+}
