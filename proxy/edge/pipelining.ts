@@ -41,8 +41,12 @@ export function takeTurns(maxRequests: number): Turns {
     }
     const use = useOf(socket)
     use.waiting++
-    // Not at once: Node is about to begin reading for the request that it has just made.
-    if (use.waiting >= mostWaiting) process.nextTick(() => socket.pause())
+    // Not at once: Node is about to begin reading for the request that it has just made. What is answered here may have
+    // been answered by then, and nothing would resume what is paused behind it.
+    if (use.waiting >= mostWaiting)
+      process.nextTick(() => {
+        if (use.waiting >= mostWaiting) socket.pause()
+      })
     response.once('socket', () => {
       use.waiting--
       if (use.waiting === mostWaiting - 1) socket.resume()

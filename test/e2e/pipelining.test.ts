@@ -1,26 +1,39 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/backend.ts'
+import { authorityFile, tlsSettings } from '../support/certificates.ts'
 import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
 
 /** Requests for paths that begin with `/held` are answered when a test says so. */
 const held = new Map<string, ServerResponse>()
 let backend: Backend
 let gateway: GatewayProcess
+/** The same over HTTPS. */
+let secure: GatewayProcess
 
 beforeAll(async () => {
   backend = await startBackend((request, response) => {
     if (request.url?.startsWith('/held')) held.set(request.url, response)
     else request.resume().on('end', () => response.end(`answer to ${request.url ?? ''}`))
   })
-  gateway = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_CONNECTIONS: '4', UPSTREAM_QUEUE: '4' })
+  const settings = { UPSTREAM_URL: backend.url, UPSTREAM_CONNECTIONS: '4', UPSTREAM_QUEUE: '4' }
+  gateway = await startGateway(settings)
+  secure = await startGateway({ ...settings, ...tlsSettings() })
 })
 
 beforeEach(() => {
   backend.seen.length = 0
 })
+
+async function connectSecurely(port: number): Promise<TLSSocket> {
+  const socket = connectTls({ port, host: 'localhost', ca: readFileSync(authorityFile) })
+  await once(socket, 'secureConnect')
+  return socket
+}
 
 /** Resolves with the response to a request for this path when that has arrived at the backend. */
 async function arrival(path: string): Promise<ServerResponse> {
@@ -101,6 +114,23 @@ test('reading stops while requests wait, and goes on when they are served', asyn
   expect(answers.match(/HTTP\/1\.1 200 /g)).toHaveLength(many + 2)
   expect(answers.endsWith('answer to /last')).toBe(true)
 })
+
+test.each([15, 16, 17, 18, 19, 33, 100])(
+  'a connection goes on behind %i requests at once that the gateway answers itself',
+  async (count) => {
+    const own = 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n'
+    for (const port of [gateway.port, secure.port]) {
+      const socket = port === secure.port ? await connectSecurely(port) : connect(port, '127.0.0.1')
+      let answers = ''
+      socket.on('data', (chunk: Buffer) => (answers += chunk.toString('latin1')))
+      socket.write(own.repeat(count))
+      while ((answers.match(/HTTP\/1\.1 204 /g) ?? []).length < count) await once(socket, 'data')
+      socket.write(get('/last', 'Connection: close\r\n'))
+      await once(socket, 'close')
+      expect(answers.endsWith('answer to /last')).toBe(true)
+    }
+  },
+)
 
 test('a handshake behind a request that is not answered yet becomes no tunnel', async () => {
   const handshake =
