@@ -7,7 +7,7 @@ import type { OnBug } from './bug.ts'
 import type { Turns } from './edge/pipelining.ts'
 import { expectsOther } from './framing.ts'
 import type { Handler, OnUpgrade } from './handler.ts'
-import { leaveHttp, oweResponse, owesNothing } from './owed-responses.ts'
+import { keepDraining, leaveHttp, oweResponse, owesNothing } from './owed-responses.ts'
 import { allow } from './own-answers.ts'
 import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -66,6 +66,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     // For this event Node has let go of the socket, which may have to wait for the responses before it.
     if (connection instanceof Duplex) {
       connection.on('error', () => undefined)
+      keepDraining(request.socket)
       answerUnreadable(request.socket, errors.methodNotAllowed, allow)
     } else sendError(request, connection, errors.methodNotAllowed, allow)
   })
@@ -133,6 +134,7 @@ function serveUpgrade(
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
+  keepDraining(socket)
   // Only who reads from a socket is told of its end: a client that leaves must not keep the backend waiting.
   const early = [rest]
   let earlyBytes = 0
@@ -140,7 +142,9 @@ function serveUpgrade(
     early.push(chunk)
     if ((earlyBytes += chunk.length) > maxEarlyBytes) socket.pause()
   }
-  const onEnd = (): void => void socket.destroy()
+  const onEnd = (): void => {
+    if (!response.writableEnded) socket.destroy()
+  }
   socket.on('data', onData)
   socket.on('end', onEnd)
   const leave = (): void => {

@@ -45,3 +45,26 @@ export function requestsBeforeNext(socket: Socket): number | undefined {
 export function owesNothing(socket: Socket): boolean {
   return latestResponse(socket)?.destroyed ?? true
 }
+
+/** The response that goes out on a connection of HTTP/1 now; those to later requests wait for it. */
+function currentResponse(socket: Socket): ClientResponse | undefined {
+  // Not documented, but as old as Node's server, which finds the response there itself.
+  return (socket as { _httpMessage?: ClientResponse | null })._httpMessage ?? undefined
+}
+
+/**
+ * To be called for a socket that Node hands over with `upgrade` or `connect`. It has taken its own listener of `drain` off
+ * before, and without one a response that has waited for its client once waits for ever.
+ */
+export function keepDraining(socket: Socket): void {
+  socket.on('drain', () => {
+    const response = currentResponse(socket)
+    if (!response || response.writableEnded) return
+    // What Node would answer it only changes in its own listener.
+    Object.defineProperty(response, 'writableNeedDrain', {
+      get: () => socket.writableNeedDrain,
+      configurable: true,
+    })
+    response.emit('drain')
+  })
+}

@@ -1,0 +1,103 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { describe, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { authorityFile, tlsSettings } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+
+const handshake =
+  'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+
+/** More than the buffers of the system and of both sides hold together. */
+const largeBytes = 16 * 1024 * 1024
+
+const protocols: [string, Record<string, string>, (port: number) => Promise<Socket>][] = [
+  ['HTTP', {}, open],
+  ['HTTPS', tlsSettings(), openTls],
+]
+
+async function open(port: number): Promise<Socket> {
+  const socket = connectTcp(port, '127.0.0.1')
+  await once(socket, 'connect')
+  return socket
+}
+
+async function openTls(port: number): Promise<Socket> {
+  const socket = connectTls({ port, host: 'localhost', ca: readFileSync(authorityFile) })
+  await once(socket, 'secureConnect')
+  return socket
+}
+
+async function readToEnd(socket: Socket): Promise<string> {
+  let received = ''
+  socket.on('error', () => undefined)
+  socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
+  await new Promise((resolve) => socket.once('close', resolve))
+  return received
+}
+
+function bodyBytes(received: string): number {
+  return received.length - (received.indexOf('\r\n\r\n') + 4)
+}
+
+describe.each(protocols)('over %s', (_, settings, connect) => {
+  test('a large answer to a handshake that is not a 101 arrives whole', async () => {
+    const backend = await startBackend()
+    backend.server.on('upgrade', (_request, socket: Socket) => {
+      socket.on('error', () => undefined)
+      socket.write(`HTTP/1.1 404 Not Found\r\nContent-Length: ${largeBytes}\r\n\r\n`)
+      socket.write(Buffer.alloc(largeBytes, 'x'))
+    })
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    const client = await connect(gateway.port)
+    client.write(handshake)
+    const received = await readToEnd(client)
+    expect(received).toMatch(/^HTTP\/1\.1 404 /)
+    expect(bodyBytes(received)).toBe(largeBytes)
+  })
+
+  test('a client that does not read such an answer is cut off after SEND_TIMEOUT', async () => {
+    const backend = await startBackend()
+    const upgraded = once(backend.server, 'upgrade')
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, SEND_TIMEOUT: '500ms', ...settings })
+    const client = await connect(gateway.port)
+    client.on('error', () => undefined)
+    client.write(handshake)
+    const [, socket] = (await upgraded) as [unknown, Socket]
+    socket.on('error', () => undefined)
+    socket.write(`HTTP/1.1 404 Not Found\r\nContent-Length: ${largeBytes}\r\n\r\n`)
+    socket.write(Buffer.alloc(largeBytes, 'x'))
+    await new Promise((resolve) => socket.once('close', resolve))
+    client.destroy()
+  })
+
+  test('a client that has read what there was is not taken for slow while the backend is', async () => {
+    const backend = await startBackend()
+    const upgraded = once(backend.server, 'upgrade')
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, SEND_TIMEOUT: '400ms', ...settings })
+    const client = await connect(gateway.port)
+    client.write(handshake)
+    const received = readToEnd(client)
+    const [, socket] = (await upgraded) as [unknown, Socket]
+    socket.on('error', () => undefined)
+    socket.write(`HTTP/1.1 404 Not Found\r\nContent-Length: ${largeBytes + 1}\r\n\r\n`)
+    await new Promise((resolve) => socket.write(Buffer.alloc(largeBytes, 'x'), resolve))
+    // Longer than a client may take for the next piece.
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    socket.write('y')
+    expect(bodyBytes(await received)).toBe(largeBytes + 1)
+  })
+
+  test('a CONNECT behind a download does not stop it', async () => {
+    const backend = await startBackend((_request, response) => response.end(Buffer.alloc(largeBytes, 'x')))
+    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    const client = await connect(gateway.port)
+    client.write('GET /large HTTP/1.1\r\nHost: a\r\n\r\nCONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
+    const received = await readToEnd(client)
+    expect(received.slice(largeBytes)).toMatch(/x{9}HTTP\/1\.1 405 /)
+    expect(bodyBytes(received)).toBeGreaterThan(largeBytes)
+  })
+})
