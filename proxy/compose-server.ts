@@ -4,7 +4,9 @@ import { createSecureServer, type Http2SecureServer } from 'node:http2'
 import type { Log } from '../shared/log.ts'
 import type { GatewaySettings } from './config/settings.ts'
 import { watchCertificate, type CertificateWatch } from './edge/certificate.ts'
+import { chooseProtocol, serveHttp10 } from './edge/alpn.ts'
 import { takesUpgrade } from './listener.ts'
+import { cipherList } from './tls-ciphers.ts'
 
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
@@ -15,15 +17,21 @@ export type ClientServer = {
 
 /** HTTP/1.1, or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
 export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
-  const { tlsCertFile, tlsKeyFile } = settings
+  const { tlsCertFile, tlsKeyFile, tlsMinVersion, tlsCiphers } = settings
   const options = http1Options(settings)
   if (tlsCertFile === undefined || tlsKeyFile === undefined)
     return { server: adjust(createServer(options)), certificate: undefined }
 
-  // TLS 1.2 is the floor: what is before it has been given up (RFC 8996).
-  const tls = { minVersion: 'TLSv1.2' } as const
+  const tls = { minVersion: tlsMinVersion, ciphers: cipherList(tlsCiphers) }
   const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
-  const server = createSecureServer({ ...options, ...http2Options(settings), ...tls, ...pair })
+  const server = createSecureServer({
+    ...options,
+    ...http2Options(settings),
+    ...tls,
+    ...pair,
+    ALPNCallback: chooseProtocol,
+  })
+  serveHttp10(server)
   const certificate = watchCertificate({
     certFile: tlsCertFile,
     keyFile: tlsKeyFile,

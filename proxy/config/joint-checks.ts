@@ -3,6 +3,7 @@ import type { ReadSettings } from '../../shared/settings.ts'
 import { problemAt, showValue, type Problem } from '../../shared/settings-problems.ts'
 import { checkAuthorities, checkPair } from './certificate-checks.ts'
 import { checkRedis } from './redis-checks.ts'
+import { checkCiphers } from './cipher-checks.ts'
 import type { gatewayTable } from './settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
@@ -15,6 +16,7 @@ export function checkJointly(read: Read, cwd: string): Problem[] {
     ...checkUpstream(read),
     ...checkProxyProtocol(read),
     ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, cwd),
+    ...checkCiphers(read),
     ...checkAuthorities(read, 'upstreamCaFile', cwd),
     ...checkRedis(read, cwd),
   ]

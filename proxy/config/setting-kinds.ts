@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { baseUrl } from '../../shared/settings-addresses.ts'
-import { numberFromText, text } from '../../shared/settings-kinds.ts'
+import { numberFromText, oneOf, text } from '../../shared/settings-kinds.ts'
 import { showValue } from '../../shared/settings-problems.ts'
 import type { Kind } from '../../shared/settings-table.ts'
 import { parseRedisUrl, type RedisAddress } from '../limiter/redis-url.ts'
@@ -65,6 +65,12 @@ export const disabledByOne: Kind<boolean> = {
   needs: '1 or 0',
   schema: z.string().transform((text) => text === '1'),
 }
+
+/** A version of TLS to begin from: what is before these has been given up (RFC 8996). */
+export const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3'])
+
+/** A cipher list of OpenSSL. `checkCiphers` looks at its entries. */
+export const cipherNames = text('names of cipher suites with colons between', (list) => list !== '')
 
 const anAddressRange = text('an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8', isAddressRange)
 

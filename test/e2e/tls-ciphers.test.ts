@@ -1,0 +1,155 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { connect, getCiphers } from 'node:tls'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { authorityFile, tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const run = promisify(execFile)
+const modern = [
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+]
+
+/** Static RSA, with GCM and with CBC; CBC with forward secrecy. */
+const old = ['AES128-GCM-SHA256', 'AES256-SHA', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']
+
+let backendUrl: string
+let ecdsa: GatewayProcess
+let rsa: GatewayProcess
+let rsaSettings: Record<string, string>
+
+beforeAll(async () => {
+  const directory = makeTemporaryDirectory()
+  const [cert, key] = [join(directory, 'cert.pem'), join(directory, 'key.pem')]
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
+  await run('openssl', [
+    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert],
+    ...subject,
+  ])
+  rsaSettings = { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }
+  const backend = await startBackend((_, response) => {
+    response.write('o')
+    response.end('k')
+  })
+  backendUrl = backend.url
+  ;[ecdsa, rsa] = await Promise.all([
+    startGateway({ UPSTREAM_URL: backendUrl, ...tlsSettings() }),
+    startGateway({ UPSTREAM_URL: backendUrl, ...rsaSettings }),
+  ])
+})
+
+/** The version and suite that are agreed on with a client of Debian's OpenSSL; undefined where none is. */
+async function agreeWithOpenssl(port: number, ...options: string[]): Promise<string | undefined> {
+  const client = run('openssl', ['s_client', '-connect', `localhost:${port}`, '-brief', ...options])
+  client.child.stdin?.end('Q\n')
+  const { stderr } = await client.catch(() => ({ stderr: '' }))
+  const [, version, suite] = /Protocol version: (\S+)\nCiphersuite: (\S+)/.exec(stderr) ?? []
+  return version && `${version} ${suite ?? ''}`
+}
+
+/** Whether a client of TLS 1.2 with this suite alone, in Node's own OpenSSL, gets a connection. */
+function agrees(port: number, suite: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const ciphers = `${suite}:@SECLEVEL=0`
+    const options = { host: 'localhost', port, maxVersion: 'TLSv1.2', rejectUnauthorized: false } as const
+    const socket = connect({ ...options, ciphers })
+    const end = (agreed: boolean): void => {
+      socket.destroy()
+      resolve(agreed)
+    }
+    socket.on('secureConnect', () => end(true))
+    socket.on('error', () => end(false))
+  })
+}
+
+describe('by default', () => {
+  test('a client of TLS 1.2 finds nothing but forward secrecy and AEAD', async () => {
+    const suites = getCiphers()
+      .map((name) => name.toUpperCase())
+      .filter((name) => !name.startsWith('TLS_'))
+    expect(suites).toEqual(expect.arrayContaining([...modern, ...old]))
+    const agreed: string[] = []
+    for (const suite of suites)
+      for (const { port } of [ecdsa, rsa]) if (await agrees(port, suite)) agreed.push(suite)
+    expect(agreed.sort()).toEqual(modern)
+  })
+
+  test.each(old)('openssl s_client gets no connection with %s', async (suite) => {
+    expect(await agreeWithOpenssl(rsa.port, '-tls1_2', '-cipher', `${suite}:@SECLEVEL=0`)).toBeUndefined()
+  })
+
+  test('openssl s_client gets one with TLS 1.3, with TLS 1.2, and with neither of those before', async () => {
+    const suite = 'ECDHE-RSA-AES128-GCM-SHA256'
+    expect(await agreeWithOpenssl(rsa.port, '-tls1_2', '-cipher', suite)).toBe(`TLSv1.2 ${suite}`)
+    expect(await agreeWithOpenssl(rsa.port)).toMatch(/^TLSv1\.3 TLS_/)
+    const lowest = ['-cipher', 'ALL:@SECLEVEL=0']
+    expect(await agreeWithOpenssl(rsa.port, '-tls1_1', ...lowest)).toBeUndefined()
+    expect(await agreeWithOpenssl(rsa.port, '-tls1', ...lowest)).toBeUndefined()
+  })
+})
+
+describe('as set', () => {
+  test('TLS 1.3 alone, with one suite', async () => {
+    const settings = { TLS_MIN_VERSION: 'TLSv1.3', TLS_CIPHERS: 'TLS_AES_256_GCM_SHA384' }
+    const { port } = await startGateway({ UPSTREAM_URL: backendUrl, ...rsaSettings, ...settings })
+    expect(await agreeWithOpenssl(port)).toBe('TLSv1.3 TLS_AES_256_GCM_SHA384')
+    expect(await agreeWithOpenssl(port, '-ciphersuites', 'TLS_AES_128_GCM_SHA256')).toBeUndefined()
+    expect(await agreeWithOpenssl(port, '-tls1_2')).toBeUndefined()
+  })
+
+  test('another suite of TLS 1.2, beside those of TLS 1.3', async () => {
+    const settings = { TLS_CIPHERS: 'AES128-SHA:@SECLEVEL=0' }
+    const { port } = await startGateway({ UPSTREAM_URL: backendUrl, ...rsaSettings, ...settings })
+    expect(await agreeWithOpenssl(port)).toMatch(/^TLSv1\.3 /)
+    expect(await agreeWithOpenssl(port, '-tls1_2')).toBe('TLSv1.2 AES128-SHA')
+  })
+})
+
+describe('curl', () => {
+  const ca = readFileSync(authorityFile)
+  const curl = async (...options: string[]): Promise<string> => {
+    const url = `https://localhost:${ecdsa.port}/`
+    const common = ['--silent', '--show-error', '--include', '--cacert', authorityFile]
+    const { stdout } = await run('curl', [...common, ...options, url])
+    return stdout.replaceAll('\r', '')
+  }
+
+  test.each([
+    ['--http1.1', /^HTTP\/1\.1 200 OK\n(.*\n)*transfer-encoding: chunked\n(.*\n)*\nok$/i],
+    ['--http2', /^HTTP\/2 200 \n(.*\n)*\nok$/],
+    ['--no-alpn', /^HTTP\/1\.1 200 OK\n(.*\n)*\nok$/],
+    ['--tls-max=1.2', /^HTTP\/2 200 \n(.*\n)*\nok$/],
+  ])('%s is served', async (option, answer) => {
+    expect(await curl(...option.split('='))).toMatch(answer)
+  })
+
+  test('--http1.0 is served as that version is: to the end of the connection, not in chunks', async () => {
+    const answer = await curl('--http1.0')
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\n(.*\n)*connection: close\n(.*\n)*\nok$/i)
+    expect(answer).not.toMatch(/transfer-encoding/i)
+  })
+
+  test('what is offered beside HTTP/1.0 is chosen before it, and nothing else is', async () => {
+    const chosen = (ALPNProtocols: string[]): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const socket = connect({ host: 'localhost', port: ecdsa.port, ca, ALPNProtocols }, () => {
+          resolve(socket.alpnProtocol)
+          socket.destroy()
+        })
+        socket.on('error', reject)
+      })
+    expect(await chosen(['http/1.0', 'http/1.1', 'h2'])).toBe('h2')
+    expect(await chosen(['http/1.0', 'http/1.1'])).toBe('http/1.1')
+    expect(await chosen(['spdy/3', 'http/1.0'])).toBe('http/1.0')
+    await expect(chosen(['http/0.9'])).rejects.toThrow(/alert|ECONNRESET/)
+  })
+})
