@@ -154,7 +154,7 @@ export function composeServing(
     onBug,
     upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
     upstreamHost: settings.upstreamUrl.host,
-    classifyField: createRequestClassifier(policies.flatMap(headersOf)),
+    classifyField: createRequestClassifier(policies.flatMap(headersOf), settings.keepUnusualHeaders),
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,

@@ -1,11 +1,13 @@
 import { unescape } from 'node:querystring'
+import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './proxy-headers.ts'
 
 /**
  * What a proxy does with a field (RFC 9110 sections 5 and 7.6):
  *
  * - `end-to-end`: passed on as it is
  * - `hop-by-hop`: of this connection only, taken out
- * - `own`: ours to say; a client's is taken out
+ * - `own`: ours to say, or nobody's; a client's is taken out
+ * - `trusted-proxy`: passed on where a trusted proxy has sent it
  * - `decisive`: a decision rests on its value; passed on as the one value that was decided on
  * - the others are read here and, where they are passed on, written anew
  */
@@ -13,6 +15,7 @@ export type FieldRole =
   | 'end-to-end'
   | 'hop-by-hop'
   | 'own'
+  | 'trusted-proxy'
   | 'connection'
   | 'content-length'
   | 'decisive'
@@ -26,7 +29,6 @@ export type FieldRole =
   | 'x-forwarded-for'
   | 'x-forwarded-host'
   | 'x-forwarded-proto'
-  | 'x-forwarded-other'
 
 /** Gives the class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
 export type RequestFieldClassifier = (spelling: string) => FieldClass | undefined
@@ -54,8 +56,8 @@ const commonRoles = new Map<string, FieldRole>([
 ])
 
 // `Forwarded` and `X-Forwarded-Port` say the same as what is set here and would contradict it: they are never passed on.
-// `X-Original-URL` and `X-Rewrite-URL` replace the path in some backends, behind the back of the rules.
 const requestRoles = new Map<string, FieldRole>([
+  ...neverForwarded.map((name) => [name, 'own'] as const),
   ...commonRoles,
   ['cookie', 'cookie'],
   ['expect', 'hop-by-hop'],
@@ -67,10 +69,8 @@ const requestRoles = new Map<string, FieldRole>([
   ['x-forwarded-host', 'x-forwarded-host'],
   ['x-forwarded-port', 'own'],
   ['x-forwarded-proto', 'x-forwarded-proto'],
-  ['x-original-url', 'own'],
   ['x-real-ip', 'own'],
   ['x-request-id', 'own'],
-  ['x-rewrite-url', 'own'],
 ])
 
 /** Backends take the method from one of these when they are asked to. Rules are matched under it too. */
@@ -96,31 +96,50 @@ function createClassifier(
   }
 }
 
-/**
- * CGI and WSGI read `-` and `_` in a name as one, some servers every punctuation (`X.Real.IP`), and a few were found to
- * decode escapes (`Transfer-%45ncoding`). Of `X-Forwarded-Prefix` and the like a backend believes what a proxy says.
- */
-function roleOfOther(name: string, aliased: ReadonlySet<string>): FieldRole {
-  if (!unusual.test(name)) return name.startsWith(toldByProxies) ? 'x-forwarded-other' : 'end-to-end'
-  const alias = unescape(name).toLowerCase().replaceAll(punctuation, '-')
-  return aliased.has(alias) || alias.startsWith(toldByProxies) ? 'own' : 'end-to-end'
-}
-
-const toldByProxies = 'x-forwarded-'
-
 const unusual = /[^0-9a-z-]/
 const punctuation = /[^0-9a-z]/g
+
+/**
+ * How CGI and WSGI read a name, to which `-` and `_` are one; some servers read every punctuation so (`X.Real.IP`), and a
+ * few were found to decode escapes (`Transfer-%45ncoding`).
+ */
+function aliasOf(name: string): string {
+  return unescape(name).toLowerCase().replaceAll(punctuation, '-')
+}
+
+function isToldByProxies(name: string): boolean {
+  return trustedProxyPrefixes.some((prefix) => name.startsWith(prefix))
+}
 
 /**
  * A name that some backend takes for a field that is read here is taken out, whoever wrote it: it would contradict what
  * was decided.
  *
- * @param decisive lower-case names of further fields that decisions rest on, such as those that clients are told apart by
+ * @param decisive lower-case names of further fields that decisions rest on, such as those that clients are told apart by.
+ *   One that otherwise only a trusted proxy may send is passed on from everybody, as the value that was decided on
+ * @param keepUnusual passes on names with something else than letters, digits and `-` in them, unless such a name is an
+ *   alias. nginx drops those with `_` and other punctuation too (`underscores_in_headers`, `ignore_invalid_headers`)
  */
-export function createRequestClassifier(decisive: readonly string[]): RequestFieldClassifier {
-  const roles = new Map([...decisive.map((name) => [name, 'decisive'] as const), ...requestRoles])
+export function createRequestClassifier(
+  decisive: readonly string[],
+  keepUnusual: boolean,
+): RequestFieldClassifier {
+  const roles = new Map<string, FieldRole>([
+    ...trustedProxyHeaders.map((name) => [name, 'trusted-proxy'] as const),
+    ...decisive.map((name) => [name, 'decisive'] as const),
+    ...requestRoles,
+  ])
   const aliased = new Set([...roles.keys(), ...methodOverrideFields])
-  return createClassifier(roles, (name) => roleOfOther(name, aliased))
+  const decisiveAliases = new Set(decisive.map(aliasOf))
+  return createClassifier(roles, (name) => {
+    if (!unusual.test(name)) {
+      if (decisiveAliases.has(name)) return 'own'
+      return isToldByProxies(name) ? 'trusted-proxy' : 'end-to-end'
+    }
+    if (!keepUnusual) return 'own'
+    const alias = aliasOf(name)
+    return aliased.has(alias) || decisiveAliases.has(alias) || isToldByProxies(alias) ? 'own' : 'end-to-end'
+  })
 }
 
 /** The class of a response's field, or undefined where the spelling is no token. */

@@ -65,7 +65,7 @@ export function upstreamFields(
       case 'via':
         if (value !== '') via += `${value}, `
         break
-      case 'x-forwarded-other':
+      case 'trusted-proxy':
         if (from.peerTrusted && !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
         break
       case 'x-forwarded-for':

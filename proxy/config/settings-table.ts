@@ -66,6 +66,11 @@ export const gatewayTable = {
   maxStreams: setting(wholeNumber(1, 10_000), 100, 'Requests at a time on a connection of HTTP/2'),
   maxHeaderBytes: setting(size('1k', '1m'), '16k', 'Largest head of a request: all its fields together'),
   maxHeaderCount: setting(wholeNumber(1, 10_000), 100, 'Fields that a request may have'),
+  keepUnusualHeaders: setting(
+    flag,
+    false,
+    'Passes on headers whose name has other characters than letters, digits and `-`',
+  ),
   maxTargetBytes: setting(size('0k', '1m'), '8k', 'Longest target of a request: path and query'),
   maxBodyBytes: setting(size(), 0, 'Largest request body, 0 for any; bodies are streamed, not kept'),
   headersTimeoutMs: setting(duration('100ms', '1h'), '10s', 'Time for the head of a request, and for TLS'),

@@ -77,7 +77,7 @@ beforeAll(async () => {
   })
   const rules = compileRules(loadGatewaySettings({}, import.meta.dirname).settings.rules)
   const addresses = createAddressReader([])
-  const classify = createRequestClassifier([])
+  const classify = createRequestClassifier([], false)
   const allowed = { outcome: 'allowed', states: [] } as const
   const decide = (): ReturnType<Limiter['decide']> => {
     mayThrow('limiter')

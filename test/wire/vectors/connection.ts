@@ -158,9 +158,50 @@ export const connection: readonly Vector[] = [
     ],
     [
       'an underscore that aliases nothing',
-      request('GET /a', 'api_key: b'),
+      request('GET /a', 'api_key: b', 'SCRIPT_NAME: /x', 'path.info: /x'),
+      ...without('api_key', 'script_name', 'path.info'),
+    ],
+    [
+      'a prefix, an address, a user in a field',
+      request(
+        'GET /a',
+        'X-Script-Name: /x',
+        'X-Vhm-Root: /x',
+        'X-Scheme: https',
+        'CF-Connecting-IP: 9.9.9.9',
+        'X-Remote-User: admin',
+        'Remote-Groups: admins',
+        'Client-Cert: :bm9uZQ==:',
+      ),
+      ...without(
+        'x-script-name',
+        'x-vhm-root',
+        'x-scheme',
+        'cf-connecting-ip',
+        'x-remote-user',
+        'remote-groups',
+        'client-cert',
+      ),
+    ],
+    ['Proxy', request('GET /a', 'Proxy: http://evil.example'), ...without('proxy')],
+    [
+      'what applications use of ordinary clients',
+      request(
+        'GET /a',
+        'X-Requested-With: XMLHttpRequest',
+        'X-API-Key: k',
+        'X-Auth-Token: t',
+        'X-User-Id: 7',
+      ),
       forwarded('GET /a'),
-      { sees: { api_key: ['b'] } },
+      {
+        sees: {
+          'x-requested-with': ['XMLHttpRequest'],
+          'x-api-key': ['k'],
+          'x-auth-token': ['t'],
+          'x-user-id': ['7'],
+        },
+      },
     ],
   ]),
   ...because('RFC 9110 section 7.6.3', 'Via says who passed the request on, and in which version', [

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { valuesOf } from '../support/lenient-requests.ts'
+import { converse, freshAddress } from '../support/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+
+// gunicorn takes `SCRIPT_NAME: /x` off the path before it routes: `POST /x/login` is Flask's /login there, and was not
+// counted as that.
+
+const stolen = ['SCRIPT_NAME', 'X-Script-Name', 'X-Vhm-Root', 'X-Remote-User', 'CF-Connecting-IP', 'Proxy']
+const own = 'X-API-Key'
+
+let backend: RecordingBackend
+let gateway: GatewayProcess
+let behindProxy: GatewayProcess
+let keeping: GatewayProcess
+let secure: GatewayProcess
+
+beforeAll(async () => {
+  backend = await startRecordingBackend()
+  const settings = { UPSTREAM_URL: backend.url }
+  gateway = await startGateway(settings)
+  behindProxy = await startGateway({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' })
+  keeping = await startGateway({ ...settings, KEEP_UNUSUAL_HEADERS: '1' })
+  secure = await startGateway({ ...settings, ...tlsSettings() })
+})
+
+afterAll(() => backend.close())
+
+/** Sends each header with the value `sent`, and tells which of them the backend has seen. */
+async function seenOf(port: number, names: readonly string[], ...more: string[]): Promise<string[]> {
+  const from = freshAddress()
+  const lines = [...names.map((name) => `${name}: sent`), ...more]
+  const bytes = [`GET /x/login HTTP/1.1`, 'Host: a', ...lines, '', ''].join('\r\n')
+  const { responses } = await converse(port, [bytes], { from, responses: 1 })
+  expect(responses).toHaveLength(1)
+  const request = backend.requestsFrom(from).at(-1)
+  return names.filter((name) => request && valuesOf(request, name.toLowerCase()).includes('sent'))
+}
+
+describe('what only a proxy knows', () => {
+  test('does not reach the backend from a client', async () => {
+    expect(await seenOf(gateway.port, [...stolen, own])).toEqual([own])
+  })
+
+  test('does not reach it with a handshake', async () => {
+    const handshake = [
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    ]
+    expect(await seenOf(gateway.port, [...stolen, own], ...handshake)).toEqual([own])
+  })
+
+  test('does not reach it over HTTP/2', async () => {
+    const path = '/over-http2'
+    const headers = Object.fromEntries([...stolen, own].map((name) => [name.toLowerCase(), 'sent']))
+    const { status } = await sendHttp2(connectHttp2(secure.port), { ':path': path, ...headers })
+    expect(status).toBe(200)
+    const request = backend.requests.find(({ target }) => target === path)
+    expect(request?.fields.filter(([, value]) => value === 'sent').map(([name]) => name)).toEqual([
+      own.toLowerCase(),
+    ])
+  })
+
+  test('reaches it from a trusted proxy, but for what no rule would see', async () => {
+    const seen = await seenOf(behindProxy.port, [...stolen, own], 'X-Forwarded-For: 9.9.9.9')
+    // Recorded under the address that the proxy names.
+    const [request] = backend.requestsFrom('9.9.9.9')
+    expect(seen).toEqual([])
+    expect(request?.fields.filter(([, value]) => value === 'sent').map(([name]) => name)).toEqual([
+      'x-script-name',
+      'x-vhm-root',
+      'x-remote-user',
+      'cf-connecting-ip',
+      'x-api-key',
+    ])
+  })
+})
+
+test('KEEP_UNUSUAL_HEADERS keeps what aliases nothing', async () => {
+  const names = ['api_key', 'x.y', 'SCRIPT_NAME', 'X_Remote_User', 'X_Forwarded_For', 'Transfer_Encoding']
+  expect(await seenOf(gateway.port, names)).toEqual([])
+  expect(await seenOf(keeping.port, names)).toEqual(['api_key', 'x.y'])
+})
