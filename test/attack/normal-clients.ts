@@ -1,67 +1,75 @@
-import { Agent as HttpAgent, get as getHttp, type RequestOptions } from 'node:http'
+import { Agent as HttpAgent, get as getHttp } from 'node:http'
 import { Agent as HttpsAgent, get as getHttps } from 'node:https'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import type { Round } from './rounds.ts'
 
-// A process of clients that work without haste: each asks, reads the answer, and asks again after a pause, over a
-// connection that it keeps. Tells on standard output how long their requests of each round took, until it is killed.
+// A process of clients that are no attackers, all of one address. They ask at a fixed rate, whatever becomes of their
+// requests: four of five over connections that they keep, the fifth over a new one. Prints a line of JSON a second, a
+// `Round`, until it is killed.
 
 const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '0' },
-    clients: { type: 'string', default: '50' },
+    path: { type: 'string', default: '/' },
+    from: { type: 'string', default: '127.0.0.9' },
+    'per-second': { type: 'string', default: '100' },
+    /** Connections that they keep, at most. */
+    connections: { type: 'string', default: '20' },
     tls: { type: 'boolean', default: false },
-    'round-ms': { type: 'string', default: '4000' },
   },
 })
-const pauseMs = 50
-const options: RequestOptions & { rejectUnauthorized: boolean } = {
+const patienceMs = 5_000
+const tickMs = 10
+const newConnectionEvery = 5
+const options = {
   host: '127.0.0.1',
   port: Number(values.port),
-  path: '/',
+  path: values.path,
+  localAddress: values.from,
+  timeout: patienceMs,
   rejectUnauthorized: false,
 }
 const get = values.tls ? getHttps : getHttp
+const Agent = values.tls ? HttpsAgent : HttpAgent
+const keeping = new Agent({ keepAlive: true, maxSockets: Number(values.connections) })
+
 let latenciesMs: number[] = []
-let failed = 0
+let failures: Record<string, number> = {}
 
-function ask(agent: HttpAgent): Promise<void> {
+function ask(keep: boolean): void {
   const startedMs = performance.now()
-  return new Promise((resolve) => {
-    const fail = (): void => {
-      failed++
-      resolve()
-    }
-    const request = get({ ...options, agent }, (response) => {
-      response.resume().on('error', fail)
-      response.on('end', () => {
-        if (response.statusCode !== 200) return fail()
-        latenciesMs.push(performance.now() - startedMs)
-        resolve()
-      })
-    })
-    request.on('error', fail)
-  })
-}
-
-async function work(): Promise<never> {
-  const settings = { keepAlive: true, maxSockets: 1 }
-  const agent = values.tls ? new HttpsAgent(settings) : new HttpAgent(settings)
-  await sleep(Math.random() * pauseMs)
-  for (;;) {
-    await ask(agent)
-    await sleep(pauseMs)
+  let over = false
+  const end = (failure?: string): void => {
+    if (over) return
+    over = true
+    clearTimeout(timer)
+    if (failure === undefined) latenciesMs.push(performance.now() - startedMs)
+    else failures[failure] = (failures[failure] ?? 0) + 1
   }
+  // `agent: false` makes a connection for this request, and closes it after the response.
+  const request = get({ ...options, agent: keep ? keeping : false }, (response) => {
+    response.resume()
+    response.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
+    response.on('end', () => end(response.statusCode === 200 ? undefined : String(response.statusCode)))
+  })
+  request.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
+  const timer = setTimeout(() => {
+    end(`no answer in ${patienceMs / 1_000} s`)
+    request.destroy()
+  }, patienceMs)
 }
 
-for (let client = 0; client < Number(values.clients); client++) void work()
+const perTick = (Number(values['per-second']) * tickMs) / 1_000
+const beganMs = performance.now()
+let asked = 0
+setInterval(() => {
+  const due = ((performance.now() - beganMs) / tickMs) * perTick
+  for (; asked < due; asked++) ask(asked % newConnectionEvery !== 0)
+}, tickMs)
 
 setInterval(() => {
-  const sorted = latenciesMs.sort((a, b) => a - b)
-  const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? Infinity
-  process.stdout.write(
-    `${JSON.stringify({ requests: sorted.length, failed, p50Ms: at(0.5), p99Ms: at(0.99) })}\n`,
-  )
+  const round: Round = { latenciesMs, failures }
+  process.stdout.write(`${JSON.stringify(round)}\n`)
   latenciesMs = []
-  failed = 0
-}, Number(values['round-ms']))
+  failures = {}
+}, 1_000)

@@ -1,5 +1,4 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -11,6 +10,10 @@ export type Worker = {
   readonly pid: number
   /** The next line written from now on. Rejects when the process ends. */
   nextLine(): Promise<string>
+  /** So many of them, one after another. */
+  takeLines(count: number): Promise<string[]>
+  /** Calls the listener for each line written from now on. */
+  onLine(listener: (line: string) => void): void
   stop(): void
 }
 
@@ -39,19 +42,34 @@ export function startWorker(
   })
   running.add(child)
   const lines = createInterface({ input: child.stdout })
+  const takeLines = (count: number): Promise<string[]> =>
+    new Promise((resolve, reject) => {
+      const taken: string[] = []
+      const settle = (): void => {
+        lines.off('line', take)
+        lines.off('close', end)
+      }
+      const take = (line: string): void => {
+        taken.push(line)
+        if (taken.length < count) return
+        settle()
+        resolve(taken)
+      }
+      const end = (): void => {
+        settle()
+        reject(new Error(`${script} has ended`))
+      }
+      lines.on('line', take)
+      lines.on('close', end)
+    })
   return {
     pid: child.pid ?? 0,
     async nextLine() {
-      const ended = new AbortController()
-      const end = (): void => ended.abort(new Error(`${script} has ended`))
-      lines.once('close', end)
-      try {
-        const [line] = (await once(lines, 'line', { signal: ended.signal })) as [string]
-        return line
-      } finally {
-        lines.off('close', end)
-      }
+      const [line = ''] = await takeLines(1)
+      return line
     },
+    takeLines,
+    onLine: (listener) => void lines.on('line', listener),
     stop() {
       running.delete(child)
       child.kill('SIGKILL')

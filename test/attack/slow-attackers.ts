@@ -62,4 +62,7 @@ setInterval(() => {
   for (let i = 0; i < step && open.head + open.body + connecting < wanted; i++) attack()
 }, stepMs)
 
-setInterval(() => process.stdout.write(`${JSON.stringify({ ...open, opened })}\n`), 500)
+setInterval(
+  () => process.stdout.write(`${JSON.stringify({ open: open.head + open.body, ...open, opened })}\n`),
+  500,
+)

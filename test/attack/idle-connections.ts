@@ -1,0 +1,8 @@
+import { keepCrowd } from './crowd.ts'
+
+// Attackers that ask once, read the answer, and keep their connections open.
+
+keepCrowd((socket) => {
+  socket.resume()
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+})

@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readResidentMib, startWorker } from './processes.ts'
+import { startProxy, type ProxyName } from './proxies.ts'
+import { summarize, type Round, type Service } from './rounds.ts'
+import type { AttackReport, Scenario } from './scenarios.ts'
+
+/** What an attack has done to a proxy and its other clients. */
+export type Outcome = {
+  readonly scenario: Scenario
+  readonly proxy: ProxyName
+  readonly before: Service
+  /** While the attackers gather, and during the attack; the percentile is of the latter alone. */
+  readonly within: Service
+  readonly restMib: number
+  readonly mostMib: number
+  readonly afterMib: number
+  /** How long after the attack that was. */
+  readonly afterSeconds: number
+  /** What the attackers said last. */
+  readonly attackers: AttackReport
+  readonly underWay: boolean
+}
+
+/** Seconds until the code is compiled, and the memory is what it is going to be. */
+const warmUpSeconds = 4
+const mostBeforeSeconds = 10
+/** All attackers are there by then. */
+const gatherSeconds = 30
+const recoverySeconds = 60
+const sampleMs = 200
+/** What the C library keeps of freed memory, about 30 MiB, and V8 of a heap that has grown. */
+export const mostGrowthMib = 50
+
+export async function measure(
+  scenario: Scenario,
+  proxyName: ProxyName,
+  backendPort: number,
+  seconds: number,
+): Promise<Outcome> {
+  const { tls, path, perSecond } = scenario
+  const proxy = await startProxy(proxyName, { backendPort, tls })
+  const port = String((scenario.listener === 'admin' ? proxy.adminPort : proxy.port) ?? 0)
+  const normal = startWorker('test/attack/normal-clients.ts', [
+    ...['--port', port, '--path', path, '--per-second', String(perSecond)],
+    ...(tls ? ['--tls'] : []),
+  ])
+  await normal.takeLines(warmUpSeconds)
+  const before = await takeRounds(Math.min(seconds, mostBeforeSeconds))
+  const restMib = readResidentMib(proxy.pid)
+  let mostMib = restMib
+  const sampling = setInterval(() => {
+    mostMib = Math.max(mostMib, readResidentMib(proxy.pid))
+  }, sampleMs)
+
+  const attackersProcess = startWorker(`test/attack/${scenario.script}`, [
+    '--port',
+    port,
+    ...scenario.args(proxy.most),
+  ])
+  let attackers: AttackReport = {}
+  attackersProcess.onLine((line) => (attackers = JSON.parse(line) as AttackReport))
+  const gathering: Round[] = []
+  while (!scenario.underWay(attackers, proxy.most) && gathering.length < gatherSeconds)
+    gathering.push(...(await takeRounds(1)))
+  const underWay = scenario.underWay(attackers, proxy.most)
+  const during = await takeRounds(seconds)
+  const lastReport = attackers
+  attackersProcess.stop()
+  clearInterval(sampling)
+
+  const overMs = performance.now()
+  const secondsSince = (): number => (performance.now() - overMs) / 1_000
+  do await sleep(1_000)
+  while (readResidentMib(proxy.pid) > restMib + mostGrowthMib && secondsSince() < recoverySeconds)
+  const afterMib = readResidentMib(proxy.pid)
+  normal.stop()
+  proxy.stop()
+
+  return {
+    scenario,
+    proxy: proxyName,
+    before: summarize(before),
+    within: { ...summarize([...gathering, ...during]), p99Ms: summarize(during).p99Ms },
+    restMib,
+    mostMib,
+    afterMib,
+    afterSeconds: Math.round(secondsSince()),
+    attackers: lastReport,
+    underWay,
+  }
+
+  async function takeRounds(count: number): Promise<Round[]> {
+    return (await normal.takeLines(count)).map((line) => JSON.parse(line) as Round)
+  }
+}

@@ -1,0 +1,68 @@
+import { mostGrowthMib, type Outcome } from './measure.ts'
+
+const mostTimes = 2
+/** Percentiles below this are the machine's noise. */
+const leastMs = 5
+const mostMemoryMib = 512
+
+/** What does not hold for a gateway that is attacked. */
+export function findProblems({ scenario, before, within, underWay, ...outcome }: Outcome): string[] {
+  const { restMib, mostMib, afterMib, afterSeconds, attackers } = outcome
+  const problems: readonly (readonly [boolean, string])[] = [
+    [!underWay, `the attackers did not get that far: ${JSON.stringify(attackers)}`],
+    [before.failed > 0, `requests failed before the attack: ${JSON.stringify(before.failures)}`],
+    [
+      within.failed > 0,
+      `${within.failed} of ${within.requests} requests of another client failed: ${JSON.stringify(within.failures)}`,
+    ],
+    [
+      within.p99Ms > mostTimes * Math.max(before.p99Ms, leastMs),
+      `the 99th percentile of another client went from ${inMs(before.p99Ms)} to ${inMs(within.p99Ms)}`,
+    ],
+    [scenario.served?.(attackers) === false, `not all were served: ${JSON.stringify(attackers)}`],
+    [mostMib > mostMemoryMib, `it took ${inMib(mostMib)}`],
+    [
+      afterMib > restMib + mostGrowthMib,
+      `of ${inMib(mostMib)} it kept ${inMib(afterMib)} for ${afterSeconds} s, ${inMib(restMib)} being its rest`,
+    ],
+  ]
+  return problems.flatMap(([isThere, text]) => (isThere ? [`${scenario.name}: ${text}`] : []))
+}
+
+const head = ['attack', 'proxy', '99th percentile', 'slowest', 'failed', 'memory in MiB']
+
+/** The outcomes as a table in Markdown, as docs/operations.md has it. */
+export function renderTable(outcomes: readonly Outcome[]): string {
+  const rows = [head, ...outcomes.map(cellsOf)]
+  const widths = head.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
+  const [first = [], ...others] = rows.map(line)
+  return [first, line(widths.map((width) => '-'.repeat(width))), ...others].join('\n')
+}
+
+/** One outcome, for reading while the others are still to come. */
+export function describeOutcome(outcome: Outcome): string {
+  const [title, proxy, latency, slowest, failed, memory] = cellsOf(outcome)
+  return [
+    `${outcome.scenario.name}, ${proxy}: ${title}`,
+    `  99th percentile ${latency}, slowest ${slowest}, failed ${failed}`,
+    `  memory ${memory} MiB after ${outcome.afterSeconds} s`,
+    `  attackers ${JSON.stringify(outcome.attackers)}`,
+  ].join('\n')
+}
+
+function cellsOf({ scenario, proxy, before, within, ...outcome }: Outcome): string[] {
+  const { restMib, mostMib, afterMib } = outcome
+  return [
+    scenario.title,
+    proxy,
+    `${inMs(before.p99Ms)} → ${inMs(within.p99Ms)}`,
+    inMs(within.slowestMs),
+    `${within.failed} of ${within.requests}`,
+    [restMib, mostMib, afterMib].map((mib) => mib.toFixed(0)).join(' → '),
+  ]
+}
+
+const inMs = (ms: number): string => (Number.isFinite(ms) ? `${ms.toFixed(1)} ms` : 'nobody served')
+const inMib = (mib: number): string => `${mib.toFixed(0)} MiB`

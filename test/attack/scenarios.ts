@@ -1,0 +1,116 @@
+/** What attackers report of themselves: `CrowdReport`, and what their kind counts besides. */
+export type AttackReport = Readonly<Record<string, number>>
+
+/** One attack, and what a client on another address does meanwhile. */
+export type Scenario = {
+  readonly name: string
+  /** For the table. */
+  readonly title: string
+  readonly tls: boolean
+  /** Which listener is attacked, and asked by the normal client. A proxy without the second is left out. */
+  readonly listener: 'clients' | 'admin'
+  /** What the normal client asks for, and how often. */
+  readonly path: string
+  readonly perSecond: number
+  /** The attackers' script, in this folder. */
+  readonly script: string
+  /** @param most connections that the proxy takes in all */
+  readonly args: (most: number) => readonly string[]
+  /** The attack is under way. Else it has shown nothing. */
+  readonly underWay: (report: AttackReport, most: number) => boolean
+  /** At the end of the attack; for what is no attack but a use. */
+  readonly served?: (report: AttackReport) => boolean
+  /** Left out unless it is named: it is not expected to hold. */
+  readonly onlyNamed?: true
+}
+
+const eventStreams = 5_000
+const slowConnections = 4_000
+
+const usual = { tls: false, listener: 'clients', path: '/', perSecond: 100 } as const
+
+const slowSenders = {
+  ...usual,
+  perSecond: 400,
+  script: 'slow-attackers.ts',
+  args: () => ['--connections', String(slowConnections)],
+  // Of the bodies those are refused at once for which there is no place in the queue for the backend.
+  underWay: ({ head = 0, body = 0 }: AttackReport) => head > 1_800 && body > 1_000,
+} as const
+
+const closedWindows = (
+  connections: number,
+  ...request: string[]
+): Pick<Scenario, 'script' | 'args' | 'underWay'> => ({
+  script: 'closed-windows.ts',
+  args: () => ['--tls', '--connections', String(connections), '--streams', '100', ...request],
+  underWay: ({ requested = 0 }) => requested >= connections * 100,
+})
+
+export const scenarios: readonly Scenario[] = [
+  { ...slowSenders, name: 'slow-senders', title: '4,000 connections that send a byte a second' },
+  {
+    ...slowSenders,
+    name: 'slow-senders-https',
+    title: 'the same over HTTPS',
+    tls: true,
+    args: () => [...slowSenders.args(), '--tls'],
+    onlyNamed: true,
+  },
+  {
+    ...usual,
+    ...closedWindows(3, '--path', '/bytes/200000'),
+    name: 'closed-windows',
+    title: '300 HTTP/2 streams of 200 KB with closed windows',
+    tls: true,
+  },
+  {
+    ...usual,
+    name: 'unread-responses',
+    title: '300 HTTP/1.1 clients that do not read 8 MB',
+    script: 'unread-responses.ts',
+    args: () => ['--connections', '300', '--path', '/bytes/8000000'],
+    underWay: ({ opened = 0 }) => opened >= 300,
+  },
+  {
+    ...usual,
+    name: 'event-streams',
+    title: '5,000 open event streams',
+    script: 'event-streams.ts',
+    args: () => ['--connections', String(eventStreams), '--addresses', '5', '--per-second', '800'],
+    underWay: ({ opened = 0 }) => opened >= eventStreams,
+    served: ({ served = 0 }) => served >= eventStreams,
+  },
+  {
+    ...usual,
+    name: 'full-house',
+    title: 'two addresses that take all connections',
+    script: 'idle-connections.ts',
+    args: (most) => ['--connections', String(most), '--addresses', '2', '--per-second', '1200'],
+    underWay: ({ opened = 0 }, most) => opened >= most,
+  },
+  {
+    ...usual,
+    name: 'admin-port',
+    title: '200 idle connections to the admin port',
+    listener: 'admin',
+    path: '/livez',
+    script: 'idle-connections.ts',
+    args: () => ['--connections', '200', '--per-second', '100'],
+    underWay: ({ opened = 0 }) => opened >= 200,
+  },
+  {
+    ...usual,
+    ...closedWindows(150, '--path', '/bytes/60000'),
+    name: 'unread-60k',
+    title: '15,000 HTTP/2 streams of 60 KB with closed windows',
+    tls: true,
+  },
+  {
+    ...usual,
+    ...closedWindows(150, '--method', 'POST', '--path', '/forgot-password'),
+    name: 'unread-429s',
+    title: '15,000 HTTP/2 streams of 429s with closed windows',
+    tls: true,
+  },
+]

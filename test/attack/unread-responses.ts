@@ -1,0 +1,24 @@
+import { parseArgs } from 'node:util'
+import { keepCrowd } from './crowd.ts'
+
+// Clients of HTTP/1.1 that ask for much and read nothing of it. After a while they go, and ask again: what is not read shows
+// nobody that its connection has been broken off.
+
+const { values } = parseArgs({
+  strict: false,
+  options: {
+    path: { type: 'string', default: '/' },
+    /** They stay for so many seconds, or up to half as long again. */
+    patience: { type: 'string', default: '25' },
+  },
+})
+const patienceMs = Number(values.patience) * 1_000
+
+keepCrowd(
+  (socket) => {
+    socket.write(`GET ${String(values.path)} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    setTimeout(() => socket.resetAndDestroy(), patienceMs * (1 + Math.random() / 2))
+  },
+  undefined,
+  { paused: true },
+)
