@@ -5,6 +5,7 @@ import { Duplex } from 'node:stream'
 import { errors } from '../shared/errors.ts'
 import type { OnBug } from './bug.ts'
 import type { Turns } from './edge/pipelining.ts'
+import { keepUnparsed } from './edge/unparsed-bytes.ts'
 import { expectsOther } from './framing.ts'
 import type { Handler, OnUpgrade } from './handler.ts'
 import { keepDraining, leaveHttp, oweResponse, owesNothing } from './owed-responses.ts'
@@ -12,7 +13,7 @@ import { allow } from './own-answers.ts'
 import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Telemetry } from './telemetry.ts'
 import { isWebSocketHandshake, type Tunnels } from './tunnel.ts'
-import { answerUnreadable, readParserError } from './unreadable.ts'
+import { answerUnreadable, isPaused, readParserError } from './unreadable.ts'
 
 /** What a client may send before its handshake is answered. It should send nothing (RFC 6455 section 4.1). */
 const maxEarlyBytes = 64 * 1024
@@ -73,6 +74,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // The parser goes on to be fed, and to fail.
     if (unreadable.has(socket)) return
+    if (isPaused(error)) return keepUnparsed(socket, error.rawPacket)
     const found = readParserError(error)
     // A browser keeps connections ready: one that was not used in time is closed without a word.
     if (!found || socket.bytesRead === 0) {

@@ -7,6 +7,13 @@ import { latestResponse } from './owed-responses.ts'
 /** What Node's parser found, as the reply to give and the reason to count. */
 export type Unreadable = { readonly reply: ErrorReply; readonly rejection: Rejection }
 
+/** The parser was paused and has read nothing of this. It is no error of the client's. */
+export function isPaused(
+  error: NodeJS.ErrnoException,
+): error is NodeJS.ErrnoException & { rawPacket: Buffer } {
+  return error.code === 'HPE_PAUSED' && 'rawPacket' in error && Buffer.isBuffer(error.rawPacket)
+}
+
 /** @returns undefined for an error of the connection itself, on which nothing can be said any more */
 export function readParserError({ code = '' }: NodeJS.ErrnoException): Unreadable | undefined {
   switch (code) {

@@ -1,0 +1,103 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { connect, type TLSSocket } from 'node:tls'
+import { beforeAll, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { authorityFile, tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { readConversation } from '../support/raw-client.ts'
+
+/** More than the buffers of the system and of both sides hold together. */
+const large = Buffer.alloc(16 * 1024 * 1024, 'x')
+let backend: Backend
+let gateway: GatewayProcess
+/** What is answered with `large` waits for its client. */
+const stalled: ServerResponse[] = []
+
+beforeAll(async () => {
+  backend = await startBackend((request, response) => {
+    if (request.url === '/large') {
+      stalled.push(response)
+      response.writeHead(200, { 'content-length': large.length })
+      response.write(large)
+      response.end()
+      return
+    }
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => (bytes += chunk.length))
+    request.on('end', () => response.end(`${request.url} ${bytes}`))
+  })
+  gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+})
+
+async function connectUnread(): Promise<TLSSocket> {
+  const socket = connect({ port: gateway.port, host: 'localhost', ca: readFileSync(authorityFile) })
+  await once(socket, 'secureConnect')
+  socket.pause()
+  stalled.length = 0
+  socket.write(get('/large'))
+  let before = -1
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    const left = stalled.at(0)?.writableLength ?? -1
+    if (left > 0 && left === before) return socket
+    before = left
+  }
+}
+
+function get(path: string, fields = ''): string {
+  return `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`
+}
+
+/** TLS carries 16 KiB in a record: what is longer arrives in several, which are decrypted one after another. */
+const fill = `X-Fill: ${'f'.repeat(3_000)}\r\n`
+
+async function bodiesOf(socket: TLSSocket): Promise<string[]> {
+  const pieces: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => pieces.push(chunk)).resume()
+  await once(socket, 'close')
+  const { responses, rest } = readConversation(Buffer.concat(pieces).toString('latin1'), 'closed', false)
+  expect(rest).toBe('')
+  return responses.map(({ body }) => (body.length > 100 ? String(body.length) : body))
+}
+
+test('requests in several TLS records are served although an answer waits for its client', async () => {
+  const socket = await connectUnread()
+  const paths = Array.from({ length: 40 }, (_, i) => `/${i}`)
+  socket.write(paths.map((path) => get(path, fill)).join('') + get('/last', 'Connection: close\r\n'))
+  // So that they are there, as far as they are read, before the answer goes on.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(await bodiesOf(socket)).toEqual([
+    String(large.length),
+    ...paths.map((path) => `${path} 0`),
+    '/last 0',
+  ])
+})
+
+test('bodies in several TLS records are read whole', async () => {
+  const socket = await connectUnread()
+  const post = (bytes: number): string =>
+    `POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n${'b'.repeat(bytes)}`
+  const chunk = `2710\r\n${'c'.repeat(10_000)}\r\n`
+  const chunked = `POST /chunked HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(9)}0\r\n\r\n`
+  socket.write(post(5_000) + post(50_000) + chunked + get('/last', 'Connection: close\r\n'))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  expect(await bodiesOf(socket)).toEqual([
+    String(large.length),
+    '/post 5000',
+    '/post 50000',
+    '/chunked 90000',
+    '/last 0',
+  ])
+})
+
+test('what cannot be read in a later TLS record is 400, behind the answers before it', async () => {
+  const socket = await connectUnread()
+  socket.write(get('/a', fill).repeat(10) + 'GARBAGE\r\n\r\n' + get('/never', fill).repeat(10))
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const bodies = await bodiesOf(socket)
+  expect(bodies.slice(1, -1)).toEqual(Array.from({ length: 10 }, () => '/a 0'))
+  expect(bodies.at(-1)).toContain('"code":400')
+  expect(backend.seen.filter(({ url }) => url === '/never')).toEqual([])
+})
