@@ -84,6 +84,12 @@ export function createAddressReader(trustedProxies: readonly string[]): AddressR
   }
 }
 
+/** Whom an address counts as that is the whole of a field, `1.2.3.4`, IPv6, `[IPv6]`, each also with a port. */
+export function readClientField(value: string): ClientAddress | undefined {
+  const address = parseEntry(value, 0, value.length)
+  return address && toClientAddress(address)
+}
+
 function readRange(text: string): AddressRange {
   const range = parseAddressRange(text)
   if (!range) throw new RangeError(`'${text}' is neither an address nor a CIDR such as 10.0.0.0/8`)

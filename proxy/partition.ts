@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ClientAddress } from './client-address.ts'
+import { readClientField, type ClientAddress } from './client-address.ts'
+import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
 import type { PartitionPart, Policy } from './policy.ts'
+import { clientAddressHeaders } from './proxy-headers.ts'
 
 /** 128 bits of a hash in base64url, rounded up to whole characters. */
 const hashLength = 22
@@ -9,7 +11,7 @@ const hashLength = 22
 /**
  * Names the client that a request counts as under a policy. By address alone it is the partition in readable form. With
  * a header in it, it is `h:` and a hash of all parts, as headers carry secrets; each part goes in behind its length, so
- * that parts cannot run together.
+ * that parts cannot run together. Spellings that mean the same are one client; the backend gets the field as it was sent.
  *
  * @returns undefined where a header is absent or empty: the policy does not apply to the request
  */
@@ -33,5 +35,11 @@ function readPart(part: PartitionPart, client: ClientAddress, headers: IncomingH
   if (part.kind === 'ip') return client.partition
   // A field may be named as something that every object has.
   const value = Object.hasOwn(headers, part.name) ? headers[part.name] : undefined
-  return typeof value === 'string' ? value : (value?.join(', ') ?? '')
+  const text = typeof value === 'string' ? value : (value?.join(', ') ?? '')
+  if (part.name === 'authorization') return canonicalCredentials(text)
+  const address = addressHeaders.has(part.name) ? readClientField(text) : undefined
+  // Blanks around a value are no part of it (RFC 9110 section 5.5).
+  return address?.partition ?? withoutBlanksAround(text)
 }
+
+const addressHeaders = new Set(clientAddressHeaders)

@@ -289,6 +289,25 @@ test.each(['X-One', 'Authorization'])(
   },
 )
 
+test('one token in other words is one client, and is passed on as it was sent', async () => {
+  const from = freshAddress()
+  const authorized = (value: string): string => post('/authorized', `Authorization: ${value}`)
+  expect(await statusOf(gateway.port, from, authorized('BEARER  token-1'))).toBe(200)
+  for (const value of [
+    'Bearer token-1',
+    'bearer token-1',
+    'bEaReR \t token-1',
+    'Bearer token-1 x',
+    'Bearer\xa0token-1',
+  ])
+    expect(await statusOf(gateway.port, from, authorized(value)), value).toBe(429)
+  expect(await statusOf(gateway.port, from, authorized('Bearer TOKEN-1'))).toBe(200)
+  expect(backend.requestsFrom(from).flatMap((request) => valuesOf(request, 'authorization'))).toEqual([
+    'BEARER  token-1',
+    'Bearer TOKEN-1',
+  ])
+})
+
 test('what is pipelined is counted one by one, and only what is let pass gets through', async () => {
   const from = freshAddress()
   const { responses } = await converse(gateway.port, [post('/login').repeat(20)], { from, responses: 20 })

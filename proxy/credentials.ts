@@ -1,0 +1,72 @@
+/** How the schemes that are in use are mostly written, by their lower-case names (IANA's registry, and what is not in it). */
+const usualSpellings = new Map(
+  [
+    'AWS4-HMAC-SHA256',
+    'ApiKey',
+    'DPoP',
+    'GNAP',
+    'HOBA',
+    'JWT',
+    'NTLM',
+    'OAuth',
+    'PrivateToken',
+    'SCRAM-SHA-1',
+    'SCRAM-SHA-256',
+    'vapid',
+  ].map((scheme) => [scheme.toLowerCase(), scheme]),
+)
+
+/** What no client may send, but what programs trim or split at: Python's `str` has U+0085 and U+00A0 for blanks. */
+const blanks = /[\t \x85\xa0]+/
+const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^]+)$/
+const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
+const oneWordSchemes = new Set(['basic', 'bearer', 'token'])
+/** Rails reads `Token token="…", nonce="…"`, also with `Bearer`. */
+const tokenParameter = /(?:^|[\t ,;])token="?([^\t ",;]+)/i
+const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
+
+/**
+ * One spelling for all those of the same credentials in `Authorization`, to tell clients apart by. It is never forwarded.
+ *
+ * The scheme is case-insensitive, and behind it there may be any number of blanks (RFC 9110 section 11.4). A token is one
+ * word: many backends take the second word of the field and do not look at what follows. The bits that base64 leaves over
+ * in its last character, its padding and its second alphabet make no difference to most decoders.
+ *
+ * What is spelled as usual comes back unchanged, so that counters keep their keys. Several lines have been joined with `, `
+ * before; what is not of the form `scheme credentials` stays as it is, but for blanks around it.
+ */
+export function canonicalCredentials(value: string): string {
+  const trimmed = withoutBlanksAround(value)
+  const [, scheme, rest] = schemeSyntax.exec(trimmed) ?? []
+  if (scheme === undefined || rest === undefined) return trimmed
+  const lowerCase = scheme.toLowerCase()
+  return `${usualSpellings.get(lowerCase) ?? capitalized(lowerCase)} ${canonicalRest(lowerCase, rest)}`
+}
+
+function canonicalRest(scheme: string, rest: string): string {
+  const [first = '', ...others] = rest.split(blanks)
+  const isOneWord = oneWordSchemes.has(scheme)
+  const [, parameter] = isOneWord ? (tokenParameter.exec(rest) ?? []) : []
+  const word = parameter ?? (isOneWord || token68.test(first) ? first : undefined)
+  if (word === undefined) return [first, ...others].join(' ')
+  if (scheme === 'basic') return Buffer.from(word, 'base64').toString('base64') || word
+  const [, signed, signature = ''] = jsonWebToken.exec(word) ?? []
+  return signed === undefined ? word : signed + Buffer.from(signature, 'base64url').toString('base64url')
+}
+
+/** Not an expression: `[…]+$` would begin anew at each of thousands of blanks in the middle. */
+export function withoutBlanksAround(value: string): string {
+  let start = 0
+  let end = value.length
+  while (start < end && isBlank(value.charCodeAt(start))) start += 1
+  while (end > start && isBlank(value.charCodeAt(end - 1))) end -= 1
+  return value.slice(start, end)
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09 || code === 0x85 || code === 0xa0
+}
+
+function capitalized(scheme: string): string {
+  return scheme.charAt(0).toUpperCase() + scheme.slice(1)
+}
