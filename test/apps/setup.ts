@@ -3,8 +3,11 @@ import { installDebianPackages, installNpmPackages } from '../support/packages.t
 
 /** Debian's packages, each with a file that it brings. */
 const debianPackages = {
+  curl: '/usr/bin/curl',
   git: '/usr/lib/git-core/git-http-backend',
   'apache2-bin': '/usr/sbin/apache2',
+  gunicorn: '/usr/bin/gunicorn',
+  'python3-flask': '/usr/lib/python3/dist-packages/flask/__init__.py',
 }
 
 /** Gets the applications and clients before the first test. Where one cannot be had, the run fails and says which. */

@@ -1,0 +1,34 @@
+import { freePort } from '../support/ports.ts'
+import { spawnCommand, spawnNode } from '../support/process.ts'
+
+/** Time for an application to start on a machine that has other things to do. */
+const START_TIMEOUT_MS = 90_000
+
+/** Starts one of `servers/`, which takes its port from the environment and says when it listens; returns that port. */
+export async function startNodeServer(name: string, env: Record<string, string> = {}): Promise<number> {
+  const port = await freePort()
+  const server = spawnNode(`test/apps/servers/${name}`, { PORT: String(port), ...env })
+  await server.waitForLine(/listening/, START_TIMEOUT_MS)
+  return port
+}
+
+/**
+ * Starts any program with the port that `args` is given, and waits for a line of its output.
+ *
+ * @returns the port
+ */
+export async function startServer(
+  program: string,
+  args: (port: number) => readonly string[],
+  options: {
+    readonly ready: RegExp
+    readonly env?: Record<string, string>
+    readonly cwd?: string
+  },
+): Promise<number> {
+  const port = await freePort()
+  const place = options.cwd === undefined ? {} : { cwd: options.cwd }
+  const server = spawnCommand(program, options.env, args(port), place)
+  await server.waitForLine(options.ready, START_TIMEOUT_MS)
+  return port
+}
