@@ -38,6 +38,7 @@ import type { Policy } from './policy.ts'
 import { createProxyNotice } from './proxy-notice.ts'
 import { compileRules } from './rules.ts'
 import type { Telemetry } from './telemetry.ts'
+import { createUnreadLog } from './unread-log.ts'
 import { createTunnels } from './tunnel.ts'
 import { connectionOpener } from './upstream/open-connection.ts'
 import { UpstreamPool } from './upstream/pool.ts'
@@ -125,7 +126,8 @@ export function composeServing(
     { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs, requestsBeforeNext },
     now,
   )
-  const slowClients = watchSlowClients(settings, now)
+  const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
+  telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
   const stopReturningMemory = returnMemoryAfterBursts(() => gate.size, collectGarbage)
   const stopDividing = divideCollections(() => gate.accepted, collectYoungGarbage)
   const tunnels = createTunnels({
@@ -147,6 +149,11 @@ export function composeServing(
       pool,
       telemetry,
       maxBodyBytes: settings.maxBodyBytes,
+      readAhead: {
+        perResponseBytes: settings.responseBufferBytes,
+        totalBytes: settings.maxUnreadBytes / 2,
+        heldBytes: 0,
+      },
       now,
       onFailure: createFailureLog(log),
     },
@@ -263,13 +270,18 @@ function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamP
     firstByteMs: settings.upstreamTimeoutMs,
     idleMs: settings.upstreamIdleTimeoutMs,
     maxConnections: upstreamConnections,
+    maxStreams: settings.upstreamStreams,
     maxQueued: upstreamQueue,
     queueMs: settings.upstreamQueueTimeoutMs,
+    maxAgeMs: settings.upstreamMaxAgeMs,
+    maxRequests: settings.upstreamMaxRequests,
     now,
+    random: Math.random,
   })
   const observe = (name: string, capacity: number, size: () => number): void =>
     telemetry.observeTable(name, () => ({ size: size(), capacity, evictions: 0 }))
   observe('upstream-connections', upstreamConnections, () => pool.size)
+  observe('upstream-streams', settings.upstreamStreams, () => pool.streams)
   observe('upstream-queue', upstreamQueue, () => pool.queued)
   observe('upload-queue', upstreamQueue, () => pool.queuedUploads)
   return pool

@@ -3,6 +3,7 @@ import { errors, type ErrorReply } from '../shared/errors.ts'
 import { hasContent } from './framing.ts'
 import {
   breakOff,
+  cutShort,
   endAfterResponse,
   endResponse,
   flushHead,
@@ -13,8 +14,9 @@ import {
   type ClientResponse,
 } from './reply.ts'
 import { RequestBody } from './request-body.ts'
+import { ResponseBody, type ReadAhead } from './response-body.ts'
 import type { Telemetry, UpstreamFailure as FailureMetric } from './telemetry.ts'
-import { acceptsHandshake } from './tunnel.ts'
+import { acceptsHandshake } from './websocket-handshake.ts'
 import type { UpstreamConnection, UpstreamExchange } from './upstream/connection.ts'
 import { UpstreamFailure, type FailureKind } from './upstream/failure.ts'
 import type { UpstreamPool } from './upstream/pool.ts'
@@ -25,6 +27,7 @@ export type ForwarderOptions = {
   readonly telemetry: Telemetry
   /** Bytes a request's body may have; 0 is no limit. */
   readonly maxBodyBytes: number
+  readonly readAhead: ReadAhead
   readonly now: () => number
   /** A request failed at the backend; for the log. */
   readonly onFailure: (failure: UpstreamFailure, requestId: string) => void
@@ -34,6 +37,8 @@ export type ForwarderOptions = {
 export type Forwarded = {
   readonly request: ClientRequest
   readonly response: ClientResponse
+  /** Whom the request counts as where connections to the backend are shared. */
+  readonly client: string
   /** Path and query for the request line. */
   readonly target: string
   /** Field lines for the backend, each ending in CRLF, without framing. */
@@ -87,6 +92,7 @@ export function forward(options: ForwarderOptions, forwarded: Forwarded): Forwar
 
 export class Forwarding implements UpstreamExchange {
   readonly method: string
+  readonly client: string
   cancelled = false
   readonly #options: ForwarderOptions
   readonly #forwarded: Forwarded
@@ -96,15 +102,19 @@ export class Forwarding implements UpstreamExchange {
   #retried = false
   #responding = false
   #flushed = false
-  #drains = 0
-  /** While the client is slower than the backend: what goes on when it has taken what it was sent. */
-  #onDrain: (() => void) | undefined
+  /** From the moment on that the client is slower than the backend. */
+  #slowBody: ResponseBody | undefined
+  /** The client can tell where the response ends. */
+  #isDelimited = true
+  /** The backend broke off, and what came before is still on its way to the client. */
+  #isCut = false
 
   constructor(options: ForwarderOptions, forwarded: Forwarded) {
     this.#options = options
     this.#forwarded = forwarded
     this.#startedMs = options.now()
     this.method = forwarded.request.method ?? 'GET'
+    this.client = forwarded.client
     this.#body = hasContent(forwarded.request)
       ? new RequestBody(forwarded.request, options.maxBodyBytes, {
           isWantedBy: (connection) => this.#connection === connection,
@@ -122,6 +132,7 @@ export class Forwarding implements UpstreamExchange {
   /** Gives up the backend's answer, of which no part must have been passed on. */
   abandon(reason: string): void {
     this.cancelled = true
+    this.#slowBody?.drop()
     this.#connection?.abort(reason)
   }
 
@@ -136,7 +147,17 @@ export class Forwarding implements UpstreamExchange {
 
   /** Grows with each piece of the body that the client sends, and of the response that it takes. */
   get clientProgress(): number {
-    return (this.#body?.bytes ?? 0) + this.#drains
+    return (this.#body?.bytes ?? 0) + (this.#slowBody?.taken ?? 0)
+  }
+
+  /** Bytes of the response that wait for the client, beside those written to it. */
+  get heldBytes(): number {
+    return this.#slowBody?.heldBytes ?? 0
+  }
+
+  /** All that is left is for the client to take what came before the backend broke off. */
+  get isCut(): boolean {
+    return this.#isCut
   }
 
   start(connection: UpstreamConnection): void {
@@ -170,7 +191,10 @@ export class Forwarding implements UpstreamExchange {
     this.#responding = true
     if (this.#body) endAfterResponse(request, response)
     // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
-    if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
+    if (request.httpVersion === '1.0') {
+      response.useChunkedEncodingByDefault = false
+      this.#isDelimited = head.framing.kind === 'length'
+    }
     // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
     const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
     const fields = isWithoutLength ? withoutLength(head.fields) : head.fields
@@ -180,23 +204,10 @@ export class Forwarding implements UpstreamExchange {
   onBody(chunk: Buffer, last: boolean): void {
     const { response } = this.#forwarded
     this.#flushed = true
-    if (last) {
-      endResponse(response, chunk)
-      return
-    }
-    if (!response.write(chunk)) this.#waitForClient()
-  }
-
-  /** One read of the backend's connection can bring many pieces after the first for which the client has no room. */
-  #waitForClient(): void {
-    if (this.#onDrain) return
-    this.#connection?.pause()
-    this.#onDrain = () => {
-      this.#onDrain = undefined
-      this.#drains++
-      this.#connection?.resume()
-    }
-    this.#forwarded.response.once('drain', this.#onDrain)
+    if (this.#slowBody) this.#slowBody.push(chunk)
+    else if (last) endResponse(response, chunk)
+    else if (!response.write(chunk))
+      this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)
   }
 
   onPause(): void {
@@ -208,9 +219,8 @@ export class Forwarding implements UpstreamExchange {
   onEnd(): void {
     const { request, response } = this.#forwarded
     this.#connection = undefined
-    // Once a response has been ended, there is no `drain` any more.
-    if (this.#onDrain) response.off('drain', this.#onDrain)
-    if (!response.writableEnded) response.end()
+    if (this.#slowBody) this.#slowBody.finish(() => response.end())
+    else if (!response.writableEnded) response.end()
     // The backend did not wait for the rest of the body. It is in the way of the client's next request.
     if (this.#body) request.resume()
   }
@@ -239,12 +249,23 @@ export class Forwarding implements UpstreamExchange {
     if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
     if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
     this.#options.onFailure(failure, requestId)
-    if (response.headersSent || this.#responding) breakOff(response)
+    if (response.headersSent || this.#responding) this.#cutShort(failure)
     else {
       const reply = failureReplies[failure.kind]
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
       sendError(request, response, reply, [...responseFields, ...retryAfter])
     }
+  }
+
+  /** What has come of the response is sent. It ends such that the client knows that it is not whole. */
+  #cutShort({ kind }: UpstreamFailure): void {
+    const { response } = this.#forwarded
+    // In what state the response is after an exception nobody knows.
+    if (kind === 'exception' || !this.#isDelimited) return breakOff(response)
+    if (!this.#flushed) flushHead(response)
+    this.#isCut = true
+    if (this.#slowBody) this.#slowBody.finish(() => cutShort(response))
+    else cutShort(response)
   }
 
   #breakOffTakenBack(): void {

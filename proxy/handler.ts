@@ -17,6 +17,7 @@ import type { Policy } from './policy.ts'
 import { rateLimitFields, refuse, refuseUndecided } from './refuse.ts'
 import {
   breakOff,
+  breakOffConnection,
   closeAfterResponse,
   endAfterResponse,
   sendError,
@@ -99,6 +100,8 @@ class Exchange implements PacedExchange {
   #requestId = ''
   #path = ''
   #clientAddress = ''
+  /** Whom the request counts as. */
+  #client = ''
   /** Name, value, name, value… of what the rules that have counted the request say, for whatever response it gets. */
   #limitFields: readonly string[] = []
   #refusedBy: Policy | undefined
@@ -129,12 +132,29 @@ class Exchange implements PacedExchange {
     // Over for us, but a short body that nobody wants is still read, so that the connection can be kept.
     if (this.#over) return 'body'
     if (response.writableEnded) return 'response'
-    if (response.headersSent) return response.writableNeedDrain ? 'response' : undefined
+    if (response.headersSent)
+      return response.writableNeedDrain || this.#forwarding?.isCut ? 'response' : undefined
     return this.#forwarding?.waitsForBody ? 'body' : undefined
   }
 
   get progress(): number {
     return this.#forwarding?.clientProgress ?? 0
+  }
+
+  get heldBytes(): number {
+    return (this.#forwarding?.heldBytes ?? 0) + this.#response.writableLength
+  }
+
+  get client(): string {
+    return this.#client
+  }
+
+  get connection(): object {
+    return connectionOf(this.#request)
+  }
+
+  breakOffConnection(): void {
+    this.guard(() => breakOffConnection(this.#response))
   }
 
   onTooSlow(): void {
@@ -174,6 +194,7 @@ class Exchange implements PacedExchange {
     const forwardedFor = headers['x-forwarded-for']
     const client = addresses.readClientAddress(this.#peer, forwardedFor)
     this.#clientAddress = client.address
+    this.#client = client.partition
     const head = readRequestHead(this.#request, this.#options, this.#onUpgrade !== undefined)
     if ('reason' in head) return this.#rejectHead(head)
     const { target } = head
@@ -219,6 +240,7 @@ class Exchange implements PacedExchange {
     this.#forwarding = forward(forwarder, {
       request: this.#request,
       response: this.#response,
+      client: this.#client,
       target: upstreamPrefix + target.forwardTarget,
       upstreamFields: upstreamFields(classifyField, this.#request.rawHeaders, {
         peerAddress: this.#peer.address,

@@ -12,8 +12,9 @@ import { keepDraining, leaveHttp, oweResponse, owesNothing } from './owed-respon
 import { allow } from './own-answers.ts'
 import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Telemetry } from './telemetry.ts'
-import { isWebSocketHandshake, type Tunnels } from './tunnel.ts'
+import type { Tunnels } from './tunnel.ts'
 import { answerUnreadable, isPaused, readParserError } from './unreadable.ts'
+import { isWebSocketHandshake } from './websocket-handshake.ts'
 
 /** What a client may send before its handshake is answered. It should send nothing (RFC 6455 section 4.1). */
 const maxEarlyBytes = 64 * 1024

@@ -3,7 +3,7 @@ import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'nod
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import type { ErrorReply } from '../shared/errors.ts'
-import { resetStream } from './edge/http2-sessions.ts'
+import { destroyConnection, resetStream } from './edge/http2-sessions.ts'
 import { declaredLength, hasContent } from './framing.ts'
 
 /** A request as the steps see it, and the response to it. HTTP/2 ones have the same shape through Node's own adapter. */
@@ -16,6 +16,8 @@ const maxDrainedBytes = 64 * 1024
 const maxEndedAsTextBytes = 8 * 1024
 /** How long, after an answer that ends the connection, the client's bytes are still taken and dropped. */
 const lingerMs = 2_000
+/** How long the client may take for what was written before. */
+const takeMs = 60_000
 /** How often it is looked whether the end of a response has gone out. */
 const sentCheckMs = 5
 
@@ -106,10 +108,17 @@ export function closeAfterResponse(request: ClientRequest, response: ClientRespo
 
 /** Ends a connection such that what was written on it arrives, but does not wait long for the client to end it too. */
 export function closeSoon(socket: Duplex): void {
+  const destroy = (): void => void socket.destroy()
+  let timer = setTimeout(destroy, takeMs)
+  const linger = (): void => {
+    clearTimeout(timer)
+    timer = setTimeout(destroy, lingerMs)
+  }
+  socket.once('close', () => clearTimeout(timer))
   socket.resume()
   socket.end()
-  const timer = setTimeout(() => socket.destroy(), lingerMs)
-  socket.once('close', () => clearTimeout(timer))
+  if (socket.writableFinished) linger()
+  else socket.once('finish', linger)
 }
 
 function drainsCheaply(request: ClientRequest): boolean {
@@ -134,6 +143,24 @@ export function writeEarlyHints(response: ClientResponse, links: readonly string
     response.writeInformation(103, { link: links.join(', ') })
 }
 
+/**
+ * Ends a response of which no more comes, behind what has been written. Its client can tell that it is not whole: over
+ * HTTP/1.1 by the length or the last chunk that is missing, over HTTP/2 by the reset.
+ */
+export function cutShort(response: ClientResponse): void {
+  const stream = streamOf(response)
+  const { socket } = response
+  if (stream) resetOnceSent(stream)
+  else if (socket && !socket.destroyed) closeSoon(socket)
+  else response.destroy()
+}
+
+function resetOnceSent(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.closed) return
+  if (stream.writableLength === 0) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR)
+  else setTimeout(() => resetOnceSent(stream), sentCheckMs)
+}
+
 /** Ends a response that cannot be completed in a way that no client can take for its end. */
 export function breakOff(response: ClientResponse): void {
   const stream = streamOf(response)
@@ -144,6 +171,13 @@ export function breakOff(response: ClientResponse): void {
   // alert, which `destroy` does not send (RFC 9112 section 9.8).
   else if (socket && !socket.destroyed && !(socket instanceof TLSSocket)) socket.resetAndDestroy()
   else response.destroy()
+}
+
+/** Ends the connection that a response goes out on, with all other responses on it. */
+export function breakOffConnection(response: ClientResponse): void {
+  const stream = streamOf(response)
+  if (stream) destroyConnection(stream)
+  else breakOff(response)
 }
 
 /** The stream of HTTP/2 that a response goes out on. What it calls its socket must not be touched: others use it too. */

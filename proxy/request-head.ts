@@ -5,7 +5,7 @@ import { readHost } from './host.ts'
 import type { ClientRequest } from './reply.ts'
 import { canonicalizeTarget, type Target } from './target.ts'
 import type { Rejection } from './telemetry.ts'
-import { asksForOtherVersion, offersWebSocket } from './tunnel.ts'
+import { asksForOtherVersion, offersWebSocket } from './websocket-handshake.ts'
 
 /** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
 const knownMethods = new Set(METHODS)

@@ -76,6 +76,16 @@ export const gatewayTable = {
   headersTimeoutMs: setting(duration('100ms', '1h'), '10s', 'Time for the head of a request, and for TLS'),
   bodyTimeoutMs: setting(duration('100ms', '1d'), '30s', 'Time in which a request body must make progress'),
   minBodyRate: setting(size('0k', '1m'), 100, 'Bytes a second that count as progress of a body'),
+  responseBufferBytes: setting(
+    size('0k', '64m'),
+    '256k',
+    'Bytes of a response that are read ahead of a client slower than the backend',
+  ),
+  maxUnreadBytes: setting(
+    size('1m'),
+    '256m',
+    'Bytes of responses that clients of each worker process leave unread at most, all together',
+  ),
   sendTimeoutMs: setting(duration('100ms', '1d'), '60s', 'Time in which a client must take what it is sent'),
   idleTimeoutMs: setting(duration('100ms', '1d'), '65s', 'Time that a connection without requests is kept'),
   tunnelIdleTimeoutMs: setting(duration('100ms', '7d'), '300s', 'Time that a tunnel without traffic is kept'),
@@ -85,7 +95,12 @@ export const gatewayTable = {
   upstreamConnections: setting(
     wholeNumber(1, 65_535),
     256,
-    'Connections of each worker process to the backend at most',
+    'Connections of each worker process to the backend at most, but for those of UPSTREAM_STREAMS',
+  ),
+  upstreamStreams: setting(
+    wholeNumber(0, 1_000_000),
+    10_000,
+    'Connections besides, for responses that last: event streams, downloads, slow clients',
   ),
   upstreamQueue: setting(
     wholeNumber(0, 1_000_000),
@@ -96,6 +111,16 @@ export const gatewayTable = {
     duration('1ms', '10m'),
     '10s',
     'Time that a request waits for a connection',
+  ),
+  upstreamMaxAgeMs: setting(
+    duration('1s', '1d'),
+    '30s',
+    'Time that a connection to the backend is used, so that a changed address is followed',
+  ),
+  upstreamMaxRequests: setting(
+    wholeNumber(0, 1_000_000_000),
+    10_000,
+    'Requests a connection to the backend, 0 for any',
   ),
   upstreamCaFile: setting(filePath, undefined, 'PEM authorities to trust an HTTPS backend by'),
   shutdownDelayMs: setting(

@@ -108,3 +108,8 @@ export function resetStream(stream: ServerHttp2Stream, code: number): void {
   const cutOff = setTimeout(() => use.socket?.destroy(), use.sendMs).unref()
   stream.once('close', () => clearTimeout(cutOff))
 }
+
+/** Ends the connection of a stream, and all other streams on it, at once. */
+export function destroyConnection({ session }: ServerHttp2Stream): void {
+  if (session) uses.get(session)?.socket?.destroy()
+}

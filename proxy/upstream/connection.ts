@@ -6,6 +6,8 @@ import { ResponseParser, type ResponseSink } from './response-parser.ts'
 /** One request on its way to the backend and its response on the way back, as a connection sees it. */
 export type UpstreamExchange = {
   readonly method: string
+  /** Whose request it is: connections are shared fairly between clients. */
+  readonly client: string
   /** The client has gone: no connection is to be begun for it any more. */
   readonly cancelled: boolean
   /** The request has a body of which a part has not arrived from the client. */
@@ -29,6 +31,14 @@ export type UpstreamTimeouts = {
   readonly firstByteMs: number
   /** Between two pieces of a response, while the client takes them. */
   readonly idleMs: number
+}
+
+/** How long a connection is used, however busy it is: a backend's new address is found by new connections only. */
+export type ConnectionLife = {
+  /** Requests that it may serve; 0 is no limit. */
+  readonly maxRequests: number
+  /** When it is to serve no further one, on the clock of `now`. */
+  readonly retireAtMs: number
 }
 
 /** What a connection tells the pool that made it. */
@@ -59,11 +69,17 @@ export class UpstreamConnection implements ResponseSink {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   readonly #timeouts: UpstreamTimeouts
+  readonly #life: ConnectionLife
   readonly #now: () => number
   readonly #parser = new ResponseParser()
   #exchange: UpstreamExchange | undefined
-  /** It has been free: the backend may close it just as the next exchange begins. */
-  #rested = false
+  /** Whose exchange it serves, or has served last. */
+  client = ''
+  /** Kept by the pool: its response lasts, so that it does not count among the connections that short ones need. */
+  streams = false
+  #seenAnswered = false
+  /** Exchanges served. Once there is one, the backend may close the connection just as the next begins. */
+  #served = 0
   #answered = false
   #requestSent = false
   #responseDone = false
@@ -73,10 +89,17 @@ export class UpstreamConnection implements ResponseSink {
   #deadline = Number.POSITIVE_INFINITY
   #deadlineKind: FailureKind = 'timeout'
 
-  constructor(socket: Socket, owner: ConnectionOwner, timeouts: UpstreamTimeouts, now: () => number) {
+  constructor(
+    socket: Socket,
+    owner: ConnectionOwner,
+    timeouts: UpstreamTimeouts,
+    life: ConnectionLife,
+    now: () => number,
+  ) {
     this.socket = socket
     this.#owner = owner
     this.#timeouts = timeouts
+    this.#life = life
     this.#now = now
     socket.setNoDelay(true)
     socket.on('data', this.#onData)
@@ -88,7 +111,9 @@ export class UpstreamConnection implements ResponseSink {
   /** Gives the connection its next exchange. It must be free. */
   begin(exchange: UpstreamExchange): void {
     this.#exchange = exchange
+    this.client = exchange.client
     this.#answered = false
+    this.#seenAnswered = false
     this.#requestSent = false
     this.#responseDone = false
     this.#deadline = Number.POSITIVE_INFINITY
@@ -98,6 +123,14 @@ export class UpstreamConnection implements ResponseSink {
     } catch (error) {
       this.#fail('exception', 'the request could not be written', error)
     }
+  }
+
+  /** Whether its response had begun already when this was asked before: it lasts. */
+  lasts(): boolean {
+    if (!this.#answered || !this.#exchange) return false
+    const before = this.#seenAnswered
+    this.#seenAnswered = true
+    return before
   }
 
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
@@ -221,15 +254,17 @@ export class UpstreamConnection implements ResponseSink {
 
   /** The connection is free for the next exchange, for as long as the backend is thought to keep it. */
   release(): void {
+    const { maxRequests, retireAtMs } = this.#life
+    const nowMs = this.#now()
     this.#responseDone = false
-    if (!this.#reusable) {
+    this.#served++
+    if (!this.#reusable || this.#served === maxRequests || nowMs >= retireAtMs) {
       this.destroy()
       return
     }
     // The response may have ended in the very read that was more than its client had room for.
     if (this.socket.isPaused()) this.socket.resume()
-    this.#rested = true
-    this.#wait(this.#keepAliveMs - keepAliveMarginMs, 'timeout')
+    this.#deadline = Math.min(nowMs + this.#keepAliveMs - keepAliveMarginMs, retireAtMs)
     this.#owner.onFree(this)
   }
 
@@ -240,7 +275,7 @@ export class UpstreamConnection implements ResponseSink {
 
   #fail(kind: FailureKind, message: string, cause?: unknown): void {
     const exchange = this.#exchange
-    const onReusedConnection = this.#rested && this.#parser.untouched
+    const onReusedConnection = this.#served > 0 && this.#parser.untouched
     this.socket.destroy()
     this.#leave(exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
   }
@@ -253,7 +288,10 @@ export class UpstreamConnection implements ResponseSink {
     if (this.#gone) return
     this.#gone = true
     this.#owner.onGone(this)
-    if (failure) exchange?.onFailure(failure)
-    this.#owner.onPlaceFree()
+    try {
+      if (failure) exchange?.onFailure(failure)
+    } finally {
+      this.#owner.onPlaceFree()
+    }
   }
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { ClientShares } from './client-shares.ts'
 import { UpstreamConnection, type UpstreamExchange, type UpstreamTimeouts } from './connection.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 import { WaitingExchanges } from './waiting-exchanges.ts'
@@ -8,27 +9,41 @@ export type PoolOptions = UpstreamTimeouts & {
   readonly open: (ready: () => void) => Socket
   readonly connectMs: number
   readonly maxConnections: number
+  /** Connections besides those, whose response lasts. */
+  readonly maxStreams: number
   /** Requests that may wait for a connection, and as many again for their turn to upload. */
   readonly maxQueued: number
   /** How long a request may wait for a connection. */
   readonly queueMs: number
+  /** How long a connection is used, less up to a quarter at random, so that they are not all replaced at once. */
+  readonly maxAgeMs: number
+  /** Requests that a connection may serve; 0 is no limit. */
+  readonly maxRequests: number
   /** Monotonic milliseconds. */
   readonly now: () => number
+  /** At least 0 and less than 1. */
+  readonly random: () => number
 }
 
 /** Part of the connections that requests may hold whose body is still on its way from the client. */
 const uploadsShare = 0.75
-/** How often those that wait for their turn to upload are looked at. */
-const uploadsCheckMs = 20
+/** How often those that wait are looked at. */
+const queueCheckMs = 20
+/** A client may have so many times as many connections as are left for others. */
+const timesFree = 3
 
 const endedReason = 'the gateway stops and the grace period is over'
 
 /**
  * The connections to the one backend. The connection used last is used next, so that those not needed fall idle and end.
- * Where all are busy requests wait in turn, in a queue with a bound.
+ * Where all are busy requests wait, in a queue with a bound, in which the clients take turns.
  *
- * A client can make its body last, and a connection is held for as long as that. So bodies on their way never get all
- * connections: those beyond their share wait until it is their turn or their body has arrived.
+ * A client can make a request last: it sends the body slowly, takes the response slowly, or asks for one without an end. So
+ * that others still find a connection,
+ *
+ * - bodies on their way hold a part of the connections at most,
+ * - a response that lasts does not count among `maxConnections`, but among `maxStreams`,
+ * - and of each of the three a client may have only so many that some are left (`ClientShares`).
  */
 export class UpstreamPool {
   readonly #options: PoolOptions
@@ -37,27 +52,38 @@ export class UpstreamPool {
   readonly #queue: WaitingExchanges
   /** Those that have a connection, or will, and whose body has not wholly arrived. */
   readonly #uploads = new Set<UpstreamExchange>()
-  readonly #maxUploads: number
+  readonly #uploadShares: ClientShares
   readonly #uploadQueue: WaitingExchanges
-  #uploadCheck: NodeJS.Timeout | undefined
+  readonly #streamShares: ClientShares
+  /** Of the connections that count: kept only while half of them are busy, as before that any client may have one. */
+  #shares: ClientShares | undefined
+  #queueCheck: NodeJS.Timeout | undefined
   readonly #sweep: NodeJS.Timeout
-  /** How to give up each connection that is being opened. */
-  readonly #connecting = new Set<(failure: UpstreamFailure) => void>()
+  /** How to give up each connection that is being opened, and for whom it is. */
+  readonly #connecting = new Map<(failure: UpstreamFailure) => void, string>()
   /** From now on no connection is opened, as nobody would end it. */
   #ended = false
 
   constructor(options: PoolOptions) {
+    const { maxConnections, maxStreams, maxQueued, queueMs, firstByteMs, idleMs } = options
     this.#options = options
-    this.#queue = new WaitingExchanges(options.maxQueued, options.queueMs)
-    this.#uploadQueue = new WaitingExchanges(options.maxQueued, options.queueMs)
-    this.#maxUploads = Math.max(1, Math.floor(options.maxConnections * uploadsShare))
-    const shortestMs = Math.min(options.firstByteMs, options.idleMs, options.queueMs)
+    this.#queue = new WaitingExchanges(maxQueued, queueMs)
+    this.#uploadQueue = new WaitingExchanges(maxQueued, queueMs)
+    this.#uploadShares = new ClientShares(Math.max(1, Math.floor(maxConnections * uploadsShare)), timesFree)
+    this.#streamShares = new ClientShares(maxStreams, 1)
+    const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
     this.#sweep = setInterval(() => this.#expire(), Math.max(10, Math.min(500, shortestMs / 4)))
     this.#sweep.unref()
   }
 
+  /** Connections but those whose response lasts. */
   get size(): number {
-    return this.#all.size + this.#connecting.size
+    return this.#all.size + this.#connecting.size - this.#streamShares.total
+  }
+
+  /** Connections whose response lasts. */
+  get streams(): number {
+    return this.#streamShares.total
   }
 
   /** Requests that wait for a connection. */
@@ -73,7 +99,7 @@ export class UpstreamPool {
   /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */
   send(exchange: UpstreamExchange): void {
     // A short body has mostly arrived by the time that this turn of the event loop is over.
-    if (this.#mayBegin(exchange)) this.#send(exchange)
+    if (!exchange.bodyPending || this.#mayUpload(exchange)) this.#send(exchange)
     else setImmediate(() => this.#sendOrWait(exchange))
   }
 
@@ -89,26 +115,30 @@ export class UpstreamPool {
   destroy(): void {
     this.#ended = true
     clearInterval(this.#sweep)
-    clearTimeout(this.#uploadCheck)
+    clearTimeout(this.#queueCheck)
     for (const queue of [this.#queue, this.#uploadQueue])
       for (const exchange of queue.takeWhere(() => true)) exchange.onFailure(ended())
-    for (const giveUp of this.#connecting) giveUp(ended())
+    for (const giveUp of this.#connecting.keys()) giveUp(ended())
     for (const connection of this.#all) connection.abort(endedReason)
   }
 
   onFree(connection: UpstreamConnection): void {
+    this.#leavePlace(connection)
+    this.#idle.push(connection)
+    // The place of one whose response has lasted has been given away.
+    if (this.size > this.#options.maxConnections) return connection.destroy()
     const next = this.#nextQueued()
-    if (next) this.#begin(connection, next)
-    else this.#idle.push(connection)
+    if (next) this.#send(next)
   }
 
   onGone(connection: UpstreamConnection): void {
     this.#all.delete(connection)
     const at = this.#idle.indexOf(connection)
-    if (at !== -1) this.#idle.splice(at, 1)
+    if (at === -1) this.#leavePlace(connection)
+    else this.#idle.splice(at, 1)
   }
 
-  /** The longest waiting request gets a connection of its own. */
+  /** Whoever is next gets a connection of its own. */
   onPlaceFree(): void {
     if (this.size >= this.#options.maxConnections) return
     const next = this.#nextQueued()
@@ -116,11 +146,43 @@ export class UpstreamPool {
   }
 
   onRequestSent(exchange: UpstreamExchange): void {
-    if (this.#uploads.delete(exchange)) this.#serveUploads()
+    if (!this.#uploads.delete(exchange)) return
+    this.#uploadShares.remove(exchange.client)
+    this.#serveUploads()
   }
 
-  #mayBegin(exchange: UpstreamExchange): boolean {
-    return this.#uploads.size < this.#maxUploads || !exchange.bodyPending
+  #mayUpload({ client }: UpstreamExchange): boolean {
+    return this.#uploadShares.allows(client)
+  }
+
+  readonly #mayUploadNow = (client: string): boolean =>
+    this.#uploadShares.allows(client) && this.#mayConnect(client)
+
+  readonly #mayConnect = (client: string): boolean => {
+    const { maxConnections } = this.#options
+    const busy = this.size - this.#idle.length
+    if (busy * 2 < maxConnections) {
+      if (busy * 4 < maxConnections) this.#shares = undefined
+      return true
+    }
+    return (this.#shares ??= this.#countShares()).allows(client)
+  }
+
+  #countShares(): ClientShares {
+    const shares = new ClientShares(this.#options.maxConnections, timesFree)
+    const idle = new Set(this.#idle)
+    for (const connection of this.#all)
+      if (!connection.streams && !idle.has(connection)) shares.add(connection.client)
+    for (const client of this.#connecting.values()) shares.add(client)
+    return shares
+  }
+
+  /** The connection serves nobody any more. */
+  #leavePlace(connection: UpstreamConnection): void {
+    if (connection.streams) {
+      connection.streams = false
+      this.#streamShares.remove(connection.client)
+    } else this.#shares?.remove(connection.client)
   }
 
   #hasFreePlace(): boolean {
@@ -128,36 +190,51 @@ export class UpstreamPool {
   }
 
   #send(exchange: UpstreamExchange): void {
+    if (!this.#hasFreePlace() || !this.#mayConnect(exchange.client)) return this.#wait(exchange, this.#queue)
     const connection = this.#idle.pop()
     if (connection) this.#begin(connection, exchange)
-    else if (this.size < this.#options.maxConnections) this.#connect(exchange)
-    else if (!this.#queue.add(exchange, this.#options.now())) exchange.onFailure(busy())
+    else this.#connect(exchange)
   }
 
   #sendOrWait(exchange: UpstreamExchange): void {
     if (exchange.cancelled) return
-    if (this.#mayBegin(exchange)) this.#send(exchange)
-    else if (this.#uploadQueue.add(exchange, this.#options.now()))
-      this.#uploadCheck ??= setTimeout(() => this.#serveUploads(), uploadsCheckMs)
-    else exchange.onFailure(busy())
+    if (!exchange.bodyPending || this.#mayUpload(exchange)) this.#send(exchange)
+    else this.#wait(exchange, this.#uploadQueue)
+  }
+
+  #wait(exchange: UpstreamExchange, queue: WaitingExchanges): void {
+    const turnedAway = queue.add(exchange, this.#options.now())
+    this.#queueCheck ??= setTimeout(() => this.#checkQueues(), queueCheckMs)
+    turnedAway?.onFailure(busy())
   }
 
   #begin(connection: UpstreamConnection, exchange: UpstreamExchange): void {
-    if (exchange.bodyPending) this.#uploads.add(exchange)
+    this.#shares?.add(exchange.client)
+    this.#noteUpload(exchange)
     connection.begin(exchange)
+  }
+
+  #noteUpload(exchange: UpstreamExchange): void {
+    if (!exchange.bodyPending || this.#uploads.has(exchange)) return
+    this.#uploads.add(exchange)
+    this.#uploadShares.add(exchange.client)
   }
 
   #connect(exchange: UpstreamExchange): void {
     if (this.#ended) return exchange.onFailure(ended())
-    const { open, connectMs, now } = this.#options
-    if (exchange.bodyPending) this.#uploads.add(exchange)
+    const { open, connectMs, maxRequests, maxAgeMs, now, random } = this.#options
+    const { client } = exchange
+    this.#shares?.add(client)
+    this.#noteUpload(exchange)
     const onError = (error: Error): void => giveUp(failureOfConnect(error))
     const onClose = (): void => fail('refused', 'the backend closed the connection at once')
     const socket = open(() => {
       settle()
-      const connection = new UpstreamConnection(socket, this, this.#options, now)
+      const life = { maxRequests, retireAtMs: now() + maxAgeMs * (1 - random() / 4) }
+      const connection = new UpstreamConnection(socket, this, this.#options, life, now)
       this.#all.add(connection)
       if (exchange.cancelled) {
+        connection.client = client
         this.onRequestSent(exchange)
         connection.release()
       } else connection.begin(exchange)
@@ -170,6 +247,7 @@ export class UpstreamPool {
     }
     const giveUp = (failure: UpstreamFailure): void => {
       settle()
+      this.#shares?.remove(client)
       socket.on('error', () => undefined)
       socket.destroy()
       this.onRequestSent(exchange)
@@ -177,34 +255,56 @@ export class UpstreamPool {
       this.onPlaceFree()
     }
     const fail = (kind: FailureKind, message: string): void => giveUp(new UpstreamFailure(kind, message))
-    this.#connecting.add(giveUp)
+    this.#connecting.set(giveUp, client)
     socket.on('error', onError)
     socket.on('close', onClose)
     const timer = setTimeout(() => fail('connect-timeout', 'no connection to the backend in time'), connectMs)
   }
 
   #nextQueued(): UpstreamExchange | undefined {
-    let next = this.#queue.take()
-    while (next && !this.#mayBegin(next)) {
-      this.#sendOrWait(next)
-      next = this.#queue.take()
+    if (this.#queue.size === 0) return undefined
+    let next = this.#queue.take(this.#mayConnect)
+    while (next?.bodyPending && !this.#mayUpload(next)) {
+      this.#wait(next, this.#uploadQueue)
+      next = this.#queue.take(this.#mayConnect)
     }
     return next
   }
 
-  /** Begins uploads as far as there is room for them, and those whose body has arrived meanwhile. */
-  #serveUploads(): void {
-    clearTimeout(this.#uploadCheck)
-    this.#uploadCheck = undefined
-    if (this.#uploadQueue.size === 0) return
-    for (const exchange of this.#uploadQueue.takeWhere(({ bodyPending }) => !bodyPending))
-      this.#send(exchange)
-    while (this.#uploads.size < this.#maxUploads && this.#hasFreePlace()) {
-      const next = this.#uploadQueue.take()
+  /** Looks after those that wait for as long as there are some. */
+  #checkQueues(): void {
+    this.#queueCheck = undefined
+    if (this.#queue.size > 0) this.#partStreams()
+    this.#serveUploads()
+    if (this.#queue.size > 0 || this.#uploadQueue.size > 0)
+      this.#queueCheck ??= setTimeout(() => this.#checkQueues(), queueCheckMs)
+  }
+
+  /** Takes connections whose response lasts out of those that count, and serves whoever waits in their place. */
+  #partStreams(): void {
+    for (const connection of this.#all) {
+      if (connection.streams || !connection.lasts() || !this.#streamShares.allows(connection.client)) continue
+      this.#leavePlace(connection)
+      connection.streams = true
+      this.#streamShares.add(connection.client)
+    }
+    while (this.#hasFreePlace()) {
+      const next = this.#nextQueued()
       if (!next) return
       this.#send(next)
     }
-    if (this.#uploadQueue.size > 0) this.#uploadCheck = setTimeout(() => this.#serveUploads(), uploadsCheckMs)
+  }
+
+  /** Begins uploads as far as there is room for them, and those whose body has arrived meanwhile. */
+  #serveUploads(): void {
+    if (this.#uploadQueue.size === 0) return
+    for (const exchange of this.#uploadQueue.takeWhere(({ bodyPending }) => !bodyPending))
+      this.#send(exchange)
+    while (this.#hasFreePlace()) {
+      const next = this.#uploadQueue.take(this.#mayUploadNow)
+      if (!next) return
+      this.#send(next)
+    }
   }
 
   #expire(): void {

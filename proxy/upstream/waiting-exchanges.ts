@@ -4,11 +4,17 @@ type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 
 const mostOverdueAtOnce = 50
 
-/** Exchanges that wait for a connection to the backend, in turn, each for a bounded time. */
+/**
+ * Exchanges that wait for a connection to the backend, each for a bounded time: the clients take turns, and the exchanges
+ * of one client go in the order in which they came. Where the queue is full, a client that has less in it than another
+ * takes the place of the other's latest.
+ */
 export class WaitingExchanges {
   readonly #max: number
   readonly #longestMs: number
-  #waiting: Waiting[] = []
+  /** In the order in which the clients have their turn. None is empty. */
+  readonly #clients = new Map<string, Waiting[]>()
+  #size = 0
 
   /**
    * @param max exchanges that may wait
@@ -20,43 +26,88 @@ export class WaitingExchanges {
   }
 
   get size(): number {
-    return this.#waiting.length
+    return this.#size
   }
 
-  /** Lets an exchange wait. Returns whether there was room. */
-  add(exchange: UpstreamExchange, nowMs: number): boolean {
-    if (this.#waiting.length >= this.#max) this.#dropCancelled()
-    if (this.#waiting.length >= this.#max) return false
-    this.#waiting.push({ exchange, untilMs: nowMs + this.#longestMs })
-    return true
+  /** Lets an exchange wait. Returns the one for which there is no room: this one, or another client's latest. */
+  add(exchange: UpstreamExchange, nowMs: number): UpstreamExchange | undefined {
+    if (this.#size >= this.#max) this.#dropCancelled()
+    const own = this.#clients.get(exchange.client)
+    let displaced: UpstreamExchange | undefined
+    if (this.#size >= this.#max) {
+      const longest = this.#longest()
+      if (!longest || longest.length <= (own?.length ?? 0) + 1) return exchange
+      displaced = longest.pop()?.exchange
+      this.#size--
+    }
+    const waiting = { exchange, untilMs: nowMs + this.#longestMs }
+    if (own) own.push(waiting)
+    else this.#clients.set(exchange.client, [waiting])
+    this.#size++
+    return displaced
   }
 
-  /** Takes out the one that has waited longest and whose client is still there. */
-  take(): UpstreamExchange | undefined {
-    let next = this.#waiting.shift()
-    while (next?.exchange.cancelled) next = this.#waiting.shift()
-    return next?.exchange
+  /**
+   * Takes out the next one whose client is still there.
+   *
+   * @param mayHave whether a client may have what is waited for; those that may not keep their turn
+   */
+  take(mayHave: (client: string) => boolean): UpstreamExchange | undefined {
+    for (const [client, waiting] of this.#clients) {
+      if (!mayHave(client)) continue
+      this.#clients.delete(client)
+      const next = this.#shift(waiting)
+      if (waiting.length > 0) this.#clients.set(client, waiting)
+      if (next) return next
+    }
+    return undefined
   }
 
   /** Takes out all for which the test holds. */
   takeWhere(test: (exchange: UpstreamExchange) => boolean): UpstreamExchange[] {
     this.#dropCancelled()
-    const taken = this.#waiting.map(({ exchange }) => exchange).filter(test)
-    if (taken.length === 0) return taken
-    const gone = new Set(taken)
-    this.#waiting = this.#waiting.filter(({ exchange }) => !gone.has(exchange))
-    return taken
+    return this.#remove(({ exchange }) => test(exchange), this.#size)
   }
 
   /** Takes out those that have waited too long, but no more than some: each is work, and all come due together. */
   takeOverdue(nowMs: number): UpstreamExchange[] {
-    const firstInTime = this.#waiting.findIndex(({ untilMs }) => nowMs < untilMs)
-    const most = Math.max(mostOverdueAtOnce, this.#waiting.length / 10)
-    const overdue = this.#waiting.splice(0, Math.min(most, firstInTime === -1 ? Infinity : firstInTime))
-    return overdue.map(({ exchange }) => exchange).filter(({ cancelled }) => !cancelled)
+    const most = Math.max(mostOverdueAtOnce, this.#size / 10)
+    return this.#remove(({ untilMs }) => untilMs <= nowMs, most).filter(({ cancelled }) => !cancelled)
+  }
+
+  #shift(waiting: Waiting[]): UpstreamExchange | undefined {
+    for (;;) {
+      const next = waiting.shift()
+      if (!next) return undefined
+      this.#size--
+      if (!next.exchange.cancelled) return next.exchange
+    }
+  }
+
+  #longest(): Waiting[] | undefined {
+    let longest: Waiting[] | undefined
+    for (const waiting of this.#clients.values())
+      if (waiting.length > (longest?.length ?? 0)) longest = waiting
+    return longest
   }
 
   #dropCancelled(): void {
-    this.#waiting = this.#waiting.filter(({ exchange }) => !exchange.cancelled)
+    this.#remove(({ exchange }) => exchange.cancelled, this.#size)
+  }
+
+  #remove(test: (waiting: Waiting) => boolean, most: number): UpstreamExchange[] {
+    const removed: UpstreamExchange[] = []
+    for (const [client, waiting] of this.#clients) {
+      if (removed.length >= most) break
+      const kept = waiting.filter((one) => {
+        if (removed.length >= most || !test(one)) return true
+        removed.push(one.exchange)
+        return false
+      })
+      if (kept.length === 0) this.#clients.delete(client)
+      else if (kept.length < waiting.length) this.#clients.set(client, kept)
+    }
+    this.#size -= removed.length
+    return removed
   }
 }

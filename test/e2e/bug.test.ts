@@ -57,7 +57,11 @@ const metrics = createMetrics({
 const { telemetry } = metrics
 const onBug = answerBugs(telemetry, createLog('test', 'silent'))
 const servers = [createServer(), createSecureServer({ ...readPair('first'), allowHTTP1: true })] as const
-const slowClients = watchSlowClients({ bodyTimeoutMs: 10_000, minBodyRate: 0, sendTimeoutMs: 10_000 }, now)
+const slowClients = watchSlowClients(
+  { bodyTimeoutMs: 10_000, minBodyRate: 0, sendTimeoutMs: 10_000, maxUnreadBytes: 2 ** 20 },
+  now,
+  () => undefined,
+)
 let backend: Backend
 let ports: number[]
 
@@ -71,9 +75,13 @@ beforeAll(async () => {
     firstByteMs: 1000,
     idleMs: 1000,
     maxConnections: 4,
+    maxStreams: 4,
     maxQueued: 1,
     queueMs: 1000,
+    maxAgeMs: 60_000,
+    maxRequests: 0,
     now,
+    random: () => 0,
   })
   const rules = compileRules(loadGatewaySettings({}, import.meta.dirname).settings.rules)
   const addresses = createAddressReader([])
@@ -112,6 +120,7 @@ beforeAll(async () => {
         }),
       },
       maxBodyBytes: 0,
+      readAhead: { perResponseBytes: 2 ** 16, totalBytes: 2 ** 20, heldBytes: 0 },
       now: maybe('forward', now),
       onFailure: () => undefined,
     },

@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { Agent, request as httpsRequest } from 'node:https'
 import { readFileSync } from 'node:fs'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { expect, test } from 'vitest'
 import { startRawBackend } from '../support/backend.ts'
 import { authorityFile, tlsSettings } from '../support/certificates.ts'
@@ -67,4 +69,106 @@ test('chunks and their end in one read, over HTTP', async () => {
     const { status, body } = await send(gateway.port, 'GET', '/')
     expect([status, body.length]).toEqual([200, bodyBytes])
   }
+})
+
+/** A client that begins to read when it is told to. What it gets until the connection ends, and how it ends. */
+function slowReader(socket: Socket, path = '/'): { read(): Promise<{ bytes: number; error?: string }> } {
+  let bytes = 0
+  let error: string | undefined
+  socket.on('error', ({ code }: NodeJS.ErrnoException) => (error = code))
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+  socket.pause()
+  return {
+    async read() {
+      socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
+      socket.resume()
+      await new Promise((resolve) => socket.once('close', resolve))
+      return { bytes, ...(error !== undefined && { error }) }
+    },
+  }
+}
+
+const largeBytes = 8_000_000
+const declared = `HTTP/1.1 200 OK\r\nContent-Length: ${largeBytes + 1}\r\n\r\n`
+
+test.each([
+  ['HTTP', {}, (port: number) => connect(port, '127.0.0.1')],
+  [
+    'HTTPS',
+    tlsSettings(),
+    (port: number) => connectTls({ port, host: 'localhost', ca: readFileSync(authorityFile) }),
+  ],
+])('what a backend has sent before it breaks off reaches a slow client, over %s', async (_, env, open) => {
+  const backend = await startRawBackend((socket) => {
+    socket.on('data', () => {
+      socket.write(declared)
+      socket.end(Buffer.alloc(largeBytes, 'x'))
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...env })
+  const reader = slowReader(open(gateway.port))
+  // The gateway has all that it is going to get before the client begins to read, or is held up by the client.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  const { bytes, error } = await reader.read()
+  expect(error).toBeUndefined()
+  expect(bytes).toBeGreaterThan(largeBytes)
+  expect(bytes).toBeLessThan(largeBytes + 1_000)
+  expect(gateway.process.stderr()).toBe('')
+})
+
+test('over HTTP/2 the stream is reset behind what the backend has sent', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.on('data', () => {
+      socket.write(declared)
+      socket.end(Buffer.alloc(largeBytes, 'x'))
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+  const stream = connectHttp2(gateway.port).request({ ':path': '/' })
+  let bytes = 0
+  stream.on('error', () => undefined)
+  await once(stream, 'response')
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  stream.on('data', (chunk: Buffer) => (bytes += chunk.length))
+  await new Promise((resolve) => stream.once('close', resolve))
+  expect(bytes).toBe(largeBytes)
+  expect(stream.rstCode).not.toBe(0)
+})
+
+test('to HTTP/1.0 without a length, what is cut short is reset', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.on('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n')
+      setTimeout(() => socket.end(), 50)
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write('GET / HTTP/1.0\r\nHost: a\r\n\r\n')
+  socket.resume()
+  const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]
+  expect(error.code).toBe('ECONNRESET')
+})
+
+test('a response of usual size is read ahead of a client that does not read it', async () => {
+  const done = Promise.withResolvers<undefined>()
+  const backend = await startRawBackend((socket) => {
+    socket.on('data', (head) => {
+      if (String(head).startsWith('GET /next')) return done.resolve(undefined)
+      socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n${'x'.repeat(200_000)}`)
+    })
+  })
+  const gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    UPSTREAM_CONNECTIONS: '1',
+    UPSTREAM_STREAMS: '0',
+    ...tlsSettings(),
+  })
+  // A window of nothing: no byte of the body can be sent.
+  const session = connectHttp2(gateway.port, { settings: { initialWindowSize: 0 } })
+  const stream = session.request({ ':path': '/' })
+  await once(stream, 'response')
+  session.request({ ':path': '/next' }).on('error', () => undefined)
+  await done.promise
+  expect(backend.connections.length).toBe(1)
 })

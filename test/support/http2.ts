@@ -4,6 +4,7 @@ import {
   type ClientHttp2Stream,
   type IncomingHttpHeaders,
   type OutgoingHttpHeaders,
+  type SecureClientSessionOptions,
 } from 'node:http2'
 import { readFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
@@ -26,8 +27,11 @@ afterAll(() => {
 })
 
 /** A connection of HTTP/2 to a gateway of this machine. Errors of it are seen by its requests. */
-export function connectHttp2(port: number): ClientHttp2Session {
-  const session = connect(`https://localhost:${port}`, { ca: readFileSync(authorityFile) })
+export function connectHttp2(
+  port: number,
+  options: SecureClientSessionOptions & { readonly localAddress?: string } = {},
+): ClientHttp2Session {
+  const session = connect(`https://localhost:${port}`, { ca: readFileSync(authorityFile), ...options })
   session.on('error', () => undefined)
   sessions.add(session)
   return session

@@ -1,0 +1,43 @@
+/**
+ * How many of a bounded number of places each client holds, and whether it may have one more.
+ *
+ * A client may take another place while it holds at most `times` as many as are free. With `times` of 3 a single client gets
+ * three quarters that way, two get three sevenths each, and whatever some clients hold, a place is left for one that
+ * holds none. The rule is that of switches whose ports share one buffer (Choudhury and Hahne, "Dynamic queue length
+ * thresholds for shared-memory packet switches", 1998). Places that are held are never taken away.
+ */
+export class ClientShares {
+  readonly #max: number
+  readonly #times: number
+  readonly #held = new Map<string, number>()
+  #total = 0
+
+  constructor(max: number, times: number) {
+    this.#max = max
+    this.#times = times
+  }
+
+  /** Places that are held. */
+  get total(): number {
+    return this.#total
+  }
+
+  allows(client: string): boolean {
+    const free = this.#max - this.#total
+    return free > 0 && (this.#held.get(client) ?? 0) <= this.#times * free
+  }
+
+  add(client: string): void {
+    this.#total++
+    this.#held.set(client, (this.#held.get(client) ?? 0) + 1)
+  }
+
+  /** Gives back a place that the client holds. */
+  remove(client: string): void {
+    const left = (this.#held.get(client) ?? 0) - 1
+    if (left < 0) return
+    this.#total--
+    if (left === 0) this.#held.delete(client)
+    else this.#held.set(client, left)
+  }
+}

@@ -1,0 +1,135 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { startBackend, startRawBackend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2 } from '../support/http2.ts'
+import { untilMatches } from '../support/until-matches.ts'
+
+// Some clients make the backend's connections last: by not reading, by streams of events, by asking what takes long.
+// A client on another address has to be served meanwhile.
+
+const greedy = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
+const other = { from: '127.0.0.9' }
+
+async function startFew(env: Record<string, string> = {}): Promise<GatewayProcess> {
+  // More than the kernel takes of what its reader does not.
+  const large = Buffer.alloc(16 * 1024 * 1024, 'x')
+  const backend = await startBackend((request, response) => {
+    if (request.url === '/large') response.end(large)
+    else if (request.url === '/events') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: hello\n\n')
+    } else if (request.url !== '/never') response.end('ok')
+  })
+  return startGateway({
+    UPSTREAM_URL: backend.url,
+    UPSTREAM_CONNECTIONS: '8',
+    UPSTREAM_QUEUE: '20',
+    UPSTREAM_QUEUE_TIMEOUT: '10s',
+    RESPONSE_BUFFER_SIZE: '0',
+    ...env,
+  })
+}
+
+/** A request whose answer is not read, or not complete. */
+function ask(port: number, path: string, from: string): Socket {
+  const socket = connect({ host: '127.0.0.1', port, localAddress: from })
+  socket.on('error', () => undefined)
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  socket.pause()
+  return socket
+}
+
+async function expectServed({ port }: GatewayProcess): Promise<void> {
+  for (let round = 0; round < 5; round++)
+    expect(await send(port, 'GET', '/', other)).toMatchObject({ status: 200, body: 'ok' })
+}
+
+/** Waits until a table of the gateway has so many entries, as a pattern. */
+function untilEntries({ adminPort }: GatewayProcess, table: string, entries: string): Promise<void> {
+  const line = new RegExp(`^sluice_table_entries{table="${table}"} ${entries}$`, 'm')
+  return untilMatches(async () => (await send(adminPort, 'GET', '/metrics')).body, line)
+}
+
+test('readers that do not read', async () => {
+  const gateway = await startFew()
+  for (const from of greedy) for (let i = 0; i < 8; i++) ask(gateway.port, '/large', from)
+  // More than there are connections for: those whose response lasts are not counted among them.
+  await untilEntries(gateway, 'upstream-streams', '(1[6-9]|2[0-4])')
+  await expectServed(gateway)
+})
+
+test('streams of events', async () => {
+  const gateway = await startFew()
+  const streams = Array.from({ length: 60 }, (_, i) =>
+    ask(gateway.port, '/events', greedy[i % greedy.length] ?? ''),
+  )
+  await Promise.all(
+    streams.map(async (socket) => {
+      socket.resume()
+      await once(socket, 'data')
+    }),
+  )
+  await expectServed(gateway)
+})
+
+test('streams of HTTP/2 with closed windows', async () => {
+  const gateway = await startFew(tlsSettings())
+  const session = connectHttp2(gateway.port, { settings: { initialWindowSize: 0 } })
+  const streams = Array.from({ length: 60 }, () => session.request({ ':path': '/large' }))
+  await Promise.all(streams.map((stream) => once(stream, 'response')))
+  const from = { localAddress: other.from }
+  const elsewhere = connectHttp2(gateway.port, from)
+  for (let round = 0; round < 5; round++) {
+    const [headers] = (await once(elsewhere.request({ ':path': '/' }), 'response')) as [object]
+    expect(headers).toMatchObject({ ':status': 200 })
+  }
+})
+
+test('requests that the backend does not answer leave places to others, in the queue too', async () => {
+  const gateway = await startFew()
+  for (let i = 0; i < 60; i++) ask(gateway.port, '/never', '127.0.0.2')
+  // 7 hold a connection, 20 wait, and the others have been refused.
+  await untilEntries(gateway, 'upstream-queue', '20')
+  await expectServed(gateway)
+})
+
+test('a connection to the backend serves so many requests, for so long', async () => {
+  const perConnection: number[] = []
+  const backend = await startRawBackend((socket, index) => {
+    socket.on('data', () => {
+      perConnection[index] = (perConnection[index] ?? 0) + 1
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=60\r\n\r\nok')
+    })
+  })
+  const counted = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_MAX_REQUESTS: '3' })
+  for (let i = 0; i < 7; i++) await counted.send('GET', '/')
+  expect(perConnection).toEqual([3, 3, 1])
+
+  perConnection.length = 0
+  backend.connections.length = 0
+  const aged = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_MAX_AGE: '1s' })
+  const first = backend.connections.length
+  while (backend.connections.length - first < 3) await aged.send('GET', '/')
+  // Busy all the time, and replaced all the same.
+  expect(perConnection.slice(first, first + 2).every((requests) => requests > 1)).toBe(true)
+})
+
+test('what clients leave unread is bounded: whoever has left most loses connections', async () => {
+  const gateway = await startFew({ MAX_UNREAD_SIZE: '1m', SEND_TIMEOUT: '60s', ...tlsSettings() })
+  const modest = connectHttp2(gateway.port, { settings: { initialWindowSize: 0 }, localAddress: other.from })
+  const kept = modest.request({ ':path': '/large' })
+  await once(kept, 'response')
+  const sessions = Array.from({ length: 5 }, () =>
+    connectHttp2(gateway.port, { settings: { initialWindowSize: 0 } }),
+  )
+  for (const session of sessions)
+    for (let i = 0; i < 10; i++) session.request({ ':path': '/large' }).on('error', () => undefined)
+  await Promise.race(sessions.map((session) => new Promise((resolve) => session.once('close', resolve))))
+  await gateway.process.waitForLine(/clients do not read their responses/)
+  await untilEntries(gateway, 'unread-bytes', '[0-9]{1,6}')
+  expect(modest.destroyed).toBe(false)
+  expect(kept.destroyed).toBe(false)
+})
