@@ -20,7 +20,9 @@ import {
   breakOffConnection,
   closeAfterResponse,
   endAfterResponse,
+  onceOver,
   sendError,
+  writeContinue,
   writeHead,
   type ClientRequest,
   type ClientResponse,
@@ -124,7 +126,7 @@ class Exchange implements PacedExchange {
     this.#startedMs = options.now()
     this.#peer = peer
     options.slowClients.add(this)
-    response.on('close', () => this.guard(() => this.#end(response.headersSent ? response.statusCode : 0)))
+    onceOver(response, () => this.guard(() => this.#end(response.headersSent ? response.statusCode : 0)))
   }
 
   get waitsFor(): 'body' | 'response' | undefined {
@@ -236,7 +238,7 @@ class Exchange implements PacedExchange {
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && (declaredLength(this.#request) ?? 0) > maxBodyBytes)
       return this.#reject('body-too-large', errors.bodyTooLarge)
-    if (expectsContinue(this.#request)) this.#response.writeContinue()
+    if (expectsContinue(this.#request)) writeContinue(this.#response)
     this.#forwarding = forward(forwarder, {
       request: this.#request,
       response: this.#response,

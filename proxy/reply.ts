@@ -139,7 +139,7 @@ function closeOnceSent(stream: ServerHttp2Stream): void {
 
 /** Passes on what a client may load before the response is there (RFC 8297). Node before version 26 has no way to. */
 export function writeEarlyHints(response: ClientResponse, links: readonly string[]): void {
-  if (links.length > 0 && !response.headersSent && 'writeInformation' in response)
+  if (links.length > 0 && mayInform(response) && 'writeInformation' in response)
     response.writeInformation(103, { link: links.join(', ') })
 }
 
@@ -159,6 +159,27 @@ function resetOnceSent(stream: ServerHttp2Stream): void {
   if (stream.destroyed || stream.closed) return
   if (stream.writableLength === 0) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR)
   else setTimeout(() => resetOnceSent(stream), sentCheckMs)
+}
+
+/** Tells the client to send the content that it holds back (RFC 9110 section 10.1.1). */
+export function writeContinue(response: ClientResponse): void {
+  if (mayInform(response)) response.writeContinue()
+}
+
+/** Not behind the response, and not on a stream that the client has just reset, on which Node throws. */
+function mayInform(response: ClientResponse): boolean {
+  const stream = streamOf(response)
+  return !response.headersSent && !stream?.closed && !stream?.destroyed
+}
+
+/**
+ * Calls back when a response is over, sent or not, once. For the response to a HEAD over HTTP/2 Node's adapter says so only
+ * if it has been ended before.
+ */
+export function onceOver(response: ClientResponse, callback: () => void): void {
+  const stream = streamOf(response)
+  if (stream) stream.once('close', callback)
+  else response.once('close', callback)
 }
 
 /** Ends a response that cannot be completed in a way that no client can take for its end. */
