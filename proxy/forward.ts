@@ -117,7 +117,7 @@ export class Forwarding implements UpstreamExchange {
     this.client = forwarded.client
     this.#body = hasContent(forwarded.request)
       ? new RequestBody(forwarded.request, options.maxBodyBytes, {
-          isWantedBy: (connection) => this.#connection === connection,
+          isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
           overLimit: () => this.#refuseBody(),
           takenBack: () => this.#breakOffTakenBack(),
         })

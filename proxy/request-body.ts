@@ -63,11 +63,14 @@ export class RequestBody {
       connection.requestStalled(false)
       request.resume()
     }
+    /** No more of it can be sent: what comes is dropped. */
+    const onError = (): void => void request.resume()
     const stop = (): void => {
       this.#reading = false
       request.off('data', onData)
       request.off('end', onEnd)
       socket.off('drain', onDrain)
+      socket.off('error', onError)
     }
     /** Node calls these, and would give what they throw to nobody. */
     const guarded = (step: () => void): void => {
@@ -106,6 +109,7 @@ export class RequestBody {
     request.on('data', onData)
     request.on('end', onEnd)
     socket.on('drain', onDrain)
+    socket.on('error', onError)
   }
 
   #isOverLimit(bytes: number): boolean {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
+import { readOnAfterError, surviveWriteErrors } from './write-errors.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 
@@ -56,6 +57,8 @@ export type ConnectionOwner = {
 /** A backend that says nothing of how long it keeps an idle connection is assumed to keep it this long. */
 const assumedKeepAliveMs = 4_000
 const longestKeepAliveMs = 60_000
+/** How long a response may take that was sent before the backend closed the connection for the request. */
+const responseAfterResetMs = 1_000
 /** Stop using a connection this much before the backend closes it. */
 const keepAliveMarginMs = 1_000
 
@@ -77,6 +80,8 @@ export class UpstreamConnection implements ResponseSink {
   client = ''
   /** Kept by the pool: its response lasts, so that it does not count among the connections that short ones need. */
   streams = false
+  /** More of the request can be sent. */
+  takesRequest = true
   #seenAnswered = false
   /** Exchanges served. Once there is one, the backend may close the connection just as the next begins. */
   #served = 0
@@ -102,6 +107,7 @@ export class UpstreamConnection implements ResponseSink {
     this.#life = life
     this.#now = now
     socket.setNoDelay(true)
+    surviveWriteErrors(socket)
     socket.on('data', this.#onData)
     socket.on('end', this.#onSocketEnd)
     socket.on('error', this.#onSocketError)
@@ -248,7 +254,15 @@ export class UpstreamConnection implements ResponseSink {
     else this.#fail('exception', 'the response could not be passed on', error)
   }
 
-  readonly #onSocketError = (error: Error): void => this.#fail('reset', error.message)
+  readonly #onSocketError = (error: Error): void => {
+    // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
+    // but the response can be on its way, or here and unread.
+    if (this.#exchange && !this.socket.destroyed) {
+      readOnAfterError(this.socket)
+      this.takesRequest = false
+      if (!this.#answered) this.#wait(responseAfterResetMs, 'reset')
+    } else this.#fail('reset', error.message)
+  }
 
   readonly #onSocketClose = (): void => this.#fail('reset', 'the backend closed the connection')
 

@@ -1,0 +1,25 @@
+import type { Socket } from 'node:net'
+
+// When a write fails, Node destroys a socket, and with it what has arrived and has not been read. Its sockets take no option
+// for that: `autoDestroy` is set in their constructor. So the states of the stream are changed here, and nowhere else.
+
+type States = Record<
+  '_readableState' | '_writableState',
+  { autoDestroy: boolean; errored: Error | null | undefined }
+>
+
+/** Has a socket emit `error` when a write fails, and stay open. Whatever else goes wrong ends it as before. */
+export function surviveWriteErrors(socket: Socket): void {
+  const { _readableState, _writableState } = statesOf(socket)
+  _readableState.autoDestroy = false
+  _writableState.autoDestroy = false
+}
+
+/** To be called when such a socket has emitted `error` and is not destroyed: what has arrived can be read. */
+export function readOnAfterError(socket: Socket): void {
+  statesOf(socket)._readableState.errored = null
+}
+
+function statesOf(socket: Socket): States {
+  return socket as unknown as States
+}

@@ -1,0 +1,48 @@
+import { connect } from 'node:net'
+import { expect, test } from 'vitest'
+import { startRawBackend } from '../support/backend.ts'
+import { startGateway } from '../support/gateway.ts'
+
+// A backend that refuses an upload by its head, and closes with bytes unread: the system resets the connection behind
+// the response. The response must reach the client, and not a 502 for the reset.
+
+const refusal = 'HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig'
+const uploads = 60
+
+/** The status line of the answer to an upload in many pieces. */
+function upload(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let received = ''
+    const socket = connect(port, '127.0.0.1')
+    const piece = Buffer.alloc(16 * 1024, 'x')
+    let pieces = 0
+    const send = (): void => {
+      while (pieces < 200 && !socket.destroyed) {
+        pieces++
+        if (!socket.write(piece)) return
+      }
+    }
+    socket.on('drain', send)
+    socket.on('data', (chunk) => (received += chunk.toString('latin1')))
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(received.slice(0, received.indexOf('\r\n'))))
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${200 * piece.length}\r\n\r\n`)
+    send()
+  })
+}
+
+test('reaches the client although the backend resets the connection behind it', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', () => {
+      socket.pause()
+      socket.write(refusal, () => socket.destroy())
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const answers = new Map<string, number>()
+  for (let i = 0; i < uploads; i++) {
+    const answer = await upload(gateway.port)
+    answers.set(answer, (answers.get(answer) ?? 0) + 1)
+  }
+  expect(Object.fromEntries(answers)).toEqual({ 'HTTP/1.1 413 Payload Too Large': uploads })
+})
