@@ -7,6 +7,7 @@ const debianPackages = {
   git: '/usr/lib/git-core/git-http-backend',
   'apache2-bin': '/usr/sbin/apache2',
   gunicorn: '/usr/bin/gunicorn',
+  litmus: '/usr/bin/litmus',
   'python3-flask': '/usr/lib/python3/dist-packages/flask/__init__.py',
 }
 

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { runClient } from './client.ts'
+import { startNodeServer } from './server.ts'
+import { setStage } from './stage.ts'
+
+// The tus server and its client: uploads that are broken off and resumed.
+
+const { direct, ways } = setStage({
+  start: async () => ({
+    port: await startNodeServer('tus.js', { FILES: makeTemporaryDirectory() }),
+    probe: '/',
+  }),
+  http2: false,
+})
+
+const kept = { own: true, whole: true }
+
+test.for([direct, ...ways])('what a client sees, $name', async (way) => {
+  expect(await runClient('tus.js', way)).toEqual({
+    whole: kept,
+    chunked: kept,
+    sideBySide: [kept, kept, kept],
+    resumed: { ...kept, fromTheMiddle: true },
+    resumedAfterCut: kept,
+    gone: 404,
+  })
+})
