@@ -58,7 +58,8 @@ describe('a request is forwarded', () => {
     expect(lines('via')).toEqual(['1.1 sluice'])
     expect(lines('x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
     expect(lines('x-kept')).toEqual(['a'])
-    expect(lines('__proto__field')).toEqual(['b'])
+    // A name with other punctuation than `-` is not passed on, whatever it is.
+    expect(lines('__proto__field')).toEqual([])
     for (const gone of [
       'x-gone',
       'keep-alive',
