@@ -66,7 +66,7 @@ describe('credentials', () => {
 
   test('of a user and a password are one in each spelling of base64', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(fc.string({ unit: 'grapheme-ascii', maxLength: 40 }), (text) => {
         const usual = Buffer.from(`u:${text}`).toString('base64')
         const unpadded = usual.replace(/=+$/, '')
         for (const spelling of [
