@@ -11,6 +11,8 @@ export type Access = {
   readonly durationMs: number
   /** Name of the policy that refused the request. */
   readonly refusedBy: string | undefined
+  /** What is wrong with a request that was rejected for its form, in words without anything of the request. */
+  readonly rejected: string | undefined
   /** Names of the policies in shadow that would have refused it; undefined where there is none. */
   readonly wouldBeRefusedBy: readonly string[] | undefined
   readonly clientAddress: string
@@ -29,7 +31,17 @@ export function createAccessLog(
   log: Log,
   options: { readonly logAddresses: boolean },
 ): (access: Access) => void {
-  return ({ requestId, method, path, status, durationMs, refusedBy, wouldBeRefusedBy, clientAddress }) => {
+  return ({
+    requestId,
+    method,
+    path,
+    status,
+    durationMs,
+    refusedBy,
+    rejected,
+    wouldBeRefusedBy,
+    clientAddress,
+  }) => {
     log.info(
       {
         requestId,
@@ -38,6 +50,7 @@ export function createAccessLog(
         status,
         durationMs: Math.round(durationMs * 1000) / 1000,
         refusedBy,
+        rejected,
         wouldBeRefusedBy,
         client: options.logAddresses ? clientAddress : undefined,
       },

@@ -167,10 +167,18 @@ export function composeServing(
     now,
     isStopping: () => health.read().status === 'stopping',
     noticeProxy: createProxyNotice(log, settings),
+    onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
   const serveInTurn = takeTurns(settings.requestsPerConnection)
-  serveClients(server, { handler, serveInTurn, tunnels, telemetry, onBug })
+  serveClients(server, {
+    handler,
+    serveInTurn,
+    tunnels,
+    telemetry,
+    onBug,
+    onUnreadable: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
+  })
   const reload = (): void => void certificate?.reload()
   if (certificate) process.on('SIGHUP', reload)
 

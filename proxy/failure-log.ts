@@ -1,9 +1,17 @@
 import type { Log } from '../shared/log.ts'
 import { paceLines } from './paced-lines.ts'
-import type { UpstreamFailure } from './upstream/failure.ts'
+import type { FailureKind, UpstreamFailure } from './upstream/failure.ts'
 
 /** At most one line in this time says that the backend is busy, and one that a limit of this machine is reached. */
 const pacedMs = 5_000
+
+/** The settings that decide how long, or how many, where that is why a request failed. */
+const settingsOf: Readonly<Partial<Record<FailureKind, string>>> = {
+  busy: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_QUEUE_TIMEOUT',
+  'connect-timeout': 'UPSTREAM_CONNECT_TIMEOUT',
+  'idle-timeout': 'UPSTREAM_IDLE_TIMEOUT',
+  timeout: 'UPSTREAM_TIMEOUT',
+}
 
 /**
  * Writes a line for each request that fails at the backend, or that is cut off there by the gateway's end. Requests that
@@ -12,7 +20,7 @@ const pacedMs = 5_000
  */
 export function createFailureLog(log: Log): (failure: UpstreamFailure, requestId: string) => void {
   const tellBusy = paceLines<string>(pacedMs, (requests, reason) =>
-    log.warn({ requests, reason }, 'the backend is busy'),
+    log.warn({ requests, reason, settings: settingsOf.busy }, 'the backend is busy'),
   )
   const tellLocalLimit = paceLines<string>(pacedMs, (requests, reason) =>
     log.error({ requests, reason }, 'requests got 503: the gateway cannot open more connections'),
@@ -21,6 +29,6 @@ export function createFailureLog(log: Log): (failure: UpstreamFailure, requestId
     if (kind === 'busy') tellBusy(reason)
     else if (kind === 'local-limit') tellLocalLimit(reason)
     else if (kind === 'aborted') log.warn({ requestId, reason }, 'a request was cut off')
-    else log.warn({ requestId, kind, reason, err }, 'the backend failed')
+    else log.warn({ requestId, kind, reason, settings: settingsOf[kind], err }, 'the backend failed')
   }
 }

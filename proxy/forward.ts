@@ -46,6 +46,8 @@ export type Forwarded = {
   /** Name, value, name, value… to add to the response. */
   readonly responseFields: readonly string[]
   readonly requestId: string
+  /** The body has turned out larger than it may be. */
+  readonly onBodyOverLimit: () => void
   /** For a WebSocket handshake: takes over when the backend has agreed to it. */
   readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
 }
@@ -278,7 +280,7 @@ export class Forwarding implements UpstreamExchange {
     this.abandon('the request body is over the limit')
     if (this.#responding) breakOff(response)
     else {
-      this.#options.telemetry.requestRejected('body-too-large')
+      this.#forwarded.onBodyOverLimit()
       sendError(request, response, errors.bodyTooLarge, responseFields)
     }
   }

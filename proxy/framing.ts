@@ -1,6 +1,9 @@
 import { errors, type ErrorReply } from '../shared/errors.ts'
 import type { ClientRequest } from './reply.ts'
 
+/** What is wrong with a request's framing: the reply to give, and the reason for the log. */
+export type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
+
 /**
  * Why a request's content cannot be told from what follows it, as the reply to give, after which the connection has to
  * end; undefined for a request that can be forwarded. It adds to what Node's parser refuses by itself: differing or
@@ -11,18 +14,26 @@ import type { ClientRequest } from './reply.ts'
  * - Another coding under `chunked`, which would have to be undone before the content is framed anew (section 6.1)
  * - A length that no number here can hold
  */
-export function refuseFraming(request: ClientRequest): ErrorReply | undefined {
+export function refuseFraming(request: ClientRequest): FaultyFraming | undefined {
   // HTTP/2 frames content by itself.
   if ('stream' in request) return undefined
   const { httpVersion, headers } = request
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') return errors.versionNotSupported
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return { reply: errors.versionNotSupported, why: 'the version is neither HTTP/1.0 nor HTTP/1.1' }
   const coding = headers['transfer-encoding']?.toLowerCase()
   if (coding === undefined) {
     const length = declaredLength(request)
-    return length !== undefined && length > Number.MAX_SAFE_INTEGER ? errors.bodyTooLarge : undefined
+    return length !== undefined && length > Number.MAX_SAFE_INTEGER
+      ? { reply: errors.bodyTooLarge, why: 'the Content-Length is beyond any number here' }
+      : undefined
   }
-  if (httpVersion === '1.0' || !endsInChunked.test(coding)) return errors.badRequest
-  return coding === 'chunked' ? undefined : errors.codingNotImplemented
+  if (httpVersion === '1.0')
+    return { reply: errors.badRequest, why: 'a Transfer-Encoding in a request of HTTP/1.0' }
+  if (!endsInChunked.test(coding))
+    return { reply: errors.badRequest, why: 'the Transfer-Encoding does not end in chunked' }
+  return coding === 'chunked'
+    ? undefined
+    : { reply: errors.codingNotImplemented, why: 'the Transfer-Encoding is more than chunked' }
 }
 
 const endsInChunked = /(?:^|,[\t ]*)chunked$/

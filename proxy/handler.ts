@@ -53,6 +53,8 @@ export type HandlerOptions = HeadOptions &
     readonly isStopping: () => boolean
     /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
     readonly noticeProxy: (peerAddress: string) => void
+    /** Called for each request that is answered for its form, before any rule is asked; for the log. */
+    readonly onRejected: (requestId: string, status: number, why: string) => void
     /** Called once for each request when all is over; absent where no access line is wanted. */
     readonly onFinished: ((exchange: Finished) => void) | undefined
   }
@@ -66,6 +68,8 @@ export type Finished = {
   readonly status: number
   readonly durationMs: number
   readonly refusedBy: string | undefined
+  /** What is wrong with a request that was rejected for its form. */
+  readonly rejected: string | undefined
   readonly wouldBeRefusedBy: readonly string[] | undefined
 }
 
@@ -107,6 +111,7 @@ class Exchange implements PacedExchange {
   /** Name, value, name, value… of what the rules that have counted the request say, for whatever response it gets. */
   #limitFields: readonly string[] = []
   #refusedBy: Policy | undefined
+  #rejected: string | undefined
   #shadowRefusals: string[] | undefined
   #forwarding: Forwarding | undefined
   #over = false
@@ -171,7 +176,7 @@ class Exchange implements PacedExchange {
     else {
       this.#forwarding?.abandon('the client sends its body too slowly')
       this.#response.shouldKeepAlive = false
-      this.#reject('timeout', errors.requestTimeout)
+      this.#reject('timeout', errors.requestTimeout, 'the body came too slowly (BODY_TIMEOUT, MIN_BODY_RATE)')
     }
   }
 
@@ -237,7 +242,7 @@ class Exchange implements PacedExchange {
     const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && (declaredLength(this.#request) ?? 0) > maxBodyBytes)
-      return this.#reject('body-too-large', errors.bodyTooLarge)
+      return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
     if (expectsContinue(this.#request)) writeContinue(this.#response)
     this.#forwarding = forward(forwarder, {
       request: this.#request,
@@ -256,6 +261,7 @@ class Exchange implements PacedExchange {
       }),
       responseFields: this.#limitFields,
       requestId: this.#requestId,
+      onBodyOverLimit: () => this.#noteRejection('body-too-large', errors.bodyTooLarge, bodyOverLimit),
       onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
     })
   }
@@ -266,20 +272,31 @@ class Exchange implements PacedExchange {
     this.guard(() => this.#end(101))
   }
 
-  #rejectHead({ reason, reply, path }: RejectedHead): void {
+  #rejectHead({ reason, reply, why, path }: RejectedHead): void {
     this.#path = path
     // Nobody knows where the next request would begin.
     if (reason === 'framing') closeAfterResponse(this.#request, this.#response)
-    this.#reject(reason, reply)
+    this.#reject(reason, reply, why)
   }
 
-  #reject(reason: Rejection, reply: ErrorReply): void {
-    this.#options.telemetry.requestRejected(reason)
+  #reject(reason: Rejection, reply: ErrorReply, why: string): void {
+    this.#noteRejection(reason, reply, why)
     sendError(this.#request, this.#response, reply, [...fieldsOf(reply), ...this.#limitFields])
   }
 
+  #noteRejection(reason: Rejection, { status }: ErrorReply, why: string): void {
+    this.#rejected = why
+    this.#options.telemetry.requestRejected(reason)
+    this.#options.onRejected(this.#requestId, status, why)
+  }
+
   #answer(own: ErrorReply | 'options'): void {
-    if (own !== 'options') return this.#reject('other', own)
+    if (own !== 'options')
+      return this.#reject(
+        'other',
+        own,
+        own === errors.badRequest ? 'Max-Forwards is no number' : 'TRACE is not served',
+      )
     // The health check of a load balancer that cannot reach the admin listener.
     if (this.#path === '*' && this.#options.isStopping())
       return sendError(this.#request, this.#response, errors.stopping)
@@ -311,6 +328,7 @@ class Exchange implements PacedExchange {
       status,
       durationMs,
       refusedBy: this.#refusedBy?.name,
+      rejected: this.#rejected,
       wouldBeRefusedBy: this.#shadowRefusals,
     })
   }
@@ -326,6 +344,7 @@ class Exchange implements PacedExchange {
   }
 }
 
+const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
 
 /** A connection of HTTP/1 that is to be kept is held up by a body that does not come. */

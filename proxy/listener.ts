@@ -13,7 +13,7 @@ import { allow } from './own-answers.ts'
 import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Tunnels } from './tunnel.ts'
-import { answerUnreadable, isPaused, readParserError } from './unreadable.ts'
+import { answerUnreadable, isPaused, readParserError, type Unreadable } from './unreadable.ts'
 import { isWebSocketHandshake } from './websocket-handshake.ts'
 
 /** What a client may send before its handshake is answered. It should send nothing (RFC 6455 section 4.1). */
@@ -26,6 +26,8 @@ export type ListenerDeps = {
   readonly telemetry: Telemetry
   /** What becomes of a request in whose way something was thrown that the handler does not know of. */
   readonly onBug: OnBug
+  /** The parser could not read a request; for the log. */
+  readonly onUnreadable: (found: Unreadable) => void
 }
 
 /**
@@ -33,7 +35,7 @@ export type ListenerDeps = {
  * HTTP/2 have in common: the events are the same, and HTTP/2's requests and responses come with HTTP/1's shape.
  */
 export function serveClients(server: NetServer, deps: ListenerDeps): void {
-  const { handler, serveInTurn, telemetry, onBug } = deps
+  const { handler, serveInTurn, telemetry, onBug, onUnreadable } = deps
   const unreadable = new WeakSet<Socket>()
   const serve = guarded(onBug, handler)
   const serveRequest = guarded(onBug, (request, response) => {
@@ -84,6 +86,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     }
     unreadable.add(socket)
     telemetry.requestRejected(found.rejection)
+    onUnreadable(found)
     answerUnreadable(socket, found.reply)
   })
   server.on('tlsClientError', () => telemetry.connectionRefused('tls'))

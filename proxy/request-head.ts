@@ -26,6 +26,8 @@ export type RequestHead = { readonly target: Target; readonly host: string }
 export type RejectedHead = {
   readonly reason: Rejection
   readonly reply: ErrorReply
+  /** For the log: without anything of the request. */
+  readonly why: string
   /** The canonical path, as far as it could be told. */
   readonly path: string
 }
@@ -44,23 +46,33 @@ export function readRequestHead(
   const { method = 'GET', url = '', rawHeaders } = request
   const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
   const faulty = refuseFraming(request)
-  if (faulty) return reject('framing', faulty)
-  if (!knownMethods.has(method)) return reject('other', errors.badRequest)
-  if (url.length > maxTargetBytes) return reject('target', errors.targetTooLong)
+  if (faulty) return reject('framing', faulty.reply, faulty.why)
+  if (!knownMethods.has(method))
+    return reject('other', errors.badRequest, 'the method is not one of those that HTTP/1.1 has')
+  if (url.length > maxTargetBytes)
+    return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
   if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
-    return reject('headers-too-large', errors.fieldsTooLarge)
+    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
   const target = canonicalizeTarget(method, url)
-  if (typeof target === 'string') return reject('target', errors.badRequest)
+  if (typeof target === 'string') return reject('target', errors.badRequest, target)
   const host = readHost(request, target.authority, upstreamHost)
-  if (host === undefined) return reject('host', errors.badRequest, target.path)
-  if (expectsOther(request)) return reject('other', errors.expectationFailed, target.path)
+  if (host === undefined)
+    return reject('host', errors.badRequest, 'the Host is missing, repeated or no host', target.path)
+  if (expectsOther(request))
+    return reject('other', errors.expectationFailed, 'the Expect is not 100-continue', target.path)
   if (upgrades || !offersWebSocket(request)) return { target, host }
-  const reply = asksForOtherVersion(request) ? errors.upgradeRequired : errors.badRequest
-  return reject('framing', reply, target.path)
+  if (asksForOtherVersion(request))
+    return reject('framing', errors.upgradeRequired, 'the WebSocket version is not 13', target.path)
+  return reject(
+    'framing',
+    errors.badRequest,
+    'a WebSocket handshake that is malformed, or behind an unanswered request',
+    target.path,
+  )
 }
 
-function reject(reason: Rejection, reply: ErrorReply, path = ''): RejectedHead {
-  return { reason, reply, path }
+function reject(reason: Rejection, reply: ErrorReply, why: string, path = ''): RejectedHead {
+  return { reason, reply, why, path }
 }
 
 /** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */

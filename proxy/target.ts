@@ -14,6 +14,11 @@ export type Target = MatchPaths & {
 
 const beyondVisibleAscii = /[^\x21-\x7e]/
 const notCanonicalAsIs = /[^a-zA-Z0-9\-_~!$&'()*+,=:@./]|\/[/.]|\.(?:\/|$)/
+/**
+ * A path such as `/http://host/x`, which a backend that takes its first slash away, or looks for a scheme, reads as absolute
+ * form: another host, and another path than rules have seen. Further on, as in `/web/2020/https://host/x`, it is data.
+ */
+const beginsWithScheme = /^\/[a-z][a-z0-9+.-]*:(?:\/|$)/i
 const absoluteForm = /^https?:\/\/([^/?]*)/i
 
 /**
@@ -71,8 +76,8 @@ function fromOriginForm(raw: string, authority: string | undefined): Target | st
   if (/\\|%5c/i.test(sent)) return 'the path has a backslash'
   if (sent.includes('%00')) return 'the path has a NUL'
   if (/%(?![0-9a-f]{2})/i.test(sent)) return 'the path has a broken escape'
-  if (sent.includes('://')) return 'the path has an authority inside'
   const path = canonicalPath(sent)
+  if (sent.includes('://') && beginsWithScheme.test(path)) return 'the path begins with a URL'
   const matchPaths = readMatchPaths(path)
   if (typeof matchPaths === 'string') return matchPaths
   return { path, forwardTarget: path + query, ...matchPaths, authority }

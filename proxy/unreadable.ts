@@ -5,7 +5,12 @@ import type { Rejection } from './telemetry.ts'
 import { latestResponse } from './owed-responses.ts'
 
 /** What Node's parser found, as the reply to give and the reason to count. */
-export type Unreadable = { readonly reply: ErrorReply; readonly rejection: Rejection }
+export type Unreadable = {
+  readonly reply: ErrorReply
+  readonly rejection: Rejection
+  /** For the log: the parser's own words, without anything of the request. */
+  readonly why: string
+}
 
 /** The parser was paused and has read nothing of this. It is no error of the client's. */
 export function isPaused(
@@ -15,16 +20,30 @@ export function isPaused(
 }
 
 /** @returns undefined for an error of the connection itself, on which nothing can be said any more */
-export function readParserError({ code = '' }: NodeJS.ErrnoException): Unreadable | undefined {
+export function readParserError({ code = '', message }: NodeJS.ErrnoException): Unreadable | undefined {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return { reply: errors.fieldsTooLarge, rejection: 'headers-too-large' }
+      return {
+        reply: errors.fieldsTooLarge,
+        rejection: 'headers-too-large',
+        why: 'the head is too large (MAX_HEADER_SIZE)',
+      }
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return { reply: errors.bodyTooLarge, rejection: 'body-too-large' }
+      return {
+        reply: errors.bodyTooLarge,
+        rejection: 'body-too-large',
+        why: 'a chunk extension is too large',
+      }
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return { reply: errors.requestTimeout, rejection: 'timeout' }
+      return {
+        reply: errors.requestTimeout,
+        rejection: 'timeout',
+        why: 'the request did not arrive in time (HEADERS_TIMEOUT)',
+      }
     default:
-      return code.startsWith('HPE_') ? { reply: errors.badRequest, rejection: 'framing' } : undefined
+      return code.startsWith('HPE_')
+        ? { reply: errors.badRequest, rejection: 'framing', why: `${code}: ${message}` }
+        : undefined
   }
 }
 

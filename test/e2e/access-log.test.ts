@@ -20,19 +20,43 @@ test('an access line a request, without query or key; without the address where 
 })
 
 test('what is answered before any rule is looked at has its line too, with the client, and is counted', async () => {
-  const gateway = await startGateway({ ACCESS_LOG: '1', TRUSTED_PROXIES: '127.0.0.1' })
+  const gateway = await startGateway({
+    ACCESS_LOG: '1',
+    LOG_LEVEL: 'debug',
+    TRUSTED_PROXIES: '127.0.0.1',
+  })
   const offer = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
   const rejected = [
-    ['GET /expects', 'Host: a\r\nExpect: more\r\n', '/expects', 417],
-    ['GET /old', `Host: a\r\n${offer}Sec-WebSocket-Version: 8\r\n`, '/old', 426],
-    ['GET /keyless', `Host: a\r\n${offer}Sec-WebSocket-Version: 13\r\n`, '/keyless', 400],
-    ['GET /hostless', '', '/hostless', 400],
-    ['TRACE /traced', 'Host: a\r\n', '/traced', 405],
-    ['OPTIONS *', 'Host: a\r\n', '*', 204],
-    ['GET /%zz', 'Host: a\r\n', '', 400],
-    ['POST /framed', 'Host: a\r\nTransfer-Encoding: gzip, chunked\r\n', '', 501],
+    ['GET /expects', 'Host: a\r\nExpect: more\r\n', '/expects', 417, 'the Expect is not 100-continue'],
+    [
+      'GET /old',
+      `Host: a\r\n${offer}Sec-WebSocket-Version: 8\r\n`,
+      '/old',
+      426,
+      'the WebSocket version is not 13',
+    ],
+    [
+      'GET /keyless',
+      `Host: a\r\n${offer}Sec-WebSocket-Version: 13\r\n`,
+      '/keyless',
+      400,
+      'a WebSocket handshake that is malformed, or behind an unanswered request',
+    ],
+    ['GET /hostless', '', '/hostless', 400, 'the Host is missing, repeated or no host'],
+    ['TRACE /traced', 'Host: a\r\n', '/traced', 405, 'TRACE is not served'],
+    ['OPTIONS *', 'Host: a\r\n', '*', 204, undefined],
+    ['GET /%zz', 'Host: a\r\n', '', 400, 'the path has a broken escape'],
+    ['PUT /a\\b', 'Host: a\r\n', '', 400, 'the path has a backslash'],
+    ['DELETE /http://b/c', 'Host: a\r\n', '', 400, 'the path begins with a URL'],
+    [
+      'POST /framed',
+      'Host: a\r\nTransfer-Encoding: gzip, chunked\r\n',
+      '',
+      501,
+      'the Transfer-Encoding is more than chunked',
+    ],
   ] as const
-  for (const [asked, fields, path, status] of rejected) {
+  for (const [asked, fields, path, status, reason] of rejected) {
     const head = `${asked} HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n${fields}\r\n`
     expect(await sendRaw(gateway.port, head)).toContain(`HTTP/1.1 ${status} `)
     const method = asked.split(' ', 1)[0] ?? ''
@@ -40,9 +64,16 @@ test('what is answered before any rule is looked at has its line too, with the c
       new RegExp(`^.*"method":"${method}","path":"${path.replace('*', '\\*')}".*$`),
     )
     expect(JSON.parse(line), asked).toMatchObject({ status, client: '203.0.113.9' })
+    const { requestId, rejected: told } = JSON.parse(line) as Record<string, unknown>
+    expect(told, asked).toBe(reason)
+    if (reason === undefined) continue
+    const [debugLine] = await gateway.process.waitForLine(
+      new RegExp(`^.*"requestId":"${String(requestId)}","status":.*"request rejected".*$`),
+    )
+    expect(JSON.parse(debugLine), asked).toMatchObject({ level: 'debug', status, reason })
   }
   const { body } = await send(gateway.adminPort, 'GET', '/metrics')
-  for (const counted of ['{class="2xx"} 1', '{class="4xx"} 6', '{class="5xx"} 1'])
+  for (const counted of ['{class="2xx"} 1', '{class="4xx"} 8', '{class="5xx"} 1'])
     expect(body).toContain(`sluice_requests_total${counted}\n`)
 })
 
@@ -56,4 +87,30 @@ test('a WebSocket is a request that is over, and counted, once its tunnel is ope
   const { body } = await send(gateway.adminPort, 'GET', '/metrics')
   expect(body).toMatch(/^sluice_requests_total{class="1xx"} 1$/m)
   socket.terminate()
+})
+
+test('what the parser cannot read is told at debug, in the words of the parser', async () => {
+  const gateway = await startGateway({ LOG_LEVEL: 'debug' })
+  await sendRaw(gateway.port, 'GET / HTTP/1.1\r\nHost: a\r\nse\x01cret: x\r\n\r\n')
+  const [line] = await gateway.process.waitForLine(/^.*"request rejected".*$/)
+  expect(JSON.parse(line)).toMatchObject({
+    status: 400,
+    reason: 'HPE_INVALID_HEADER_TOKEN: Parse Error: Invalid header token',
+  })
+  expect(line).not.toContain('cret')
+})
+
+test('a body over the limit, declared or found out, is told in the access line', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1', MAX_BODY_SIZE: '10' })
+  const long = 'x'.repeat(20)
+  await gateway.send('POST', '/declared', { body: long })
+  await sendRaw(
+    gateway.port,
+    `POST /chunked HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n${long}\r\n0\r\n\r\n`,
+  )
+  for (const path of ['/declared', '/chunked']) {
+    const [line] = await gateway.process.waitForLine(new RegExp(`^.*"path":"${path}".*$`))
+    expect(JSON.parse(line)).toMatchObject({ status: 413, rejected: 'the body is too large (MAX_BODY_SIZE)' })
+  }
 })

@@ -137,6 +137,7 @@ beforeAll(async () => {
     classifyField: maybe('fields', classify),
     isStopping: () => false,
     noticeProxy: () => undefined,
+    onRejected: () => undefined,
     onFinished: undefined,
   })
   const takeTurn = takeTurns(0)
@@ -155,6 +156,7 @@ beforeAll(async () => {
       },
       telemetry,
       tunnels,
+      onUnreadable: () => undefined,
       onBug,
     })
     server.listen(0, '127.0.0.1')

@@ -243,7 +243,7 @@ function trimmed(name: string): string {
 function naiveForwardTarget(raw: string): string | undefined {
   for (const character of raw) if (character <= ' ' || character > '~' || character === '#') return undefined
   const [sent = '', ...query] = raw.split('?')
-  if (sent.includes('\\') || sent.includes('://')) return undefined
+  if (sent.includes('\\')) return undefined
   let decoded = ''
   for (let i = 0; i < sent.length; i++) {
     const character = sent.charAt(i)
@@ -259,6 +259,8 @@ function naiveForwardTarget(raw: string): string | undefined {
   }
   let path = removeDotSegments(decoded)
   while (path.includes('//')) path = path.replace('//', '/')
+  const [, first = ''] = path.split('/')
+  if (sent.includes('://') && /^[A-Za-z][A-Za-z0-9+.-]*:$/.test(first)) return undefined
   return [path, ...query].join('?')
 }
 

@@ -24,6 +24,7 @@ const busyLine = (requests: number) => ({
   level: 40,
   requests,
   reason: 'it is busy',
+  settings: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_QUEUE_TIMEOUT',
   msg: 'the backend is busy',
 })
 
@@ -77,4 +78,15 @@ test('that a limit of this machine is reached is told as seldom, and blames nobo
   ])
   vi.advanceTimersByTime(5_000)
   expect(lines).toMatchObject([{ level: 50, requests: 199 }])
+})
+
+test.each<[kind: FailureKind, setting: string | undefined]>([
+  ['timeout', 'UPSTREAM_TIMEOUT'],
+  ['idle-timeout', 'UPSTREAM_IDLE_TIMEOUT'],
+  ['connect-timeout', 'UPSTREAM_CONNECT_TIMEOUT'],
+  ['reset', undefined],
+])('the line of %s names the setting: %s', (kind, setting) => {
+  fail(kind)
+  expect(lines).toMatchObject([{ kind, ...(setting !== undefined && { settings: setting }) }])
+  if (setting === undefined) expect(lines[0]).not.toHaveProperty('settings')
 })

@@ -105,6 +105,17 @@ export const targets: readonly Vector[] = [
     ['an escape of no hex', request('GET /a%g0'), refused(400)],
     ['an escape of Microsoft', request('GET /a%u002f'), refused(400)],
     ['an authority inside', request('GET /http://evil.example/a'), refused(400)],
+    ['an authority inside behind dot segments', request('GET /b/../%68ttp://evil.example/a'), refused(400)],
+    [
+      'a URL further on',
+      request('GET /web/2020/https://other.example/a?b'),
+      forwarded('GET /web/2020/https:/other.example/a?b'),
+    ],
+    [
+      'an escaped URL further on',
+      request('GET /web/https%3a%2f%2fother.example'),
+      forwarded('GET /web/https%3A%2F%2Fother.example'),
+    ],
     ['bytes beyond ASCII', request('GET /caf\xc3\xa9'), refused(400)],
     ['DEL', request('GET /a\x7f'), refused(400)],
     ['a control character', request('GET /a\x01'), refused(400)],
