@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import type { Round } from './rounds.ts'
 
 // A process of clients that are no attackers, all of one address. They ask at a fixed rate, whatever becomes of their
-// requests: four of five over connections that they keep, the fifth over a new one. Prints a line of JSON a second, a
+// requests: nine of ten over connections that they keep, the tenth over a new one. Prints a line of JSON a second, a
 // `Round`, until it is killed.
 
 const { values } = parseArgs({
@@ -12,7 +12,7 @@ const { values } = parseArgs({
     port: { type: 'string', default: '0' },
     path: { type: 'string', default: '/' },
     from: { type: 'string', default: '127.0.0.9' },
-    'per-second': { type: 'string', default: '100' },
+    'per-second': { type: 'string', default: '50' },
     /** Connections that they keep, at most. */
     connections: { type: 'string', default: '20' },
     tls: { type: 'boolean', default: false },
@@ -20,7 +20,7 @@ const { values } = parseArgs({
 })
 const patienceMs = 5_000
 const tickMs = 10
-const newConnectionEvery = 5
+const newConnectionEvery = 10
 const options = {
   host: '127.0.0.1',
   port: Number(values.port),

@@ -46,7 +46,7 @@ export function describeOutcome(outcome: Outcome): string {
   const [title, proxy, latency, slowest, failed, memory] = cellsOf(outcome)
   return [
     `${outcome.scenario.name}, ${proxy}: ${title}`,
-    `  99th percentile ${latency}, slowest ${slowest}, failed ${failed}`,
+    `  99th percentile ${latency}, slowest ${slowest}, failed ${failed} ${JSON.stringify(outcome.within.failures)}`,
     `  memory ${memory} MiB after ${outcome.afterSeconds} s`,
     `  attackers ${JSON.stringify(outcome.attackers)}`,
   ].join('\n')

@@ -27,7 +27,7 @@ export type Scenario = {
 const eventStreams = 5_000
 const slowConnections = 4_000
 
-const usual = { tls: false, listener: 'clients', path: '/', perSecond: 100 } as const
+const usual = { tls: false, listener: 'clients', path: '/', perSecond: 50 } as const
 
 const slowSenders = {
   ...usual,
@@ -69,7 +69,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'unread-responses',
     title: '300 HTTP/1.1 clients that do not read 8 MB',
     script: 'unread-responses.ts',
-    args: () => ['--connections', '300', '--path', '/bytes/8000000'],
+    args: () => ['--connections', '300', '--per-second', '100', '--path', '/bytes/8000000'],
     underWay: ({ opened = 0 }) => opened >= 300,
   },
   {
