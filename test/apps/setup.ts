@@ -3,6 +3,7 @@ import { installDebianPackages, installNpmPackages } from '../support/packages.t
 
 /** Debian's packages, each with a file that it brings. */
 const debianPackages = {
+  chromium: '/usr/bin/chromium',
   curl: '/usr/bin/curl',
   git: '/usr/lib/git-core/git-http-backend',
   'apache2-bin': '/usr/sbin/apache2',
