@@ -7,7 +7,10 @@ import { unescape } from 'node:querystring'
 export type MatchPaths = {
   /** The path as the most lenient backend reads it. No empty and no dot segments; no slash at the end but of `/`. */
   readonly matchPath: string
-  /** What other backends make of the same path, where that differs. Mostly the shared empty list. */
+  /**
+   * What other backends make of the same path, where that differs. Mostly the shared empty list. `/users//` is `/users/`
+   * with an empty name at its end, which some routers take for `/users/:id`.
+   */
   readonly otherMatchPaths: readonly string[]
 }
 
@@ -23,11 +26,13 @@ const fromParameterOrEscaped = /(?:;|%3b)[^]*/
 /** Bounds the work on a path of thousands of segments and many readings: 8 KB of the worst took 2 ms. */
 const mostAmbiguousSegments = 128
 
+const rootWithEmptyName: readonly string[] = Object.freeze(['//'])
+
 const climbs = 'the path climbs above the root'
 
 /**
  * Reads a canonical path in every way in which a backend may read it, so that no spelling of a limited path slips by.
- * Backends differ in five things, and each combination is a reading:
+ * Backends differ in six things, and each combination is a reading:
  *
  * - `;parameters` are dropped, before decoding (Tomcat, Jetty) or after it, so that `%3B` begins them and `%2F` ends them
  *   too; or those of the last segment only (Python's `urlparse`); or the path ends with the first of them (find-my-way of
@@ -38,7 +43,8 @@ const climbs = 'the path climbs above the root'
  * - dot segments that appear only now (`..;x`, `..%2F`) are resolved, after merging slashes (Tomcat, nginx) or before
  *   (RFC 3986), or are text (WSGI, Express);
  * - white space and control characters around a segment and dots at its end are ignored (`$` of Python's and Ruby's
- *   expressions matches before a line end; Windows opens `login.` as `login`) or not.
+ *   expressions matches before a line end; Windows opens `login.` as `login`) or not;
+ * - a slash at the end is ignored, or an empty name follows it that a `:name` takes (find-my-way of Fastify and Restify).
  *
  * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`). What only a
  * backend's own routing knows is another path: an extension (`/login.json`), a second decoding (`%252F`).
@@ -50,7 +56,7 @@ const climbs = 'the path climbs above the root'
 export function readMatchPaths(path: string): MatchPaths | string {
   const text = comparable(path)
   if (!ambiguous.test(text)) {
-    return { matchPath: withoutTrailingSlash(text), otherMatchPaths: noOtherMatchPaths }
+    return plainMatchPaths(text)
   }
   if (text.split(slash).length > mostAmbiguousSegments) return 'the path has too many segments'
   const readings = new Set<string>()
@@ -75,9 +81,11 @@ function addReadings(readings: Set<string>, text: string): boolean {
     for (const separator of spelling.includes('%2f') ? [slash, '/'] : ['/']) {
       const segments = spelling.slice(1).split(separator)
       const names = segments.filter((segment) => segment !== '')
+      const endsInSlash = /^\.{0,2}$/.test(segments.at(-1) ?? '')
       for (const reading of [resolveDots(names), resolveDots(segments), names]) {
         if (!reading) return false
         readings.add(join(reading.map(trim))).add(join(reading))
+        if (endsInSlash) readings.add(withEmptyName(join(reading)))
       }
     }
   }
@@ -108,9 +116,23 @@ function withoutLastParameters(text: string, parameters: RegExp): string {
   return text.slice(0, lastSegment) + text.slice(lastSegment).replace(parameters, '')
 }
 
-/** Drops the slash at the end of a path, but the only one. */
-export function withoutTrailingSlash(path: string): string {
-  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+/** Of a path in which only a slash at the end can be read in two ways. Folded already. */
+export function plainMatchPaths(path: string): MatchPaths {
+  if (!path.endsWith('/')) return { matchPath: path, otherMatchPaths: noOtherMatchPaths }
+  if (path === '/') return { matchPath: path, otherMatchPaths: rootWithEmptyName }
+  const matchPath = path.slice(0, -1)
+  return { matchPath, otherMatchPaths: [withEmptyName(matchPath)] }
+}
+
+/** @param path without a slash at the end, but the only one */
+function withEmptyName(path: string): string {
+  return path === '/' ? '//' : `${path}//`
+}
+
+/** @returns the path, where an empty name has been put at its end, and else undefined */
+export function withoutEmptyName(path: string): string | undefined {
+  if (!path.endsWith('//')) return undefined
+  return path === '//' ? '/' : path.slice(0, -2)
 }
 
 /** Decodes and folds. `%25`, `%2F` and `%3B` stay escapes: what they mean depends on the backend. */

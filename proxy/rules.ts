@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { methodOverrideFields } from './fields.ts'
-import type { MatchPaths } from './match-path.ts'
+import { withoutEmptyName, type MatchPaths } from './match-path.ts'
 import {
   createPathTree,
   findInTree,
@@ -53,7 +53,7 @@ export function compileRules(rules: readonly Rule[]): RuleTable {
       const policies = matchRoute(findRoute(matchPath), method, headers)
       if (otherMatchPaths.length === 0) return policies
       const others = otherMatchPaths.flatMap((path) => matchRoute(findRoute(path), method, headers))
-      return inTableOrder([...policies, ...others])
+      return others.length === 0 ? policies : inTableOrder([...policies, ...others])
     },
   }
 }
@@ -86,9 +86,20 @@ function compileRoutes(marks: readonly PlacedMark[]): (matchPath: string) => Rou
   const routes = new Map<string, Route>()
   for (const [path, own] of literals) routes.set(path, fixRoute([...own, ...marksOf(findLeaves(path))]))
 
+  /** What an empty name at the end adds to the route of the path itself; `noRoute` where no pattern takes it. */
+  const findWithEmptyName = (matchPath: string, path: string): Route => {
+    const found = findLeaves(path)
+    const added = findLeaves(matchPath).filter((leaf) => !found.includes(leaf))
+    return added.length === 0
+      ? noRoute
+      : createRoute([...(literals.get(path) ?? []), ...marksOf(found), ...marksOf(added)])
+  }
+
   return (matchPath) => {
     const route = routes.get(matchPath)
     if (route || leaves.size === 0) return route ?? noRoute
+    const path = withoutEmptyName(matchPath)
+    if (path !== undefined) return findWithEmptyName(matchPath, path)
     const found = findLeaves(matchPath)
     const [only] = found
     if (!only) return noRoute

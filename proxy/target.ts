@@ -1,6 +1,6 @@
 import { readAuthority } from './authority.ts'
 import { canonicalPath } from './canonical-path.ts'
-import { noOtherMatchPaths, readMatchPaths, withoutTrailingSlash, type MatchPaths } from './match-path.ts'
+import { noOtherMatchPaths, plainMatchPaths, readMatchPaths, type MatchPaths } from './match-path.ts'
 
 /** What a request asks for: one spelling, which is both matched and forwarded. */
 export type Target = MatchPaths & {
@@ -36,13 +36,8 @@ export function canonicalizeTarget(method: string, raw: string): Target | string
     const path = question === -1 ? raw : raw.slice(0, question)
     // Most targets end here: canonical as they came, and with one reading.
     if (!notCanonicalAsIs.test(path) && (question === -1 || isLegal(raw))) {
-      return {
-        path,
-        forwardTarget: raw,
-        matchPath: withoutTrailingSlash(path.toLowerCase()),
-        otherMatchPaths: noOtherMatchPaths,
-        authority: undefined,
-      }
+      const { matchPath, otherMatchPaths } = plainMatchPaths(path.toLowerCase())
+      return { path, forwardTarget: raw, matchPath, otherMatchPaths, authority: undefined }
     }
   }
   if (raw === '') return 'the target is empty'
