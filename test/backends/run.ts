@@ -1,0 +1,100 @@
+import { spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { installDebianPackages, installNpmPackages } from '../support/packages.ts'
+import { seededRandom } from '../support/raw-client.ts'
+import { backends, type Backend, type DebianPackage } from './backends.ts'
+import { shrink } from './shrink.ts'
+import { describe } from './spelling.ts'
+import { findUnserved, openStage } from './stage.ts'
+import { heading, legend, outcomeRow } from './table.ts'
+import { tryBackend, type Outcome } from './trial.ts'
+
+// Asks real frameworks which spellings of a limited path they serve, and the gateway whether it counts them:
+// `npm run test:backends`. Each spelling goes to the framework itself and to it through a gateway. A handler that is
+// reached through the gateway without being counted is a way around the limit.
+
+const usage = `npm run test:backends -- [options]
+
+  --seed N         for the same spellings again (random)
+  --spellings N    for each backend (10000)
+  --only TEXT      backends whose names contain it
+`
+/** Of the spellings that got by, as many are made plain and printed. */
+const mostShrunk = 12
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+    spellings: { type: 'string', default: '10000' },
+    only: { type: 'string', default: '' },
+    help: { type: 'boolean', default: false },
+  },
+})
+if (values.help) {
+  process.stdout.write(usage)
+  process.exit()
+}
+const seed = Number(values.seed)
+const spellings = Number(values.spellings)
+if (!Number.isInteger(seed) || !Number.isInteger(spellings) || spellings < 1) {
+  process.stderr.write(`--seed and --spellings need whole numbers\n\n${usage}`)
+  process.exit(2)
+}
+const chosen = backends.filter(({ name }) => name.toLowerCase().includes(values.only.toLowerCase()))
+
+installNpmPackages(import.meta.dirname)
+const needed = new Map(chosen.flatMap(({ needs }) => needs.map((one) => [one.name, one] as const)))
+installDebianPackages([...needed.values()].filter((one) => !isInstalled(one)).map(({ name }) => name))
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-backends-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+
+console.log(`seed ${seed}, ${spellings} spellings for each of ${chosen.length} backends\n\n${heading}`)
+let failed = 0
+for (const backend of chosen) {
+  const problems = await tryOut(backend).catch((error: unknown) => [String(error)])
+  for (const problem of problems) console.log(`  FAILED ${backend.name}: ${problem}`)
+  if (problems.length > 0) failed++
+}
+console.log(`\n${legend}\nseed ${seed}\n${chosen.length - failed} passed, ${failed} failed`)
+process.exit(failed > 0 || chosen.length === 0 ? 1 : 0)
+
+/** @returns what is wrong */
+async function tryOut(backend: Backend): Promise<string[]> {
+  const missing = backend.needs.filter((one) => !isInstalled(one)).map(({ name }) => name)
+  if (missing.length > 0)
+    return [
+      `not tried: Debian's ${missing.join(' and ')} is not installed, and only root on Debian can install it`,
+    ]
+  const stage = await openStage(backend, folder)
+  try {
+    const unserved = await findUnserved(stage.backendPort)
+    if (unserved.length > 0) return [`does not serve ${unserved.join(', ')}\n${stage.output()}`]
+    const outcome = await tryBackend(stage, seededRandom(seed), spellings)
+    console.log(outcomeRow(backend.name, outcome))
+    const problems = await problemsIn(outcome, stage.gatewayPort)
+    const lost = await findUnserved(stage.backendPort)
+    return lost.length === 0
+      ? problems
+      : [...problems, `serves no more: ${lost.join(', ')}\n${stage.output()}`]
+  } finally {
+    await stage.stop()
+  }
+}
+
+async function problemsIn({ uncounted, unanswered }: Outcome, gatewayPort: number): Promise<string[]> {
+  const problems = unanswered > 0 ? [`the gateway gave no answer to ${unanswered} spellings`] : []
+  const plain = new Set<string>()
+  for (const spelling of uncounted.slice(0, mostShrunk))
+    plain.add(describe(await shrink(gatewayPort, spelling)))
+  for (const text of plain) problems.push(`uncounted: ${text}`)
+  return problems
+}
+
+function isInstalled({ check: [program, ...args] }: DebianPackage): boolean {
+  return spawnSync(program, args, { stdio: 'ignore' }).status === 0
+}

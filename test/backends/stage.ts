@@ -1,0 +1,59 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startServer } from '../../bench/processes.ts'
+import { freePort } from '../support/ports.ts'
+import { askAll } from './ask.ts'
+import type { Backend } from './backends.ts'
+import { limits, routes } from './routes.ts'
+import { handlerReached } from './verdict.ts'
+
+/** A backend, and a gateway in front of it that counts its routes. */
+export type Stage = {
+  readonly backendPort: number
+  readonly gatewayPort: number
+  /** What the backend has written last. */
+  output(): string
+  stop(): Promise<void>
+}
+
+const gatewayScript = join(import.meta.dirname, '../../proxy/main.ts')
+
+/** @param folder for what the two write */
+export async function openStage(backend: Backend, folder: string): Promise<Stage> {
+  const backendPort = await freePort()
+  const server = await startServer(
+    backend.start(backendPort, mkdtempSync(join(folder, 'backend-'))),
+    backendPort,
+  )
+  const configFile = join(folder, 'sluice.yaml')
+  writeFileSync(configFile, limits)
+  const gatewayPort = await freePort()
+  const env = {
+    HOST: '127.0.0.1',
+    PORT: String(gatewayPort),
+    ADMIN_PORT: '0',
+    LOG_LEVEL: 'silent',
+    CONFIG_FILE: configFile,
+    UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
+  }
+  const gateway = await startServer({ program: process.execPath, args: [gatewayScript], env }, gatewayPort)
+  const stop = async (): Promise<void> => {
+    await Promise.all([server.stop(), gateway.stop()])
+  }
+  return { backendPort, gatewayPort, output: () => server.output(), stop }
+}
+
+/** The rules of the routes that the backend does not serve at their plain path, asked again for some time. */
+export async function findUnserved(port: number): Promise<string[]> {
+  const plain = routes.map(({ method, path }) => ({ method, target: path, headers: [] }))
+  for (let attempt = 0; ; attempt++) {
+    const responses = await askAll(port, plain, 5_000)
+    const unserved = routes.filter(({ name }, i) => {
+      const response = responses[i]
+      return !response || handlerReached(response) !== name
+    })
+    if (unserved.length === 0 || attempt === 50) return unserved.map(({ rule }) => rule)
+    await sleep(100)
+  }
+}

@@ -1,0 +1,104 @@
+import { askAll, type Response } from './ask.ts'
+import type { Random } from './disguises.ts'
+import { mutate, plainSpelling } from './mutations.ts'
+import { toBytes, type Spelling } from './spelling.ts'
+import type { Stage } from './stage.ts'
+import { handlerReached, isRefusal, rulesCounted } from './verdict.ts'
+
+/** What became of the spellings, in numbers, and those that got by. */
+export type Outcome = {
+  sent: number
+  /** Reached a handler when sent to the backend itself… */
+  direct: number
+  /** …and were forwarded and counted, refused, or forwarded as something that reaches nothing. */
+  directCounted: number
+  directRefused: number
+  directElsewhere: number
+  /** Reached a handler through the gateway. */
+  reached: number
+  /** Counted, although neither way reached a handler. */
+  countedForNothing: number
+  /** The gateway gave no whole answer. */
+  unanswered: number
+  /** Reached a handler through the gateway without being counted under its rule. */
+  readonly uncounted: Spelling[]
+}
+
+const batch = 500
+const mostParents = 4_000
+/** A backend may wait for more of what is no request to it. */
+const backendSilenceMs = 1_500
+const gatewaySilenceMs = 10_000
+
+/**
+ * Sends spellings to the backend and through the gateway. What reaches a handler either way is a parent of later ones, so
+ * that what a backend is lenient about is tried with everything else.
+ */
+export async function tryBackend(stage: Stage, random: Random, spellings: number): Promise<Outcome> {
+  const outcome: Outcome = {
+    sent: 0,
+    direct: 0,
+    directCounted: 0,
+    directRefused: 0,
+    directElsewhere: 0,
+    reached: 0,
+    countedForNothing: 0,
+    unanswered: 0,
+    uncounted: [],
+  }
+  const seen = new Set<string>()
+  const parents: Spelling[] = []
+  while (outcome.sent < spellings) {
+    const wave = generate(random, Math.min(batch, spellings - outcome.sent), parents, seen)
+    const [direct, through] = await Promise.all([
+      askAll(stage.backendPort, wave, backendSilenceMs),
+      askAll(stage.gatewayPort, wave, gatewaySilenceMs),
+    ])
+    for (const [i, spelling] of wave.entries()) {
+      const isParent = judge(outcome, spelling, direct[i], through[i])
+      if (isParent && parents.length < mostParents) parents.push(spelling)
+    }
+    outcome.sent += wave.length
+  }
+  return outcome
+}
+
+function generate(
+  random: Random,
+  count: number,
+  parents: readonly Spelling[],
+  seen: Set<string>,
+): Spelling[] {
+  const made: Spelling[] = []
+  while (made.length < count) {
+    const chosen = random() < 0.6 ? parents[Math.floor(random() * parents.length)] : undefined
+    const parent = chosen ?? plainSpelling(random)
+    const spelling = mutate(random, parent)
+    const bytes = toBytes(spelling)
+    if (seen.has(bytes)) continue
+    seen.add(bytes)
+    made.push(spelling)
+  }
+  return made
+}
+
+/** @returns whether a handler was reached, by what the gateway does not refuse */
+function judge(outcome: Outcome, spelling: Spelling, direct?: Response, through?: Response): boolean {
+  const handler = direct && handlerReached(direct)
+  const behind = through && handlerReached(through)
+  const counted = through ? rulesCounted(through) : []
+  const refused = through !== undefined && isRefusal(through)
+  if (!through || through.status === 0) outcome.unanswered++
+  if (behind !== undefined) {
+    outcome.reached++
+    if (!counted.includes(behind)) outcome.uncounted.push(spelling)
+  }
+  if (handler !== undefined) {
+    outcome.direct++
+    if (counted.includes(handler)) outcome.directCounted++
+    else if (refused) outcome.directRefused++
+    else outcome.directElsewhere++
+  }
+  if (handler === undefined && behind === undefined && counted.length > 0) outcome.countedForNothing++
+  return !refused && (handler ?? behind) !== undefined
+}
