@@ -33,7 +33,6 @@ import type { Limiter } from './limiter/limiter.ts'
 import { connectRedis, type RedisConnection } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
 import { serveClients } from './listener.ts'
-import { requestsBeforeNext } from './owed-responses.ts'
 import type { Policy } from './policy.ts'
 import { createProxyNotice } from './proxy-notice.ts'
 import { compileRules } from './rules.ts'
@@ -110,6 +109,9 @@ export function composeServing(
       ? (socket) => readProxyHeader(socket, settings.headersTimeoutMs)
       : undefined,
     telemetry,
+    log,
+    logAddresses: settings.logAddresses,
+    now,
   })
   const sessions = superviseSessions(
     server,
@@ -122,8 +124,8 @@ export function composeServing(
     now,
   )
   endIdleConnections(
-    server,
-    { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs, requestsBeforeNext },
+    gate.connections,
+    { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs },
     now,
   )
   const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))

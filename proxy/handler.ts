@@ -315,10 +315,11 @@ class Exchange implements PacedExchange {
     const { telemetry, now, onFinished, slowClients } = this.#options
     this.#over = true
     this.#forwarding?.clientGone()
-    settleResponse(this.#request, this.#response)
+    const nowMs = now()
+    settleResponse(this.#request, this.#response, nowMs)
     if (isBodyAwaited(this.#request, this.#response)) this.#awaitBody()
     else slowClients.delete(this)
-    const durationMs = now() - this.#startedMs
+    const durationMs = nowMs - this.#startedMs
     telemetry.requestFinished(status, durationMs)
     onFinished?.({
       requestId: this.#requestId,

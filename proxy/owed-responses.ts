@@ -1,7 +1,14 @@
 import type { Socket } from 'node:net'
 import type { ClientRequest, ClientResponse } from './reply.ts'
 
-type Owed = { response: ClientResponse | undefined; requests: number }
+type Owed = {
+  response: ClientResponse | undefined
+  requests: number
+  /** When the response before was over, in monotonic milliseconds. */
+  settledMs: number
+  /** It has become a tunnel, or is about to. */
+  readonly tunnel: boolean
+}
 
 const latest = new WeakMap<Socket, Owed>()
 
@@ -11,21 +18,27 @@ export function oweResponse({ socket }: ClientRequest, response: ClientResponse)
   if (owed) {
     owed.response = response
     owed.requests++
-  } else latest.set(socket, { response, requests: 1 })
+  } else latest.set(socket, { response, requests: 1, settledMs: 0, tunnel: false })
 }
 
 /** To be called for a connection that becomes a tunnel: what was owed before has been given. */
 export function leaveHttp(socket: Socket): void {
-  latest.delete(socket)
+  latest.set(socket, { response: undefined, requests: 0, settledMs: 0, tunnel: true })
 }
 
 /**
  * To be called when a response is over. Lets go of it and of all that hangs on it, as its connection may stay idle for
  * long: 7 KB each.
  */
-export function settleResponse({ socket, complete }: ClientRequest, response: ClientResponse): void {
+export function settleResponse(
+  { socket, complete }: ClientRequest,
+  response: ClientResponse,
+  nowMs: number,
+): void {
   const owed = latest.get(socket)
-  if (complete && owed?.response === response) owed.response = undefined
+  if (owed?.response !== response) return
+  owed.settledMs = nowMs
+  if (complete) owed.response = undefined
 }
 
 /** The response to the latest request of a connection, if it may still be owed; it is `destroyed` once it is not. */
@@ -36,9 +49,19 @@ export function latestResponse(socket: Socket): ClientResponse | undefined {
 /** How many requests a connection has brought so far, where it waits for the next one: all are read and answered. */
 export function requestsBeforeNext(socket: Socket): number | undefined {
   const owed = latest.get(socket)
-  if (!owed) return undefined
+  if (!owed || owed.tunnel) return undefined
   const { response, requests } = owed
   return !response || (response.destroyed && response.req.complete) ? requests : undefined
+}
+
+/**
+ * Since when a connection waits for a whole request: since the one before was answered, or since it was opened. Undefined
+ * where a request is in flight, and for a tunnel.
+ */
+export function waitsSince(socket: Socket, openedMs: number): number | undefined {
+  const owed = latest.get(socket)
+  if (!owed) return openedMs
+  return requestsBeforeNext(socket) === undefined ? undefined : owed.settledMs
 }
 
 /** Nothing is owed for what came before on a connection. */

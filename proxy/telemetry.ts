@@ -20,6 +20,9 @@ export type Rejection =
 /** Why a connection was closed before its first request: limits, a proxy that names no client, a failed handshake. */
 export type ConnectionRefusal = 'total' | 'client' | 'proxy-header' | 'tls'
 
+/** A connection that was closed to make room: without a request in flight, or with one. */
+export type EvictedConnection = 'idle' | 'busy'
+
 /** Where an exception was caught that nobody expected: in the handling of one request, or outside any. */
 export type ErrorPlace = 'request' | 'process'
 
@@ -56,6 +59,8 @@ export type Telemetry = {
   connectionOpened(): void
   connectionClosed(): void
   connectionRefused(reason: ConnectionRefusal): void
+  /** A connection was closed to make room for another. */
+  connectionEvicted(state: EvictedConnection): void
   /** A connection became a tunnel (WebSocket). It stays counted as a connection too. */
   upgradeOpened(): void
   upgradeClosed(): void

@@ -3,6 +3,7 @@ import type {
   ConnectionRefusal,
   DecisionOutcome,
   ErrorPlace,
+  EvictedConnection,
   Rejection,
   TableUse,
   Telemetry,
@@ -27,6 +28,7 @@ export type Counters = {
   resets: number
   breakerOpen: boolean
   readonly refusedConnections: Record<ConnectionRefusal, number>
+  readonly evictedConnections: Record<EvictedConnection, number>
   connections: number
   upgrades: number
   /** How the last request that was forwarded ended; `unknown` before the first. */
@@ -61,6 +63,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     resets: 0,
     breakerOpen: false,
     refusedConnections: { total: 0, client: 0, 'proxy-header': 0, tls: 0 },
+    evictedConnections: { idle: 0, busy: 0 },
     connections: 0,
     upgrades: 0,
     upstream: 'unknown',
@@ -114,6 +117,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     connectionRefused(reason) {
       counters.refusedConnections[reason]++
+    },
+    connectionEvicted(state) {
+      counters.evictedConnections[state]++
     },
     upgradeOpened() {
       counters.upgrades++

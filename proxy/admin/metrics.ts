@@ -98,6 +98,11 @@ function describeRequests(counters: Counters): Metric[] {
       'Connections closed before their first request, by reason',
       by('reason', counters.refusedConnections),
     ),
+    counter(
+      'sluice_evicted_connections_total',
+      'Connections closed to make room for others, by state',
+      by('state', counters.evictedConnections),
+    ),
     gauge('sluice_upgrades', 'Open tunnels (WebSocket)', single(counters.upgrades)),
   ]
 }

@@ -24,6 +24,7 @@ export type Http2Sessions = {
 }
 
 type Use = {
+  readonly session: ServerHttp2Session
   readonly socket: Socket | undefined
   readonly sendMs: number
   open: number
@@ -33,6 +34,7 @@ type Use = {
 
 /** Sessions let nobody destroy their sockets, so these are kept beside them. */
 const uses = new WeakMap<Http2Session, Use>()
+const usesOfSockets = new WeakMap<Socket, Use>()
 
 const sweepMs = 1_000
 /** How long a client that was asked to leave may take to hang up. */
@@ -54,9 +56,10 @@ export function superviseSessions(server: Server, limits: SessionLimits, now: ()
 
   server.prependListener('secureConnection', (socket: Socket) => (newest = socket))
   server.on('session', (session: ServerHttp2Session) => {
-    const use: Use = { socket: newest, sendMs, open: 0, requests: 0, idleSinceMs: now() }
+    const use: Use = { session, socket: newest, sendMs, open: 0, requests: 0, idleSinceMs: now() }
     sessions.set(session, use)
     uses.set(session, use)
+    if (newest) usesOfSockets.set(newest, use)
     session.on('close', () => sessions.delete(session))
     session.on('stream', (stream: ServerHttp2Stream) => {
       use.open++
@@ -95,6 +98,11 @@ export function superviseSessions(server: Server, limits: SessionLimits, now: ()
       for (const session of sessions.keys()) session.destroy()
     },
   }
+}
+
+/** The session on a TLS socket, how many requests are open on it, and since when there is none. */
+export function sessionOn(socket: Socket): Pick<Use, 'session' | 'open' | 'idleSinceMs'> | undefined {
+  return usesOfSockets.get(socket)
 }
 
 /**

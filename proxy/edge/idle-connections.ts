@@ -1,16 +1,12 @@
-import type { Server, Socket } from 'node:net'
-import { Server as TlsServer } from 'node:tls'
+import { requestsBeforeNext } from '../owed-responses.ts'
+import { idleSince, type Connection } from './connection.ts'
 
 export type IdleLimits = {
   /** Time that a connection is kept between two requests. */
   readonly idleMs: number
   /** Time in which a request's head must be there once it has begun. */
   readonly headersMs: number
-  /** How many requests a connection has brought, where it waits for the next; undefined where it does not. */
-  readonly requestsBeforeNext: (socket: Socket) => number | undefined
 }
-
-type Idle = { requests: number; sinceMs: number }
 
 const sweepMs = 1_000
 /** Node keeps connections for a second longer than it is told to, and looks for late heads now and then. */
@@ -26,24 +22,22 @@ const graceMs = 2_000
  *
  * @param now monotonic milliseconds
  */
-export function endIdleConnections(server: Server, limits: IdleLimits, now: () => number): void {
-  const { idleMs, headersMs, requestsBeforeNext } = limits
-  const connections = new Map<Socket, Idle>()
-  const watch = (socket: Socket): void => {
-    connections.set(socket, { requests: 0, sinceMs: 0 })
-    socket.once('close', () => connections.delete(socket))
-  }
-  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', watch)
-
-  const look = (socket: Socket, idle: Idle, nowMs: number): void => {
-    const requests = requestsBeforeNext(socket) ?? 0
-    if (requests !== idle.requests) Object.assign(idle, { requests, sinceMs: nowMs })
-    else if (requests > 0 && nowMs - idle.sinceMs > idleMs + headersMs + graceMs) socket.destroy()
+export function endIdleConnections(
+  connections: Iterable<Connection>,
+  { idleMs, headersMs }: IdleLimits,
+  now: () => number,
+): void {
+  const keptMs = idleMs + headersMs + graceMs
+  const look = (connection: Connection, nowMs: number): void => {
+    // Before the first request, and with HTTP/2, others look.
+    if (requestsBeforeNext(connection.secured ?? connection.socket) === undefined) return
+    const sinceMs = idleSince(connection)
+    if (sinceMs !== undefined && nowMs - sinceMs > keptMs) connection.socket.destroy()
   }
   const sweep = setInterval(
     () => {
       const nowMs = now()
-      for (const [socket, idle] of connections) look(socket, idle, nowMs)
+      for (const connection of connections) look(connection, nowMs)
     },
     Math.min(sweepMs, idleMs / 4),
   )

@@ -29,7 +29,8 @@ async function close(socket: Socket | undefined): Promise<void> {
 }
 
 test('connections of one client, and in total, have a bound, and what is closed makes room', async () => {
-  const backend = await startBackend()
+  // All of them have a request in flight: idle ones would make room.
+  const backend = await startBackend((_, response) => response.write('some'))
   const gateway = await startGateway({
     UPSTREAM_URL: backend.url,
     MAX_CONNECTIONS: '5',

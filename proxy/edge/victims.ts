@@ -1,0 +1,65 @@
+/** A connection that could be closed to make room. */
+export type Candidate<Subject> = {
+  readonly subject: Subject
+  /** Whose it is; those of nobody known are each a client's of its own. */
+  readonly client: string | undefined
+  /** When it fell idle, or was opened. The earliest goes first. */
+  readonly sinceMs: number
+}
+
+export type Victim<Subject> = Candidate<Subject> & {
+  /** How many candidates its client has, this one included, by the time that it is its turn. */
+  readonly rank: number
+}
+
+/**
+ * Chooses which connections are to be closed, in order: each time the longest idle one of whichever client has most. What
+ * one after another would come to is found in one pass over all, with little to sort.
+ */
+export function chooseVictims<Subject>(
+  candidates: readonly Candidate<Subject>[],
+  count: number,
+): Victim<Subject>[] {
+  const groups = groupByClient(candidates)
+  const lowest = lowestRank(groups, count)
+  const victims: Victim<Subject>[] = []
+  for (const group of groups) {
+    if (group.length < lowest) continue
+    group.sort((a, b) => a.sinceMs - b.sinceMs)
+    for (let i = 0; group.length - i >= lowest; i++) {
+      const candidate = group[i]
+      if (candidate) victims.push({ ...candidate, rank: group.length - i })
+    }
+  }
+  return victims.sort((a, b) => b.rank - a.rank || a.sinceMs - b.sinceMs).slice(0, count)
+}
+
+function groupByClient<Subject>(candidates: readonly Candidate<Subject>[]): Candidate<Subject>[][] {
+  const groups: Candidate<Subject>[][] = []
+  const byClient = new Map<string, Candidate<Subject>[]>()
+  for (const candidate of candidates) {
+    const { client } = candidate
+    const group = client === undefined ? undefined : byClient.get(client)
+    if (group) group.push(candidate)
+    else {
+      const fresh = [candidate]
+      groups.push(fresh)
+      if (client !== undefined) byClient.set(client, fresh)
+    }
+  }
+  return groups
+}
+
+/** The rank down to which victims are to be taken, so that there are `count` of them: 1 where there are not so many. */
+function lowestRank(groups: readonly (readonly unknown[])[], count: number): number {
+  const groupsOfSize: number[] = []
+  for (const { length } of groups) groupsOfSize[length] = (groupsOfSize[length] ?? 0) + 1
+  let groupsWithRank = 0
+  let victims = 0
+  for (let rank = groupsOfSize.length - 1; rank > 1; rank--) {
+    groupsWithRank += groupsOfSize[rank] ?? 0
+    victims += groupsWithRank
+    if (victims >= count) return rank
+  }
+  return 1
+}

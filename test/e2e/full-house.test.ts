@@ -1,0 +1,305 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { connect as connectHttp2 } from 'node:http2'
+import { readFileSync } from 'node:fs'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { describe, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { authorityFile, tlsSettings } from '../support/certificates.ts'
+import { openConnection, openConnections, type ClientConnection } from '../support/client-connections.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { sendHttp2 } from '../support/http2.ts'
+
+/**
+ * All the places that there are for connections are taken. Two addresses could do that with the connections that each may
+ * have, send nothing, and shut everybody else out. Idle connections make room for new ones now, as in nginx.
+ */
+
+const [a, b, c, d] = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'] as const
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+const handshake =
+  'GET /tunnel HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+
+/** A gateway before a backend that answers `/held` when it is told to, `/begun` with a beginning, and tunnels echo. */
+async function startHouse(
+  settings: Record<string, string>,
+): Promise<GatewayProcess & { readonly held: ServerResponse[] }> {
+  const held: ServerResponse[] = []
+  const backend = await startBackend((request, response) => {
+    if (request.url === '/held') held.push(response)
+    else if (request.url === '/begun') response.write('begun')
+    else request.resume().on('end', () => response.end('ok'))
+  })
+  backend.server.on('upgrade', (_, socket) => {
+    socket.write(
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n',
+    )
+    socket.on('error', () => undefined)
+    socket.pipe(socket)
+  })
+  return { ...(await startGateway({ UPSTREAM_URL: backend.url, ...settings })), held }
+}
+
+/** Opens a connection with a request that is answered; it stays open, idle. */
+async function openServed(port: number, from: string, path = '/'): Promise<ClientConnection> {
+  const connection = await openConnection(port, from, get(path))
+  await connection.until(/ok$/)
+  return connection
+}
+
+/** Opens one whose request is in flight, as its client can see. */
+async function openBusy(port: number, from: string): Promise<ClientConnection> {
+  const connection = await openConnection(port, from, get('/begun'))
+  await connection.until(/begun/)
+  return connection
+}
+
+async function openManyBusy(count: number, port: number, from: string): Promise<ClientConnection[]> {
+  const connections: ClientConnection[] = []
+  for (let opened = 0; opened < count; opened++) connections.push(await openBusy(port, from))
+  return connections
+}
+
+async function metric(gateway: Pick<GatewayProcess, 'adminPort'>, name: string): Promise<number> {
+  const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+  const line = body.split('\n').find((text) => text.startsWith(`${name} `))
+  return Number(line?.slice(name.length + 1))
+}
+
+function openOnes(connections: readonly ClientConnection[]): number[] {
+  return connections.flatMap(({ socket }, i) => (socket.destroyed ? [] : [i]))
+}
+
+const idle = 'sluice_evicted_connections_total{state="idle"}'
+const busy = 'sluice_evicted_connections_total{state="busy"}'
+
+describe('idle connections make room', () => {
+  let gateway: GatewayProcess | undefined
+
+  test.each([
+    ['nothing', '', /^$/],
+    ['empty lines', '\r\n\r\n', /^$/],
+    ['half a request', 'GET / HTTP/1.1\r\nHos', /^$/],
+    ['a request that has been answered', get('/'), /ok$/],
+  ])(
+    'of two clients who have all, and have sent %s: the longest idle of whoever has most',
+    async (_, sent, answer) => {
+      gateway ??= await startHouse({ MAX_CONNECTIONS: '12', MAX_CONNECTIONS_PER_CLIENT: '7' })
+      const { port } = gateway
+      const evictedBefore = await metric(gateway, idle)
+      const first = await openConnections(7, port, a, sent, answer)
+      const second = await openConnections(5, port, b, sent, answer)
+      const served = [await openServed(port, c), await openServed(port, c)]
+      await Promise.all([first[0]?.closed, first[1]?.closed])
+      expect(openOnes(second)).toEqual([0, 1, 2, 3, 4])
+      expect(openOnes(first)).toEqual([2, 3, 4, 5, 6])
+      served.push(await openServed(port, d), await openServed(port, d))
+      await Promise.all([first[2]?.closed, second[0]?.closed])
+      expect([openOnes(first), openOnes(second)]).toEqual([
+        [3, 4, 5, 6],
+        [1, 2, 3, 4],
+      ])
+      expect(openOnes(served)).toEqual([0, 1, 2, 3])
+      expect((await metric(gateway, idle)) - evictedBefore).toBe(4)
+      expect(await metric(gateway, busy)).toBe(0)
+      expect(await metric(gateway, 'sluice_connections')).toBe(12)
+      expect(await metric(gateway, 'sluice_table_evictions_total{table="connections"}')).toBe(
+        evictedBefore + 4,
+      )
+      expect(await metric(gateway, 'sluice_refused_connections_total{reason="total"}')).toBe(0)
+      for (const { socket } of [...first, ...second, ...served]) socket.destroy()
+      const { adminPort } = gateway
+      await expect.poll(() => metric({ adminPort }, 'sluice_connections'), { timeout: 10_000 }).toBe(0)
+    },
+  )
+
+  test('whoever opens more and more pushes out their own', async () => {
+    const gateway = await startHouse({ MAX_CONNECTIONS: '6', MAX_CONNECTIONS_PER_CLIENT: '0' })
+    const one = await openServed(gateway.port, a)
+    const many = await openConnections(30, gateway.port, b)
+    await Promise.all(many.slice(0, -5).map(({ closed }) => closed))
+    one.socket.write(get('/'))
+    await one.until(/ok.*ok$/s)
+    expect(openOnes(many)).toHaveLength(5)
+  })
+
+  test('what was used last stays longest', async () => {
+    const gateway = await startHouse({ MAX_CONNECTIONS: '3' })
+    const used = await openServed(gateway.port, a)
+    const fresh = await openServed(gateway.port, a)
+    used.socket.write(get('/'))
+    await used.until(/ok.*ok$/s)
+    await openServed(gateway.port, b)
+    await openServed(gateway.port, c)
+    await fresh.closed
+    expect(openOnes([used, fresh])).toEqual([0])
+  })
+
+  test('but no request in flight and no tunnel', async () => {
+    const gateway = await startHouse({ MAX_CONNECTIONS: '4' })
+    const held = await openConnection(gateway.port, a, get('/held'))
+    const upload = await openConnection(
+      gateway.port,
+      a,
+      'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n',
+    )
+    await upload.until(/^HTTP\/1\.1 100 /)
+    const tunnel = await openConnection(gateway.port, a, handshake)
+    await tunnel.until(/^HTTP\/1\.1 101 .*\r\n\r\n/s)
+    for (let opened = 0; opened < 5; opened++) await openServed(gateway.port, opened % 2 === 0 ? a : b)
+    tunnel.socket.write('echo')
+    await tunnel.until(/echo$/)
+    upload.socket.write('123456789')
+    await upload.until(/ok$/)
+    gateway.held[0]?.end('done')
+    await held.until(/done$/)
+    expect(await metric(gateway, idle)).toBe(4)
+  })
+})
+
+describe('where nothing is idle', () => {
+  test('whoever has far more than the newcomer loses what has lasted longest, and others are refused', async () => {
+    const gateway = await startHouse({ MAX_CONNECTIONS: '14', MAX_CONNECTIONS_PER_CLIENT: '0' })
+    const few = await openManyBusy(3, gateway.port, a)
+    const many = await openManyBusy(11, gateway.port, b)
+    const newcomer = await openBusy(gateway.port, c)
+    await many[0]?.closed
+    // Not in a way that a client of HTTP/1.0 could take for the end of the response.
+    expect(many[0]?.ended()).toBe('reset')
+    // With two, the newcomer would have more than an eighth.
+    for (const from of [a, b, c]) {
+      const refused = await openConnection(gateway.port, from, get('/'))
+      await refused.closed
+      expect(refused.received()).toBe('')
+    }
+    expect(openOnes([...few, newcomer])).toEqual([0, 1, 2, 3])
+    expect(openOnes(many)).toHaveLength(10)
+    expect(await metric(gateway, busy)).toBe(1)
+    expect(await metric(gateway, idle)).toBe(0)
+    expect(await metric(gateway, 'sluice_refused_connections_total{reason="total"}')).toBe(3)
+    newcomer.socket.destroy()
+    many[1]?.socket.destroy()
+    await expect.poll(() => metric(gateway, 'sluice_connections')).toBe(12)
+    await openServed(gateway.port, d)
+  })
+})
+
+test('connections of a trusted proxy are many clients: those of a stranger who has more go first', async () => {
+  const gateway = await startHouse({ MAX_CONNECTIONS: '6', TRUSTED_PROXIES: a })
+  const proxy = await openConnections(4, gateway.port, a)
+  const stranger = await openConnections(2, gateway.port, b)
+  const newcomers = [await openServed(gateway.port, c), await openServed(gateway.port, d)]
+  await Promise.all([stranger[0]?.closed, proxy[0]?.closed])
+  expect([openOnes(stranger), openOnes(proxy), openOnes(newcomers)]).toEqual([[1], [1, 2, 3], [0, 1]])
+})
+
+test('clients that proxies name by the PROXY protocol are told apart', async () => {
+  const gateway = await startHouse({ MAX_CONNECTIONS: '8', PROXY_PROTOCOL: '1', TRUSTED_PROXIES: a })
+  const named = (address: string, sent = ''): string => `PROXY TCP4 ${address} 192.0.2.1 1 2\r\n${sent}`
+  const first = await openConnections(4, gateway.port, a, named('203.0.113.1'))
+  const second = await openConnections(4, gateway.port, a, named('203.0.113.2', get('/')), /ok$/)
+  const third = await openConnection(gateway.port, a, named('203.0.113.3', get('/')))
+  await third.until(/ok$/)
+  await first[0]?.closed
+  expect([openOnes(first), openOnes(second)]).toEqual([
+    [1, 2, 3],
+    [0, 1, 2, 3],
+  ])
+})
+
+describe('with TLS', () => {
+  const ca = readFileSync(authorityFile)
+  const secure = async (port: number, from: string, protocol: string): Promise<TLSSocket> => {
+    const secured = connectTls({
+      ...{ host: '127.0.0.1', port, localAddress: from },
+      ...{ servername: 'localhost', ca, ALPNProtocols: [protocol] },
+    })
+    secured.on('error', () => undefined)
+    await once(secured, 'secureConnect')
+    return secured
+  }
+
+  test('handshakes that are not made, connections of HTTP/1.1 and sessions of HTTP/2 make room', async () => {
+    const gateway = await startHouse({ MAX_CONNECTIONS: '5', ...tlsSettings() })
+    const unmade = await openConnection(gateway.port, a)
+    const http1 = await secure(gateway.port, a, 'http/1.1')
+    http1.write(get('/'))
+    await once(http1, 'data')
+    const session = async (from: string) => {
+      const socket = await secure(gateway.port, from, 'h2')
+      const made = connectHttp2('https://localhost', { createConnection: () => socket })
+      made.on('error', () => undefined)
+      return made
+    }
+    const http2 = await session(a)
+    expect((await sendHttp2(http2, { ':path': '/' })).body).toBe('ok')
+    const busyHttp1 = await secure(gateway.port, a, 'http/1.1')
+    busyHttp1.write(get('/held'))
+    const busyHttp2 = await session(a)
+    const answer = sendHttp2(busyHttp2, { ':path': '/held' })
+    await expect.poll(() => gateway.held.length).toBe(2)
+
+    const goaway = once(http2, 'goaway')
+    const closed = [once(http1.resume(), 'close'), once(http2, 'close')]
+    for (const [i, from] of [b, c, d].entries()) {
+      const newcomer = await session(from)
+      expect((await sendHttp2(newcomer, { ':path': '/' })).body).toBe('ok')
+      if (i === 0) await unmade.closed
+      if (i === 1) await closed[0]
+    }
+    expect((await goaway).slice(0, 2)).toEqual([0, 1])
+    await closed[1]
+    expect(await metric(gateway, idle)).toBe(3)
+    const newcomer = await session('127.0.0.6')
+    expect((await sendHttp2(newcomer, { ':path': '/' })).body).toBe('ok')
+    for (const response of gateway.held) response.end('done')
+    expect((await answer).body).toBe('done')
+    const [response] = (await once(busyHttp1, 'data')) as [Buffer]
+    expect(response.toString()).toMatch(/done/)
+    expect(gateway.process.output()).not.toContain('"level":"error"')
+  })
+})
+
+describe('the log', () => {
+  const fullLines = (gateway: GatewayProcess): Record<string, unknown>[] =>
+    gateway.process
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('MAX_CONNECTIONS'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+  test.each(['1', '0'])('says so once a minute, and who has most: LOG_ADDRESSES=%s', async (logAddresses) => {
+    const gateway = await startHouse({ MAX_CONNECTIONS: '5', LOG_ADDRESSES: logAddresses })
+    await openConnections(4, gateway.port, a)
+    for (let opened = 0; opened < 8; opened++) await openServed(gateway.port, b)
+    const told = { level: 'warn', maxConnections: 5, newcomers: 1, clients: 2, mostOfOneClient: 4 }
+    expect(fullLines(gateway)).toEqual([
+      expect.objectContaining(logAddresses === '1' ? { ...told, client: a } : told),
+    ])
+    if (logAddresses === '0') expect(gateway.process.stdout()).not.toContain(a)
+  })
+})
+
+test(
+  'two addresses with five thousand idle connections each shut nobody out',
+  { timeout: 120_000 },
+  async () => {
+    const gateway = await startHouse({ HEADERS_TIMEOUT: '2m' })
+    const hold = async (from: string): Promise<ClientConnection[]> => {
+      const held: ClientConnection[] = []
+      while (held.length < 5_000)
+        held.push(
+          ...(await Promise.all(Array.from({ length: 100 }, () => openConnection(gateway.port, from)))),
+        )
+      return held
+    }
+    const held = [...(await hold(a)), ...(await hold(b))]
+    await expect.poll(() => metric(gateway, 'sluice_connections'), { timeout: 10_000 }).toBe(10_000)
+    for (let opened = 0; opened < 300; opened++) await openServed(gateway.port, c)
+    expect(await metric(gateway, idle)).toBe(300)
+    expect(openOnes(held).length).toBeGreaterThanOrEqual(9_700)
+    for (const { socket } of held) socket.destroy()
+  },
+)
