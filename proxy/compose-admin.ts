@@ -4,6 +4,7 @@ import type { Running } from '../shared/shutdown.ts'
 import { createClientRoutes } from './admin/api-clients.ts'
 import { createApiRoutes } from './admin/api.ts'
 import type { ClientOperations } from './admin/client-operations.ts'
+import { limitConnections } from './admin/connections.ts'
 import {
   ADMIN_CONNECTIONS_MAX,
   adminServerOptions,
@@ -39,7 +40,7 @@ export function composeAdmin(
   const clientRoutes = createClientRoutes({ limitsEnabled, rules, clients: state.clients })
   const apiRoutes = new Map([...statusRoutes, ...clientRoutes])
   const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))
-  server.maxConnections = ADMIN_CONNECTIONS_MAX
+  limitConnections(server, ADMIN_CONNECTIONS_MAX)
   return {
     listen: async () => (await listenOn(server, { host, port, exclusive: true })).port,
     close: () =>

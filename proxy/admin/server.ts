@@ -3,6 +3,7 @@ import { errors, type ErrorReply } from '../../shared/errors.ts'
 import type { Log } from '../../shared/log.ts'
 import { createAdminAccess } from './access.ts'
 import type { ApiRoutes } from './api.ts'
+import { serveOperator } from './connections.ts'
 import type { HealthReport } from './health.ts'
 import { readJson } from './json-body.ts'
 import { METRICS_CONTENT_TYPE } from './prometheus.ts'
@@ -21,13 +22,13 @@ export const adminServerOptions: ServerOptions = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5_000,
   requestTimeout: 10_000,
-  // Longer than the usual time between two scrapes, so that Prometheus keeps its connection.
-  keepAliveTimeout: 75_000,
+  // For probes, and for who has shown no token. Operators have longer.
+  keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 2_000,
 }
 
-/** For the server's `maxConnections`. */
-export const ADMIN_CONNECTIONS_MAX = 100
+/** Connections at a time. */
+export const ADMIN_CONNECTIONS_MAX = 256
 
 type Reply = {
   readonly status: number
@@ -42,15 +43,17 @@ type Routes = ReadonlyMap<string, Readonly<Partial<Record<string, Answer>>>>
 /**
  * Answers on the admin listener: `/livez` and `/readyz` to everybody, `/metrics` and `/api/…` to who may see them.
  * An exception is that request's 500, logged. The server itself is made by the composition root, with
- * `adminServerOptions`.
+ * `adminServerOptions` and `limitConnections`.
  */
 export function createAdminHandler(deps: AdminDeps): RequestListener {
   const refuse = createAdminAccess(deps.token)
   const routes = createRoutes(deps)
 
-  const answer = async (request: IncomingMessage): Promise<Reply> => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<Reply> => {
     const { path, query } = splitTarget(request.url ?? '')
-    const refusal = isGuarded(path) ? refuse(request) : undefined
+    const guarded = isGuarded(path)
+    const refusal = guarded ? refuse(request) : undefined
+    if (guarded && !refusal) serveOperator(request, response, { proven: deps.token !== undefined })
     if (refusal) return errorReply(refusal, refusal.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {})
 
     const route = routes.get(path)
@@ -68,7 +71,7 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
   }
 
   return (request, response) => {
-    answer(request)
+    answer(request, response)
       .catch((error: unknown) => {
         deps.log.error({ err: error }, 'a request to the admin listener failed')
         return errorReply(errors.internal)

@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createApiRoutes } from '../../proxy/admin/api.ts'
+import { limitConnections } from '../../proxy/admin/connections.ts'
 import { createHealth, type Health, type StoreState } from '../../proxy/admin/health.ts'
 import { createMetrics } from '../../proxy/admin/metrics.ts'
 import { renderMetrics, watchProcess } from '../../proxy/admin/prometheus.ts'
@@ -64,7 +65,7 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
     ...changed,
   })
   const server = createServer(adminServerOptions, handler)
-  server.maxConnections = ADMIN_CONNECTIONS_MAX
+  limitConnections(server, ADMIN_CONNECTIONS_MAX)
   await new Promise<void>((resolve) => server.listen(0, host, resolve))
   closers.push(() => {
     server.close()

@@ -1,0 +1,82 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { createAddressReader } from '../client-address.ts'
+import { keepRoom } from '../edge/full-house.ts'
+
+/** Somebody's connection to the admin listener. */
+type Visit = {
+  readonly socket: Socket
+  readonly address: string | undefined
+  readonly openedMs: number
+  /** An operator's, as the token has shown. */
+  operator: boolean
+  /** Requests in flight that have brought the token. */
+  serving: number
+  idleSinceMs: number
+}
+
+/** Longer than the usual time between two scrapes, so that Prometheus keeps its connection. */
+const operatorKeepAliveMs = 75_000
+
+const visits = new WeakMap<Socket, Visit>()
+const addresses = createAddressReader([])
+const now = (): number => performance.now()
+
+/**
+ * Bounds the connections to the admin listener, such that nobody without the token can hold any of them: where all are taken,
+ * one without an operator's request in flight is closed for each new one, be its head or its body on the way. Otherwise who
+ * reaches the port could have the orchestrator restart the gateway, as `/livez` would not be answered.
+ */
+export function limitConnections(server: Server, capacity: number): void {
+  const open = new Set<Visit>()
+  const makeRoom = keepRoom<Visit>({
+    open,
+    capacity,
+    // An operator's goes last: as if it were the only one of its client.
+    clientOf: ({ operator, address }) => (operator ? undefined : address),
+    idleSince: ({ serving, idleSinceMs }) => (serving > 0 ? undefined : idleSinceMs),
+    openedAt: ({ openedMs }) => openedMs,
+    close: (visit) => {
+      open.delete(visit)
+      visit.socket.destroy()
+    },
+    now,
+  })
+  server.on('connection', (socket: Socket) => {
+    if (open.size >= capacity && !makeRoom(0)) {
+      socket.destroy()
+      return
+    }
+    const openedMs = now()
+    const address = addresses.readPeer(socket.remoteAddress)?.client.partition
+    const visit = { socket, address, openedMs, operator: false, serving: 0, idleSinceMs: openedMs }
+    open.add(visit)
+    visits.set(socket, visit)
+    socket.once('close', () => open.delete(visit))
+  })
+}
+
+/**
+ * To be called for the request of an operator, who may keep the connection for longer than others.
+ *
+ * @param proven by the token. Without one anybody on this machine is an operator, and is not to hold connections either
+ */
+export function serveOperator(
+  { socket }: IncomingMessage,
+  response: ServerResponse,
+  { proven }: { readonly proven: boolean },
+): void {
+  const visit = visits.get(socket)
+  if (!visit) return
+  if (proven) {
+    visit.operator = true
+    visit.serving++
+  }
+  response.setHeader('Keep-Alive', `timeout=${operatorKeepAliveMs / 1000}`)
+  response.once('close', () => {
+    if (proven) visit.serving--
+    visit.idleSinceMs = now()
+    // Node has just set that of the others.
+    socket.setTimeout(operatorKeepAliveMs)
+  })
+}
