@@ -8,7 +8,7 @@ import type { Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory-limiter.ts'
 import { createRedisOperations } from './redis-operations.ts'
 import { createResetNews } from './redis-resets.ts'
-import type { RedisClient } from './redis-scripts.ts'
+import type { RedisClient } from './redis-script.ts'
 import { decideWithoutStore } from './without-store.ts'
 
 export type CounterLimiter = Limiter & LimiterControls & CounterOperations

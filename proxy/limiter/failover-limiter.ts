@@ -6,9 +6,10 @@ import { createBreaker } from './breaker.ts'
 import type { DecisionHooks } from './decision-batches.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory-limiter.ts'
+import { lacksRight } from './redis-errors.ts'
 import { createRedisLimiter, type RedisHooks, type RedisLimiter } from './redis-limiter.ts'
 import { describePolicy, keyOf } from './redis-policy.ts'
-import type { RedisClient } from './redis-scripts.ts'
+import type { RedisClient } from './redis-script.ts'
 import { decideWithoutStore } from './without-store.ts'
 
 export type FailoverLimiter = Limiter & {
@@ -57,6 +58,8 @@ export function createFailoverLimiter(options: {
       failed(reason) {
         telemetry.storeFailed()
         breaker.failed(reason)
+        // Only some requests need the command: others would succeed in between, and nobody would be told.
+        if (!breaker.isOpen && lacksRight(reason)) void isRefused()
       },
       counterBroken: createBrokenCounterLog(log, now),
       decideWithout,
@@ -69,6 +72,8 @@ export function createFailoverLimiter(options: {
     recover,
     opened(reason) {
       openedAtMs = now()
+      openedFor = reason
+      isRecovering = false
       telemetry.breakerChanged('open')
       log.warn({ reason }, 'Redis is not asked any more: each rule does what its onStoreError says')
       shared.giveUp()
@@ -79,6 +84,10 @@ export function createFailoverLimiter(options: {
     },
   })
   let openedAtMs = 0
+  /** The reasons that the log has, of this outage. */
+  let openedFor = ''
+  /** Redis has decided a probe since: a repayment that began before the outage says nothing of its end. */
+  let isRecovering = false
   /** A repayment whose command has not been confirmed. It keeps its id, so that it cannot be added twice. */
   let unconfirmed: Repayment | undefined
   let repaying: Promise<boolean> | undefined
@@ -92,10 +101,26 @@ export function createFailoverLimiter(options: {
   }
 
   async function recover(): Promise<void> {
+    if (await isRefused()) return
     if (!(await shared.probe())) return
     await options.recovering()
+    isRecovering = true
     if (!(await repay())) return
     breaker.close()
+  }
+
+  /** Whether Redis refuses what decisions need, such as a command that the user has no right to: then it is not asked. */
+  async function isRefused(): Promise<boolean> {
+    const refusal = await shared.findRefusal()
+    if (!refusal) return false
+    const { command, reply } = refusal
+    const reason = command === undefined ? reply : `${reply} (${command})`
+    if (!breaker.isOpen) breaker.open(reason)
+    else if (!openedFor.includes(reply)) {
+      openedFor += reason
+      log.warn({ reason }, 'Redis is connected, but refuses what is needed')
+    }
+    return true
   }
 
   function repay(): Promise<boolean> {
@@ -114,16 +139,21 @@ export function createFailoverLimiter(options: {
     while (owes()) {
       unconfirmed ??= { id: randomUUID(), charges: local.takeUnsaved(COUNTERS_IN_REPAYMENT) }
       const answer = shared.addOnce(unconfirmed.id, unconfirmed.charges)
-      if (!local.hasUnsaved()) breaker.close()
+      if (isRecovering && !local.hasUnsaved()) breaker.close()
       const isAdded = await answer
       if (!isAdded) {
-        breaker.open('what was admitted without it could not be added')
+        if (!(await isRefused())) breaker.open('what was admitted without it could not be added')
         return false
       }
       unconfirmed = undefined
     }
     return true
   }
+
+  // Before the first decision on a connection, not after three that have failed.
+  const onReady = (): void => void isRefused()
+  redis.on('ready', onReady)
+  if (redis.status === 'ready') onReady()
 
   return {
     shared,
@@ -141,6 +171,7 @@ export function createFailoverLimiter(options: {
       unconfirmed = { ...unconfirmed, charges }
     },
     close() {
+      redis.off('ready', onReady)
       breaker.stop()
       shared.giveUp()
     },

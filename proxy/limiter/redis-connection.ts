@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import type { Log } from '../../shared/log.ts'
 import { connectCluster, type ClusterProblems } from './redis-cluster.ts'
 import { commonOptions, retryDelayMs, tlsOptions, type RedisCredentials } from './redis-options.ts'
-import type { RedisClient } from './redis-scripts.ts'
+import type { RedisClient } from './redis-script.ts'
 import { describeRedis, type RedisAddress } from './redis-url.ts'
 
 export type RedisConnection = {

@@ -1,7 +1,8 @@
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { Policy } from '../policy.ts'
 import { describePolicy, KEY_PREFIX, keyOf, type RedisPolicy } from './redis-policy.ts'
-import { addScript, runScript, type RedisClient } from './redis-scripts.ts'
+import { runScript, type RedisClient } from './redis-script.ts'
+import { addScript } from './redis-scripts.ts'
 
 /**
  * One policy's counters in Redis, of fixed windows: the library's `RateLimiterRedis`, whose `get`, `set`, `delete` and `penalty` are

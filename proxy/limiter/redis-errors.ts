@@ -8,6 +8,11 @@ export function isMoving(error: unknown): boolean {
   return error instanceof Error && /^(TRYAGAIN|Too many Cluster redirections)/.test(error.message)
 }
 
+/** Whether Redis says that the user has no right to a command. Each version has words of its own for it. */
+export function lacksRight(reason: string): boolean {
+  return /NOPERM|no permissions|can't run this command/.test(reason)
+}
+
 /** Redis itself answered with an error: it did not run the script. */
 function isReply(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'

@@ -6,18 +6,15 @@ import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from './memory-li
 import { RedisCounters } from './redis-counters.ts'
 import { hasCountedNothing } from './redis-errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './redis-policy.ts'
-import {
-  addOnceScript,
-  decideScript,
-  giveBackScript,
-  runScript,
-  type RedisClient,
-  type RedisScript,
-} from './redis-scripts.ts'
+import { commandsNeeded, findRefusalAt, type Refusal } from './redis-rights.ts'
+import { runScript, type RedisClient, type RedisScript } from './redis-script.ts'
+import { addOnceScript, decideScript, giveBackScript } from './redis-scripts.ts'
 
 export type RedisLimiter = DecisionBatches & {
   /** Whether Redis decides, in time, about a counter of the gateway's own; in a cluster every master. */
   probe(): Promise<boolean>
+  /** What Redis says where it refuses one of the commands that decisions need; undefined also where it does not answer. */
+  findRefusal(): Promise<Refusal | undefined>
   /** Adds what was admitted elsewhere; whether that is certain. Sent again with the same id, it is added only once. */
   addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
   /** One policy's counters, as the library has them; of a policy with fixed windows. */
@@ -168,6 +165,16 @@ export function createRedisLimiter(options: {
     return !(await Promise.all(answers)).includes(false)
   }
 
+  async function findRefusal(): Promise<Refusal | undefined> {
+    if (redis.status !== 'ready') return undefined
+    const refusal = await findRefusalAt(redis, redis.isCluster ? CLUSTER_PROBE_KEYS : [PROBE_KEY], {
+      commands: commandsNeeded({ sliding: hasSliding, cluster: redis.isCluster }),
+      timeoutMs,
+    })
+    if (refusal) leaveReplica(refusal.reply)
+    return refusal
+  }
+
   /** @param mark the key that says that it was done; the same whenever it is sent again */
   function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
     const counts = charges.filter(isCount)
@@ -218,6 +225,7 @@ export function createRedisLimiter(options: {
   return {
     ...batches,
     probe,
+    findRefusal,
     async addOnce(id, charges) {
       const nowMs = now()
       const running = charges.filter((charge) => endOf(charge) > nowMs)

@@ -10,7 +10,8 @@ import type { FailoverLimiter } from './failover-limiter.ts'
 import type { Charge } from './limiter.ts'
 import { describePolicy, keyOf } from './redis-policy.ts'
 import type { ResetNews } from './redis-resets.ts'
-import { runScript, script, type RedisClient } from './redis-scripts.ts'
+import { callsLua } from './redis-rights.ts'
+import { runScript, script, type RedisClient } from './redis-script.ts'
 import { slidingLua } from './redis-sliding.ts'
 
 /** An operator can wait longer than a request. */
@@ -95,7 +96,7 @@ export function createRedisOperations(options: {
  *        left, 0 where nothing counts
  */
 const readScript = script(`
-local call = redis.pcall
+${callsLua}
 ${slidingLua}
 local algorithms = ARGV[#KEYS + 1]
 local reply = {}

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
 import type { Charge } from './limiter.ts'
-import { runScript, script, type RedisClient } from './redis-scripts.ts'
+import { runScript, script, type RedisClient } from './redis-script.ts'
 
 /** Makes resets by other replicas and workers heard here. */
 export type ResetNews = {
@@ -117,8 +117,13 @@ export function createResetNews(options: {
 /** The `id` makes each entry another than all before it, which is how a reader knows its place. */
 type Entry = { readonly id: string; readonly client: string; readonly policies: readonly string[] }
 
-/** KEYS the list; ARGV the index of the last entry kept, for how many milliseconds, and the entries to add. */
+/**
+ * KEYS the list; ARGV the index of the last entry kept, for how many milliseconds, and the entries to add. Shortened and
+ * given an end before too: without the right to that, nothing may be added that would stay.
+ */
 const announceScript = script(`
+redis.call('LTRIM', KEYS[1], 0, ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
 for i = 3, #ARGV do redis.call('LPUSH', KEYS[1], ARGV[i]) end
 redis.call('LTRIM', KEYS[1], 0, ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -1,11 +1,6 @@
-import { createHash } from 'node:crypto'
-import type { Cluster, Redis } from 'ioredis'
+import { callsLua } from './redis-rights.ts'
+import { script } from './redis-script.ts'
 import { slidingLua } from './redis-sliding.ts'
-
-/** A connection to Redis or Valkey: one server, the master that Sentinel names, or a cluster. */
-export type RedisClient = Redis | Cluster
-
-export type RedisScript = { readonly source: string; readonly sha1: string }
 
 /**
  * Decides any number of requests, each of one or several charges, each request atomically.
@@ -22,15 +17,17 @@ export type RedisScript = { readonly source: string; readonly sha1: string }
  * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
  * clients known to be exhausted. Nothing else runs in between, so nobody ever sees the wrong count. `pcall`, because
- * one broken counter is no reason to fail the other requests.
+ * one broken counter is no reason to fail the other requests. Where the user lacks a right, the request fails: what it
+ * has counted is taken back, and no counter stays without an end.
  */
 export const decideScript = script(`
-local call = redis.pcall
+${callsLua}
 ${slidingLua}
 local charges = #KEYS
 local modes = ARGV[2 * charges + 1]
 local algorithms = ARGV[2 * charges + 2]
 local nowUs = algorithms:find('s', 1, true) and readClockUs()
+local clockFailure = denied
 local reply = {}
 
 local function isSliding(i) return algorithms:byte(i) == 115 end
@@ -39,36 +36,44 @@ local function isSliding(i) return algorithms:byte(i) == 115 end
 local function countFixed(i)
   local key, quota = KEYS[i], tonumber(ARGV[2 * i - 1])
   local counted = call('INCR', key)
-  if type(counted) ~= 'number' then return counted.err end
-  local left = counted > 1 and call('PTTL', key) or -1
-  if left < 0 then
+  if type(counted) ~= 'number' then return counted.err .. ' (INCR)' end
+  local left = counted > 1 and must('PTTL', key) or -1
+  if not denied and left < 0 then
     left = tonumber(ARGV[2 * i])
-    call('PEXPIRE', key, ARGV[2 * i])
+    must('PEXPIRE', key, ARGV[2 * i])
+  end
+  if denied then
+    call(counted > 1 and 'DECR' or 'DEL', key)
+    return denied
   end
   reply[2 * i] = left
   if counted > quota then
-    call('DECR', key)
+    must('DECR', key)
     reply[2 * i - 1] = -1
   else
     reply[2 * i - 1] = quota - counted
   end
+  return denied
 end
 
 local function countSliding(i)
+  if clockFailure then return clockFailure end
   local key, quota, windowUs = KEYS[i], tonumber(ARGV[2 * i - 1]), ARGV[2 * i] * 1000
   local oldestUs, failure = oldestAfter(key, nowUs - windowUs)
   if failure then return failure end
   local counted = call('RPUSH', key, nowUs)
-  if type(counted) ~= 'number' then return counted.err end
+  if type(counted) ~= 'number' then return counted.err .. ' (RPUSH)' end
   if counted > quota then
-    call('RPOP', key)
+    must('RPOP', key)
     reply[2 * i - 1] = -1
     -- A quota that was lowered: more than one has to leave.
-    if counted > quota + 1 then oldestUs = tonumber(call('LINDEX', key, counted - 1 - quota)) end
+    if counted > quota + 1 then oldestUs = timeAt(key, counted - 1 - quota) end
   else
     expireAfter(key, nowUs, windowUs)
+    if denied then call(counted > 1 and 'RPOP' or 'DEL', key) end
     reply[2 * i - 1] = quota - counted
   end
+  if denied then return denied end
   reply[2 * i] = (oldestUs or nowUs) + windowUs - nowUs
 end
 
@@ -79,10 +84,10 @@ local function undo(first, last)
     if remaining >= 0 then
       local isOnly = remaining + 1 == tonumber(ARGV[2 * i - 1])
       if isOnly then
-        call('DEL', KEYS[i])
+        must('DEL', KEYS[i])
         reply[2 * i] = ARGV[2 * i] * (isSliding(i) and 1000 or 1)
       else
-        call(isSliding(i) and 'RPOP' or 'DECR', KEYS[i])
+        must(isSliding(i) and 'RPOP' or 'DECR', KEYS[i])
       end
       reply[2 * i - 1] = remaining + 1
     end
@@ -94,6 +99,7 @@ while i <= charges do
   local first = i
   local refused = false
   local failure
+  denied = nil
   repeat
     local mode = modes:byte(i)
     if isSliding(i) then failure = countSliding(i) else failure = countFixed(i) end
@@ -102,13 +108,16 @@ while i <= charges do
   until failure or i > charges or modes:byte(i) < 97
   if failure then
     undo(first, i - 2)
+  elseif refused then
+    undo(first, i - 1)
+  end
+  failure = failure or denied
+  if failure then
     while i <= charges and modes:byte(i) >= 97 do i = i + 1 end
     for charge = first, i - 1 do
       reply[2 * charge - 1] = failure
       reply[2 * charge] = 0
     end
-  elseif refused then
-    undo(first, i - 1)
   end
 end
 if nowUs then reply[2 * charges + 1] = nowUs end
@@ -125,17 +134,25 @@ return reply
  *        follow, and these, oldest first, as ages in microseconds
  * reply  1 where it was added now, 0 where it had been added before
  *
- * A sliding window keeps as many of its newest times as the quota allows: older ones would decide nothing.
+ * A sliding window keeps as many of its newest times as the quota allows: older ones would decide nothing. Where the
+ * user lacks a right, the counter at hand is taken back or deleted, so that none stays without an end, and it is an error.
  */
 export const addOnceScript = script(`
 if not redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') then return 0 end
-local call = redis.pcall
+${callsLua}
 ${slidingLua}
 local fixed = tonumber(ARGV[2])
 for i = 1, fixed do
   local key = KEYS[1 + i]
   local counted = call('INCRBY', key, ARGV[1 + 2 * i])
-  if type(counted) == 'number' and call('PTTL', key) < 0 then call('PEXPIRE', key, ARGV[2 + 2 * i]) end
+  if type(counted) == 'number' then
+    local left = must('PTTL', key)
+    if not denied and left < 0 then must('PEXPIRE', key, ARGV[2 + 2 * i]) end
+    if denied then
+      if tostring(counted) == ARGV[1 + 2 * i] then call('DEL', key) else call('INCRBY', key, -ARGV[1 + 2 * i]) end
+      return redis.error_reply(denied)
+    end
+  end
 end
 
 -- Puts the times in their places between those that are there; both are in order, and few that are there are newer.
@@ -152,17 +169,20 @@ local function insert(key, times, windowUs, quota)
     if type(call('RPUSH', key, time)) ~= 'number' then return end
   end
   while newer[1] do call('RPUSH', key, table.remove(newer)) end
-  call('LTRIM', key, -quota, -1)
+  must('LTRIM', key, -quota, -1)
   expireAfter(key, newestUs, windowUs)
+  if denied then call('DEL', key) end
 end
 
 if #KEYS == 1 + fixed then return 1 end
 local nowUs = readClockUs()
+if denied then return redis.error_reply(denied) end
 local at = 3 + 2 * fixed
 for i = 2 + fixed, #KEYS do
   local times = {}
   for age = at + 3, at + 2 + ARGV[at + 2] do times[#times + 1] = nowUs - ARGV[age] end
   insert(KEYS[i], times, ARGV[at + 1] * 1000, tonumber(ARGV[at]))
+  if denied then return redis.error_reply(denied) end
   at = at + 3 + #times
 end
 return 1
@@ -184,38 +204,16 @@ return 1
 
 /** Adds to one counter. KEYS the counter; ARGV amount, window in milliseconds; reply the count and what is left of it. */
 export const addScript = script(`
+${callsLua}
 local counted = redis.call('INCRBY', KEYS[1], ARGV[1])
-local left = redis.call('PTTL', KEYS[1])
-if left < 0 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local left = must('PTTL', KEYS[1])
+if not denied and left < 0 then
+  must('PEXPIRE', KEYS[1], ARGV[2])
   left = tonumber(ARGV[2])
+end
+if denied then
+  if tostring(counted) == ARGV[1] then call('DEL', KEYS[1]) else call('INCRBY', KEYS[1], -ARGV[1]) end
+  return redis.error_reply(denied)
 end
 return { counted, left }
 `)
-
-/**
- * Runs a script by its digest, and by its text where Redis does not have it: after a restart, a failover or a
- * `SCRIPT FLUSH`. A script that was not found has not been executed, so sending it again counts nothing twice.
- *
- * @param maySendText asked before the text is sent: nobody may be waiting any more
- */
-export async function runScript(
-  redis: RedisClient,
-  { source, sha1 }: RedisScript,
-  keyCount: number,
-  keysAndArguments: string[],
-  maySendText: () => boolean = () => true,
-): Promise<unknown> {
-  try {
-    return await redis.evalsha(sha1, keyCount, keysAndArguments)
-  } catch (error) {
-    const isMissing = error instanceof Error && error.message.startsWith('NOSCRIPT')
-    if (!isMissing || !maySendText()) throw error
-    return redis.eval(source, keyCount, keysAndArguments)
-  }
-}
-
-/** @param source Lua */
-export function script(source: string): RedisScript {
-  return { source, sha1: createHash('sha1').update(source).digest('hex') }
-}

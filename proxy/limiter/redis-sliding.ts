@@ -1,5 +1,5 @@
 /**
- * The part of Redis's scripts that knows sliding windows. It needs `call`, which is `redis.pcall`.
+ * The part of Redis's scripts that knows sliding windows. It needs `callsLua`.
  *
  * A sliding window is a list of the times, in microseconds of Redis's clock, at which its client was admitted, oldest
  * first; equal times stand beside each other. A time is in the window until exactly the window's length later, and has
@@ -12,12 +12,14 @@
  */
 export const slidingLua = `
 local function readClockUs()
-  local time = call('TIME')
+  local time = must('TIME')
+  if denied then return nil end
   return time[1] * 1000000 + time[2]
 end
 
 local function timeAt(key, index)
-  return tonumber(call('LINDEX', key, index))
+  local time = must('LINDEX', key, index)
+  return type(time) == 'string' and tonumber(time) or nil
 end
 
 -- The oldest time after leftUs, once all others are taken out; nil where there is none, and nil with an error text
@@ -26,7 +28,7 @@ local function oldestAfter(key, leftUs)
   local first = call('LINDEX', key, 0)
   if not first then return nil end
   local oldest = tonumber(first)
-  if not oldest then return nil, type(first) == 'table' and first.err or 'WRONGTYPE not a list of times' end
+  if not oldest then return nil, type(first) == 'table' and first.err .. ' (LINDEX)' or 'WRONGTYPE not a list of times' end
   if oldest > leftUs then return oldest end
   local gone, kept = 0, 1
   oldest = timeAt(key, kept)
@@ -39,12 +41,12 @@ local function oldestAfter(key, leftUs)
     local time = timeAt(key, middle)
     if time and time <= leftUs then gone = middle else kept, oldest = middle, time end
   end
-  call('LTRIM', key, kept, -1)
-  return oldest
+  must('LTRIM', key, kept, -1)
+  return oldest, denied
 end
 
 -- Lets the key go once the time has left its window, and not before: keys expire at whole milliseconds.
 local function expireAfter(key, timeUs, windowUs)
-  call('PEXPIREAT', key, math.ceil((timeUs + windowUs) / 1000))
+  must('PEXPIREAT', key, math.ceil((timeUs + windowUs) / 1000))
 end
 `

@@ -70,7 +70,7 @@ beforeAll(async () => {
 afterAll(() => redis.disconnect())
 
 /** The script with a clock that is given to it behind all other arguments. */
-const clockedScript = decideScript.source.replace("call('TIME')", '{ 0, ARGV[2 * #KEYS + 3] }')
+const clockedScript = decideScript.source.replace("must('TIME')", '{ 0, ARGV[2 * #KEYS + 3] }')
 
 it('is kept by the script in Redis, with the requests of a turn in one command', async () => {
   expect(clockedScript).not.toBe(decideScript.source)

@@ -1,0 +1,34 @@
+import { createHash } from 'node:crypto'
+import type { Cluster, Redis } from 'ioredis'
+
+/** A connection to Redis or Valkey: one server, the master that Sentinel names, or a cluster. */
+export type RedisClient = Redis | Cluster
+
+export type RedisScript = { readonly source: string; readonly sha1: string }
+
+/**
+ * Runs a script by its digest, and by its text where Redis does not have it: after a restart, a failover or a
+ * `SCRIPT FLUSH`. A script that was not found has not been executed, so sending it again counts nothing twice.
+ *
+ * @param maySendText asked before the text is sent: nobody may be waiting any more
+ */
+export async function runScript(
+  redis: RedisClient,
+  { source, sha1 }: RedisScript,
+  keyCount: number,
+  keysAndArguments: string[],
+  maySendText: () => boolean = () => true,
+): Promise<unknown> {
+  try {
+    return await redis.evalsha(sha1, keyCount, keysAndArguments)
+  } catch (error) {
+    const isMissing = error instanceof Error && error.message.startsWith('NOSCRIPT')
+    if (!isMissing || !maySendText()) throw error
+    return redis.eval(source, keyCount, keysAndArguments)
+  }
+}
+
+/** @param source Lua */
+export function script(source: string): RedisScript {
+  return { source, sha1: createHash('sha1').update(source).digest('hex') }
+}
