@@ -279,6 +279,7 @@ function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamP
     connectMs: settings.upstreamConnectTimeoutMs,
     firstByteMs: settings.upstreamTimeoutMs,
     idleMs: settings.upstreamIdleTimeoutMs,
+    bareLf: settings.upstreamBareLf,
     maxConnections: upstreamConnections,
     maxStreams: settings.upstreamStreams,
     maxQueued: upstreamQueue,

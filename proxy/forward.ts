@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import { errors, type ErrorReply } from '../shared/errors.ts'
+import { errors } from '../shared/errors.ts'
+import { failureReply } from './failure-reply.ts'
 import { hasContent } from './framing.ts'
 import {
   breakOff,
@@ -53,19 +54,6 @@ export type Forwarded = {
 }
 
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
-
-const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
-  refused: errors.badGateway,
-  reset: errors.badGateway,
-  protocol: errors.badGateway,
-  aborted: errors.badGateway,
-  'connect-timeout': errors.gatewayTimeout,
-  timeout: errors.gatewayTimeout,
-  'idle-timeout': errors.gatewayTimeout,
-  busy: errors.backendBusy,
-  'local-limit': errors.gatewayBusy,
-  exception: errors.internal,
-}
 
 const unagreed = '101 Switching Protocols to no WebSocket handshake, or without its Sec-WebSocket-Accept'
 
@@ -253,7 +241,7 @@ export class Forwarding implements UpstreamExchange {
     this.#options.onFailure(failure, requestId)
     if (response.headersSent || this.#responding) this.#cutShort(failure)
     else {
-      const reply = failureReplies[failure.kind]
+      const reply = failureReply(failure, request)
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
       sendError(request, response, reply, [...responseFields, ...retryAfter])
     }

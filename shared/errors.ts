@@ -43,6 +43,8 @@ export const errors = {
   internal: errorReply(500, 'Internal error'),
   codingNotImplemented: errorReply(501, 'Only the transfer coding chunked can be read'),
   badGateway: errorReply(502, 'The backend cannot be reached'),
+  http2Unsupported: errorReply(502, 'The backend answers with HTTP/2, and is asked in HTTP/1.1'),
+  grpcUnsupported: errorReply(502, 'gRPC is not supported yet: the backend is asked in HTTP/1.1'),
   limiterUnavailable: errorReply(503, 'The rate limiter is not available'),
   storeAway: errorReply(503, 'Redis does not answer: nothing was reset'),
   resetUncertain: errorReply(503, 'The reset was not confirmed everywhere: repeat it'),

@@ -122,6 +122,7 @@ export const gatewayTable = {
     10_000,
     'Requests a connection to the backend, 0 for any',
   ),
+  upstreamBareLf: setting(flag, false, 'Lines of the head of an answer may end with LF alone'),
   upstreamCaFile: setting(filePath, undefined, 'PEM authorities to trust an HTTPS backend by'),
   shutdownDelayMs: setting(
     duration('0s', '10m'),

@@ -26,12 +26,14 @@ export type UpstreamExchange = {
   onFailure(failure: UpstreamFailure): void
 }
 
-/** How long to wait for the backend, in milliseconds. */
+/** How long to wait for the backend, in milliseconds, and how to read its answer. */
 export type UpstreamTimeouts = {
   /** From the request's last byte to the response's first. */
   readonly firstByteMs: number
   /** Between two pieces of a response, while the client takes them. */
   readonly idleMs: number
+  /** Lines of a response's head may end with LF alone. */
+  readonly bareLf: boolean
 }
 
 /** How long a connection is used, however busy it is: a backend's new address is found by new connections only. */
@@ -74,7 +76,7 @@ export class UpstreamConnection implements ResponseSink {
   readonly #timeouts: UpstreamTimeouts
   readonly #life: ConnectionLife
   readonly #now: () => number
-  readonly #parser = new ResponseParser()
+  readonly #parser: ResponseParser
   #exchange: UpstreamExchange | undefined
   /** Whose exchange it serves, or has served last. */
   client = ''
@@ -104,6 +106,7 @@ export class UpstreamConnection implements ResponseSink {
     this.socket = socket
     this.#owner = owner
     this.#timeouts = timeouts
+    this.#parser = new ResponseParser(timeouts.bareLf)
     this.#life = life
     this.#now = now
     socket.setNoDelay(true)

@@ -1,3 +1,4 @@
+import { afterEmptyLine, beginsAsHttp2, lenientHeadEnd, withCrlf } from './head-lines.ts'
 import { parseResponseHead, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
@@ -28,6 +29,12 @@ const maxHeadBytes = 64 * 1024
 const maxChunkLineBytes = 1024
 const chunkLine = /^([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 const maxInterimResponses = 16
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+
+/** Why no response could be read from a backend that speaks HTTP/2 without TLS: gRPC servers do. */
+export const speaksHttp2 =
+  'the backend answers with HTTP/2, and is asked in HTTP/1.1: gRPC and HTTP/2 backends are not supported yet'
 
 /**
  * Reads responses from one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
@@ -35,6 +42,9 @@ const maxInterimResponses = 16
  * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
  * deviates from the grammar is an error and never guessed at. Trailer fields are read and dropped, which section 7.1.2
  * allows. Memory is bounded by one head of 64 KiB.
+ *
+ * An empty line behind an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
+ * section 2.2 has servers skip it before a request). It carries nothing, and a response is expected either way.
  */
 export class ResponseParser {
   #state = idle
@@ -46,6 +56,17 @@ export class ResponseParser {
   #left = 0
   #persistent = false
   #interim = 0
+  /** An empty line here is that of the interim response before it. */
+  #mayBeBlank = false
+  readonly #bareLf: boolean
+
+  /**
+   * @param bareLf takes heads whose lines end with LF alone (RFC 9112 section 2.2 lets a recipient). Only line ends: chunks stay
+   *   as strict as they are, as does everything else in a head
+   */
+  constructor(bareLf = false) {
+    this.#bareLf = bareLf
+  }
 
   /** Expects the response to a request of this method. */
   expect(method: string, sink: ResponseSink): void {
@@ -53,6 +74,7 @@ export class ResponseParser {
     this.#method = method
     this.#sink = sink
     this.#interim = 0
+    this.#mayBeBlank = false
   }
 
   /** Not one byte of the response that is expected has arrived. */
@@ -112,21 +134,30 @@ export class ResponseParser {
   }
 
   #readHead(chunk: Buffer): Buffer {
-    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
-    const headEnd = bytes.indexOf('\r\n\r\n')
+    const bytes = this.#withoutBlankLine(this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk)
+    const headEnd = this.#bareLf ? lenientHeadEnd(bytes, this.#held.length - 2) : bytes.indexOf('\r\n\r\n')
     if (headEnd === -1 ? bytes.length > maxHeadBytes : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('a head of more than 64 KiB')
     if (headEnd === -1) {
+      if (beginsAsHttp2(bytes)) throw new ResponseSyntaxError(speaksHttp2)
       // A backend that ends lines by LF alone would be waited for until it is too late.
-      const lineFeed = bytes.indexOf(0x0a)
-      if (lineFeed !== -1 && bytes[lineFeed - 1] !== 0x0d)
-        throw new ResponseSyntaxError('a line that ends without CR')
+      const lineEnd = this.#bareLf ? -1 : bytes.indexOf(lineFeed)
+      if (lineEnd !== -1 && (bytes[lineEnd - 1] !== carriageReturn || bytes.includes('\n\n')))
+        throw new ResponseSyntaxError('a line of the head that ends without CR (UPSTREAM_BARE_LF)')
       this.#held = bytes
       return nothing
     }
     this.#held = nothing
-    const head = parseResponseHead(bytes.toString('latin1', 0, headEnd), this.#method)
-    return this.#begin(head, bytes.subarray(headEnd + 4))
+    const text = bytes.toString('latin1', 0, headEnd)
+    const head = parseResponseHead(this.#bareLf ? withCrlf(text) : text, this.#method)
+    return this.#begin(head, bytes.subarray(this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4))
+  }
+
+  #withoutBlankLine(bytes: Buffer): Buffer {
+    if (!this.#mayBeBlank || (bytes.length === 1 && bytes[0] === carriageReturn)) return bytes
+    this.#mayBeBlank = false
+    if (bytes[0] === carriageReturn && bytes[1] === lineFeed) return bytes.subarray(2)
+    return this.#bareLf && bytes[0] === lineFeed ? bytes.subarray(1) : bytes
   }
 
   #begin(head: ResponseHead, rest: Buffer): Buffer {
@@ -139,6 +170,7 @@ export class ResponseParser {
     if (head.status < 200) {
       if (++this.#interim > maxInterimResponses) throw new ResponseSyntaxError('too many interim responses')
       sink?.onInformation(head)
+      this.#mayBeBlank = true
       return rest
     }
     this.#persistent = head.persistent
@@ -218,16 +250,16 @@ export class ResponseParser {
   /** The next line without its CRLF, or undefined where it has not arrived whole. */
   #readLine(chunk: Buffer): { text: string; rest: Buffer } | undefined {
     const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
-    const lineFeed = bytes.indexOf(0x0a)
-    if (lineFeed === -1 ? bytes.length > maxChunkLineBytes : lineFeed > maxChunkLineBytes)
+    const lineEnd = bytes.indexOf(lineFeed)
+    if (lineEnd === -1 ? bytes.length > maxChunkLineBytes : lineEnd > maxChunkLineBytes)
       throw new ResponseSyntaxError('a line of more than 1 KiB in a chunked body')
-    if (lineFeed === -1) {
+    if (lineEnd === -1) {
       this.#held = bytes
       return undefined
     }
-    if (lineFeed === 0 || bytes[lineFeed - 1] !== 0x0d)
+    if (lineEnd === 0 || bytes[lineEnd - 1] !== carriageReturn)
       throw new ResponseSyntaxError('a line that ends without CR')
     this.#held = nothing
-    return { text: bytes.toString('latin1', 0, lineFeed - 1), rest: bytes.subarray(lineFeed + 1) }
+    return { text: bytes.toString('latin1', 0, lineEnd - 1), rest: bytes.subarray(lineEnd + 1) }
   }
 }

@@ -12,9 +12,9 @@ type Seen = {
 }
 
 /** Feeds one response to a parser in the given pieces and says what came out. */
-function parse(pieces: readonly string[], method = 'GET', closed = false): Seen {
+function parse(pieces: readonly string[], method = 'GET', closed = false, bareLf = false): Seen {
   const seen: Seen = { heads: [], informed: [], body: '', ended: [], rest: undefined }
-  const parser = new ResponseParser()
+  const parser = new ResponseParser(bareLf)
   parser.expect(method, {
     onInformation: (head) => seen.informed.push(head.status),
     onHead: (head) => seen.heads.push(head),
@@ -134,7 +134,11 @@ describe('what is no response', () => {
     ['a space before the colon', `${ok}X : a\r\n\r\n`, 'an illegal field name'],
     ['no name', `${ok}: a\r\n\r\n`, 'an illegal field name'],
     ['a bare LF', `${ok}X: a\nY: b\r\n\r\n`, 'an illegal character in a field value'],
-    ['lines that end in LF', 'HTTP/1.1 200 OK\nContent-Length: 0\n\n', 'a line that ends without CR'],
+    [
+      'lines that end in LF',
+      'HTTP/1.1 200 OK\nContent-Length: 0\n\n',
+      'a line of the head that ends without CR (UPSTREAM_BARE_LF)',
+    ],
     ['a bare CR', `${ok}X: a\rY: b\r\n\r\n`, 'an illegal character in a field value'],
     ['a NUL', `${ok}X: a\0b\r\n\r\n`, 'an illegal character in a field value'],
     ['a chunk size in words', `${ok}Transfer-Encoding: chunked\r\n\r\nten\r\n`, 'not a chunk size'],
@@ -211,4 +215,63 @@ test('no bytes make it throw anything but its own error', () => {
     }),
     { numRuns: 2000 },
   )
+})
+
+/** The same bytes whole, byte by byte, and cut in two at each place. */
+function cuts(bytes: string): string[][] {
+  return [[bytes], Array.from(bytes), ...Array.from(bytes, (_, at) => [bytes.slice(0, at), bytes.slice(at)])]
+}
+
+describe('lines of a head that end with LF alone', () => {
+  const plain = 'HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 2\r\n\r\n'
+  const spellings = [plain, plain.replaceAll('\r', ''), plain.replace('\r', ''), plain.replace(/\r\n$/, '\n')]
+
+  test.each(spellings)('%j is read with bareLf, and nothing else of it is', (head) => {
+    for (const pieces of cuts(`${head}hi`)) {
+      const seen = parse(pieces, 'GET', false, true)
+      expect(seen).toMatchObject({ body: 'hi', ended: [true] })
+      expect(seen.heads[0]?.fields).toEqual(['x-a', 'b', 'content-length', '2'])
+    }
+    if (head !== plain) expect(() => parse([`${head}hi`])).toThrow(ResponseSyntaxError)
+  })
+
+  test.each([
+    ['chunks that end with LF', `${ok}Transfer-Encoding: chunked\n\n1\na\n0\n\n`],
+    ['CR in a value', 'HTTP/1.1 200 OK\nX-A: b\rX-B: c\nContent-Length: 0\n\n'],
+    ['CR before the CR of a line end', 'HTTP/1.1 200 OK\nX-A: b\r\r\nContent-Length: 0\n\n'],
+    ['a folded line', 'HTTP/1.1 200 OK\nX-A: b\n c\nContent-Length: 0\n\n'],
+    ['differing lengths', 'HTTP/1.1 200 OK\nContent-Length: 1\nContent-Length: 2\n\nab'],
+    ['a length and a coding', 'HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked\n\n1\r\na\r\n'],
+    ['a head of more than 64 KiB', `HTTP/1.1 200 OK\n${'X-A: b\n'.repeat(10_000)}\n`],
+    [
+      'bytes behind the response',
+      'HTTP/1.1 200 OK\nContent-Length: 0\n\nHTTP/1.1 200 OK\nContent-Length: 0\n\n',
+    ],
+  ])('%s stay an error', (_, bytes) => {
+    for (const pieces of [[bytes], ...(bytes.length < 1_000 ? [Array.from(bytes)] : [])])
+      expect(() => parse(pieces, 'GET', false, true)).toThrow(ResponseSyntaxError)
+  })
+})
+
+describe('an empty line behind 100 Continue', () => {
+  const final = `${ok}Content-Length: 2\r\n\r\nhi`
+
+  test('is skipped', () => {
+    for (const pieces of cuts(`HTTP/1.1 100 Continue\r\n\r\n\r\n${final}`))
+      expect(parse(pieces)).toMatchObject({ informed: [100], body: 'hi', ended: [true] })
+  })
+
+  test.each([
+    ['two of them', `HTTP/1.1 100 Continue\r\n\r\n\r\n\r\n${final}`],
+    ['one before any response', `\r\n${final}`],
+    ['LF alone', `HTTP/1.1 100 Continue\r\n\r\n\n${final}`],
+  ])('%s is an error', (_, bytes) => {
+    for (const pieces of [[bytes], Array.from(bytes)])
+      expect(() => parse(pieces)).toThrow(ResponseSyntaxError)
+  })
+})
+
+test('what a server of HTTP/2 says first is told as that', () => {
+  const settings = '\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64'
+  for (const pieces of cuts(settings)) expect(() => parse(pieces)).toThrow('the backend answers with HTTP/2')
 })

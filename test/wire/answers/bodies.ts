@@ -138,6 +138,8 @@ export const bodies: readonly AnswerVector[] = [
     'interim responses end with the final one; only early hints are passed on',
     [
       ['100 unasked', `HTTP/1.1 100 Continue\r\n\r\n${ok(two)}hi`, passedOn('hi')],
+      ['a blank line after 100', `HTTP/1.1 100 Continue\r\n\r\n\r\n${ok(two)}hi`, passedOn('hi')],
+      ['two blank lines after 100', `HTTP/1.1 100 Continue\r\n\r\n\r\n\r\n${ok(two)}hi`, badGateway],
       ['102', `HTTP/1.1 102 Processing\r\n\r\n${ok(two)}hi`, passedOn('hi')],
       [
         '103',

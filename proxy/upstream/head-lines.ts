@@ -1,0 +1,37 @@
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+
+/**
+ * Where the line end before the empty line begins, each of the two with CR or without; -1 where it is not there yet.
+ *
+ * @param searched bytes at the beginning in which it was looked for before
+ */
+export function lenientHeadEnd(bytes: Buffer, searched: number): number {
+  for (
+    let at = bytes.indexOf(lineFeed, Math.max(0, searched - 2));
+    at !== -1;
+    at = bytes.indexOf(lineFeed, at + 1)
+  ) {
+    const next = bytes[at + 1]
+    if (next === lineFeed || (next === carriageReturn && bytes[at + 2] === lineFeed))
+      return bytes[at - 1] === carriageReturn ? at - 1 : at
+  }
+  return -1
+}
+
+/** Where the body begins, behind the head that ends at `headEnd`. */
+export function afterEmptyLine(bytes: Buffer, headEnd: number): number {
+  return bytes.indexOf(lineFeed, bytes.indexOf(lineFeed, headEnd) + 1) + 1
+}
+
+/** A head with the one line end that RFC 9112 has. A CR that is no part of a line end stays, and is an error later. */
+export function withCrlf(text: string): string {
+  return text.replaceAll(/\r?\n/g, '\r\n')
+}
+
+/** A frame of HTTP/2 for the connection, SETTINGS or GOAWAY: what a server of it says first (RFC 9113 section 3.4). */
+export function beginsAsHttp2(bytes: Buffer): boolean {
+  return (
+    bytes.length >= 9 && bytes[0] === 0 && (bytes[3] === 4 || bytes[3] === 7) && bytes.readUInt32BE(5) === 0
+  )
+}

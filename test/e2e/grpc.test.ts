@@ -1,0 +1,60 @@
+import { createServer, type Http2Server } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+
+// A gRPC server is healthy and speaks HTTP/2: to say that it cannot be reached sends its operator looking in the wrong place.
+
+let grpcServer: Http2Server
+let gateway: GatewayProcess
+let ordinary: Backend
+let beforeOrdinary: GatewayProcess
+
+beforeAll(async () => {
+  grpcServer = createServer()
+  grpcServer.on('session', (session) => session.on('error', () => undefined))
+  await new Promise<void>((resolve) => grpcServer.listen(0, '127.0.0.1', resolve))
+  const { port } = grpcServer.address() as AddressInfo
+  gateway = await startGateway({ UPSTREAM_URL: `http://127.0.0.1:${port}`, ...tlsSettings() })
+  ordinary = await startBackend()
+  beforeOrdinary = await startGateway({ UPSTREAM_URL: ordinary.url, ...tlsSettings() })
+})
+
+afterAll(() => {
+  grpcServer.close()
+})
+
+const call = { ':method': 'POST', ':path': '/greeter/hello', te: 'trailers' }
+
+test('a call of gRPC is told that gRPC is not supported', async () => {
+  const session = connectHttp2(gateway.port)
+  for (const type of ['application/grpc', 'application/grpc+proto']) {
+    const { status, body } = await sendHttp2(session, { ...call, 'content-type': type }, '\0\0\0\0\0')
+    expect({ status, body }).toEqual({
+      status: 502,
+      body: '{"code":502,"error":"gRPC is not supported yet: the backend is asked in HTTP/1.1"}',
+    })
+  }
+  const [line] = await gateway.process.waitForLine(/^.*"the backend failed".*$/)
+  expect(JSON.parse(line)).toMatchObject({
+    kind: 'protocol',
+    reason: expect.stringContaining('gRPC and HTTP/2 backends are not supported yet') as string,
+  })
+})
+
+test('another request to a backend of HTTP/2 is told what it speaks', async () => {
+  const { status, body } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })
+  expect({ status, body }).toEqual({
+    status: 502,
+    body: '{"code":502,"error":"The backend answers with HTTP/2, and is asked in HTTP/1.1"}',
+  })
+})
+
+test('what HTTP/1.1 can carry is forwarded: gRPC-Web', async () => {
+  const headers = { ...call, 'content-type': 'application/grpc-web+proto' }
+  const { status } = await sendHttp2(connectHttp2(beforeOrdinary.port), headers, '\0\0\0\0\0')
+  expect(status).toBe(200)
+})
