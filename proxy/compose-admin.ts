@@ -5,14 +5,10 @@ import { createClientRoutes } from './admin/api-clients.ts'
 import { createApiRoutes } from './admin/api.ts'
 import type { ClientOperations } from './admin/client-operations.ts'
 import { limitConnections } from './admin/connections.ts'
-import {
-  ADMIN_CONNECTIONS_MAX,
-  adminServerOptions,
-  createAdminHandler,
-  type AdminDeps,
-} from './admin/server.ts'
+import { adminServerOptions, createAdminHandler, type AdminDeps } from './admin/server.ts'
 import { listenOn } from './compose-serving.ts'
 import type { GatewaySettings } from './config/settings.ts'
+import { adminConnectionsWithin, readOpenFilesLimit } from './open-files.ts'
 import { version } from './version.ts'
 
 /** The listener of operators and their tools, apart from that of the clients. */
@@ -40,7 +36,7 @@ export function composeAdmin(
   const clientRoutes = createClientRoutes({ limitsEnabled, rules, clients: state.clients })
   const apiRoutes = new Map([...statusRoutes, ...clientRoutes])
   const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))
-  limitConnections(server, ADMIN_CONNECTIONS_MAX)
+  limitConnections(server, adminConnectionsWithin(readOpenFilesLimit()))
   return {
     listen: async () => (await listenOn(server, { host, port, exclusive: true })).port,
     close: () =>

@@ -5,13 +5,16 @@ import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { composeGateway } from './compose.ts'
 import { loadGatewaySettings } from './config/settings.ts'
+import { fitToOpenFiles, readOpenFilesLimit } from './open-files.ts'
 import { describeStart } from './start-line.ts'
 
 try {
-  const { settings, warnings } = loadGatewaySettings(process.env, process.cwd())
+  const read = loadGatewaySettings(process.env, process.cwd())
+  const fitted = fitToOpenFiles(read.settings, readOpenFilesLimit())
+  const { settings } = fitted
   const log = createLog('gateway', settings.logLevel)
   // A worker repeats what its primary process has said already.
-  if (cluster.isPrimary) for (const warning of warnings) log.warn(warning)
+  if (cluster.isPrimary) for (const warning of [...read.warnings, ...fitted.warnings]) log.warn(warning)
 
   const gateway = composeGateway(settings, log)
   closeOnSignal(gateway, log)

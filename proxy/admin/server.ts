@@ -27,9 +27,6 @@ export const adminServerOptions: ServerOptions = {
   connectionsCheckingInterval: 2_000,
 }
 
-/** Connections at a time. */
-export const ADMIN_CONNECTIONS_MAX = 256
-
 type Reply = {
   readonly status: number
   readonly contentType: string

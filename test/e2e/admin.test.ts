@@ -8,12 +8,7 @@ import { limitConnections } from '../../proxy/admin/connections.ts'
 import { createHealth, type Health, type StoreState } from '../../proxy/admin/health.ts'
 import { createMetrics } from '../../proxy/admin/metrics.ts'
 import { renderMetrics, watchProcess } from '../../proxy/admin/prometheus.ts'
-import {
-  ADMIN_CONNECTIONS_MAX,
-  adminServerOptions,
-  createAdminHandler,
-  type AdminDeps,
-} from '../../proxy/admin/server.ts'
+import { adminServerOptions, createAdminHandler, type AdminDeps } from '../../proxy/admin/server.ts'
 import { createLog } from '../../shared/log.ts'
 import { parseExposition } from '../support/prometheus.ts'
 
@@ -65,7 +60,7 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
     ...changed,
   })
   const server = createServer(adminServerOptions, handler)
-  limitConnections(server, ADMIN_CONNECTIONS_MAX)
+  limitConnections(server, 256)
   await new Promise<void>((resolve) => server.listen(0, host, resolve))
   closers.push(() => {
     server.close()

@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { Agent, request as httpRequest } from 'node:http'
-import { expect, test } from 'vitest'
+import { Agent, request as httpRequest, type ServerResponse } from 'node:http'
+import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
+import { openConnections, type ClientConnection } from '../support/client-connections.ts'
 import { send, startGateway } from '../support/gateway.ts'
+import { spawnCommand } from '../support/process.ts'
 
 /** One request over a connection that is kept. */
 function sendOver(agent: Agent, port: number, method: string, path: string): Promise<number> {
@@ -40,4 +42,43 @@ test('where no file is left for a connection to the backend, that is 503 and not
   const metrics = await send(gateway.adminPort, 'GET', '/metrics')
   expect(metrics.body).toMatch(/^sluice_upstream_errors_total{kind="refused"} 0$/m)
   expect(metrics.body).toMatch(/^sluice_upstream_errors_total{kind="busy"} 20$/m)
+})
+
+describe('a limit of 256 open files', () => {
+  const request = 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n'
+
+  test('is told at start, and a thousand connections leave some for /livez and the backend', async () => {
+    const held: ServerResponse[] = []
+    const backend = await startBackend((request, response) => {
+      if (request.url === '/held') held.push(response)
+      else response.end('ok')
+    })
+    const env = {
+      UPSTREAM_URL: backend.url,
+      ...{ HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/defaults.yaml' },
+    }
+    const command = ['--nofile=256:256', process.execPath, 'proxy/main.ts']
+    const gateway = spawnCommand('prlimit', env, command)
+    const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
+    const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
+    expect(gateway.stdout()).toMatch(
+      /"level":"warn".*the limit of open files is 256 \(ulimit -n\) and the settings can need \d{5}: using MAX_CONNECTIONS=79, UPSTREAM_CONNECTIONS=44, UPSTREAM_STREAMS=53\./,
+    )
+
+    // Of many clients: each has a request in flight, or has not sent one.
+    const attackers: ClientConnection[] = []
+    for (let from = 2; from < 42; from++) {
+      const sent = from % 2 === 0 ? request : ''
+      attackers.push(...(await openConnections(25, port, `127.0.0.${from}`, sent)))
+      expect((await send(adminPort, 'GET', '/livez')).status).toBe(200)
+    }
+    const { body } = await send(adminPort, 'GET', '/metrics')
+    expect(Number(/^sluice_process_open_fds (\d+)$/m.exec(body)?.[1])).toBeLessThan(230)
+    for (const response of held) response.end('done')
+    for (const { socket } of attackers) socket.destroy()
+    await expect
+      .poll(async () => (await send(port, 'GET', '/').catch(() => undefined))?.status, { timeout: 10_000 })
+      .toBe(200)
+    expect(gateway.output()).not.toMatch(/the backend failed|EMFILE|"level":"error"/)
+  })
 })
