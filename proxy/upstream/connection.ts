@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
-import { readOnAfterError, surviveWriteErrors } from './write-errors.ts'
+import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 
@@ -222,6 +222,7 @@ export class UpstreamConnection implements ResponseSink {
     this.socket.off('end', this.#onSocketEnd)
     this.socket.off('error', this.#onSocketError)
     this.socket.off('close', this.#onSocketClose)
+    endOnWriteErrors(this.socket)
     try {
       exchange?.onUpgrade(head, this.socket, rest)
     } catch (error) {

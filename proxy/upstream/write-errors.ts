@@ -10,9 +10,18 @@ type States = Record<
 
 /** Has a socket emit `error` when a write fails, and stay open. Whatever else goes wrong ends it as before. */
 export function surviveWriteErrors(socket: Socket): void {
+  setAutoDestroy(socket, false)
+}
+
+/** To be called for such a socket that becomes a tunnel, which waits for its `close`. */
+export function endOnWriteErrors(socket: Socket): void {
+  setAutoDestroy(socket, true)
+}
+
+function setAutoDestroy(socket: Socket, value: boolean): void {
   const { _readableState, _writableState } = statesOf(socket)
-  _readableState.autoDestroy = false
-  _writableState.autoDestroy = false
+  _readableState.autoDestroy = value
+  _writableState.autoDestroy = value
 }
 
 /** To be called when such a socket has emitted `error` and is not destroyed: what has arrived can be read. */
