@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['**/node_modules/', 'coverage/', 'data/'] },
+  { ignores: ['**/node_modules/', '**/.next/', 'coverage/', 'data/'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },
@@ -18,6 +18,10 @@ export default tseslint.config(
       ],
     },
   },
-  { files: ['**/*.config.{js,ts}'], rules: { 'no-restricted-exports': 'off' } },
+  // What Next.js, and tools, look for.
+  {
+    files: ['**/*.config.{js,ts}', 'test/apps/servers/next/app/**'],
+    rules: { 'no-restricted-exports': 'off' },
+  },
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },
 )

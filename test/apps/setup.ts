@@ -9,6 +9,7 @@ const debianPackages = {
   'apache2-bin': '/usr/sbin/apache2',
   gunicorn: '/usr/bin/gunicorn',
   litmus: '/usr/bin/litmus',
+  'python3-h2': '/usr/lib/python3/dist-packages/h2/__init__.py',
   'python3-flask': '/usr/lib/python3/dist-packages/flask/__init__.py',
 }
 

@@ -46,6 +46,9 @@ app.get('/stream', async (request, response) => {
   response.end()
 })
 app.get('/params/:name', (request, response) => response.json({ ...request.params, query: request.query }))
+app.get('/odd-fields', ({ rawHeaders }, response) => {
+  response.json(rawHeaders.filter((text) => /odd|[\0\r\n]/.test(text)))
+})
 app.get('/empty', (request, response) => response.status(204).end())
 app.get('/broken', () => {
   throw Object.assign(new Error('Teapot'), { status: 418, expose: true })
