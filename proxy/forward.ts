@@ -94,8 +94,6 @@ export class Forwarding implements UpstreamExchange {
   #flushed = false
   /** From the moment on that the client is slower than the backend. */
   #slowBody: ResponseBody | undefined
-  /** The client can tell where the response ends. */
-  #isDelimited = true
   /** The backend broke off, and what came before is still on its way to the client. */
   #isCut = false
 
@@ -181,10 +179,7 @@ export class Forwarding implements UpstreamExchange {
     this.#responding = true
     if (this.#body) endAfterResponse(request, response)
     // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
-    if (request.httpVersion === '1.0') {
-      response.useChunkedEncodingByDefault = false
-      this.#isDelimited = head.framing.kind === 'length'
-    }
+    if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
     // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
     const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
     const fields = isWithoutLength ? withoutLength(head.fields) : head.fields
@@ -249,9 +244,9 @@ export class Forwarding implements UpstreamExchange {
 
   /** What has come of the response is sent. It ends such that the client knows that it is not whole. */
   #cutShort({ kind }: UpstreamFailure): void {
-    const { response } = this.#forwarded
-    // In what state the response is after an exception nobody knows.
-    if (kind === 'exception' || !this.#isDelimited) return breakOff(response)
+    const { request, response } = this.#forwarded
+    // Nobody knows in what state the response is after an exception, and to HTTP/1.0 an orderly end says that it is whole.
+    if (kind === 'exception' || request.httpVersion === '1.0') return breakOff(response)
     if (!this.#flushed) flushHead(response)
     this.#isCut = true
     if (this.#slowBody) this.#slowBody.finish(() => cutShort(response))
