@@ -203,10 +203,10 @@ export function composeServing(
     },
     async close() {
       health.beginStopping()
-      endAfterResponses(server)
+      endAfterResponses(server, gate)
       if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
       tunnels.closeAll()
-      await drain(server, { gate, sessions }, settings.shutdownGraceMs)
+      await drain(server, { gate, sessions, log }, settings.shutdownGraceMs)
       process.off('SIGHUP', reload)
       certificate?.close()
       slowClients.close()
