@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startGateway } from './processes.ts'
+import { readPorts, startGateway } from './processes.ts'
 
 // HTTP/2 by clients that are none of ours: curl, and h2load with 100 streams at a time on each connection.
 
@@ -37,7 +37,7 @@ const gateway = startGateway({
   UPSTREAM_URL: `http://127.0.0.1:${(backend.address() as AddressInfo).port}`,
   ...tlsSettings(),
 })
-const { port } = JSON.parse(await gateway.nextLine()) as { port: number }
+const { port } = await readPorts(gateway)
 const address = `https://localhost:${port}`
 
 const failures: string[] = []

@@ -8,7 +8,9 @@ import { atEnd } from '../support/at-end.ts'
 /** A script of this repository that runs as a process of its own and writes lines of JSON. */
 export type Worker = {
   readonly pid: number
-  /** The next line written from now on. Rejects when the process ends. */
+  /** What is found in one of the lines written from now on. Rejects when the process ends. */
+  waitFor<Found>(find: (line: string) => Found | undefined): Promise<Found>
+  /** The next line. */
   nextLine(): Promise<string>
   /** So many of them, one after another. */
   takeLines(count: number): Promise<string[]>
@@ -29,6 +31,14 @@ export function startGateway(env: Readonly<Record<string, string>>): Worker {
   return startWorker('proxy/main.ts', [], env, gatewayOptions)
 }
 
+/** The ports of a gateway that has been started, from the line that says so: warnings may come before it. */
+export function readPorts(gateway: Worker): Promise<{ readonly port: number; readonly adminPort: number }> {
+  return gateway.waitFor((text) => {
+    const { port, adminPort } = JSON.parse(text) as { port?: number; adminPort?: number }
+    return port === undefined || adminPort === undefined ? undefined : { port, adminPort }
+  })
+}
+
 export function startWorker(
   script: string,
   args: readonly string[] = [],
@@ -42,33 +52,33 @@ export function startWorker(
   })
   running.add(child)
   const lines = createInterface({ input: child.stdout })
-  const takeLines = (count: number): Promise<string[]> =>
+  const waitFor = <Found>(find: (line: string) => Found | undefined): Promise<Found> =>
     new Promise((resolve, reject) => {
-      const taken: string[] = []
       const settle = (): void => {
-        lines.off('line', take)
+        lines.off('line', look)
         lines.off('close', end)
       }
-      const take = (line: string): void => {
-        taken.push(line)
-        if (taken.length < count) return
+      const look = (line: string): void => {
+        const found = find(line)
+        if (found === undefined) return
         settle()
-        resolve(taken)
+        resolve(found)
       }
       const end = (): void => {
         settle()
         reject(new Error(`${script} has ended`))
       }
-      lines.on('line', take)
+      lines.on('line', look)
       lines.on('close', end)
     })
   return {
     pid: child.pid ?? 0,
-    async nextLine() {
-      const [line = ''] = await takeLines(1)
-      return line
+    waitFor,
+    nextLine: () => waitFor((line) => line),
+    takeLines(count) {
+      const taken: string[] = []
+      return waitFor((line) => (taken.push(line) === count ? taken : undefined))
     },
-    takeLines,
     onLine: (listener) => void lines.on('line', listener),
     stop() {
       running.delete(child)

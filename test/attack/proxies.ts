@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../support/at-end.ts'
 import { certificateFiles, tlsSettings } from '../support/certificates.ts'
 import { freePort } from '../support/ports.ts'
-import { startGateway } from './processes.ts'
+import { readPorts, startGateway } from './processes.ts'
 
 /** A proxy, one process, with its defaults wherever the attack does not ask for something else. */
 export type Proxy = {
@@ -37,8 +37,8 @@ async function startSluice({ backendPort, tls }: ProxyOptions): Promise<Proxy> {
     UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
     ...(tls && tlsSettings()),
   })
-  const listening = JSON.parse(await gateway.nextLine()) as { port: number; adminPort: number }
-  return { name: 'sluice', pid: gateway.pid, ...listening, most: 10_000, stop: () => gateway.stop() }
+  const ports = await readPorts(gateway)
+  return { name: 'sluice', pid: gateway.pid, ...ports, most: 10_000, stop: () => gateway.stop() }
 }
 
 /** 5,000 event streams take 10,000 connections of it, those to the backend being among them. */
@@ -77,7 +77,7 @@ http {
   upstream backend { server 127.0.0.1:${backendPort}; keepalive 256; }
   ${tls ? `ssl_certificate ${cert}; ssl_certificate_key ${key};` : ''}
   server {
-    listen 127.0.0.1:${port} backlog=4096 ${tls ? 'ssl http2' : ''};
+    listen 127.0.0.1:${port} ${tls ? 'ssl http2' : ''};
     proxy_http_version 1.1;
     proxy_set_header Connection '';
     proxy_set_header Host $http_host;
