@@ -78,6 +78,21 @@ describe('a tunnel', () => {
     gateway = await startGateway({ UPSTREAM_URL: agreeing.backend.url })
   })
 
+  // What is being written fails as often as what is read does; each must end both sides.
+  test('ends when the backend resets it in the middle of what the client sends', async () => {
+    for (let tries = 0; tries < 25; tries++) {
+      const client = await openTunnel(gateway.port)
+      const upstream = await agreeing.next()
+      upstream.once('data', () => upstream.resetAndDestroy())
+      const closed = once(client, 'close')
+      client.on('end', () => client.destroy())
+      client.resume()
+      client.write(Buffer.alloc(1_000_000))
+      await closed
+    }
+    await untilMetric(gateway, 'sluice_upgrades', 0)
+  })
+
   test('carries what came with the handshake, and with the answer to it', async () => {
     const early = Buffer.from('8280aabbccdd', 'hex')
     const client = begin(gateway.port, early)
