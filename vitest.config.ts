@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/container/**', 'test/fault/long/**', 'test/apps/**'],
+          exclude: ['test/container/**', 'test/fault/long/**', 'test/apps/**', 'test/peers/**'],
           globalSetup: ['test/support/global-setup.ts'],
           testTimeout: 20_000,
           hookTimeout: 120_000,
@@ -20,8 +20,16 @@ export default defineConfig({
         test: {
           // What takes longer than anybody waits for at each change.
           name: 'fault',
-          include: ['test/fault/random.test.ts', 'test/fault/long/**/*.test.ts'],
-          env: { FAULT_HISTORIES: process.env['FAULT_HISTORIES'] ?? '500' },
+          include: [
+            'test/fault/random.test.ts',
+            'test/wire/random/*.test.ts',
+            'test/fault/long/**/*.test.ts',
+          ],
+          env: {
+            FAULT_HISTORIES: process.env['FAULT_HISTORIES'] ?? '500',
+            RANDOM_EXCHANGES: process.env['RANDOM_EXCHANGES'] ?? '100000',
+            CHUNKED_ANSWERS: process.env['CHUNKED_ANSWERS'] ?? '10000',
+          },
           testTimeout: 120_000,
           hookTimeout: 60_000,
           maxWorkers: 2,
@@ -37,6 +45,15 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          // Suites of other projects, read from where PEER_SUITES says.
+          name: 'peers',
+          include: ['test/peers/**/*.test.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
         },
       },
       {

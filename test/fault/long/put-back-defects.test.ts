@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { drive, type DriveOptions } from '../../wire/random/driver.ts'
+import { copyPatchedSource, type Patch } from '../../wire/random/patched-source.ts'
+
+/*
+ * Whether the random driver finds what it is there for: defects that there were are put back into a copy of the source, one
+ * at a time. A source that has changed so much that a defect cannot be put back fails too: then the patch is to be renewed.
+ */
+
+type Defect = {
+  readonly name: string
+  readonly patches: readonly Patch[]
+  /** Where it shows. */
+  readonly profiles: NonNullable<DriveOptions['profiles']>
+  readonly shownBy: RegExp
+}
+
+const defects: readonly Defect[] = [
+  {
+    name: 'a connection goes back to the pool paused',
+    profiles: ['https, roomy', 'https, tight'],
+    shownBy: /504 with|MaxListenersExceededWarning|hangs/,
+    patches: [
+      {
+        file: 'proxy/forward.ts',
+        from:
+          '    if (this.#slowBody) this.#slowBody.push(chunk)\n' +
+          '    else if (last) endResponse(response, chunk)\n' +
+          '    else if (!response.write(chunk))\n' +
+          '      this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)\n',
+        to:
+          '    if (last) return endResponse(response, chunk)\n' +
+          '    if (response.write(chunk)) return\n' +
+          '    const connection = this.#connection\n' +
+          '    connection?.pause()\n' +
+          "    response.once('drain', () => connection?.resume())\n",
+      },
+      {
+        file: 'proxy/upstream/connection.ts',
+        from: '    if (this.socket.isPaused()) this.socket.resume()\n',
+        to: '',
+      },
+    ],
+  },
+  {
+    name: 'a large answer to a refused handshake never drains',
+    profiles: ['http, roomy', 'https, roomy'],
+    shownBy: /\[refused-upgrade.*\]|connections are left/,
+    patches: [{ file: 'proxy/listener.ts', from: '  keepDraining(socket)\n', to: '' }],
+  },
+  {
+    name: 'reading is paused behind requests that have been answered by then',
+    profiles: ['http, roomy'],
+    shownBy: /hangs/,
+    patches: [
+      {
+        file: 'proxy/edge/pipelining.ts',
+        from: '        if (use.waiting >= mostWaiting) socket.pause()\n',
+        to: '        socket.pause()\n',
+      },
+    ],
+  },
+  {
+    name: 'a connection is used again behind a response that overtook its request',
+    profiles: ['http, roomy', 'http, tight'],
+    shownBy: /the backend saw|502 with/,
+    patches: [
+      {
+        file: 'proxy/upstream/connection.ts',
+        from: 'persistent && this.#requestSent && ',
+        to: 'persistent && ',
+      },
+    ],
+  },
+]
+
+const seed = Number(process.env['RANDOM_SEED'] ?? 7)
+
+for (const { name, patches, profiles, shownBy } of defects) {
+  test(`${name}: the random driver finds it`, async () => {
+    const root = copyPatchedSource(patches)
+    const { faults } = await drive({ seed, firstBatch: 0, exchanges: 20_000, profiles, root })
+    expect(faults.join('\n')).toMatch(shownBy)
+  }, 600_000)
+}

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { drawChunkedAnswers } from './draw-chunked.ts'
+import { drive } from './driver.ts'
+
+/*
+ * Answers of 16 KiB to 1 MiB in chunks of up to 20 KiB, to quick and slow readers, over HTTP/1.1, HTTPS and HTTP/2, each followed
+ * by another request. Where one read brings several chunks and the end while the client is slower, the connection to the
+ * backend is easily left paused; the next request on it would then get 504. `CHUNKED_ANSWERS` says how many there are to be;
+ * `npm run test:fault` has 10,000.
+ */
+
+const seed = Number(process.env['RANDOM_SEED'] ?? Date.now() % 1_000_000)
+const firstBatch = Number(process.env['RANDOM_BATCH'] ?? 0)
+const answers = Number(process.env['CHUNKED_ANSWERS'] ?? 300)
+
+test(`${answers} chunked answers from seed ${seed}, and what follows them, are whole`, async () => {
+  const { faults } = await drive({
+    seed,
+    firstBatch,
+    exchanges: 2 * answers,
+    profiles: ['http, roomy', 'https, roomy', 'https, tight'],
+    draw: drawChunkedAnswers,
+  })
+  expect(faults.join('\n')).toBe('')
+}, 1_800_000)

@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import { openStage, playBatch, type Stage } from './batch.ts'
+import { drawBatch } from './draw.ts'
+import { profiles, type ProfileName } from './gateways.ts'
+
+export type DriveOptions = {
+  readonly seed: number
+  /** The first batch, and how many exchanges there are to be from there on. */
+  readonly firstBatch: number
+  readonly exchanges: number
+  readonly profiles?: readonly ProfileName[]
+  /** What is played; everything there is unless given. */
+  readonly draw?: typeof drawBatch
+  /** Where the gateway's source is; this repository unless given. */
+  readonly root?: string
+}
+
+export type Driven = {
+  readonly exchanges: number
+  readonly batches: number
+  /** What was wrong, each with what replays its batch. */
+  readonly faults: readonly string[]
+}
+
+const exchangesPerBatch = 300
+/** Every so many batches have backends that do not go on. They are short, as each such takes the gateway's whole patience. */
+const hangsEvery = 12
+const exchangesPerHangingBatch = 60
+/** Batches that are played at a time, each before a gateway of its own: where one waits the other goes on. */
+const batchesAtOnce = 2
+const mostFaultsTold = 12
+
+const repositoryRoot = join(import.meta.dirname, '../../..')
+
+/** Drives gateways with random batches until there were so many exchanges, or one batch had something wrong. */
+export async function drive(options: DriveOptions): Promise<Driven> {
+  const { seed, firstBatch, draw = drawBatch, root = repositoryRoot } = options
+  const stages = new Map<ProfileName, Promise<Stage>>()
+  const faults: string[] = []
+  let exchanges = 0
+  let next = firstBatch
+
+  const playOn = async (): Promise<void> => {
+    while (exchanges < options.exchanges && faults.length === 0) {
+      const batch = next++
+      const name = nameOf(batch, options.profiles)
+      const { bounds } = profiles[name]
+      const conversations = draw(seed, batch, {
+        bounds,
+        exchanges: bounds.isImpatient ? exchangesPerHangingBatch : exchangesPerBatch,
+      })
+      exchanges += conversations.reduce((sum, conversation) => sum + conversation.exchanges.length, 0)
+      let found: string[] = []
+      // One gateway plays one batch at a time.
+      const stage = (stages.get(name) ?? openStage(name, root)).then(async (opened) => {
+        found = await playBatch(opened, batch, conversations)
+        return opened
+      })
+      stages.set(name, stage)
+      await stage
+      faults.push(...found.map((fault) => `RANDOM_SEED=${seed} RANDOM_BATCH=${batch} (${name}): ${fault}`))
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: options.profiles?.length === 1 ? 1 : batchesAtOnce }, playOn))
+  } finally {
+    for (const stage of stages.values()) await (await stage).close()
+  }
+  return { exchanges, batches: next - firstBatch, faults: faults.slice(0, mostFaultsTold) }
+}
+
+const patient: readonly ProfileName[] = ['http, roomy', 'https, roomy', 'http, tight', 'https, tight']
+const impatient: readonly ProfileName[] = ['http, impatient', 'https, impatient']
+
+function nameOf(batch: number, names?: readonly ProfileName[]): ProfileName {
+  const isImpatient = !names && batch % hangsEvery === hangsEvery - 1
+  const choices = names ?? (isImpatient ? impatient : patient)
+  const index = isImpatient ? Math.floor(batch / hangsEvery) : batch
+  return choices[index % choices.length] ?? 'http, roomy'
+}

@@ -1,0 +1,65 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { tlsSettings } from '../../support/certificates.ts'
+import { spawnNode, type NodeProcess } from '../../support/process.ts'
+import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { limitedQuota, type GatewayBounds } from './plan.ts'
+
+/** A gateway before the backend of the driver. */
+export type DrivenGateway = {
+  readonly bounds: GatewayBounds
+  readonly port: number
+  readonly adminPort: number
+  readonly process: NodeProcess
+}
+
+const unbounded = { requestsPerConnection: 0, maxBodyBytes: 0, isImpatient: false }
+const bounded = { requestsPerConnection: 9, maxBodyBytes: 65_536, isImpatient: false }
+const impatient = { ...unbounded, isImpatient: true }
+
+/**
+ * Roomy, with connections for all; tight, where most requests wait for one and some are over a limit; impatient, for backends
+ * that do not go on.
+ */
+export const profiles = {
+  'http, roomy': { bounds: { https: false, ...unbounded }, upstreamConnections: 64 },
+  'https, roomy': { bounds: { https: true, ...unbounded }, upstreamConnections: 64 },
+  'http, tight': { bounds: { https: false, ...bounded }, upstreamConnections: 6 },
+  'https, tight': { bounds: { https: true, ...bounded }, upstreamConnections: 6 },
+  'http, impatient': { bounds: { https: false, ...impatient }, upstreamConnections: 64 },
+  'https, impatient': { bounds: { https: true, ...impatient }, upstreamConnections: 64 },
+} satisfies Record<string, { bounds: GatewayBounds; upstreamConnections: number }>
+
+export type ProfileName = keyof typeof profiles
+
+/** @param root of the source that is run: this repository, or a changed copy of it */
+export async function startDrivenGateway(
+  name: ProfileName,
+  upstreamUrl: string,
+  root: string,
+): Promise<DrivenGateway> {
+  const { upstreamConnections, bounds } = profiles[name]
+  // Otherwise longer than a busy machine stands still.
+  const upstreamTimeout = bounds.isImpatient ? '2s' : '30s'
+  const config = join(makeTemporaryDirectory(), 'sluice.yaml')
+  const rule = `{ name: few, match: '* /limited/*', requests: ${limitedQuota}, window: 1h }`
+  writeFileSync(config, `limits:\n  - ${rule}\n`)
+  const gateway = spawnNode(join(root, 'proxy/main.ts'), {
+    HOST: '127.0.0.1',
+    PORT: '0',
+    ADMIN_PORT: '0',
+    CONFIG_FILE: config,
+    UPSTREAM_URL: upstreamUrl,
+    UPSTREAM_CONNECTIONS: String(upstreamConnections),
+    UPSTREAM_QUEUE: '4096',
+    UPSTREAM_QUEUE_TIMEOUT: '60s',
+    UPSTREAM_TIMEOUT: upstreamTimeout,
+    UPSTREAM_IDLE_TIMEOUT: upstreamTimeout,
+    REQUESTS_PER_CONNECTION: String(bounds.requestsPerConnection),
+    MAX_BODY_SIZE: String(bounds.maxBodyBytes),
+    ...(bounds.https && tlsSettings()),
+  })
+  const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
+  const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
+  return { bounds, port, adminPort, process: gateway }
+}

@@ -1,0 +1,112 @@
+import type { Attempt } from './backend.ts'
+import { isReplayable, judgeAnswer, tell } from './oracle.ts'
+import type { Outcome } from './outcome.ts'
+import type { Conversation, Exchange, GatewayBounds } from './plan.ts'
+
+export type Problem = { readonly exchange: Exchange; readonly text: string }
+
+/** What is wrong with a conversation: each exchange by itself, their order, and how the connection ended. */
+export function judgeConversation(
+  conversation: Conversation,
+  outcomes: readonly Outcome[],
+  attemptsOf: (id: number) => readonly Attempt[],
+  bounds: GatewayBounds,
+): Problem[] {
+  const { exchanges, protocol, halfCloses } = conversation
+  const isHttp2 = protocol === 'h2'
+  const problems: Problem[] = []
+  const limitedBefore = { least: 0, most: 0 }
+  /** Something before has ended the connection. */
+  let isOver = false
+  exchanges.forEach((exchange, index) => {
+    const outcome = outcomes[index]
+    if (!outcome) return
+    const attempts = attemptsOf(exchange.id)
+    const report = (text: string | undefined): void => {
+      if (text !== undefined) problems.push({ exchange, text })
+    }
+    report(outcome.fault)
+    report(attemptsFault(exchange, outcome, attempts))
+    if (outcome.ended === 'silent') report(`${tell(outcome)}: hangs`)
+    const isUnanswered = outcome.status === undefined && !outcome.complete
+    const isRefusedStream =
+      isHttp2 && bounds.requestsPerConnection > 0 && index >= bounds.requestsPerConnection
+    const isLeft = outcome.ended === 'left' || outcome.ended === 'silent'
+    if (isLeft) {
+      // What was not waited for may have been served or not.
+    } else if (isOver || (isRefusedStream && isUnanswered)) {
+      if (!isUnanswered) report(`${tell(outcome)} behind the end of the connection`)
+      if (attempts.length > 0) report('was served behind the end of the connection')
+    } else if (outcome.complete || !halfCloses) {
+      const isTls = protocol !== 'http'
+      const { maxBodyBytes, isImpatient } = bounds
+      report(
+        judgeAnswer({
+          exchange,
+          outcome,
+          attempts,
+          maxBodyBytes,
+          isImpatient,
+          limitedBefore,
+          isTls,
+          isHttp2,
+        }),
+      )
+      if (!isHttp2) report(closeFault(exchange, outcome, index, bounds))
+    }
+    if (exchange.kind === 'limited' && !isOver) {
+      limitedBefore.most++
+      if (outcome.status !== undefined) limitedBefore.least++
+    }
+    if (!isHttp2) isOver ||= !outcome.complete || saysClose(outcome) || exchange.version === '1.0'
+  })
+  return problems
+}
+
+function saysClose({ headers }: Outcome): boolean {
+  return headers['connection']?.toLowerCase().includes('close') ?? false
+}
+
+/** A connection ends with a response only where it must, and then says so. */
+function closeFault(
+  exchange: Exchange,
+  outcome: Outcome,
+  index: number,
+  bounds: GatewayBounds,
+): string | undefined {
+  const { kind, upload, answer, version, asksToClose } = exchange
+  if (!outcome.complete || version === '1.0') return undefined
+  const { requestsPerConnection } = bounds
+  const isLastAllowed = requestsPerConnection > 0 && index + 1 >= requestsPerConnection
+  const must = isLastAllowed || asksToClose || kind === 'noise' || kind === 'refused-upgrade'
+  // A response that may have come before all of the request had; and Node ends what expected a 100 and was not given one.
+  const isUnasked = upload?.expectsContinue === true && upload.bytes === 0
+  const may = upload !== undefined && (answer.early || outcome.headers['x-id'] === undefined || isUnasked)
+  if (must && !saysClose(outcome)) return 'the connection ends behind it, and the response does not say so'
+  if (!must && !may && saysClose(outcome)) return `${tell(outcome)} that ends the connection for no reason`
+  return undefined
+}
+
+/** What the backend may have seen of a request. */
+function attemptsFault(
+  exchange: Exchange,
+  outcome: Outcome,
+  attempts: readonly Attempt[],
+): string | undefined {
+  const { upload, answer, cancel } = exchange
+  const [first, second, ...more] = attempts
+  if (more.length > 0) return `was sent to the backend ${attempts.length} times`
+  const mayHaveFailed = first?.onReused === true && (first.tooLate || answer.broken !== undefined)
+  if (second && !(isReplayable(exchange) && mayHaveFailed)) return 'was sent to the backend twice'
+  const bytes = upload?.bytes ?? 0
+  const isCut = cancel?.where === 'request' && outcome.ended === 'left' && bytes > 0
+  for (const { whole, uploadBytes } of attempts) {
+    if (!whole) continue
+    // Node's client ends a stream before it resets it, and without a length that end is the request's.
+    const isEnded = isCut && cancel.how === 'stream' && upload?.framing === 'chunked'
+    if (isEnded && uploadBytes <= bytes) continue
+    if (uploadBytes !== bytes) return `${uploadBytes} bytes of ${bytes} were the whole request to the backend`
+    if (isCut) return 'a request that was cut short was completed'
+  }
+  return undefined
+}

@@ -1,0 +1,56 @@
+import { patternFault } from './pattern.ts'
+import type { Exchange } from './plan.ts'
+
+/** What a client saw of one exchange. */
+export type Outcome = {
+  readonly interim: number[]
+  status: number | undefined
+  /** Names in lower case; several lines of one name are joined. */
+  headers: Readonly<Record<string, string>>
+  bodyBytes: number
+  /** The body of a reply of the gateway's own, as far as it is short. */
+  text: string
+  /** The first thing that cannot be right whatever the plan was. */
+  fault: string | undefined
+  complete: boolean
+  /** How it ended where it did not complete: by us, by the gateway in order or not, or not at all. */
+  ended: 'left' | 'closed' | 'reset' | 'silent' | undefined
+  /** With which error a stream of HTTP/2 was reset. */
+  resetCode: number
+  /** Bytes of a tunnel that came back. */
+  echoed: number
+  /** A tunnel's end has come from the gateway. */
+  tunnelEnded: boolean
+  /** All bytes of the request have been handed over. */
+  sent: boolean
+}
+
+const longestText = 1_000
+
+export function newOutcome(): Outcome {
+  return {
+    interim: [],
+    status: undefined,
+    headers: {},
+    bodyBytes: 0,
+    text: '',
+    fault: undefined,
+    complete: false,
+    ended: undefined,
+    resetCode: 0,
+    echoed: 0,
+    tunnelEnded: false,
+    sent: false,
+  }
+}
+
+export function noteFault(outcome: Outcome, fault: string | undefined): void {
+  outcome.fault ??= fault
+}
+
+/** Takes a piece of a response's body: the backend's are patterned, others are short. */
+export function takeBody(outcome: Outcome, { id }: Exchange, piece: Buffer): void {
+  if (outcome.headers['x-id'] !== undefined) noteFault(outcome, patternFault(id, outcome.bodyBytes, piece))
+  else if (outcome.text.length < longestText) outcome.text += piece.toString('latin1')
+  outcome.bodyBytes += piece.length
+}

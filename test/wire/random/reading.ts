@@ -1,0 +1,25 @@
+import type { Readable } from 'node:stream'
+import { seededRandom } from '../../support/raw-client.ts'
+import type { Reading } from './plan.ts'
+
+/** Slows a stream's reader down as the plan says. To be told of each piece that has come. */
+export function slowDown(
+  stream: Pick<Readable, 'pause' | 'resume'>,
+  { pauseShare, pauseMs, stallAfterBytes, stallMs }: Reading,
+  seed: number,
+): (bytes: number) => void {
+  const random = seededRandom(seed)
+  let taken = 0
+  let stalled = stallMs === 0
+  const rest = (ms: number): void => {
+    stream.pause()
+    setTimeout(() => stream.resume(), ms)
+  }
+  return (bytes) => {
+    taken += bytes
+    if (!stalled && taken >= stallAfterBytes) {
+      stalled = true
+      rest(stallMs)
+    } else if (pauseShare > 0 && random() < pauseShare) rest(pauseMs * random())
+  }
+}

@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseExposition, type Exposition } from '../../support/prometheus.ts'
+import type { DrivenGateway } from './gateways.ts'
+
+/** How long a gateway may take to come to rest: longer than it lingers on connections that it has ended. */
+const longestMs = 10_000
+
+/** What must be as it was when nothing is in flight. */
+const gauges = {
+  connections: (metrics) => metrics.value('sluice_connections'),
+  tunnels: (metrics) => metrics.value('sluice_upgrades'),
+  'requests that wait for a connection': (metrics) => entries(metrics, 'upstream-queue'),
+  'uploads that wait for their turn': (metrics) => entries(metrics, 'upload-queue'),
+} satisfies Record<string, (metrics: Exposition) => number>
+
+export type Rest = {
+  /** What has not come to rest. */
+  readonly faults: readonly string[]
+  /** Connections to the backend that are kept. */
+  readonly idle: number
+  readonly openFiles: number
+}
+
+function entries(metrics: Exposition, table: string): number {
+  return metrics.value('sluice_table_entries', { table })
+}
+
+/** Waits until nothing is in flight in a gateway any more. */
+export async function untilAtRest(gateway: DrivenGateway, backendConnections: () => number): Promise<Rest> {
+  const untilMs = performance.now() + longestMs
+  for (;;) {
+    const metrics = await readMetrics(gateway)
+    const faults: string[] = []
+    for (const [name, read] of Object.entries(gauges))
+      if (read(metrics) !== 0) faults.push(`${read(metrics)} ${name} are left`)
+    const idle = entries(metrics, 'upstream-connections')
+    if (idle !== backendConnections())
+      faults.push(`${idle} connections to the backend are counted, and ${backendConnections()} are open`)
+    if (faults.length === 0 || performance.now() > untilMs) {
+      const errors = metrics.samples.filter(({ name }) => name === 'sluice_uncaught_errors_total')
+      for (const { labels, value } of errors)
+        if (value > 0) faults.push(`${value} uncaught errors in the ${labels['place'] ?? ''}`)
+      return { faults, idle, openFiles: metrics.value('sluice_process_open_fds') }
+    }
+    await sleep(20)
+  }
+}
+
+async function readMetrics({ adminPort }: DrivenGateway): Promise<Exposition> {
+  const response = await fetch(`http://127.0.0.1:${adminPort}/metrics`)
+  return parseExposition(await response.text())
+}
+
+/** Lines that a gateway must not write once it has started, since the last time it was asked. */
+export function watchOutput({ process }: DrivenGateway): (mayFail: boolean) => string[] {
+  let read = process.stdout().length
+  let complaints = 0
+  return (mayFail) => {
+    const stdout = process.stdout()
+    const end = stdout.lastIndexOf('\n') + 1
+    const faults = stdout
+      .slice(read, end)
+      .split('\n')
+      .filter((line) => line !== '' && !isExplained(line, mayFail))
+    read = end
+    const stderr = process.stderr()
+    if (stderr.length > complaints)
+      faults.push(`on standard error: ${stderr.slice(complaints, complaints + 1_000)}`)
+    complaints = stderr.length
+    return faults
+  }
+}
+
+/** A line at `info`, or one of a request that failed at the backend where the plans have it fail. */
+function isExplained(line: string, mayFail: boolean): boolean {
+  try {
+    const { level, requestId } = JSON.parse(line) as { level?: string; requestId?: string }
+    return level === 'info' || (mayFail && level === 'warn' && requestId !== undefined)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
+import { authorityFile } from '../../support/certificates.ts'
+
+/** One context for all clients: each would otherwise read the authority's certificate again. */
+export const tlsOptions = {
+  secureContext: createSecureContext({ ca: readFileSync(authorityFile) }),
+  servername: 'localhost',
+}
