@@ -42,7 +42,9 @@ export function fitToOpenFiles<Settings extends Connections>(
     `using MAX_CONNECTIONS=${clients}, UPSTREAM_CONNECTIONS=${upstream}, UPSTREAM_STREAMS=${streams}. ` +
     "Raise the limit (ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings"
   const lowered = { maxConnections: clients, upstreamConnections: upstream, upstreamStreams: streams }
-  return { settings: { ...settings, ...lowered }, warnings: [text] }
+  // Streams are the last that anybody needs so many of: a few less than set are not worth a line at each start.
+  const isMuch = clients < maxConnections || upstream < upstreamConnections || streams < upstreamStreams / 2
+  return { settings: { ...settings, ...lowered }, warnings: isMuch ? [text] : [] }
 }
 
 function lower(wanted: number, most: number): number {

@@ -20,7 +20,13 @@ describe('connections', () => {
   })
 
   test.each([
-    [20_575, 10_000, 256, 9_999],
+    [20_575, 9_999],
+    [15_576, 5_000],
+  ])('within %i open files have %i for streams, which is no warning', (limit, upstreamStreams) => {
+    expect(fitToOpenFiles(usual, limit)).toEqual({ settings: { ...usual, upstreamStreams }, warnings: [] })
+  })
+
+  test.each([
     [10_000, 5_654, 256, 3_770],
     [4_096, 2_112, 256, 1_408],
     [1_024, 403, 224, 269],
