@@ -21,7 +21,7 @@ describe('connections', () => {
 
   test.each([
     [20_575, 9_999],
-    [15_576, 5_000],
+    [17_300, 6_724],
   ])('within %i open files have %i for streams, which is no warning', (limit, upstreamStreams) => {
     expect(fitToOpenFiles(usual, limit)).toEqual({ settings: { ...usual, upstreamStreams }, warnings: [] })
   })
