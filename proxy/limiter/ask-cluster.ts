@@ -18,7 +18,8 @@ export type ClusterNodes = {
  * the same key, which is the rule, is one command and atomic. Where its rules count by different keys (an address here,
  * a header there) their counters may be on different nodes, and no command can decide about both: each part is decided
  * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
- * left than there is, and be refused; more than the quota never passes.
+ * left than there is, and be refused; more than the quota never passes. Where a part cannot be decided, the request is
+ * decided without the store, and what the others have counted is given back as well.
  *
  * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
  * each charge is such a part.
@@ -29,14 +30,18 @@ export async function askCluster(
 ): Promise<readonly unknown[]> {
   const byKey = [...Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()]
   if (byKey.length > 1) nodes.split(charges)
-  const answers = (await Promise.all(byKey.map((part) => askPart(part, nodes)))).flat()
+  const answers = await allOrNone(
+    byKey.map((part) => askPart(part, nodes)),
+    nodes,
+  )
   const [only] = answers
   if (only && answers.length === 1) return only.reply
 
   const parts = answers.map(({ part }) => part)
   const replies = answers.map(({ reply }) => reply)
   const refusals = parts.map((part, index) => isRefusal(part, replies[index] ?? []))
-  const isRefused = refusals.includes(true)
+  const isRefused =
+    refusals.includes(true) || !parts.every((part, index) => isDecided(part, replies[index] ?? []))
   const reply: unknown[] = Array.from({ length: 2 * charges.length })
   const givenBack: Promise<unknown>[] = []
   for (const [index, part] of parts.entries()) {
@@ -59,21 +64,52 @@ export async function askCluster(
 
 type Answer = { readonly part: readonly Charge[]; readonly reply: readonly unknown[] }
 
-async function askPart(
-  part: readonly Charge[],
-  { askNode, split }: ClusterNodes,
-): Promise<readonly Answer[]> {
+async function askPart(part: readonly Charge[], nodes: ClusterNodes): Promise<readonly Answer[]> {
+  const { askNode, split } = nodes
   try {
     return [{ part, reply: await askNode(part) }]
   } catch (error) {
     if (part.length === 1 || !isMoving(error)) throw error
     split(part)
-    return Promise.all(part.map(async (charge) => ({ part: [charge], reply: await askNode([charge]) })))
+    return allOrNone(
+      part.map(async (charge) => [{ part: [charge], reply: await askNode([charge]) }]),
+      nodes,
+    )
   }
+}
+
+/** The answers to all questions, or the first error: then what the others count, sooner or later, is given back. */
+async function allOrNone(
+  asked: readonly Promise<readonly Answer[]>[],
+  nodes: ClusterNodes,
+): Promise<readonly Answer[]> {
+  try {
+    return (await Promise.all(asked)).flat()
+  } catch (error) {
+    for (const answers of asked) {
+      answers
+        .then((counted) => Promise.all(counted.flatMap((answer) => giveAllBack(answer, nodes))))
+        // Nothing was counted there, or it stays counted, which is the side to err on.
+        .catch(() => undefined)
+    }
+    throw error
+  }
+}
+
+function giveAllBack({ part, reply }: Answer, { giveBack }: ClusterNodes): Promise<unknown>[] {
+  return part.flatMap((charge, at) => {
+    const [left, resetMs] = [reply[2 * at], reply[2 * at + 1]]
+    const isToGiveBack = isCounted(left) && typeof resetMs === 'number'
+    return isToGiveBack ? [giveBack(charge, resetMs, reply[2 * part.length])] : []
+  })
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {
   return charges.some(({ policy }, at) => policy.mode === 'enforce' && reply[2 * at] === -1)
+}
+
+function isDecided(charges: readonly Charge[], reply: readonly unknown[]): boolean {
+  return charges.every((_, at) => typeof reply[2 * at] === 'number')
 }
 
 function isCounted(left: unknown): left is number {
