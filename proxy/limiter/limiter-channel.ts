@@ -29,6 +29,12 @@ type Answer = {
 }
 
 /**
+ * Charges in questions that have no answer yet: some seconds of full load, and a few megabytes. A primary process that
+ * does not read must not make its workers keep for it whatever clients send.
+ */
+const UNANSWERED_MAX = 50_000
+
+/**
  * A worker's limiter where the counters are embedded: they are in the primary process, so that all workers enforce one
  * table exactly.
  *
@@ -43,12 +49,16 @@ export function createChannelLimiter(options: {
 }): ChannelLimiter {
   const { port } = options
   const asked = new Map<number, Asked>()
+  let unanswered = 0
   let lastId = 0
 
+  const settle = (id: number): Asked | undefined => {
+    const found = asked.get(id)
+    if (found && asked.delete(id)) unanswered -= found.charges
+    return found
+  }
   port.listen((message) => {
-    if (!isAnswer(message)) return
-    asked.get(message.id)?.resolve(message.reply)
-    asked.delete(message.id)
+    if (isAnswer(message)) settle(message.id)?.resolve(message.reply)
   })
 
   const batches = createDecisionBatches({
@@ -57,16 +67,21 @@ export function createChannelLimiter(options: {
       batchSize: 1000,
       isConnected: () => true,
       hasCountedNothing: () => true,
-      ask: (requests, isAwaited) =>
+      ask: (requests) =>
         new Promise((resolve, reject) => {
-          forgetOldest(asked)
+          const charges = requests.reduce((sum, request) => sum + request.length, 0)
+          if (unanswered + charges > UNANSWERED_MAX) {
+            reject(new Error(`${unanswered} questions to it have no answer yet`))
+            return
+          }
           const id = ++lastId
           const question: Question = { limiter: 'ask', id, requests: requests.map(nameCharges) }
-          asked.set(id, { resolve, isAwaited })
+          asked.set(id, { resolve, charges })
+          unanswered += charges
           try {
             port.send(question)
           } catch (error) {
-            asked.delete(id)
+            settle(id)
             reject(error instanceof Error ? error : new Error(String(error)))
           }
         }),
@@ -125,15 +140,7 @@ export function hearResets(
   })
 }
 
-type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly isAwaited: () => boolean }
-
-/** Drops the questions at the front that nobody waits for any more: a primary process that hangs never answers them. */
-function forgetOldest(asked: Map<number, Asked>): void {
-  for (const [id, { isAwaited }] of asked) {
-    if (isAwaited()) return
-    asked.delete(id)
-  }
-}
+type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly charges: number }
 
 function nameCharges(charges: readonly Charge[]): string[] {
   return charges.flatMap(({ policy, partitionKey }) => [policy.name, partitionKey])
