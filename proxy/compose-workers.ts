@@ -63,14 +63,21 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
 
   // Workers that take connections from one socket of the kernel's, instead of each being handed over by this process.
   cluster.schedulingPolicy = cluster.SCHED_NONE
-  const start = (): Worker => {
-    const worker = cluster.fork()
+  const startLater = (): void => {
+    setTimeout(() => own.read().status === 'ready' && start(), restartDelayMs)
+  }
+  const start = (): Worker | undefined => {
+    const worker = fork(log)
+    if (!worker) {
+      startLater()
+      return undefined
+    }
     reports.add(worker)
     if (embedded) serveLimiter({ decide: embedded.decide, policies, port: portTo(worker) })
     worker.on('exit', (code, signal) => {
       if (own.read().status !== 'ready') return
       log.error({ worker: worker.process.pid, code, signal }, 'a worker has died and is replaced')
-      setTimeout(() => own.read().status === 'ready' && start(), restartDelayMs)
+      startLater()
     })
     return worker
   }
@@ -93,6 +100,8 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       })
       if (!ports) return undefined
       own.markReady()
+      // One that has ended since it listened was not replaced as long as others started.
+      for (const worker of workers) if (worker?.isDead()) startLater()
       guardProcess(log, () => metrics.telemetry.errorCaught('process'))
       return { port: ports[0] ?? settings.port, adminPort }
     },
@@ -110,6 +119,25 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       process.off('SIGHUP', passOn)
     },
   }
+}
+
+/** Undefined where the machine has no more processes, files or memory for it, which is logged. */
+function fork(log: Log): Worker | undefined {
+  const fail = (err: unknown): void => log.error({ err }, 'a worker cannot be started')
+  try {
+    const worker = cluster.fork()
+    const isStarted = worker.process.pid !== undefined
+    // Of one that runs, it is of the channel: the worker is about to end, which is another event.
+    worker.on('error', (err) =>
+      isStarted ? log.debug({ err }, 'a worker cannot be told anything') : fail(err),
+    )
+    if (isStarted) return worker
+    // It never ends either: nobody must wait for that.
+    delete cluster.workers?.[worker.id]
+  } catch (error) {
+    fail(error)
+  }
+  return undefined
 }
 
 /** One of several processes that share the clients' port. It ends with its primary process. */
@@ -179,7 +207,8 @@ function portTo(worker: Worker): LimiterPort {
 }
 
 /** Resolves with the port that a worker listens on; rejects where it ends before it does. */
-async function listeningPort(worker: Worker): Promise<number> {
+async function listeningPort(worker: Worker | undefined): Promise<number> {
+  if (!worker) throw new StartError('a worker could not start')
   const [address] = (await Promise.race([
     once(worker, 'listening'),
     once(worker, 'exit').then(() => Promise.reject(new StartError('a worker could not start'))),

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { send, startGateway } from '../support/gateway.ts'
@@ -43,4 +45,28 @@ test('a worker that dies is replaced, and what was counted stays counted', async
   while ((gateway.process.output().match(/"msg":"serving"/g) ?? []).length < 3)
     await new Promise((resolve) => setTimeout(resolve, 50))
   expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([429]))
+})
+
+// The machine may have no process, file or memory for a worker just then. Here it is a file.
+test('a worker that cannot be started is tried again', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
+  const pids = (): number[] =>
+    gateway.process
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('"msg":"serving"'))
+      .map((line) => (JSON.parse(line) as { pid: number }).pid)
+  const primary = Number(readFileSync(`/proc/${pids()[0] ?? 0}/stat`, 'utf8').split(' ')[3])
+  const limit = (files: string): void => {
+    execFileSync('prlimit', ['--pid', String(primary), `--nofile=${files}:`])
+  }
+  limit('4')
+  process.kill(pids()[0] ?? 0, 'SIGKILL')
+  await gateway.process.waitForLine(/a worker cannot be started/)
+  limit('1024')
+  while (pids().length < 3) await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([200]))
+  expect(gateway.process.output()).not.toContain('uncaught')
+  expect(await gateway.process.stop('SIGTERM')).toBe(0)
 })
