@@ -104,6 +104,8 @@ function startWith(kind: GatewayKind, upstream: string): Promise<GatewayProcess>
     UPSTREAM_URL: upstream,
     CONFIG_FILE: 'test/apps/limits.yaml',
     WORKERS: String(kind.workers),
+    // Where few files can be open, the gateway warns that they are too few for the default.
+    MAX_CONNECTIONS: '1000',
     ...(kind.tls && tlsSettings()),
   }
   return startGateway(settings, START_TIMEOUT_MS)
