@@ -36,7 +36,7 @@ RUN export ORIGIN_DB=/tmp/origin.db; node origin/main.ts > /dev/null & \
     until node origin/healthcheck.ts; do kill -0 $! || exit 1; sleep 0.1; done; \
     kill $! && wait $! && rm /tmp/origin.db*
 EXPOSE 3000
-HEALTHCHECK --interval=5s --timeout=3s --start-period=20s CMD ["node", "origin/healthcheck.ts"]
+HEALTHCHECK --interval=5s --timeout=15s --start-period=20s CMD ["node", "origin/healthcheck.ts"]
 CMD ["node", "origin/main.ts"]
 
 FROM runtime AS gateway
@@ -49,6 +49,6 @@ RUN node --v8-pool-size=1 proxy/main.ts & \
     kill $! && wait $!
 # The admin listener stays on the container's loopback unless ADMIN_HOST says otherwise.
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=3s --start-period=20s CMD ["node", "proxy/healthcheck.ts"]
+HEALTHCHECK --interval=5s --timeout=15s --start-period=20s CMD ["node", "proxy/healthcheck.ts"]
 # One helper for the collector is enough: docs/decisions/connection-churn.md
 CMD ["node", "--v8-pool-size=1", "proxy/main.ts"]

@@ -1,15 +1,23 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createComposeProject, freePortRange } from '../support/compose.ts'
+import { randomInt } from 'node:crypto'
+import { GenericContainer } from 'testcontainers'
+import { createComposeProject } from '../support/compose.ts'
 import { requireEngine, userIdsOf, type ContainerDetails } from '../support/engine.ts'
-import { testImages } from '../support/images.ts'
+import { nodeImage, testImages } from '../support/images.ts'
+import { freePort } from '../support/ports.ts'
+import { parseExposition } from '../support/prometheus.ts'
 
-const services = ['redis', 'origin', 'gateway'] as const
-const up = ['up', '--detach', '--scale', 'gateway=3'] as const
+const services = ['redis', 'origin', 'gateway', 'balancer'] as const
+const limited = '{"code":429,"error":"Too many requests, Please try after a while!"}'
 
-const [firstPort, lastPort] = await freePortRange(10)
+const port = await freePort()
+const address = `http://localhost:${port}`
+/** Beside that of a project that runs on this machine. */
+const network = `10.213.${randomInt(100, 250)}`
 const engine = await requireEngine()
 const project = await createComposeProject({
-  GATEWAY_PORTS: `${firstPort}-${lastPort}`,
+  GATEWAY_PORT: String(port),
+  BALANCING_NETWORK: network,
   SLUICE_GATEWAY_IMAGE: testImages.gateway,
   SLUICE_ORIGIN_IMAGE: testImages.origin,
 })
@@ -17,56 +25,75 @@ let apiKey: string
 
 beforeAll(async () => {
   await project.run('build')
-  await project.run(...up)
-  await allHealthy()
+  await start(3)
 })
 
 afterAll(() => project.remove())
+
+async function start(gateways: number): Promise<void> {
+  await project.run('up', '--detach', '--scale', `gateway=${gateways}`)
+  await allHealthy()
+}
 
 async function allContainers(): Promise<ContainerDetails[]> {
   return (await Promise.all(services.map((service) => project.containers(service)))).flat()
 }
 
-/** Resolves when every container is healthy; rejects when one of them cannot become so any more. */
+/** Resolves when every container is healthy and the address answers; rejects when one of them has ended. */
 async function allHealthy(): Promise<void> {
   for (;;) {
-    const states = (await allContainers()).map(({ Name, State }) => ({
-      Name,
-      Status: State.Health?.Status,
-      State,
-    }))
-    const broken = states.find(({ Status, State }) => Status === 'unhealthy' || !State.Running)
-    if (broken) throw new Error(`${broken.Name} is broken:\n${await project.run('logs', '--tail', '50')}`)
-    if (states.every(({ Status }) => Status === 'healthy')) return
+    const containers = await allContainers()
+    const ended = containers.find(({ State }) => !State.Running)
+    if (ended) throw new Error(`${ended.Name} has ended:\n${await project.run('logs', '--tail', '50')}`)
+    // The balancer has no health check of its own: it is asked.
+    const isHealthy = containers.every(({ State }) => (State.Health?.Status ?? 'healthy') === 'healthy')
+    if (isHealthy && (await answers())) return
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
 }
 
-/** Where the replicas are reached from this machine. */
-async function gateways(): Promise<string[]> {
-  const containers = await project.containers('gateway')
-  return containers.map(({ NetworkSettings }) => {
-    // An engine may have given the IPv6 side of a container another port of the range.
-    const published = NetworkSettings.Ports['8080/tcp']?.find(({ HostIp }) => HostIp === '0.0.0.0')
-    if (!published) throw new Error('a gateway has no port on this machine')
-    return `http://127.0.0.1:${published.HostPort}`
-  })
+function answers(): Promise<boolean> {
+  return fetch(`${address}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
 }
 
-async function me(gateway: string, key?: string): Promise<number> {
+async function me(key?: string): Promise<number> {
   const response = await fetch(
-    `${gateway}/api/v1/me`,
+    `${address}/api/v1/me`,
     key === undefined ? {} : { headers: { 'x-api-key': key } },
   )
   await response.arrayBuffer()
   return response.status
 }
 
-test('one origin, one Redis and three gateways become healthy', async () => {
+/** How many POST /login each gateway has decided on: let pass and refused. */
+async function logins(): Promise<{ allowed: number; refused: number }[]> {
+  const containers = await project.containers('gateway')
+  return Promise.all(
+    containers.map(async ({ Id }) => {
+      const script = "fetch('http://127.0.0.1:9090/metrics').then((r) => r.text()).then(console.log)"
+      const container = engine.container.getById(Id)
+      const { output } = await engine.container.exec(container, ['node', '-e', script])
+      const scrape = parseExposition(`${output.trim()}\n`)
+      const count = (outcome: string): number =>
+        scrape.value('sluice_decisions_total', { policy: 'login', outcome })
+      return { allowed: count('allowed'), refused: count('refused') }
+    }),
+  )
+}
+
+async function countedClients(policy: string): Promise<string[]> {
+  const keys = await project.run('exec', '-T', 'redis', 'redis-cli', '--scan', '--pattern', `*:${policy}:*`)
+  return keys.match(/(?<=\{)[^}]*/g)?.sort() ?? []
+}
+
+test('one balancer, one origin, one Redis and three gateways become healthy', async () => {
   const counts = await Promise.all(
     services.map(async (service) => (await project.containers(service)).length),
   )
-  expect(counts).toEqual([1, 1, 3])
+  expect(counts).toEqual([1, 1, 3, 1])
 })
 
 test('no container runs a process as root or can become root', async () => {
@@ -77,30 +104,94 @@ test('no container runs a process as root or can become root', async () => {
   }
 })
 
-test('a key made in the origin’s container is good at every gateway, and no key is not', async () => {
+test('a key made in the origin’s container is good, and no key is not', async () => {
   const created = await project.run(
     ...['exec', '-T', 'origin', 'node', 'origin/keys.ts', 'create', '--project', 'compose', '--json'],
   )
   apiKey = (JSON.parse(created) as { key: string }).key
-  for (const gateway of await gateways()) {
-    expect([await me(gateway, apiKey), await me(gateway), await me(gateway, 'unknown')]).toEqual([
-      200, 401, 401,
-    ])
+  for (let asked = 0; asked < 6; asked++) {
+    expect([await me(apiKey), await me(), await me('unknown')]).toEqual([200, 401, 401])
   }
+  expect(await project.run('logs', 'origin')).toContain(`${address}/api/v1/me`)
 })
 
-test('three replicas together let 30 POST /login through', async () => {
-  const replicas = await gateways()
-  const requests = Array.from({ length: 90 }, (_, index) =>
-    fetch(`${replicas[index % replicas.length] ?? ''}/login`, { method: 'POST' }),
+test('at one address, 90 POST /login reach all three gateways, and 30 pass', async () => {
+  const replies = await Promise.all(
+    Array.from({ length: 90 }, async () => {
+      const response = await fetch(`${address}/login`, { method: 'POST', headers: { connection: 'close' } })
+      return { status: response.status, body: await response.text() }
+    }),
   )
-  const answers = await Promise.all(requests)
-  const refused = answers.filter(({ status }) => status === 429)
-  expect(answers.length - refused.length).toBe(30)
-  for (const answer of refused) {
-    expect(await answer.text()).toBe('{"code":429,"error":"Too many requests, Please try after a while!"}')
-  }
+  const refused = replies.filter(({ status }) => status === 429)
+  expect(replies.length - refused.length).toBe(30)
+  expect(new Set(refused.map(({ body }) => body))).toEqual(new Set([limited]))
+  const shares = await logins()
+  expect(shares.map(({ allowed, refused }) => allowed + refused).every((share) => share > 10)).toBe(true)
+  expect(shares.reduce((sum, { allowed }) => sum + allowed, 0)).toBe(30)
+  expect(shares.reduce((sum, { refused }) => sum + refused, 0)).toBe(60)
 })
+
+// The balancer is the peer of every connection. Were its address the client's, all would share one limit; were it
+// trusted for more than its PROXY header, each could name any address.
+test('each client is counted by its own address, whatever it says of it', async () => {
+  const client = await new GenericContainer(nodeImage)
+    .withNetworkMode(`${project.name}_balancing`)
+    .withCommand(['sleep', '600'])
+    .start()
+  try {
+    const script = `(async () => {
+      for (let i = 0; i < 6; i++) {
+        const headers = { 'x-forwarded-for': '203.0.113.' + i, connection: 'close' }
+        const reply = await fetch('http://balancer:8080/forgot-password', { method: 'POST', headers })
+        await reply.text()
+        console.log(reply.status)
+      }
+    })()`
+    const { output } = await client.exec(['node', '-e', script])
+    expect(output.trim().split('\n')).toEqual(['404', '404', '404', '404', '404', '429'])
+    const own = client.getIpAddress(`${project.name}_balancing`)
+    expect(own).toMatch(`${network}.`)
+    expect(await countedClients('forgot-password')).toEqual([own])
+  } finally {
+    await client.stop()
+  }
+  expect((await fetch(`${address}/forgot-password`, { method: 'POST' })).status).toBe(404)
+  const clients = await countedClients('forgot-password')
+  expect(clients).toHaveLength(2)
+  expect(clients).not.toContain(`${network}.2`)
+}, 300_000)
+
+test('gateways come and go under load, and no request fails', async () => {
+  const outcomes = new Map<string, number>()
+  let changing = true
+  const work = async (): Promise<void> => {
+    while (changing) {
+      const outcome = await fetch(`${address}/health`, { headers: { connection: 'close' } }).then(
+        async (response) => (await response.arrayBuffer(), String(response.status)),
+        (error: unknown) => String((error as Error).cause ?? error),
+      )
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    }
+  }
+  const workers = Array.from({ length: 4 }, work)
+  await start(1)
+  await start(3)
+  // Each of the three has been found by the balancer once it has decided on a request.
+  const before = (await logins()).map(({ refused }) => refused)
+  const isFound = (): Promise<boolean> =>
+    logins().then((now) => now.every(({ refused }, index) => refused > (before[index] ?? 0)))
+  do
+    await Promise.all(
+      Array.from({ length: 9 }, () =>
+        fetch(`${address}/login`, { method: 'POST', headers: { connection: 'close' } }),
+      ),
+    )
+  while (!(await isFound()))
+  changing = false
+  await Promise.all(workers)
+  expect([...outcomes.keys()]).toEqual(['200'])
+  expect(outcomes.get('200')).toBeGreaterThan(100)
+}, 300_000)
 
 test('every counter in Redis has an expiry', async () => {
   const redis = ['exec', '-T', 'redis', 'redis-cli']
@@ -112,9 +203,9 @@ test('every counter in Redis has an expiry', async () => {
   }
 })
 
-test('stopping ends gateways and origin by themselves, with status 0', async () => {
+test('stopping ends gateways, origin and balancer by themselves, with status 0', async () => {
   await project.run('stop')
-  for (const service of ['gateway', 'origin']) {
+  for (const service of ['gateway', 'origin', 'balancer']) {
     for (const { Name, State } of await project.containers(service)) {
       expect({ Name, status: State.ExitCode, killed: State.OOMKilled }).toEqual({
         Name,
@@ -125,10 +216,15 @@ test('stopping ends gateways and origin by themselves, with status 0', async () 
   }
 })
 
-test('keys outlive the containers', async () => {
-  await project.run('down')
-  expect(await allContainers()).toEqual([])
-  await project.run(...up)
-  await allHealthy()
-  for (const gateway of await gateways()) expect(await me(gateway, apiKey)).toBe(200)
-})
+test('keys outlive the containers, and each start is at the same address, with one gateway and with three', async () => {
+  for (const gateways of [1, 3]) {
+    await project.run('down')
+    expect(await allContainers()).toEqual([])
+    await start(gateways)
+    expect((await project.run('port', 'balancer', '8080')).trim()).toBe(`0.0.0.0:${port}`)
+    expect(await project.containers('gateway')).toHaveLength(gateways)
+    for (const { NetworkSettings } of await project.containers('gateway'))
+      expect(Object.values(NetworkSettings.Ports).filter(Boolean)).toEqual([])
+    expect(await me(apiKey)).toBe(200)
+  }
+}, 300_000)

@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { atEnd } from './at-end.ts'
 import { requireEngine, type ContainerDetails, type Engine } from './engine.ts'
-import { freePort } from './ports.ts'
 
 const execute = promisify(execFile)
 const repositoryRoot = new URL('../../', import.meta.url).pathname
 
 /** This repository's compose file, under a project name of its own. */
 export type ComposeProject = {
+  readonly name: string
   /** Runs a subcommand, such as `up --detach`; resolves to its standard output, rejects with what it said. */
   run(...args: readonly string[]): Promise<string>
   /** The service's containers, ended ones too. */
@@ -46,6 +46,7 @@ export async function createComposeProject(env: Record<string, string>): Promise
   })
 
   return {
+    name,
     run: async (...args) => (await execute(program, command(...args), options)).stdout,
     containers: (service) => containersOf(engine, name, service),
     remove: async () => {
@@ -59,20 +60,4 @@ async function containersOf(engine: Engine, project: string, service: string): P
   const label = [`com.docker.compose.project=${project}`, `com.docker.compose.service=${service}`]
   const found = await engine.container.dockerode.listContainers({ all: true, filters: { label } })
   return Promise.all(found.map(({ Id }) => engine.container.getById(Id).inspect()))
-}
-
-/**
- * Ports in a row that nothing listens on: an engine fails on a taken one instead of passing over it.
- *
- * @returns the first and the last
- */
-export async function freePortRange(count: number): Promise<[number, number]> {
-  for (let attempt = 0; attempt < 20; attempt++) {
-    const first = await freePort()
-    let last = first
-    // They come in order, where none is taken.
-    while (last < first + count - 1 && (await freePort()) === last + 1) last++
-    if (last === first + count - 1) return [first, last]
-  }
-  throw new Error(`no ${count} free ports in a row found`)
 }

@@ -1,7 +1,7 @@
 import { GenericContainer } from 'testcontainers'
 
 const repositoryRoot = new URL('../../', import.meta.url).pathname
-const nodeImage = process.env['NODE_IMAGE'] || 'node:26-slim'
+export const nodeImage = process.env['NODE_IMAGE'] || 'node:26-slim'
 
 /** What the container tests call their images, apart from those that compose builds for use. */
 export const testImages = { gateway: 'sluice-gateway:test', origin: 'sluice-origin:test' } as const
