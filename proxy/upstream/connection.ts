@@ -210,7 +210,8 @@ export class UpstreamConnection implements ResponseSink {
     this.#responseDone = true
     this.#deadline = Number.POSITIVE_INFINITY
     // A response that overtook its request: the rest of the request has no use, and would end inside the next one.
-    this.#reusable = persistent && this.#requestSent && this.#keepAliveMs > keepAliveMarginMs
+    const isWhole = this.#requestSent && this.takesRequest
+    this.#reusable = persistent && isWhole && this.#keepAliveMs > keepAliveMarginMs
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()
   }
@@ -246,7 +247,8 @@ export class UpstreamConnection implements ResponseSink {
 
   readonly #onSocketEnd = (): void => {
     try {
-      if (this.#parser.finish()) this.destroy()
+      // A failed write may have taken the news of a reset, behind which reading finds an end like that of any response.
+      if (this.takesRequest && this.#parser.finish()) this.destroy()
       else this.#fail('reset', 'the backend closed the connection')
     } catch (error) {
       this.#failToPassOn(error)

@@ -9,7 +9,7 @@ import { startGateway } from '../support/gateway.ts'
 const refusal = 'HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig'
 const uploads = 60
 
-/** The status line of the answer to an upload in many pieces. */
+/** All that comes back for an upload in many pieces. The connection ends with the answer, also where the upload was first. */
 function upload(port: number): Promise<string> {
   return new Promise((resolve) => {
     let received = ''
@@ -25,8 +25,10 @@ function upload(port: number): Promise<string> {
     socket.on('drain', send)
     socket.on('data', (chunk) => (received += chunk.toString('latin1')))
     socket.on('error', () => undefined)
-    socket.on('close', () => resolve(received.slice(0, received.indexOf('\r\n'))))
-    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${200 * piece.length}\r\n\r\n`)
+    socket.on('close', () => resolve(received))
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${200 * piece.length}\r\n\r\n`,
+    )
     send()
   })
 }
@@ -41,8 +43,24 @@ test('reaches the client although the backend resets the connection behind it', 
   const gateway = await startGateway({ UPSTREAM_URL: backend.url })
   const answers = new Map<string, number>()
   for (let i = 0; i < uploads; i++) {
-    const answer = await upload(gateway.port)
+    const received = await upload(gateway.port)
+    const answer = received.slice(0, received.indexOf('\r\n'))
     answers.set(answer, (answers.get(answer) ?? 0) + 1)
   }
   expect(Object.fromEntries(answers)).toEqual({ 'HTTP/1.1 413 Payload Too Large': uploads })
+})
+
+// To a failed write the system tells of the reset, and to the reading after it only of an end: which is that of a response
+// without a length, where there was no reset.
+test('is not taken for whole where a reset has cut it short', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', () => {
+      socket.pause()
+      socket.write('HTTP/1.1 413 Content Too Large\r\nConnection: close\r\n\r\na part', () =>
+        socket.resetAndDestroy(),
+      )
+    })
+  })
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  for (let i = 0; i < uploads; i++) expect(await upload(gateway.port)).not.toMatch(/\r\n0\r\n\r\n$/)
 })
