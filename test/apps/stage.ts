@@ -106,6 +106,8 @@ function startWith(kind: GatewayKind, upstream: string): Promise<GatewayProcess>
     WORKERS: String(kind.workers),
     // Where few files can be open, the gateway warns that they are too few for the default.
     MAX_CONNECTIONS: '1000',
+    // A busy machine is not what is tested here: the primary process may take its time to decide.
+    STORE_TIMEOUT: '10s',
     ...(kind.tls && tlsSettings()),
   }
   return startGateway(settings, START_TIMEOUT_MS)

@@ -29,7 +29,7 @@ export async function withPage(protocol, use) {
     args: [...flags, ...(protocol === 'https' ? ['--disable-http2'] : [])],
     timeout: 90_000,
   })
-  context.setDefaultTimeout(60_000)
+  context.setDefaultTimeout(40_000)
   try {
     console.log(JSON.stringify(await use(context.pages()[0] ?? (await context.newPage()))))
   } finally {
