@@ -2,7 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { collectGarbage, collectYoungGarbage } from '../shared/garbage.ts'
+import { collectYoungGarbage, returnMemory } from '../shared/garbage.ts'
 import type { Log } from '../shared/log.ts'
 import type { Running } from '../shared/shutdown.ts'
 import { createAccessLog } from './access-log.ts'
@@ -64,6 +64,9 @@ export type Counting = Running & {
 
 /** A start waits so long for Redis, so that its first requests are counted there; then it serves without. */
 const connectAtStartMs = 1_000
+
+/** About what a connection holds that is open. */
+const bytesAConnection = 16 * 1024
 
 /** Whom the limits hold back, for an operator to look at: two megabytes at most. */
 const LIMITED_CLIENTS = 10_000
@@ -130,7 +133,10 @@ export function composeServing(
   )
   const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
   telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
-  const stopReturningMemory = returnMemoryAfterBursts(() => gate.size, collectGarbage)
+  const stopReturningMemory = returnMemoryAfterBursts(
+    () => gate.size * bytesAConnection + slowClients.readUnread().size,
+    returnMemory,
+  )
   const stopDividing = divideCollections(() => gate.accepted, collectYoungGarbage)
   const tunnels = createTunnels({
     idleMs: settings.tunnelIdleTimeoutMs,

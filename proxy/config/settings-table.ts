@@ -83,7 +83,7 @@ export const gatewayTable = {
   ),
   maxUnreadBytes: setting(
     size('1m'),
-    '256m',
+    '192m',
     'Bytes of responses that clients of each worker process leave unread at most, all together',
   ),
   sendTimeoutMs: setting(duration('100ms', '1d'), '60s', 'Time in which a client must take what it is sent'),

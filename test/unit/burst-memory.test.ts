@@ -10,7 +10,7 @@ beforeEach(() => {
   open = 0
   collected = 0
   stop = returnMemoryAfterBursts(
-    () => open,
+    () => open * 16 * 1024 + 16 * 1024,
     () => collected++,
   )
 })
@@ -44,7 +44,7 @@ test('not while half of them are left, nor after few, nor when they are back at 
   expect(collected).toBe(0)
   stop()
   stop = returnMemoryAfterBursts(
-    () => open,
+    () => open * 16 * 1024 + 16 * 1024,
     () => collected++,
   )
   pass(10, 900)

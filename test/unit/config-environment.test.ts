@@ -53,7 +53,7 @@ describe('settings from the environment', () => {
       maxTargetBytes: 8_192,
       maxBodyBytes: 0,
       responseBufferBytes: 256 * 1024,
-      maxUnreadBytes: 256 * 1024 * 1024,
+      maxUnreadBytes: 192 * 1024 * 1024,
       keepUnusualHeaders: false,
       upstreamBareLf: false,
       upstreamStreams: 10_000,
