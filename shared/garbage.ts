@@ -45,7 +45,7 @@ type Ffi = {
 }
 
 function findTrim(): () => void {
-  const { emitWarning } = process
+  const emitWarning = process.emitWarning.bind(process)
   // Loading it warns on standard error that it is experimental.
   process.emitWarning = () => undefined
   try {
