@@ -1,5 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Http2SecureServer, Http2ServerRequest } from 'node:http2'
+import type { Server } from 'node:http'
+import type { Http2SecureServer } from 'node:http2'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Log } from '../shared/log.ts'
 import { idleSince } from './edge/connection.ts'
@@ -26,14 +26,11 @@ export type Draining = {
  * request is in flight too, unless the response has begun.
  */
 export function endAfterResponses(server: ClientServer, gate: ConnectionGate): void {
-  const endAfter = (request: IncomingMessage | Http2ServerRequest, response: ServerResponse): void => {
-    if (!('stream' in request)) closeAfterResponse(request, response)
-  }
   for (const event of ['request', 'checkContinue', 'checkExpectation'])
-    server.prependListener(event, endAfter)
+    server.prependListener(event, closeAfterResponse)
   for (const socket of socketsOf(gate)) {
     const response = latestResponse(socket)
-    if (response && !response.headersSent) endAfter(response.req, response)
+    if (response && !response.headersSent) closeAfterResponse(response.req, response)
   }
 }
 

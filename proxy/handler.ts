@@ -175,7 +175,7 @@ class Exchange implements PacedExchange {
     } else if (this.#response.headersSent) breakOff(this.#response)
     else {
       this.#forwarding?.abandon('the client sends its body too slowly')
-      this.#response.shouldKeepAlive = false
+      closeAfterResponse(this.#request, this.#response)
       this.#reject('timeout', errors.requestTimeout, 'the body came too slowly (BODY_TIMEOUT, MIN_BODY_RATE)')
     }
   }

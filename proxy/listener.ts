@@ -2,15 +2,23 @@ import { ServerResponse, type IncomingMessage } from 'node:http'
 import type { Http2ServerRequest, ServerHttp2Stream } from 'node:http2'
 import { Socket, type Server as NetServer } from 'node:net'
 import { Duplex } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
 import { errors } from '../shared/errors.ts'
 import type { OnBug } from './bug.ts'
 import type { Turns } from './edge/pipelining.ts'
 import { keepUnparsed } from './edge/unparsed-bytes.ts'
 import { expectsOther } from './framing.ts'
 import type { Handler, OnUpgrade } from './handler.ts'
-import { keepDraining, leaveHttp, oweResponse, owesNothing } from './owed-responses.ts'
+import { currentResponse, keepDraining, leaveHttp, oweResponse, owesNothing } from './owed-responses.ts'
 import { allow } from './own-answers.ts'
-import { closeAfterResponse, closeSoon, sendError, type ClientRequest, type ClientResponse } from './reply.ts'
+import {
+  breakOff,
+  closeAfterResponse,
+  closeSoon,
+  sendError,
+  type ClientRequest,
+  type ClientResponse,
+} from './reply.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { Tunnels } from './tunnel.ts'
 import { answerUnreadable, isPaused, readParserError, type Unreadable } from './unreadable.ts'
@@ -55,6 +63,10 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
       else if (!response.headersSent) serve(request, response)
     })
   })
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
+    // Before Node's own listener, which ends the other direction too.
+    socket.prependListener('end', breakOffUndelimited)
+  })
   server.on('request', serveRequest)
   // The handler says "100 Continue" once a request is let pass: a refused upload is never sent.
   server.on('checkContinue', serveRequest)
@@ -84,12 +96,24 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
       socket.destroy()
       return
     }
+    // Behind a response that ends the connection: dropped in the middle of a request, and neither answered nor counted.
+    if (!socket.writable) return
     unreadable.add(socket)
     telemetry.requestRejected(found.rejection)
     onUnreadable(found)
     answerUnreadable(socket, found.reply)
   })
   server.on('tlsClientError', () => telemetry.connectionRefused('tls'))
+}
+
+/**
+ * A client that ends its direction is taken as gone. To HTTP/1.0 the end of the connection would say that the response is
+ * complete, where it has no length.
+ */
+function breakOffUndelimited(this: Socket): void {
+  const response = currentResponse(this)
+  if (response?.req.httpVersion === '1.0' && response.headersSent && !response.writableEnded)
+    breakOff(response)
 }
 
 function streamOf(request: ClientRequest | Http2ServerRequest): ServerHttp2Stream | undefined {

@@ -70,7 +70,7 @@ export function owesNothing(socket: Socket): boolean {
 }
 
 /** The response that goes out on a connection of HTTP/1 now; those to later requests wait for it. */
-function currentResponse(socket: Socket): ClientResponse | undefined {
+export function currentResponse(socket: Socket): ClientResponse | undefined {
   // Not documented, but as old as Node's server, which finds the response there itself.
   return (socket as { _httpMessage?: ClientResponse | null })._httpMessage ?? undefined
 }

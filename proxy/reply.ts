@@ -95,19 +95,28 @@ export function endAfterResponse(request: ClientRequest, response: ClientRespons
   closeAfterResponse(request, response)
 }
 
-/** To be called before the head of a response after which nothing that the client sent can be read as a request. */
+/**
+ * To be called before the head of a response after which nothing that the client sent can be read as a request. Over
+ * HTTP/2 there is no such response.
+ */
 export function closeAfterResponse(request: ClientRequest, response: ClientResponse): void {
+  if (streamOf(response)) return
   const { socket } = request
   response.shouldKeepAlive = false
   // What Node calls after the last response of a connection. It would close the socket for both directions.
-  socket.destroySoon = () => {
-    request.resume()
-    closeSoon(socket)
-  }
+  socket.destroySoon = () => closeSoon(socket)
 }
 
-/** Ends a connection such that what was written on it arrives, but does not wait long for the client to end it too. */
+/**
+ * Ends a connection such that what was written on it arrives, but does not wait long for the client to end it too. What
+ * still comes is read, as the system would reset the connection otherwise, and dropped before it gets to the parser: what
+ * this makes of it would wait for its turn, and stop the reading.
+ */
 export function closeSoon(socket: Duplex): void {
+  socket.removeAllListeners('data')
+  socket.on('data', () => undefined)
+  // Node's server may have stopped reading the system's socket, and no longer hears that the stream is resumed.
+  socket._read(0)
   const destroy = (): void => void socket.destroy()
   let timer = setTimeout(destroy, takeMs)
   const linger = (): void => {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { ClientRequest, ClientResponse } from '../reply.ts'
+import { closeAfterResponse, type ClientRequest, type ClientResponse } from '../reply.ts'
 
 /** Requests of one connection that have been read and wait, before reading stops. */
 const mostWaiting = 16
@@ -23,8 +23,9 @@ export function takeTurns(maxRequests: number): Turns {
     if (!use) uses.set(socket, (use = { waiting: 0, served: 0 }))
     return use
   }
-  const begin = (socket: Socket, response: ClientResponse, serve: () => void): void => {
-    if (maxRequests > 0 && ++useOf(socket).served >= maxRequests) response.shouldKeepAlive = false
+  const begin = (request: ClientRequest, response: ClientResponse, serve: () => void): void => {
+    if (maxRequests > 0 && ++useOf(request.socket).served >= maxRequests)
+      closeAfterResponse(request, response)
     serve()
   }
 
@@ -36,21 +37,22 @@ export function takeTurns(maxRequests: number): Turns {
     const { socket } = request
     // A response of HTTP/1.1 has the socket once those before it are over.
     if (response.socket) {
-      begin(socket, response, serve)
+      begin(request, response, serve)
       return
     }
     const use = useOf(socket)
     use.waiting++
     // Not at once: Node is about to begin reading for the request that it has just made. What is answered here may have
-    // been answered by then, and nothing would resume what is paused behind it.
+    // been answered by then, and nothing would resume what is paused behind it. Nor is anything paused that is only
+    // read to its end.
     if (use.waiting >= mostWaiting)
       process.nextTick(() => {
-        if (use.waiting >= mostWaiting) socket.pause()
+        if (use.waiting >= mostWaiting && socket.writable) socket.pause()
       })
     response.once('socket', () => {
       use.waiting--
       if (use.waiting === mostWaiting - 1) socket.resume()
-      begin(socket, response, serve)
+      begin(request, response, serve)
     })
   }
 }
