@@ -182,7 +182,9 @@ export class Forwarding implements UpstreamExchange {
     if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
     // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
     const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
-    const fields = isWithoutLength ? withoutLength(head.fields) : head.fields
+    let fields = isWithoutLength ? withoutLength(head.fields) : head.fields
+    if (head.status === 426 && head.upgrade !== undefined && request.httpVersion === '1.1')
+      fields = fields.concat(upgradeFields(head.upgrade, response.shouldKeepAlive))
     writeHead(response, head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
   }
 
@@ -271,6 +273,11 @@ export class Forwarding implements UpstreamExchange {
 
 function valuesOf(fields: readonly string[], name: string): string[] {
   return fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === name)
+}
+
+/** What a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say "close". */
+function upgradeFields(protocols: string, persistent: boolean): string[] {
+  return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]
 }
 
 function withoutLength(fields: readonly string[]): string[] {

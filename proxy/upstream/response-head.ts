@@ -17,7 +17,7 @@ export type ResponseHead = {
   readonly persistent: boolean
   /** From `Keep-Alive: timeout=…`; undefined where the backend does not say. */
   readonly keepAliveMs: number | undefined
-  /** The protocol that `Upgrade` names, for a 101. */
+  /** The protocols that `Upgrade` names, for a 101 or a 426. */
   readonly upgrade: string | undefined
 }
 
@@ -85,7 +85,7 @@ export function parseResponseHead(text: string, requestMethod: string): Response
         keepAlive = value
         break
       case 'upgrade':
-        upgrade = value
+        upgrade = upgrade === undefined ? value : `${upgrade}, ${value}`
         break
       case 'hop-by-hop':
         break
