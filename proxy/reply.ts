@@ -160,7 +160,9 @@ export function cutShort(response: ClientResponse): void {
   const stream = streamOf(response)
   const { socket } = response
   if (stream) resetOnceSent(stream)
-  else if (socket && !socket.destroyed) closeSoon(socket)
+  else if (socket && !socket.destroyed)
+    // Node may hold chunks back until this turn is over, to write them together.
+    setImmediate(() => closeSoon(socket))
   else response.destroy()
 }
 
