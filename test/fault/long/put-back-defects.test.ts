@@ -55,7 +55,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/edge/pipelining.ts',
-        from: '        if (use.waiting >= mostWaiting) socket.pause()\n',
+        from: '        if (use.waiting >= mostWaiting && socket.writable) socket.pause()\n',
         to: '        socket.pause()\n',
       },
     ],
@@ -67,8 +67,8 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/upstream/connection.ts',
-        from: 'persistent && this.#requestSent && ',
-        to: 'persistent && ',
+        from: 'const isWhole = this.#requestSent && this.takesRequest\n',
+        to: 'const isWhole = true\n',
       },
     ],
   },
