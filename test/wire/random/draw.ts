@@ -65,12 +65,20 @@ class Draw {
   conversation(options: BatchOptions, index: number): Conversation {
     const protocol: Protocol = options.bounds.https ? this.#pick('https', 'h2') : 'http'
     const isFlood = this.#chance(0.08)
+    // About as many requests as the gateway lets wait, none of which has to.
+    const isLocalFlood = isFlood && this.#chance(0.3)
     const isEager = isFlood || this.#chance(0.3)
     const most = options.bounds.requestsPerConnection || mostAtOnce
-    const count = isFlood ? this.#between(Math.min(12, most), most) : this.#between(1, 9)
+    const count = isLocalFlood
+      ? Math.min(this.#between(16, 18), most)
+      : isFlood
+        ? this.#between(Math.min(12, most), most)
+        : this.#between(1, 9)
     const exchanges: Exchange[] = []
     while (exchanges.length < count) {
-      const exchange = this.#exchange(options, protocol, isFlood)
+      const exchange = isLocalFlood
+        ? this.#exchangeOf('options', 'OPTIONS')
+        : this.#exchange(options, protocol, isFlood)
       const isLast = exchanges.length === count - 1
       exchanges.push(isLast ? this.#lastOf(exchange, protocol) : exchange)
     }
