@@ -1,3 +1,4 @@
+import { ServerResponse } from 'node:http'
 import type { Attempt } from './backend.ts'
 import { answerBytes, brokenAt } from './message-bytes.ts'
 import type { Outcome } from './outcome.ts'
@@ -23,8 +24,8 @@ export function isReplayable({ method, upload }: Exchange): boolean {
   return !hasContent && method !== 'POST'
 }
 
-/** Node has a way to pass on 103 since version 26. */
-const passesHints = Number(process.versions.node.split('.')[0]) >= 26
+/** Not every version of Node has a way to pass on 103. */
+const passesHints = 'writeInformation' in ServerResponse.prototype
 
 /** Says what is wrong with the answer to one request that the client waited for; undefined where it had to be so. */
 export function judgeAnswer(evidence: Evidence): string | undefined {
