@@ -1,5 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
+const setupFiles = ['test/support/after-file.ts']
+
 export default defineConfig({
   test: {
     projects: [
@@ -7,8 +9,11 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/container/**', 'test/fault/long/**', 'test/apps/**', 'test/peers/**'],
+          exclude: ['test/container/**', 'test/long/**', 'test/apps/**', 'test/peers/**'],
           globalSetup: ['test/support/global-setup.ts'],
+          setupFiles,
+          // One process for many files: to start one costs as much as the tests of most of them.
+          isolate: false,
           testTimeout: 20_000,
           hookTimeout: 120_000,
           // Most tests wait for a process or a window more than they compute: measured on two cores, three at a time
@@ -20,11 +25,8 @@ export default defineConfig({
         test: {
           // What takes longer than anybody waits for at each change.
           name: 'fault',
-          include: [
-            'test/fault/random.test.ts',
-            'test/wire/random/*.test.ts',
-            'test/fault/long/**/*.test.ts',
-          ],
+          setupFiles,
+          include: ['test/fault/random.test.ts', 'test/wire/random/*.test.ts', 'test/long/*.test.ts'],
           env: {
             FAULT_HISTORIES: process.env['FAULT_HISTORIES'] ?? '500',
             RANDOM_EXCHANGES: process.env['RANDOM_EXCHANGES'] ?? '100000',
@@ -35,13 +37,14 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
-      { test: { name: 'soak', include: ['test/fault/soak/soak.ts'] } },
+      { test: { name: 'soak', setupFiles, include: ['test/fault/soak/soak.ts'] } },
       {
         test: {
           // Real applications and their clients, which are installed first.
           name: 'apps',
           include: ['test/apps/**/*.test.ts'],
           globalSetup: ['test/apps/setup.ts'],
+          setupFiles,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
@@ -51,6 +54,7 @@ export default defineConfig({
         test: {
           // Suites of other projects, read from where PEER_SUITES says.
           name: 'peers',
+          setupFiles,
           include: ['test/peers/**/*.test.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
@@ -61,6 +65,7 @@ export default defineConfig({
           name: 'containers',
           include: ['test/container/**/*.test.ts'],
           globalSetup: ['test/support/container-setup.ts'],
+          setupFiles,
           testTimeout: 60_000,
           hookTimeout: 300_000,
           fileParallelism: false,

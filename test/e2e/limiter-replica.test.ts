@@ -68,8 +68,7 @@ it('leaves a server that has become a replica for the new master, when its addre
   expect(limiter.logLines.map(({ reason = '' }) => reason)).toContainEqual(expect.stringMatching(/^READONLY/))
 
   // It looks for the new master, and finds the old one again.
-  await expect.poll(connection).not.toBe(firstConnection)
-  await expect.poll(connection).not.toBe('none')
+  await waitUntil('it is connected anew', async () => ![firstConnection, 'none'].includes(await connection()))
   await waitUntil('it is connected again', () => limiter.connection.client.status === 'ready')
   address.lead(next.port)
   await waitUntil('the new master decides', () => limiter.storeState() === 'answering', 2000)

@@ -53,10 +53,11 @@ describe('a cluster', () => {
     const answers = await Promise.all(
       clients.map((client) => decideAtOnce(replicas, 40, chargeAll(client, [login, wide]))),
     )
+    for (const { telemetry, logLines } of replicas)
+      expect({ telemetry, logLines }).toMatchObject({ telemetry: { failures: 0, breaker: [] } })
     expect(answers.map(countAllowed)).toEqual(clients.map(() => 30))
     const left = await decideForEach(first, clients, [wide])
     for (const decision of left) expect(decision).toMatchObject({ states: [{ remaining: 69 }] })
-    for (const { telemetry } of replicas) expect(telemetry).toMatchObject({ failures: 0, breaker: [] })
   })
 
   it('gives back what was counted on one node of a request that another refuses', async () => {

@@ -84,7 +84,7 @@ function startWithAddOnce(
 }
 
 function withClient(redis: RedisClient, disconnect: () => void): Replica {
-  const limiter = createLimiter({ redis, ...limiterOptions() })
+  const limiter = createLimiter({ redis, ...limiterOptions({ storeTimeoutMs: 100 }) })
   return {
     ...limiter,
     close() {

@@ -17,7 +17,7 @@ test(`${histories} random histories from seed ${firstSeed} keep the promise`, as
   const playOn = async (): Promise<void> => {
     while (next < firstSeed + histories) {
       const seed = next++
-      const verdict = await playHistory(seed, startRedisLimiter)
+      const verdict = await playHistory(seed, (url) => startRedisLimiter(url, 100))
       if (verdict.violations.length > 0) failed.push(verdict)
     }
   }

@@ -1,11 +1,12 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { createServer as createRawServer, type AddressInfo, type Socket } from 'node:net'
-import { afterAll } from 'vitest'
+import { atEndOfFile } from './at-end.ts'
 
 const closers = new Set<() => void>()
 
-afterAll(() => {
+atEndOfFile(() => {
   for (const close of closers) close()
+  closers.clear()
 })
 
 export type SeenRequest = {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll } from 'vitest'
+import { atEndOfFile } from './at-end.ts'
 
 /** A client's connection, and what has come back over it. */
 export type ClientConnection = {
@@ -15,8 +15,9 @@ export type ClientConnection = {
 
 const sockets = new Set<Socket>()
 
-afterAll(() => {
+atEndOfFile(() => {
   for (const socket of sockets) socket.destroy()
+  sockets.clear()
 })
 
 /** Opens a connection from an address of loopback, and sends something. Resolves once it is made, accepted or not. */

@@ -19,12 +19,16 @@ export type SendOptions = {
 
 export type Reply = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
 
-/** A `sluice.yaml` that somebody has in this repository is not to be read. */
+/**
+ * A `sluice.yaml` that somebody has in this repository is not to be read, and Redis has time to answer on a busy machine:
+ * tests that are about `STORE_TIMEOUT` name it.
+ */
 const defaults = {
   HOST: '127.0.0.1',
   PORT: '0',
   ADMIN_PORT: '0',
   CONFIG_FILE: 'test/support/defaults.yaml',
+  STORE_TIMEOUT: '5s',
 }
 
 /** Starts the gateway as a process of its own on free ports. */

@@ -7,8 +7,8 @@ import {
   type SecureClientSessionOptions,
 } from 'node:http2'
 import { readFileSync } from 'node:fs'
-import { afterAll } from 'vitest'
 import { authorityFile } from './certificates.ts'
+import { atEndOfFile } from './at-end.ts'
 
 export type Http2Reply = {
   readonly status: number | undefined
@@ -22,8 +22,9 @@ export type Http2Reply = {
 
 const sessions = new Set<ClientHttp2Session>()
 
-afterAll(() => {
+atEndOfFile(() => {
   for (const session of sessions) session.destroy()
+  sessions.clear()
 })
 
 /** A connection of HTTP/2 to a gateway of this machine. Errors of it are seen by its requests. */

@@ -74,9 +74,13 @@ export function countAllowed(decisions: readonly Decision[]): number {
 }
 
 /** Waits until `condition` holds; fails with `what` when it does not in time. */
-export async function waitUntil(what: string, condition: () => boolean, timeoutMs = 15_000): Promise<void> {
+export async function waitUntil(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 15_000,
+): Promise<void> {
   const deadlineMs = monotonicNow() + timeoutMs
-  while (!condition()) {
+  while (!(await condition())) {
     if (monotonicNow() > deadlineMs) throw new Error(`waited ${timeoutMs} ms in vain until ${what}`)
     await sleep(5)
   }
@@ -115,7 +119,7 @@ export function recordTelemetry(): RecordedTelemetry {
 
 export function limiterOptions(given: Partial<LimiterOptions> = {}): LimiterOptions {
   return {
-    storeTimeoutMs: 100,
+    storeTimeoutMs: ampleTimeoutMs,
     storeMaxKeys: 10_000,
     seed: 1,
     now: monotonicNow,
@@ -132,8 +136,11 @@ export type RunningLimiter = CounterLimiter & {
   readonly telemetry: RecordedTelemetry
 }
 
+/** As long as Redis may take on a busy machine, in tests that are not about that time. */
+export const ampleTimeoutMs = 5_000
+
 /** One replica's limiter on Redis, with a connection of its own. `close` ends both. */
-export function startRedisLimiter(url: string, storeTimeoutMs = 100): RunningLimiter {
+export function startRedisLimiter(url: string, storeTimeoutMs = ampleTimeoutMs): RunningLimiter {
   const { log, lines } = recordLog()
   const telemetry = recordTelemetry()
   const connection = connectRedis(parseRedisUrl(url), log)
@@ -164,7 +171,7 @@ export async function startReplicas(
   readonly operations: CounterOperations
   readonly close: () => void
 }> {
-  const limiters = Array.from({ length: count }, () => startRedisLimiter(url, 2000))
+  const limiters = Array.from({ length: count }, () => startRedisLimiter(url))
   await Promise.all(limiters.map(waitUntilAnswering))
   const [operations] = limiters
   if (!operations) throw new RangeError('at least one replica')

@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join, resolve } from 'node:path'
-import { afterAll } from 'vitest'
-import { atEnd } from './at-end.ts'
+import { atEnd, atEndOfFile } from './at-end.ts'
 
 /** A Node process under test. What it started itself is in its process group and ends with it. */
 export type NodeProcess = {
@@ -48,7 +47,7 @@ function killAll(): void {
   for (const child of running) killGroup(child)
 }
 
-afterAll(killAll)
+atEndOfFile(killAll)
 atEnd(killAll)
 
 /**

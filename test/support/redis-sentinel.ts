@@ -2,8 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
-import { atEnd } from './at-end.ts'
+import { atEnd, atEndOfFile } from './at-end.ts'
 import { freePort } from './ports.ts'
 import { obtainRedisBinary } from './redis-server.ts'
 import { makeTemporaryDirectory } from './temporary-directory.ts'
@@ -19,7 +18,7 @@ const running = new Set<ChildProcess>()
 const killAll = (): void => {
   for (const child of running) child.kill('SIGKILL')
 }
-afterAll(killAll)
+atEndOfFile(killAll)
 atEnd(killAll)
 
 /**

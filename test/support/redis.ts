@@ -1,16 +1,17 @@
 import { Redis } from 'ioredis'
-import { afterAll } from 'vitest'
 import {
   launchRedisServer,
   obtainRedisBinary,
   type RedisServer,
   type RedisServerOptions,
 } from './redis-server.ts'
+import { atEndOfFile } from './at-end.ts'
 
 const servers = new Set<RedisServer>()
 
-afterAll(async () => {
+atEndOfFile(async () => {
   await Promise.all([...servers].map((server) => server.stop()))
+  servers.clear()
 })
 
 /**

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll } from 'vitest'
 import { freePort } from './ports.ts'
+import { atEndOfFile } from './at-end.ts'
 
 /**
  * How a relay treats what arrives from now on, on connections old and new.
@@ -49,7 +49,10 @@ type Link = {
 }
 
 const relays = new Set<Relay>()
-afterAll(() => Promise.all([...relays].map((relay) => relay.close())))
+atEndOfFile(async () => {
+  await Promise.all([...relays].map((relay) => relay.close()))
+  relays.clear()
+})
 
 /** Relays connections to a port of 127.0.0.1 from a port of its own, until the end of the test file. */
 export async function startRelay(targetPort: number): Promise<Relay> {

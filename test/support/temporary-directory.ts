@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { atEndOfFile } from './at-end.ts'
 
 const made: string[] = []
 
-afterAll(() => {
-  for (const directory of made) rmSync(directory, { recursive: true, force: true })
+atEndOfFile(() => {
+  for (const directory of made.splice(0)) rmSync(directory, { recursive: true, force: true })
 })
 
 /** Makes an empty directory, which is removed at the end of the test file. */

@@ -1,11 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { atEndOfFile } from './at-end.ts'
 
 const links = new Set<ChildProcess>()
-afterAll(() => {
+atEndOfFile(() => {
   for (const link of links) link.kill()
+  links.clear()
 })
 
 /**

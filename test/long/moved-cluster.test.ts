@@ -9,9 +9,9 @@ import {
   startRedisLimiter,
   waitUntil,
   waitUntilAnswering,
-} from '../../support/limiters.ts'
-import { freePort } from '../../support/ports.ts'
-import { startRedisCluster } from '../../support/redis-cluster.ts'
+} from '../support/limiters.ts'
+import { freePort } from '../support/ports.ts'
+import { startRedisCluster } from '../support/redis-cluster.ts'
 
 const login = makePolicy('login', 5, 60_000)
 
@@ -26,7 +26,7 @@ test('a cluster that has moved as a whole is found again', async () => {
   const before = await startRedisCluster(3, 1)
   const laterPort = await freePort()
   const [first] = before.nodes
-  const limiter = startRedisLimiter(`redis+cluster://127.0.0.1:${first?.port},127.0.0.1:${laterPort}`)
+  const limiter = startRedisLimiter(`redis+cluster://127.0.0.1:${first?.port},127.0.0.1:${laterPort}`, 100)
   closers.push(() => limiter.close())
   await limiter.connection.connected(5000)
   expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
@@ -50,7 +50,7 @@ test('a cluster that has moved as a whole is found again', async () => {
 test('a connection that was cut is made anew before anybody asks', async () => {
   const cluster = await startRedisCluster(3, 0)
   closers.push(() => cluster.close())
-  const limiter = startRedisLimiter(cluster.url)
+  const limiter = startRedisLimiter(cluster.url, 100)
   closers.push(() => limiter.close())
   await limiter.connection.connected(5000)
   const { client: connections } = limiter.connection

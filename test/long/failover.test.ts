@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { beginLoad, compareCounts, watchSharing } from '../../support/limiter-load.ts'
-import { makePolicy, startRedisLimiter, waitUntil, type RunningLimiter } from '../../support/limiters.ts'
-import { startRedisCluster } from '../../support/redis-cluster.ts'
-import { startSentinelTrio } from '../../support/redis-trio.ts'
+import { beginLoad, compareCounts, watchSharing } from '../support/limiter-load.ts'
+import { makePolicy, startRedisLimiter, waitUntil, type RunningLimiter } from '../support/limiters.ts'
+import { startRedisCluster } from '../support/redis-cluster.ts'
+import { startSentinelTrio } from '../support/redis-trio.ts'
 
 /*
  * A replica takes over under load, with two gateways' limiters. No request fails; what one of them counts is known to
@@ -32,7 +32,7 @@ type LossBetween = (provokedAtMs: number, sharedAgainAtMs: number) => readonly [
 const atTheFault: LossBetween = (provokedAtMs) => [provokedAtMs - 100, provokedAtMs + 100]
 
 async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failover): Promise<void> {
-  const [one, other] = [startRedisLimiter(url), startRedisLimiter(url)] as const
+  const [one, other] = [startRedisLimiter(url, 100), startRedisLimiter(url, 100)] as const
   limiters = [one, other]
   await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
   const load = beginLoad(limiters, [wide])

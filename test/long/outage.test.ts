@@ -3,11 +3,11 @@ import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startRawBackend } from '../../support/backend.ts'
-import { startGateway, type GatewayProcess, type Reply } from '../../support/gateway.ts'
-import { startRelay, type Relay } from '../../support/relay.ts'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
-import { startBreakableRedis, type BreakableRedis } from '../breakable-redis.ts'
+import { startRawBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess, type Reply } from '../support/gateway.ts'
+import { startRelay, type Relay } from '../support/relay.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBreakableRedis, type BreakableRedis } from '../fault/breakable-redis.ts'
 import { watchStarvation } from './starvation.ts'
 
 /*
@@ -58,8 +58,8 @@ async function startAll(): Promise<{
   const redis = await startBreakableRedis()
   const relays = [await startRelay(redis.port), await startRelay(redis.port)]
   const [first, second, embedded] = await Promise.all([
-    startGateway({ ...env, REDIS_URL: `redis://127.0.0.1:${relays[0]?.port}` }),
-    startGateway({ ...env, REDIS_URL: `redis://127.0.0.1:${relays[1]?.port}` }),
+    startGateway({ ...env, STORE_TIMEOUT: '100ms', REDIS_URL: `redis://127.0.0.1:${relays[0]?.port}` }),
+    startGateway({ ...env, STORE_TIMEOUT: '100ms', REDIS_URL: `redis://127.0.0.1:${relays[1]?.port}` }),
     startGateway(env),
   ])
   return { redis, relays, replicas: [first, second], embedded }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { drive, type DriveOptions } from '../../wire/random/driver.ts'
-import { copyPatchedSource, type Patch } from '../../wire/random/patched-source.ts'
+import { drive, type DriveOptions } from '../wire/random/driver.ts'
+import { copyPatchedSource, type Patch } from '../wire/random/patched-source.ts'
 
 /*
  * Whether the random driver finds what it is there for: defects that there were are put back into a copy of the source, one

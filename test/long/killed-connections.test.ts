@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { makePolicy, newClient, startRedisLimiter } from '../../support/limiters.ts'
-import { judge } from '../judge.ts'
-import { openStage } from '../stage.ts'
+import { makePolicy, newClient, startRedisLimiter } from '../support/limiters.ts'
+import { judge } from '../fault/judge.ts'
+import { openStage } from '../fault/stage.ts'
 
 const KILLS = 100
 const REQUESTS = 10_000

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { beginLoad, compareCounts } from '../../support/limiter-load.ts'
+import { beginLoad, compareCounts } from '../support/limiter-load.ts'
 import {
   chargeAll,
   countAllowed,
@@ -9,8 +9,8 @@ import {
   newClient,
   startRedisLimiter,
   type RunningLimiter,
-} from '../../support/limiters.ts'
-import { startRedisCluster, type ClusterNode, type RedisCluster } from '../../support/redis-cluster.ts'
+} from '../support/limiters.ts'
+import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.ts'
 
 /*
  * Slots go from one node of a cluster to another while requests come in. Nodes answer MOVED, ASK and TRYAGAIN then, none of

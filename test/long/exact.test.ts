@@ -1,10 +1,10 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../../support/gateway.ts'
-import { startRedisCluster } from '../../support/redis-cluster.ts'
-import { startSentinelTrio } from '../../support/redis-trio.ts'
-import { startRedisServer } from '../../support/redis.ts'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startRedisCluster } from '../support/redis-cluster.ts'
+import { startSentinelTrio } from '../support/redis-trio.ts'
+import { startRedisServer } from '../support/redis.ts'
 
 /*
  * What is allowed is admitted, exactly, over three replicas, however many ask at once. EXACT_REPETITIONS says how often
@@ -43,7 +43,7 @@ describe.each(topologies)('three replicas on $name', ({ start }) => {
     const env = {
       UPSTREAM_URL: backend.url,
       REDIS_URL: await start(),
-      CONFIG_FILE: 'test/fault/long/exact.yaml',
+      CONFIG_FILE: 'test/long/exact.yaml',
       TRUSTED_PROXIES: '127.0.0.1',
       // Thousands at once, in the processes' first second: on a busy machine that takes longer than the usual 100 ms, and
       // then it is onStoreError that decides.
