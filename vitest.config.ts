@@ -26,10 +26,16 @@ export default defineConfig({
           // What takes longer than anybody waits for at each change.
           name: 'fault',
           setupFiles,
-          include: ['test/fault/random.test.ts', 'test/wire/random/*.test.ts', 'test/long/*.test.ts'],
+          include: [
+            'test/fault/random.test.ts',
+            'test/wire/random/*.test.ts',
+            'test/property/*.test.ts',
+            'test/long/*.test.ts',
+          ],
           env: {
             FAULT_HISTORIES: process.env['FAULT_HISTORIES'] ?? '500',
             RANDOM_EXCHANGES: process.env['RANDOM_EXCHANGES'] ?? '100000',
+            PROPERTY_RUNS: 'all',
             CHUNKED_ANSWERS: process.env['CHUNKED_ANSWERS'] ?? '10000',
           },
           testTimeout: 120_000,

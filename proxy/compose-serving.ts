@@ -30,7 +30,7 @@ import { createLimitedClients, type LimitedClients } from './limited-clients.ts'
 import type { CounterOperations } from './limiter/counter-operations.ts'
 import { createLimiter, type LimiterOptions } from './limiter/create-limiter.ts'
 import type { Limiter } from './limiter/limiter.ts'
-import { connectRedis, type RedisConnection } from './limiter/redis-connection.ts'
+import type { RedisConnection } from './limiter/redis-connection.ts'
 import { parseRedisUrl } from './limiter/redis-url.ts'
 import { serveClients } from './listener.ts'
 import type { Policy } from './policy.ts'
@@ -77,11 +77,11 @@ const now = (): number => performance.now()
  * @param countElsewhere makes the counters where they are neither in Redis nor in this process: with several workers
  *   and no Redis the primary process counts for all of them
  */
-export function composeServing(
+export async function composeServing(
   settings: GatewaySettings,
   log: Log,
   countElsewhere?: (telemetry: Telemetry, forgotten: LimitedClients['forget']) => Counting,
-): Serving {
+): Promise<Serving> {
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   const policies = rules.map(({ policy }) => policy)
   const metrics = createMetrics({
@@ -96,7 +96,7 @@ export function composeServing(
   const forgotten: LimitedClients['forget'] = (policyName, partitionKey) =>
     limitedClients.forget(policyName, partitionKey)
   const counters =
-    countElsewhere?.(telemetry, forgotten) ?? composeCounting(settings, log, telemetry, forgotten)
+    countElsewhere?.(telemetry, forgotten) ?? (await composeCounting(settings, log, telemetry, forgotten))
   const health = createHealth({
     storeState: () => counters.storeState(),
     upstreamState: () => metrics.upstreamState(),
@@ -225,13 +225,13 @@ export function composeServing(
 }
 
 /** Counters in Redis, or in this process where none is set. */
-function composeCounting(
+async function composeCounting(
   settings: GatewaySettings,
   log: Log,
   telemetry: Telemetry,
   forgotten: LimitedClients['forget'],
-): Counting {
-  const redis = composeRedis(settings, log)
+): Promise<Counting> {
+  const redis = await composeRedis(settings, log)
   const limiter = createLimiter({
     redis: redis?.client,
     ...counterOptions(settings, log, telemetry, forgotten),
@@ -249,9 +249,11 @@ function composeCounting(
   }
 }
 
-function composeRedis(settings: GatewaySettings, log: Log): RedisConnection | undefined {
+async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisConnection | undefined> {
   const { redisUrl, redisCaFile, redisCertFile, redisKeyFile } = settings
   if (redisUrl === undefined) return undefined
+  // Its client is a hundred modules, which a gateway without Redis starts without.
+  const { connectRedis } = await import('./limiter/redis-connection.ts')
   return connectRedis(parseRedisUrl(redisUrl), log, {
     ca: redisCaFile === undefined ? undefined : readFileSync(redisCaFile),
     cert: redisCertFile === undefined ? undefined : readFileSync(redisCertFile),

@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
+import { collectGarbage } from '../shared/garbage.ts'
 import { guardProcess } from '../shared/guard.ts'
 import type { Log } from '../shared/log.ts'
 import { StartError } from '../shared/start-error.ts'
@@ -100,6 +101,8 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       })
       if (!ports) return undefined
       own.markReady()
+      // What only the start needed is some 20 MB, and nothing will be asked of this process for a while.
+      collectGarbage()
       // One that has ended since it listened was not replaced as long as others started.
       for (const worker of workers) if (worker?.isDead()) startLater()
       guardProcess(log, () => metrics.telemetry.errorCaught('process'))
@@ -141,12 +144,12 @@ function fork(log: Log): Worker | undefined {
 }
 
 /** One of several processes that share the clients' port. It ends with its primary process. */
-export function composeWorker(settings: GatewaySettings, log: Log): Gateway {
+export async function composeWorker(settings: GatewaySettings, log: Log): Promise<Gateway> {
   // The channel to a primary process that is gone. `node:cluster` then ends this one.
   cluster.worker?.on('error', () => undefined)
   const counting = settings.redisUrl === undefined ? countInPrimary(settings, log) : undefined
   const policies = settings.rules.map(({ policy }) => policy)
-  const serving = composeServing(settings, log, counting)
+  const serving = await composeServing(settings, log, counting)
   answerReports({
     send: (message) => process.connected && portToPrimary.send(message),
     listen: (receive) => portToPrimary.listen(receive),

@@ -17,14 +17,14 @@ export type Gateway = Running & {
 }
 
 /** The gateway as the settings want it: in this process alone, or this one's part of a gateway of several. */
-export function composeGateway(settings: GatewaySettings, log: Log): Gateway {
+export async function composeGateway(settings: GatewaySettings, log: Log): Promise<Gateway> {
   if (cluster.isWorker) return composeWorker(settings, log)
   return settings.workers > 1 ? composePrimary(settings, log) : composeSingle(settings, log)
 }
 
 /** The whole gateway in one process: what serves clients, and the admin listener beside it. */
-function composeSingle(settings: GatewaySettings, log: Log): Gateway {
-  const serving = composeServing(settings, log)
+async function composeSingle(settings: GatewaySettings, log: Log): Promise<Gateway> {
+  const serving = await composeServing(settings, log)
   const { metrics, health } = serving
   const admin = composeAdmin(settings, log, {
     clients: serving.clients,

@@ -1,5 +1,4 @@
 import cluster from 'node:cluster'
-import { collectGarbage } from '../shared/garbage.ts'
 import { createLog } from '../shared/log.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
@@ -16,10 +15,8 @@ try {
   // A worker repeats what its primary process has said already.
   if (cluster.isPrimary) for (const warning of [...read.warnings, ...fitted.warnings]) log.warn(warning)
 
-  const gateway = composeGateway(settings, log)
+  const gateway = await composeGateway(settings, log)
   closeOnSignal(gateway, log)
-  // What only the start needed is some 20 MB.
-  collectGarbage()
   const ports = await gateway.listen()
   if (ports && cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
   else if (ports) log.info('serving')

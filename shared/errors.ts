@@ -39,6 +39,7 @@ export const errors = {
   expectationFailed: errorReply(417, 'Only 100-continue can be expected'),
   upgradeRequired: errorReply(426, 'WebSocket is served in version 13'),
   tooManyRequests: errorReply(429, 'Too many requests, Please try after a while!'),
+  tooManyTokens: errorReply(429, 'Too many wrong tokens from this address: try again later'),
   fieldsTooLarge: errorReply(431, 'The request header fields are too large'),
   internal: errorReply(500, 'Internal error'),
   codingNotImplemented: errorReply(501, 'Only the transfer coding chunked can be read'),

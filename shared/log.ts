@@ -1,8 +1,11 @@
 import { pino, stdTimeFunctions, type DestinationStream, type Logger } from 'pino'
-import { prettyFactory } from 'pino-pretty'
+import type { prettyFactory as PrettyFactory } from 'pino-pretty'
 import { createStdoutWriter } from './line-writer.ts'
 
 export type Log = Logger
+
+/** Loaded only for a terminal: every start without one is shorter by it. */
+const pretty = process.stdout.isTTY ? await import('pino-pretty') : undefined
 
 /**
  * The process's log: one JSON object a line on standard output, readable lines when that is a terminal. It never holds
@@ -22,12 +25,12 @@ export function createLog(name: string, level: string): Log {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    process.stdout.isTTY ? readable(stdout) : stdout,
+    pretty ? readable(stdout, pretty.prettyFactory) : stdout,
   )
   return log
 }
 
-function readable(stdout: DestinationStream): DestinationStream {
+function readable(stdout: DestinationStream, prettyFactory: typeof PrettyFactory): DestinationStream {
   const format = prettyFactory({ colorize: true, ignore: 'pid' })
   return { write: (line) => stdout.write(format(line)) }
 }

@@ -2,13 +2,20 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { errors, type ErrorReply } from '../../shared/errors.ts'
+import { createTokenGuesses } from './token-guesses.ts'
+
+/** Why a request may not see what is not for everybody. */
+export type AdminRefusal = {
+  readonly error: ErrorReply
+  readonly fields: Readonly<Record<string, string>>
+}
 
 /** Says whether a request may see what is not for everybody: undefined if so, else the refusal. */
-export type AdminAccess = (request: IncomingMessage) => ErrorReply | undefined
+export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | undefined>
 
 /**
  * With a token: who presents it (RFC 6750, section 2.1) may pass. The digests are compared, in constant time, so that
- * neither the token nor its length can be found out by timing.
+ * neither the token nor its length can be found out by timing, and how often it can be guessed is bounded.
  *
  * Without a token the listener is on a loopback address, and what runs on this machine may pass. That includes a
  * browser, which would let any web page in: by a name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or
@@ -17,13 +24,26 @@ export type AdminAccess = (request: IncomingMessage) => ErrorReply | undefined
  * such danger: a page does not know it, and browsers do not add it by themselves.
  */
 export function createAdminAccess(token: string | undefined): AdminAccess {
-  if (token === undefined) return (request) => (isLocal(request) ? undefined : errors.adminLocalOnly)
+  if (token === undefined) {
+    const refusal: AdminRefusal = { error: errors.adminLocalOnly, fields: {} }
+    return (request) => Promise.resolve(isLocal(request) ? undefined : refusal)
+  }
   const expected = digest(token)
-  return (request) => {
+  const guesses = createTokenGuesses()
+  const unauthorized: AdminRefusal = {
+    error: errors.adminUnauthorized,
+    fields: { 'WWW-Authenticate': 'Bearer' },
+  }
+  return async (request) => {
     const given = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    return given !== undefined && timingSafeEqual(digest(given), expected)
-      ? undefined
-      : errors.adminUnauthorized
+    // Nothing was guessed.
+    if (given === undefined) return unauthorized
+    const address = request.socket.remoteAddress ?? ''
+    const waitS = await guesses.begin(address)
+    if (waitS > 0) return { error: errors.tooManyTokens, fields: { 'Retry-After': String(waitS) } }
+    if (!timingSafeEqual(digest(given), expected)) return unauthorized
+    await guesses.wasRight(address)
+    return undefined
   }
 }
 

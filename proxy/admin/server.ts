@@ -49,9 +49,9 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<Reply> => {
     const { path, query } = splitTarget(request.url ?? '')
     const guarded = isGuarded(path)
-    const refusal = guarded ? refuse(request) : undefined
+    const refusal = guarded ? await refuse(request) : undefined
     if (guarded && !refusal) serveOperator(request, response, { proven: deps.token !== undefined })
-    if (refusal) return errorReply(refusal, refusal.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {})
+    if (refusal) return errorReply(refusal.error, refusal.fields)
 
     const route = routes.get(path)
     if (!route) return errorReply(errors.notFound)
@@ -139,7 +139,7 @@ function isError(answer: unknown): answer is ErrorReply {
   return knownErrors.has(answer)
 }
 
-function errorReply(error: ErrorReply, fields: Record<string, string> = {}): Reply {
+function errorReply(error: ErrorReply, fields: Readonly<Record<string, string>> = {}): Reply {
   return { status: error.status, contentType: 'application/json', body: error.body, fields }
 }
 

@@ -4,7 +4,6 @@ import type { CounterReading } from './counter-operations.ts'
 import { CounterPool } from './counter-pool.ts'
 import { NONE } from './key-index.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
-import { MemoryCounters } from './memory-counters.ts'
 import { SlidingPool } from './sliding-pool.ts'
 
 export type MemoryLimiter = {
@@ -22,8 +21,6 @@ export type MemoryLimiter = {
   read(charge: Charge): CounterReading
   /** Forgets what is counted for a client under the policy of this name, or under all. */
   forget(policyName: string | undefined, partitionKey: string): void
-  /** One policy's counters, as the library has them; of a policy with fixed windows. */
-  countersOf(policy: Policy): MemoryCounters
   readUse(): TableUse
   /** Of sliding windows: clients, and the times that all of them hold together. */
   readSlidingUse(): { readonly clients: TableUse; readonly times: TableUse }
@@ -65,7 +62,6 @@ export function createMemoryLimiter(options: {
   const now = (): number => Math.floor(options.now() * CLOCK_STEPS_IN_MS) / CLOCK_STEPS_IN_MS
   const timeCapacity = Math.max(maxKeys * TIMES_PER_KEY, LARGEST_SLIDING_QUOTA + TIMES_PER_KEY)
   const pool = new CounterPool(maxKeys, seed)
-  const countersByPolicy = new Map<Policy, MemoryCounters>()
   const tables = new Map<Policy, number>()
   const policies: Policy[] = []
   /** Made for the first policy that needs it: without one it would be memory in vain. */
@@ -77,14 +73,6 @@ export function createMemoryLimiter(options: {
     const table = policies.push(policy) - 1
     tables.set(policy, table)
     return table
-  }
-
-  function countersOf(policy: Policy): MemoryCounters {
-    const known = countersByPolicy.get(policy)
-    if (known) return known
-    const counters = new MemoryCounters(policy, tableOf(policy), pool, now)
-    countersByPolicy.set(policy, counters)
-    return counters
   }
 
   function findRefusing(charges: readonly Charge[], nowMs: number): Policy | undefined {
@@ -195,7 +183,6 @@ export function createMemoryLimiter(options: {
         slidingPool?.forget(table, partitionKey)
       }
     },
-    countersOf,
     readUse: () => ({ size: pool.size, capacity: maxKeys, evictions: pool.evictions }),
     readSlidingUse() {
       const evictions = slidingPool?.evictions ?? 0

@@ -3,7 +3,6 @@ import { askCluster } from './ask-cluster.ts'
 import { createDecisionBatches, type DecisionBatches, type DecisionHooks } from './decision-batches.ts'
 import type { Charge } from './limiter.ts'
 import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from './memory-limiter.ts'
-import { RedisCounters } from './redis-counters.ts'
 import { hasCountedNothing } from './redis-errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './redis-policy.ts'
 import { commandsNeeded, findRefusalAt, type Refusal } from './redis-rights.ts'
@@ -17,8 +16,6 @@ export type RedisLimiter = DecisionBatches & {
   findRefusal(): Promise<Refusal | undefined>
   /** Adds what was admitted elsewhere; whether that is certain. Sent again with the same id, it is added only once. */
   addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
-  /** One policy's counters, as the library has them; of a policy with fixed windows. */
-  countersOf(policy: Policy): RedisCounters
 }
 
 /** Redis decides them in less than half a millisecond, which is how long others may have to wait. */
@@ -56,7 +53,6 @@ export function createRedisLimiter(options: {
 }): RedisLimiter {
   const { redis, timeoutMs, now, hooks } = options
   const described = new Map<Policy, RedisPolicy>()
-  const countersByPolicy = new Map<Policy, RedisCounters>()
   let hasSliding = false
   /** Their counters may hold what a request was counted that another node refused, until it is given back. */
   const unsettled = new Set<Policy>()
@@ -68,14 +64,6 @@ export function createRedisLimiter(options: {
     described.set(policy, description)
     hasSliding ||= policy.algorithm === 'sliding'
     return description
-  }
-
-  function countersOf(policy: Policy): RedisCounters {
-    const known = countersByPolicy.get(policy)
-    if (known) return known
-    const counters = new RedisCounters(policy, redis)
-    countersByPolicy.set(policy, counters)
-    return counters
   }
 
   function giveBack(
@@ -237,7 +225,6 @@ export function createRedisLimiter(options: {
       )
       return !added.includes(false)
     },
-    countersOf,
   }
 }
 

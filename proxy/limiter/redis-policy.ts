@@ -1,7 +1,7 @@
 import type { Policy } from '../policy.ts'
 
 /** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
-export const KEY_PREFIX = 'sluice:1'
+const KEY_PREFIX = 'sluice:1'
 
 /** What the decision's script is told of a policy, made once. */
 export type RedisPolicy = {

@@ -201,19 +201,3 @@ if left < 0 or left > tonumber(ARGV[1]) then return 0 end
 if redis.call('DECR', KEYS[1]) < 1 then redis.call('DEL', KEYS[1]) end
 return 1
 `)
-
-/** Adds to one counter. KEYS the counter; ARGV amount, window in milliseconds; reply the count and what is left of it. */
-export const addScript = script(`
-${callsLua}
-local counted = redis.call('INCRBY', KEYS[1], ARGV[1])
-local left = must('PTTL', KEYS[1])
-if not denied and left < 0 then
-  must('PEXPIRE', KEYS[1], ARGV[2])
-  left = tonumber(ARGV[2])
-end
-if denied then
-  if tostring(counted) == ARGV[1] then call('DEL', KEYS[1]) else call('INCRBY', KEYS[1], -ARGV[1]) end
-  return redis.error_reply(denied)
-end
-return { counted, left }
-`)

@@ -18,7 +18,7 @@ type Admin = {
   readonly health: Health
   ask(
     path: string,
-    options?: { method?: string; fields?: OutgoingHttpHeaders; body?: string },
+    options?: { method?: string; fields?: OutgoingHttpHeaders; body?: string; from?: string },
   ): Promise<Answer>
 }
 
@@ -71,9 +71,17 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
   return {
     port,
     health,
-    ask: (path, { method = 'GET', fields = {}, body } = {}) =>
+    ask: (path, { method = 'GET', fields = {}, body, from = '127.0.0.1' } = {}) =>
       new Promise((resolve, reject) => {
-        const sent = request({ port, host, path, method, headers: fields, agent: false })
+        const sent = request({
+          port,
+          host,
+          path,
+          method,
+          headers: fields,
+          agent: false,
+          ...(host === '127.0.0.1' && { localAddress: from }),
+        })
         sent.on('error', reject)
         sent.on('response', (response) => {
           text(response).then((received) => {
@@ -274,6 +282,24 @@ describe('with a token', () => {
       expect(answer.fields['www-authenticate']).toBe('Bearer')
       expect(answer.body).toBe('{"code":401,"error":"A valid bearer token is needed"}')
     }
+  })
+
+  test('after ten wrong tokens an address has to wait, and nobody else', async () => {
+    const admin = await startAdmin({ token })
+    const wrong = { fields: { authorization: 'Bearer guess' } }
+    const right = { fields: { authorization: `Bearer ${token}` } }
+    for (let scrape = 0; scrape < 12; scrape++) expect((await admin.ask('/metrics', right)).status).toBe(200)
+    // Sent at once, as whoever guesses does.
+    const answers = await Promise.all(Array.from({ length: 20 }, () => admin.ask('/metrics', wrong)))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([
+      ...Array.from({ length: 10 }, () => 401),
+      ...Array.from({ length: 10 }, () => 429),
+    ])
+    const refused = await admin.ask('/metrics', right)
+    expect(refused.status).toBe(429)
+    expect(Number(refused.fields['retry-after'])).toBeGreaterThan(50)
+    expect((await admin.ask('/livez')).status).toBe(200)
+    expect((await admin.ask('/metrics', { ...right, from: '127.0.0.2' })).status).toBe(200)
   })
 
   test('a token in the query is no token', async () => {

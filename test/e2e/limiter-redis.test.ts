@@ -191,30 +191,3 @@ describe('a key that holds no counter', () => {
     })
   })
 })
-
-describe('a counter of one policy, for an operator', () => {
-  it('is read, added to, set and deleted by the library, to the millisecond', async () => {
-    const { RedisCounters } = await import('../../proxy/limiter/redis-counters.ts')
-    const odd = makePolicy('odd', 5, 1_500)
-    const counters = new RedisCounters(odd, redis)
-    const client = newClient()
-    expect(await counters.get(client)).toBeNull()
-    expect(await counters.consume(client, 2)).toMatchObject({
-      consumedPoints: 2,
-      remainingPoints: 3,
-      msBeforeNext: 1_500,
-    })
-    expect(await limiter.decide(chargeAll(client, [odd]))).toMatchObject({ states: [{ remaining: 2 }] })
-    const read = await counters.get(client)
-    expect(read).toMatchObject({ consumedPoints: 3, remainingPoints: 2 })
-    expect(read?.msBeforeNext).toBeGreaterThan(1_000)
-    expect(read?.msBeforeNext).toBeLessThanOrEqual(1_500)
-    expect(await counters.set(client, 5, 0.75)).toMatchObject({ consumedPoints: 5, msBeforeNext: 750 })
-    expect(await redis.pttl(`sluice:1:{${client}}:odd:1500`)).toBeLessThanOrEqual(750)
-    expect(await counters.penalty(client, 1)).toMatchObject({ consumedPoints: 6 })
-    await expect(counters.consume(client)).rejects.toMatchObject({ remainingPoints: 0 })
-    expect(counters.parseKey(counters.getKey(client))).toBe(client)
-    expect(await counters.delete(client)).toBe(true)
-    expect(await redis.exists(`sluice:1:{${client}}:odd:1500`)).toBe(0)
-  })
-})

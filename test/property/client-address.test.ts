@@ -4,12 +4,13 @@ import { describe, expect, test } from 'vitest'
 import { createAddressReader } from '../../proxy/client-address.ts'
 import { formatAddress, parseAddress } from '../../proxy/ip-address.ts'
 import { peerAt } from '../support/peer-at.ts'
+import { runs } from '../support/runs.ts'
 
 const trustedProxies = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1']
 const reader = createAddressReader(trustedProxies)
 const proxy = peerAt(reader, '10.0.0.1')
 const bytes = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) })
-const runs = { numRuns: 2000 }
+const many = { numRuns: runs(2000) }
 
 const octet = fc.integer({ min: 0, max: 255 })
 const ipv4 = fc.tuple(octet, octet, octet, octet).map((octets) => octets.join('.'))
@@ -62,7 +63,7 @@ describe('an address', () => {
       fc.property(fc.oneof(address, almost, malformed, fc.string()), (text) => {
         expect(parseAddress(text) !== undefined).toBe(isIP(text) !== 0 && !text.includes('%'))
       }),
-      runs,
+      many,
     )
   })
 
@@ -72,7 +73,7 @@ describe('an address', () => {
         expect(formatted(text)).toBe(canonical(text))
         expect(formatted(canonical(text))).toBe(canonical(text))
       }),
-      runs,
+      many,
     )
   })
 
@@ -85,7 +86,7 @@ describe('an address', () => {
           [dotted, dotted].map((text) => peerAt(reader, text)),
         )
       }),
-      runs,
+      many,
     )
   })
 
@@ -100,7 +101,7 @@ describe('an address', () => {
         expect(partitionOf([...network, ...other])).toBe(here)
         expect(partitionOf([...elsewhere, ...one]) === here).toBe(elsewhere.join() === network.join())
       }),
-      runs,
+      many,
     )
   })
 })
@@ -113,7 +114,7 @@ describe('the client address', () => {
           naiveClient('10.0.0.1', forwardedFor),
         )
       }),
-      runs,
+      many,
     )
   })
 
@@ -124,7 +125,7 @@ describe('the client address', () => {
         fc.pre(!peer.trusted)
         expect(reader.readClientAddress(peer, forwardedFor)).toEqual(peer.client)
       }),
-      runs,
+      many,
     )
   })
 
@@ -139,7 +140,7 @@ describe('the client address', () => {
         expect(reader.readClientAddress(proxy, `${sent}, ${vouched}`)).toEqual(alone)
         expect(reader.readClientAddress(proxy, [sent, vouched])).toEqual(alone)
       }),
-      runs,
+      many,
     )
   })
 
@@ -153,7 +154,7 @@ describe('the client address', () => {
         expect(isIP(text)).not.toBe(0)
         expect(partition.replace(/\/64$/, '')).toMatch(/^(?:[\d.]+|[\da-f:]+)$/)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

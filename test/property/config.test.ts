@@ -8,6 +8,7 @@ import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { SettingsError } from '../../shared/settings.ts'
 import { fileNames, variableName } from '../../shared/settings-table.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { runs } from '../support/runs.ts'
 
 /**
  * Whatever stands in the environment or in the file, either it is taken or it is told what is wrong: one line for each
@@ -54,7 +55,7 @@ test('any environment is taken or told', () => {
   const environments = fc.dictionary(fc.constantFrom(...variables), plausibleText)
   fc.assert(
     fc.property(environments, (env) => expectTakenOrTold(env, '')),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -75,7 +76,7 @@ test('any text as the file is taken or told', () => {
   const texts = fc.oneof(yamlish, anyText)
   fc.assert(
     fc.property(texts, (text) => expectTakenOrTold({}, text)),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 
@@ -130,7 +131,7 @@ test('any values in the file are taken or told', () => {
     .map(([values, limits]) => stringify({ ...values, limits }))
   fc.assert(
     fc.property(files, (yaml) => expectTakenOrTold({}, yaml)),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })
 
@@ -165,6 +166,6 @@ test('no secret is ever shown', () => {
         expect(String(error)).not.toContain(secret)
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })

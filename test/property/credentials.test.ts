@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { canonicalCredentials } from '../../proxy/credentials.ts'
+import { runs } from '../support/runs.ts'
 
 // The attack: one token, spelled in so many ways that each has a quota of its own.
 
@@ -16,7 +17,7 @@ const cased = (text: string): fc.Arbitrary<string> =>
     .array(fc.boolean(), { minLength: text.length, maxLength: text.length })
     .map((upper) => Array.from(text, (c, i) => (upper[i] ? c.toUpperCase() : c.toLowerCase())).join(''))
 const bytes = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) })
-const runs = { numRuns: 2000 }
+const many = { numRuns: runs(2000) }
 
 describe('credentials', () => {
   test('come back unchanged when they are made canonical again', () => {
@@ -26,7 +27,7 @@ describe('credentials', () => {
         const canonical = canonicalCredentials(value)
         expect(canonicalCredentials(canonical)).toBe(canonical)
       }),
-      runs,
+      many,
     )
   })
 
@@ -48,7 +49,7 @@ describe('credentials', () => {
           )
         },
       ),
-      runs,
+      many,
     )
   })
 
@@ -60,7 +61,7 @@ describe('credentials', () => {
         const same = canonicalCredentials(one.join(' ')) === canonicalCredentials(other.join(' '))
         expect(same).toBe(one.join(' ') === other.join(' '))
       }),
-      runs,
+      many,
     )
   })
 
@@ -77,7 +78,7 @@ describe('credentials', () => {
         ])
           expect(canonicalCredentials(`basic ${spelling}`)).toBe(`Basic ${usual}`)
       }),
-      runs,
+      many,
     )
   })
 
@@ -96,7 +97,7 @@ describe('credentials', () => {
           )
         },
       ),
-      runs,
+      many,
     )
   })
 

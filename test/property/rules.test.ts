@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Policy, RoutePattern, Rule } from '../../proxy/policy.ts'
 import { compileRules } from '../../proxy/rules.ts'
 import { canonicalizeTarget } from '../../proxy/target.ts'
+import { runs } from '../support/runs.ts'
 
 const name = fc.constantFrom('a', 'b', 'C', 'login', '__proto__', 'constructor', 'a.b', 'a+b', '(x', '$')
 const segment = fc.oneof(
@@ -26,7 +27,7 @@ const path = fc
 const method = fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'get')
 const overrideField = fc.constantFrom('x-http-method-override', 'x-http-method', 'x-method-override')
 const bytes = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) })
-const runs = { numRuns: 2000 }
+const many = { numRuns: runs(2000) }
 
 function policyNamed(policyName: string): Policy {
   const partition = [{ kind: 'ip' }] as const
@@ -48,7 +49,7 @@ describe('a table of rules', () => {
         const expected = rules.filter((rule) => naiveMatches(rule, by, sent)).map(({ policy }) => policy)
         expect(compileRules(rules).match(plain(sent), by, {})).toEqual(expected)
       }),
-      runs,
+      many,
     )
   })
 
@@ -61,7 +62,7 @@ describe('a table of rules', () => {
           expected.map(({ policy }) => policy),
         )
       }),
-      runs,
+      many,
     )
   })
 
@@ -74,7 +75,7 @@ describe('a table of rules', () => {
           expected.map(({ policy }) => policy),
         )
       }),
-      runs,
+      many,
     )
   })
 
@@ -101,7 +102,7 @@ describe('a table of rules', () => {
           expect(places).not.toContain(-1)
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -139,7 +140,7 @@ describe('a table of rules', () => {
           expect.arrayContaining([...compiled.match(plain(sent), by, {})]),
         )
       }),
-      runs,
+      many,
     )
   })
 })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { canonicalizeTarget, type Target } from '../../proxy/target.ts'
 import { pathReaders } from '../support/path-readers.ts'
+import { runs } from '../support/runs.ts'
 
 /** Targets of the pieces that matter, in any order. */
 const pieces = fc
@@ -33,7 +34,7 @@ const anyTarget = fc.oneof(
   fc.webUrl({ withQueryParameters: true, withFragments: true }),
   pieces.map((path) => `http://host${path}`),
 )
-const runs = { numRuns: 3000 }
+const many = { numRuns: runs(3000) }
 
 function accepted(raw: string): Target | undefined {
   const target = canonicalizeTarget('GET', raw)
@@ -54,7 +55,7 @@ describe('a target', () => {
         if (typeof target === 'string') return target.length > 0
         return /^(?:\/[\x21-\x7e]*|\*)$/.test(target.forwardTarget) && !target.forwardTarget.includes('#')
       }),
-      runs,
+      many,
     )
   })
 
@@ -66,7 +67,7 @@ describe('a target', () => {
         if (target === 'the path climbs above the root') return
         expect(typeof target === 'string' ? undefined : target.forwardTarget).toBe(naiveForwardTarget(raw))
       }),
-      runs,
+      many,
     )
   })
 
@@ -77,7 +78,7 @@ describe('a target', () => {
         if (!target) return
         expect(accepted(target.forwardTarget)).toEqual({ ...target, authority: undefined })
       }),
-      runs,
+      many,
     )
   })
 
@@ -94,7 +95,7 @@ describe('a target', () => {
         expect(matchPath).not.toMatch(/\/\/|\/\.{1,2}(\/|$)|.\/$|%2f|%3b|;|[A-Z]/)
         expect(matchPath).toMatch(/^\//)
       }),
-      runs,
+      many,
     )
   })
 
@@ -127,7 +128,7 @@ describe('a target', () => {
           expect(process.cpuUsage(start).user).toBeLessThan(200_000)
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     )
   })
 })
@@ -152,7 +153,7 @@ describe('a reading', () => {
         const ours = readings(raw).map((path) => withPercent(loose(path)))
         expect(ours).toContain(withPercent(loose(read)))
       }),
-      runs,
+      many,
     )
   })
 
@@ -164,7 +165,7 @@ describe('a reading', () => {
         const raw = `/${names.join('/')}${between}${rest.replaceAll(/\.|%2e|:/gi, '')}`
         expect(readings(raw)).toContain(`/${names.join('/')}`)
       }),
-      runs,
+      many,
     )
   })
 
@@ -185,7 +186,7 @@ describe('a reading', () => {
       fc.property(variant, ({ names, raw }) => {
         expect(accepted(raw)).toMatchObject({ path: `/${names.join('/')}`, otherMatchPaths: [] })
       }),
-      runs,
+      many,
     )
   })
 
@@ -223,7 +224,7 @@ describe('a reading', () => {
       fc.property(variant, ({ names, raw }) => {
         expect(readings(raw)[0]).toBe(`/${names.join('/')}`)
       }),
-      runs,
+      many,
     )
   })
 })

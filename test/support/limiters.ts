@@ -137,7 +137,7 @@ export type RunningLimiter = CounterLimiter & {
 }
 
 /** As long as Redis may take on a busy machine, in tests that are not about that time. */
-export const ampleTimeoutMs = 5_000
+const ampleTimeoutMs = 5_000
 
 /** One replica's limiter on Redis, with a connection of its own. `close` ends both. */
 export function startRedisLimiter(url: string, storeTimeoutMs = ampleTimeoutMs): RunningLimiter {

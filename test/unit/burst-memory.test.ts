@@ -5,14 +5,21 @@ let open = 0
 let collected = 0
 let stop: () => void
 
-beforeEach(() => {
-  vi.useFakeTimers()
+function start(): void {
   open = 0
   collected = 0
   stop = returnMemoryAfterBursts(
     () => open * 16 * 1024 + 16 * 1024,
     () => collected++,
   )
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  start()
+  // What the start has left is collected.
+  pass(60, 0)
+  collected = 0
 })
 
 afterEach(() => {
@@ -42,11 +49,8 @@ test('not while half of them are left, nor after few, nor when they are back at 
   pass(2, 0)
   pass(10, 4_000)
   expect(collected).toBe(0)
-  stop()
-  stop = returnMemoryAfterBursts(
-    () => open * 16 * 1024 + 16 * 1024,
-    () => collected++,
-  )
+  pass(60, 0)
+  collected = 0
   pass(10, 900)
   pass(60, 0)
   expect(collected).toBe(0)
@@ -59,4 +63,15 @@ test('bursts one after another do not make it collect all the time', () => {
   }
   expect(collected).toBeGreaterThan(5)
   expect(collected).toBeLessThanOrEqual(10)
+})
+
+test('what the start has left is collected once few are connected', () => {
+  stop()
+  start()
+  pass(20, 600)
+  expect(collected).toBe(0)
+  pass(4, 50)
+  expect(collected).toBe(1)
+  pass(600, 50)
+  expect(collected).toBe(1)
 })

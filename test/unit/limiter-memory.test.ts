@@ -145,30 +145,3 @@ describe('requests that the shared counters do not know', () => {
     expect(limiter.hasUnsaved()).toBe(false)
   })
 })
-
-describe("the library's operations on one policy's counters", () => {
-  it('see and change what decides', async () => {
-    const limiter = createLimiter(100)
-    const counters = limiter.countersOf(short)
-    expect(await counters.get('ip:1')).toBeNull()
-    remaining(limiter, short, 'ip:1')
-    limiter.advance(400)
-    expect(await counters.get('ip:1')).toMatchObject({
-      consumedPoints: 1,
-      remainingPoints: 2,
-      msBeforeNext: 600,
-    })
-    expect(await counters.penalty('ip:1', 1)).toMatchObject({ consumedPoints: 2, msBeforeNext: 600 })
-    expect(remaining(limiter, short, 'ip:1')).toBe(0)
-    expect(await counters.delete('ip:1')).toBe(true)
-    expect(await counters.delete('ip:1')).toBe(false)
-    expect(remaining(limiter, short, 'ip:1')).toBe(2)
-    expect(await counters.set('ip:1', 3, 0.25)).toMatchObject({ consumedPoints: 3, msBeforeNext: 250 })
-    expect(limiter.decide(chargeAll('ip:1', [short]))).toMatchObject({
-      outcome: 'refused',
-      states: [{ resetMs: 250 }],
-    })
-    expect(await counters.consume('ip:2', 3)).toMatchObject({ remainingPoints: 0 })
-    await expect(counters.consume('ip:2')).rejects.toMatchObject({ remainingPoints: 0, msBeforeNext: 1000 })
-  })
-})
