@@ -66,7 +66,7 @@ function isOnOtherThread(stack: Stack): boolean {
   return stack.some(({ symbol }) => symbol === 'start_thread')
 }
 
-/** The JavaScript function that ran, or that had called what ran: `proxy/forward.ts:119 onHead`. */
+/** The JavaScript function that ran, or that had called what ran: `proxy/forward/forward.ts:119 onHead`. */
 export function nearestFunction(stack: Stack): string {
   for (const frame of stack) {
     const name = scriptFunction(frame)

@@ -1,8 +1,8 @@
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { showValue } from '../shared/settings-problems.ts'
-import { SettingsError } from '../shared/settings.ts'
+import { showValue } from '../shared/settings/problems.ts'
+import { SettingsError } from '../shared/settings/settings.ts'
 
 /**
  * The schema's history: statement n takes a database from version n to n + 1. What has been released is never edited;

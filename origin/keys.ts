@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { showValue } from '../shared/settings-problems.ts'
+import { showValue } from '../shared/settings/problems.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { databaseProblem } from './key-database.ts'
 import { environmentTypes, openKeyStore, type EnvironmentType, type KeyStore } from './key-store.ts'

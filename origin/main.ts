@@ -1,4 +1,4 @@
-import { guardProcess } from '../shared/guard.ts'
+import { guardProcess } from '../shared/uncaught-exceptions.ts'
 import { createLog } from '../shared/log.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'

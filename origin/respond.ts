@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { errors, type ErrorReply } from '../shared/errors.ts'
+import { errors, type ErrorReply } from '../shared/error-replies.ts'
 
 /** Answers with a JSON body. Whatever the origin says is about a key or about this moment: no cache may keep it. */
 export function sendJson(

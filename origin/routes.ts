@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { errors } from '../shared/errors.ts'
+import { errors } from '../shared/error-replies.ts'
 import type { Log } from '../shared/log.ts'
 import type { KeyStore } from './key-store.ts'
 import { sendError, sendJson } from './respond.ts'

@@ -1,7 +1,7 @@
-import { baseUrl, listenHost } from '../shared/settings-addresses.ts'
-import { filePath, logLevel, port } from '../shared/settings-kinds.ts'
-import { readSettings, throwProblems } from '../shared/settings.ts'
-import { setting, type SettingsOf } from '../shared/settings-table.ts'
+import { baseUrl, listenHost } from '../shared/settings/addresses.ts'
+import { filePath, logLevel, port } from '../shared/settings/kinds.ts'
+import { readSettings, throwProblems } from '../shared/settings/settings.ts'
+import { setting, type SettingsOf } from '../shared/settings/table.ts'
 
 /** Every setting of the origin, read from the environment alone: kind, default, meaning. */
 export const originTable = {

@@ -2,10 +2,10 @@ import cluster from 'node:cluster'
 import { createLog } from '../shared/log.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
-import { composeGateway } from './compose.ts'
+import { composeGateway } from './app/gateway.ts'
 import { loadGatewaySettings } from './config/settings.ts'
-import { fitToOpenFiles, readOpenFilesLimit } from './open-files.ts'
-import { describeStart } from './start-line.ts'
+import { fitToOpenFiles, readOpenFilesLimit } from './app/open-files.ts'
+import { describeStart } from './app/startup-log.ts'
 
 try {
   const read = loadGatewaySettings(process.env, process.cwd())

@@ -7,7 +7,7 @@ import { defaultLimits } from '../proxy/config/default-limits.ts'
 import { ruleFields } from '../proxy/config/limits.ts'
 import { configFileSchema } from '../proxy/config/settings.ts'
 import { gatewayTable } from '../proxy/config/settings-table.ts'
-import { fileNames, variableName, type SettingsTable } from '../shared/settings-table.ts'
+import { fileNames, variableName, type SettingsTable } from '../shared/settings/table.ts'
 
 const root = join(import.meta.dirname, '..')
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { SettingsError } from './settings.ts'
+import { SettingsError } from './settings/settings.ts'
 
 /** The system's errors that tell of a wrong setting or a busy machine, not of a bug. */
 const reasons: Readonly<Record<string, string>> = {

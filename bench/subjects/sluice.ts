@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gatewayOptions } from '../../shared/garbage.ts'
+import { gatewayOptions } from '../../shared/v8-gc.ts'
 import { startServer } from '../processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
 const root = join(import.meta.dirname, '../..')
-const runner = join(root, 'run.js')
+const runner = join(root, 'scripts/run.js')
 
 type Variation = { readonly rules?: number; readonly workers?: number }
 

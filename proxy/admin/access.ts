@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
-import { errors, type ErrorReply } from '../../shared/errors.ts'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { createTokenGuesses } from './token-guesses.ts'
 
 /** Why a request may not see what is not for everybody. */

@@ -1,5 +1,5 @@
-import { errors, type ErrorReply } from '../../shared/errors.ts'
-import type { CounterState } from '../limiter/counter-operations.ts'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { CounterState } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import type { Policy, RoutePattern, Rule } from '../policy.ts'
 import type { ApiRoutes } from './api.ts'

@@ -1,8 +1,8 @@
-import { errors, type ErrorReply } from '../../shared/errors.ts'
-import { createAddressReader, type ClientAddress } from '../client-address.ts'
-import { parseAddress } from '../ip-address.ts'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { createAddressReader, type ClientAddress } from '../request/client-address.ts'
+import { parseAddress } from '../request/ip-address.ts'
 import type { Charge } from '../limiter/limiter.ts'
-import { partitionKeyOf } from '../partition.ts'
+import { partitionKeyOf } from '../decide/partition-key.ts'
 import type { PartitionPart, Policy } from '../policy.ts'
 
 /** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */

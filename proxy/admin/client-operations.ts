@@ -1,6 +1,6 @@
 import type { Log } from '../../shared/log.ts'
-import type { LimitedClient, LimitedClients } from '../limited-clients.ts'
-import type { CounterOperations, CounterState, ResetOutcome } from '../limiter/counter-operations.ts'
+import type { LimitedClient, LimitedClients } from '../decide/throttled-clients.ts'
+import type { CounterOperations, CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
 
 /** What an operator can ask of this gateway about clients, whatever it is made of. None of these rejects. */

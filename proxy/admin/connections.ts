@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createAddressReader } from '../client-address.ts'
-import { keepRoom } from '../edge/full-house.ts'
+import { createAddressReader } from '../request/client-address.ts'
+import { keepRoom } from '../connection/eviction.ts'
 
 /** Somebody's connection to the admin listener. */
 type Visit = {

@@ -1,8 +1,7 @@
+import type { UpstreamState } from '../telemetry/metrics.ts'
+
 /** `embedded`: the counters live in this process. `unknown`: nothing has been asked of the store yet. */
 export type StoreState = 'embedded' | 'answering' | 'away' | 'unknown'
-
-/** How the last request that was forwarded ended; `unknown` before the first. */
-export type UpstreamState = 'answering' | 'away' | 'unknown'
 
 /** What `/readyz` says, and what a worker tells its primary process. */
 export type HealthReport = {

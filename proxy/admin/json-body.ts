@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { errors, type ErrorReply } from '../../shared/errors.ts'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 
 /** A question of an operator's is far shorter. */
 const LARGEST_BODY = 16 * 1024

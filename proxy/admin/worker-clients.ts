@@ -1,5 +1,5 @@
-import { byRefusals, type LimitedClient } from '../limited-clients.ts'
-import type { CounterState, ResetOutcome } from '../limiter/counter-operations.ts'
+import { byRefusals, type LimitedClient } from '../decide/throttled-clients.ts'
+import type { CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { ClientOperations } from './client-operations.ts'

@@ -1,7 +1,7 @@
 import { closeSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { nearestWord } from '../../shared/settings-nearest.ts'
-import { reasonOf, showValue, type Problem } from '../../shared/settings-problems.ts'
+import { nearestWord } from '../../shared/settings/did-you-mean.ts'
+import { reasonOf, showValue, type Problem } from '../../shared/settings/problems.ts'
 
 export const defaultName = 'sluice.yaml'
 const maxBytes = 1024 * 1024

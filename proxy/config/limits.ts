@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { duration, oneOf, wholeNumber } from '../../shared/settings-kinds.ts'
+import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
 import { LARGEST_SLIDING_QUOTA, type Rule } from '../policy.ts'
 import { isExcluded } from './exclusion.ts'
 import { partitionPart, repeatsPart } from './partition-key.ts'

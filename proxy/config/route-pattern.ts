@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import { z } from 'zod'
-import { nearestWord } from '../../shared/settings-nearest.ts'
+import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import type { RoutePattern } from '../policy.ts'
 
 const example = 'METHOD PATH, such as "POST /login", "GET,HEAD /users/:id" or "* /api/*"'

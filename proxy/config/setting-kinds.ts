@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
-import { baseUrl } from '../../shared/settings-addresses.ts'
-import { numberFromText, oneOf, text } from '../../shared/settings-kinds.ts'
-import { showValue } from '../../shared/settings-problems.ts'
-import type { Kind } from '../../shared/settings-table.ts'
-import { parseRedisUrl, type RedisAddress } from '../limiter/redis-url.ts'
+import { baseUrl } from '../../shared/settings/addresses.ts'
+import { numberFromText, oneOf, text } from '../../shared/settings/kinds.ts'
+import { showValue } from '../../shared/settings/problems.ts'
+import type { Kind } from '../../shared/settings/table.ts'
+import { parseRedisUrl, type RedisAddress } from '../limiter/redis/url.ts'
 
 /** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
 export const upstreamUrl: Kind<URL> = { ...baseUrl, schema: baseUrl.schema.transform((url) => new URL(url)) }

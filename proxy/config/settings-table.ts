@@ -1,6 +1,6 @@
-import { listenHost } from '../../shared/settings-addresses.ts'
-import { duration, filePath, flag, logLevel, port, size, wholeNumber } from '../../shared/settings-kinds.ts'
-import { setting } from '../../shared/settings-table.ts'
+import { listenHost } from '../../shared/settings/addresses.ts'
+import { duration, filePath, flag, logLevel, port, size, wholeNumber } from '../../shared/settings/kinds.ts'
+import { setting } from '../../shared/settings/table.ts'
 import {
   addressRanges,
   adminToken,

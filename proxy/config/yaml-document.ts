@@ -11,7 +11,7 @@ import {
   type Document,
   type YAMLError,
 } from 'yaml'
-import { shorten, showValue } from '../../shared/settings-problems.ts'
+import { shorten, showValue } from '../../shared/settings/problems.ts'
 
 /** What makes a text no mapping, and the line, from 1. */
 export type YamlMistake = { readonly line: number; readonly text: string }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { ClientShares } from './client-shares.ts'
 import { UpstreamConnection, type UpstreamExchange, type UpstreamTimeouts } from './connection.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
-import { WaitingExchanges } from './waiting-exchanges.ts'
+import { WaitingExchanges } from './queue.ts'
 
 export type PoolOptions = UpstreamTimeouts & {
   /** Opens a connection to the backend; `ready` is called once it can be written to (after the handshake, with TLS). */

@@ -1,4 +1,4 @@
-import { classifyResponseField, connectionOptions } from '../fields.ts'
+import { classifyResponseField, connectionOptions } from '../http/header-roles.ts'
 
 /** How the end of a response's body is known (RFC 9112 section 6.3). */
 export type BodyFraming =

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { gatewayOptions } from '../../shared/garbage.ts'
+import { gatewayOptions } from '../../shared/v8-gc.ts'
 import { atEnd } from '../support/at-end.ts'
 
 /** A script of this repository that runs as a process of its own and writes lines of JSON. */

@@ -1,5 +1,5 @@
 import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
-import { serveLimiter, type LimiterPort } from '../../proxy/limiter/limiter-channel.ts'
+import { serveLimiter, type LimiterPort } from '../../proxy/limiter/worker-ipc.ts'
 import { limiterOptions } from '../support/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 

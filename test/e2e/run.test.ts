@@ -20,7 +20,7 @@ function pretend(version: string): Record<string, string> {
 }
 
 test.each(['20.20.2', '23.11.1', '8.17.0'])('Node %s is told to be too old, in one line', async (version) => {
-  const { status, stdout, stderr } = await runNode('run.js', pretend(version), ['proxy/main.ts'])
+  const { status, stdout, stderr } = await runNode('scripts/run.js', pretend(version), ['proxy/main.ts'])
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   expect(stderr.split('\n')).toHaveLength(2)
   expect(stderr).toContain(`Node.js 24 or later is needed, and this is ${version} (${process.execPath})`)
@@ -28,9 +28,9 @@ test.each(['20.20.2', '23.11.1', '8.17.0'])('Node %s is told to be too old, in o
 
 test('without its packages it says how to get them', async () => {
   const copy = makeTemporaryDirectory()
-  for (const part of ['run.js', 'package.json', 'proxy', 'shared'])
+  for (const part of ['scripts/run.js', 'package.json', 'proxy', 'shared'])
     cpSync(join(root, part), join(copy, part), { recursive: true })
-  const { status, stderr } = await runNode(join(copy, 'run.js'), {}, ['proxy/main.ts'])
+  const { status, stderr } = await runNode(join(copy, 'scripts/run.js'), {}, ['proxy/main.ts'])
   expect({ status, stderr }).toEqual({
     status: 1,
     stderr: expect.stringMatching(/^Cannot find package '[a-z-]+': run "npm ci" first\n$/) as string,
@@ -40,7 +40,7 @@ test('without its packages it says how to get them', async () => {
 test('an entry gets its arguments, from any directory', async () => {
   const cwd = makeTemporaryDirectory()
   const { status, stdout } = await runNode(
-    'run.js',
+    'scripts/run.js',
     {},
     ['origin/keys.ts', 'create', '--project', 'a', '--json'],
     {
@@ -55,7 +55,7 @@ test('an entry gets its arguments, from any directory', async () => {
 
 test('workers start the entry itself', async () => {
   const gateway = spawnNode(
-    'run.js',
+    'scripts/run.js',
     { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/defaults.yaml', WORKERS: '2' },
     ['proxy/main.ts'],
   )
@@ -65,8 +65,8 @@ test('workers start the entry itself', async () => {
 
 test('what a start makes of the sources is kept for the next', async () => {
   const wrong = { PORT: 'none', NODE_COMPILE_CACHE: '' }
-  await runNode('run.js', wrong, ['proxy/main.ts'])
-  const { stderr } = await runNode('run.js', { ...wrong, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, [
+  await runNode('scripts/run.js', wrong, ['proxy/main.ts'])
+  const { stderr } = await runNode('scripts/run.js', { ...wrong, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, [
     'proxy/main.ts',
   ])
   expect(stderr).toMatch(

@@ -29,7 +29,7 @@ async function choosePlace(): Promise<Place> {
 }
 
 function start({ directory, env }: Place, more: Record<string, string> = {}): NodeProcess {
-  return spawnNode('start.ts', { ...env, ...more }, [], { cwd: directory })
+  return spawnNode('scripts/start.ts', { ...env, ...more }, [], { cwd: directory })
 }
 
 async function untilBothListen(started: NodeProcess): Promise<void> {
@@ -142,7 +142,7 @@ describe('npm start', () => {
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const taken = String((other.address() as { port: number }).port)
     const { directory, env } = await choosePlace()
-    const finished = await runNode('start.ts', { ...env, [variable]: taken }, [], { cwd: directory })
+    const finished = await runNode('scripts/start.ts', { ...env, [variable]: taken }, [], { cwd: directory })
     other.close()
     expect(finished).toMatchObject({ status: 1, stdout: '' })
     expect(message.exec(finished.stderr.trimEnd())?.[1]).toBe(taken)
@@ -150,7 +150,7 @@ describe('npm start', () => {
 
   test('port 0 is any free one, which gateway, origin and the printed line agree on', async () => {
     const { directory, env } = await choosePlace()
-    const started = spawnNode('start.ts', { ...env, PORT: '0', ADMIN_PORT: '0', ORIGIN_PORT: '0' }, [], {
+    const started = spawnNode('scripts/start.ts', { ...env, PORT: '0', ADMIN_PORT: '0', ORIGIN_PORT: '0' }, [], {
       cwd: directory,
     })
     const [, command = ''] = await started.waitForLine(curlLine)
@@ -184,7 +184,7 @@ describe('npm start', () => {
 
   test('tells every wrong setting of both, once, and starts nothing', async () => {
     const wrong = { PORT: 'eighty', ORIGIN_PORT: '70000', LOG_LEVEL: 'loud' }
-    const { status, stdout, stderr } = await runNode('start.ts', { ...place.env, ...wrong }, [], {
+    const { status, stdout, stderr } = await runNode('scripts/start.ts', { ...place.env, ...wrong }, [], {
       cwd: place.directory,
     })
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })

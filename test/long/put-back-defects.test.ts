@@ -22,7 +22,7 @@ const defects: readonly Defect[] = [
     shownBy: /504 with|MaxListenersExceededWarning|hangs/,
     patches: [
       {
-        file: 'proxy/forward.ts',
+        file: 'proxy/forward/forward.ts',
         from:
           '    if (this.#slowBody) this.#slowBody.push(chunk)\n' +
           '    else if (last) endResponse(response, chunk)\n' +
@@ -46,7 +46,7 @@ const defects: readonly Defect[] = [
     name: 'a large answer to a refused handshake never drains',
     profiles: ['http, roomy', 'https, roomy'],
     shownBy: /\[refused-upgrade.*\]|connections are left/,
-    patches: [{ file: 'proxy/listener.ts', from: '  keepDraining(socket)\n', to: '' }],
+    patches: [{ file: 'proxy/server/listener.ts', from: '  keepDraining(socket)\n', to: '' }],
   },
   {
     name: 'reading is paused behind requests that have been answered by then',
@@ -54,7 +54,7 @@ const defects: readonly Defect[] = [
     shownBy: /hangs|does not close the connection/,
     patches: [
       {
-        file: 'proxy/edge/pipelining.ts',
+        file: 'proxy/connection/pipelining.ts',
         from: '        if (use.waiting >= mostWaiting && socket.writable) socket.pause()\n',
         to: '        socket.pause()\n',
       },

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { createAddressReader } from '../../proxy/client-address.ts'
-import { formatAddress, parseAddress } from '../../proxy/ip-address.ts'
+import { createAddressReader } from '../../proxy/request/client-address.ts'
+import { formatAddress, parseAddress } from '../../proxy/request/ip-address.ts'
 import { peerAt } from '../support/peer-at.ts'
 import { runs } from '../support/runs.ts'
 

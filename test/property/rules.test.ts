@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Policy, RoutePattern, Rule } from '../../proxy/policy.ts'
-import { compileRules } from '../../proxy/rules.ts'
-import { canonicalizeTarget } from '../../proxy/target.ts'
+import { compileRules } from '../../proxy/rules/rule-table.ts'
+import { canonicalizeTarget } from '../../proxy/request/target.ts'
 import { runs } from '../support/runs.ts'
 
 const name = fc.constantFrom('a', 'b', 'C', 'login', '__proto__', 'constructor', 'a.b', 'a+b', '(x', '$')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalizeTarget, type Target } from '../../proxy/target.ts'
+import { canonicalizeTarget, type Target } from '../../proxy/request/target.ts'
 import { pathReaders } from '../support/path-readers.ts'
 import { runs } from '../support/runs.ts'
 

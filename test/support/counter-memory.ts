@@ -1,5 +1,5 @@
-import { createMemoryLimiter } from '../../proxy/limiter/memory-limiter.ts'
-import { collectGarbage } from '../../shared/garbage.ts'
+import { createMemoryLimiter } from '../../proxy/limiter/memory/limiter.ts'
+import { collectGarbage } from '../../shared/v8-gc.ts'
 import { chargeAll, makePolicy } from './limiters.ts'
 
 /*

@@ -6,10 +6,10 @@ import {
   type LimiterOptions,
   type LimiterTelemetry,
 } from '../../proxy/limiter/create-limiter.ts'
-import type { CounterOperations } from '../../proxy/limiter/counter-operations.ts'
+import type { CounterOperations } from '../../proxy/limiter/counter-admin.ts'
 import type { Charge, Decision, Limiter } from '../../proxy/limiter/limiter.ts'
-import { connectRedis, type RedisConnection } from '../../proxy/limiter/redis-connection.ts'
-import { parseRedisUrl } from '../../proxy/limiter/redis-url.ts'
+import { connectRedis, type RedisConnection } from '../../proxy/limiter/redis/connection.ts'
+import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import type { Log } from '../../shared/log.ts'
 

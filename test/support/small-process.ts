@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { guardProcess } from '../../shared/guard.ts'
+import { guardProcess } from '../../shared/uncaught-exceptions.ts'
 import { createLog } from '../../shared/log.ts'
 import { closeOnSignal } from '../../shared/shutdown.ts'
 

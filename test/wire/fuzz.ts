@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { createAddressReader } from '../../proxy/client-address.ts'
-import { formatAddress, parseAddress } from '../../proxy/ip-address.ts'
-import { readAuthority } from '../../proxy/authority.ts'
-import { canonicalizeTarget } from '../../proxy/target.ts'
+import { createAddressReader } from '../../proxy/request/client-address.ts'
+import { formatAddress, parseAddress } from '../../proxy/request/ip-address.ts'
+import { readAuthority } from '../../proxy/request/authority.ts'
+import { canonicalizeTarget } from '../../proxy/request/target.ts'
 import { pathReaders } from '../support/path-readers.ts'
 import { peerAt } from '../support/peer-at.ts'
 

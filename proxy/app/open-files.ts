@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import type { GatewaySettings } from '../config/settings.ts'
+
+/** The settings that say how many connections there may be, each of which is an open file. */
+type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections' | 'upstreamStreams'>
+
+/** For everything else: Node's own, logs, certificates, Redis, name lookups. A gateway at rest has some 25. */
+const othersReserve = 64
+const mostAdminConnections = 256
+/** Part of the limit that the admin listener gets at most, and parts of what is left then for two of the settings. */
+const adminShare = 1 / 16
+const upstreamShare = 1 / 4
+const clientsShare = 3 / 5
+
+/** How many connections the admin listener may have where a process may have so many open files. */
+export function adminConnectionsWithin(limit: number | undefined): number {
+  if (limit === undefined) return mostAdminConnections
+  return Math.max(1, Math.min(mostAdminConnections, Math.floor(limit * adminShare)))
+}
+
+/**
+ * Lowers the numbers of connections so far that the limit of open files is not reached: beyond it the system refuses also
+ * those to the backend and to the admin listener, and closes clients' ones as they come. Those of clients are lowered last.
+ *
+ * @param limit undefined where it is not known, or there is none
+ * @returns the settings, and a warning where something was lowered
+ */
+export function fitToOpenFiles<Settings extends Connections>(
+  settings: Settings,
+  limit: number | undefined,
+): { readonly settings: Settings; readonly warnings: readonly string[] } {
+  const { maxConnections, upstreamConnections, upstreamStreams } = settings
+  const reserve = othersReserve + adminConnectionsWithin(limit)
+  const needed = reserve + maxConnections + upstreamConnections + upstreamStreams
+  if (limit === undefined || needed <= limit) return { settings, warnings: [] }
+  const left = limit - reserve
+  const upstream = lower(upstreamConnections, left * upstreamShare)
+  const clients = lower(maxConnections, (left - upstream) * clientsShare)
+  const streams = Math.max(0, Math.min(upstreamStreams, left - upstream - clients))
+  const text =
+    `the limit of open files is ${limit} (ulimit -n) and the settings can need ${needed}: ` +
+    `using MAX_CONNECTIONS=${clients}, UPSTREAM_CONNECTIONS=${upstream}, UPSTREAM_STREAMS=${streams}. ` +
+    "Raise the limit (ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings"
+  const lowered = { maxConnections: clients, upstreamConnections: upstream, upstreamStreams: streams }
+  // Streams are the last that anybody needs so many of: a few less than set are not worth a line at each start.
+  const isMuch = clients < maxConnections || upstream < upstreamConnections || streams < upstreamStreams / 2
+  return { settings: { ...settings, ...lowered }, warnings: isMuch ? [text] : [] }
+}
+
+function lower(wanted: number, most: number): number {
+  return Math.max(1, Math.min(wanted, Math.floor(most)))
+}
+
+/**
+ * How many files this process may have open. Node has raised the soft limit to the hard one as it started.
+ *
+ * @returns undefined where there is no limit, or it cannot be read
+ */
+export function readOpenFilesLimit(): number | undefined {
+  try {
+    const [, soft] = /^Max open files +(\d+) /m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return soft === undefined ? undefined : Number(soft)
+  } catch {
+    return readLimitFromReport()
+  }
+}
+
+/** Where there is no /proc. A report holds much more, and takes milliseconds. */
+export function readLimitFromReport(): number | undefined {
+  const { report } = process
+  // Otherwise it looks up the names of all that this process is connected to.
+  Object.assign(report, { excludeNetwork: true })
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } }
+  const soft = userLimits?.open_files?.soft
+  return typeof soft === 'number' ? soft : undefined
+}

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type Server, type ServerOptions } from 'node:http'
+import { createSecureServer, type Http2SecureServer } from 'node:http2'
+import type { Log } from '../../shared/log.ts'
+import type { GatewaySettings } from '../config/settings.ts'
+import { watchCertificate, type CertificateWatch } from '../connection/tls/reload.ts'
+import { chooseProtocol, serveHttp10 } from '../connection/tls/alpn.ts'
+import { takesUpgrade } from '../server/listener.ts'
+import { cipherList } from '../connection/tls/ciphers.ts'
+
+/** The server that clients connect to. It has no handlers yet. */
+export type ClientServer = {
+  readonly server: Server | Http2SecureServer
+  /** Of HTTPS: what follows the files. */
+  readonly certificate: CertificateWatch | undefined
+}
+
+/** HTTP/1.1, or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
+export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
+  const { tlsCertFile, tlsKeyFile, tlsMinVersion, tlsCiphers } = settings
+  const options = http1Options(settings)
+  if (tlsCertFile === undefined || tlsKeyFile === undefined)
+    return { server: adjust(createServer(options)), certificate: undefined }
+
+  const tls = { minVersion: tlsMinVersion, ciphers: cipherList(tlsCiphers) }
+  const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
+  const server = createSecureServer({
+    ...options,
+    ...http2Options(settings),
+    ...tls,
+    ...pair,
+    ALPNCallback: chooseProtocol,
+  })
+  serveHttp10(server)
+  const certificate = watchCertificate({
+    certFile: tlsCertFile,
+    keyFile: tlsKeyFile,
+    inUse: pair,
+    use: (next) => server.setSecureContext({ ...tls, ...next }),
+    log,
+  })
+  return { server: adjust(server), certificate }
+}
+
+/** Nothing lenient: what Node's strict parser refuses never reaches the steps. */
+function http1Options({ maxHeaderBytes, headersTimeoutMs, idleTimeoutMs }: GatewaySettings): ServerOptions {
+  return {
+    insecureHTTPParser: false,
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: headersTimeoutMs,
+    // An upload may take as long as it goes on.
+    requestTimeout: 0,
+    // Often, so that few come due together.
+    connectionsCheckingInterval: Math.min(50, headersTimeoutMs / 4),
+    keepAliveTimeout: idleTimeoutMs,
+    noDelay: true,
+    // Missing and wrong `Host` fields are answered by the handler, in the one error shape.
+    requireHostHeader: false,
+    // All lines of a field count, where clients are told apart by it, and all are passed on.
+    joinDuplicateHeaders: true,
+    optimizeEmptyRequests: true,
+  }
+}
+
+function http2Options({ maxHeaderBytes, maxHeaderCount, maxStreams, headersTimeoutMs }: GatewaySettings) {
+  return {
+    allowHTTP1: true,
+    handshakeTimeout: headersTimeoutMs,
+    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes },
+    // Cookies may come in pieces. What is over this is reset, what is over the count alone is answered.
+    maxHeaderListPairs: 2 * maxHeaderCount + 100,
+    // What a backend repeats is passed on.
+    strictSingleValueFields: false,
+    // MiB a connection may make this process hold.
+    maxSessionMemory: 10,
+    // Node's default is 1,000. Nothing well-meaning sends even one.
+    maxSessionInvalidFrames: 100,
+  }
+}
+
+function adjust<Kind extends Server | Http2SecureServer>(server: Kind): Kind {
+  return Object.assign(server, {
+    // No limit here: fields beyond it would be left out without a word. The handler counts.
+    maxHeadersCount: 0,
+    // Set here because a server of HTTP/2 does not take it as an option.
+    shouldUpgradeCallback: takesUpgrade,
+  })
+}

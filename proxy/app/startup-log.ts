@@ -1,0 +1,36 @@
+import type { Listening } from './serving.ts'
+import type { GatewaySettings } from '../config/settings.ts'
+import { describeRedis, parseRedisUrl } from '../limiter/redis/url.ts'
+
+/** What the line at the start tells: whether this is the gateway that its operator meant to start. */
+export type StartLine = Listening & {
+  /** Where clients connect, `*` standing for all interfaces. */
+  readonly address: string
+  readonly upstream: string
+  /** Where the limits are from: a path, or words. */
+  readonly limits: string
+  /** Rules in force. */
+  readonly rules: number
+  /** `embedded`, or the address of Redis without user and password. */
+  readonly store: string
+}
+
+export function describeStart(settings: GatewaySettings, { port, adminPort }: Listening): StartLine {
+  const { host = '*', tlsCertFile, upstreamUrl, redisUrl, rules, rateLimitingDisabled } = settings
+  const scheme = tlsCertFile === undefined ? 'http' : 'https'
+  return {
+    address: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    port,
+    adminPort,
+    upstream: upstreamUrl.href.replace(/\/$/, ''),
+    limits: describeLimits(settings),
+    rules: rateLimitingDisabled ? 0 : rules.length,
+    store: redisUrl === undefined ? 'embedded' : describeRedis(parseRedisUrl(redisUrl)),
+  }
+}
+
+function describeLimits({ rateLimitingDisabled, limitsFile, configFile }: GatewaySettings): string {
+  if (rateLimitingDisabled) return 'switched off'
+  if (limitsFile !== undefined) return limitsFile
+  return configFile === undefined ? 'built-in table' : `built-in table, as ${configFile} has none`
+}

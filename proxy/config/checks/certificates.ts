@@ -1,0 +1,68 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { problemAt, reasonOf, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { tryPair } from '../../connection/tls/certificate-pair.ts'
+import type { gatewayTable } from '../settings-table.ts'
+
+type Read = ReadSettings<typeof gatewayTable>
+
+/** Two settings that name a certificate and its key. */
+type Pair =
+  | { readonly cert: 'tlsCertFile'; readonly key: 'tlsKeyFile' }
+  | { readonly cert: 'redisCertFile'; readonly key: 'redisKeyFile' }
+
+/** Tries certificate and key as they are going to be used. Both are needed, or neither. */
+export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, cwd: string): Problem[] {
+  if (!(cert in values && key in values)) return []
+  const certFile = values[cert]
+  const keyFile = values[key]
+  if (certFile === undefined && keyFile === undefined) return []
+  if (certFile === undefined) return [problemAt(placeOf(cert), 'missing, needs a file beside the TLS key')]
+  if (keyFile === undefined) {
+    return [problemAt(placeOf(key), 'missing, needs a file beside the TLS certificate')]
+  }
+  const readCert = () => readFileSync(resolve(cwd, certFile))
+  const readKey = () => readFileSync(resolve(cwd, keyFile))
+  const problems: Problem[] = []
+  const certError = errorOf(() => createSecureContext({ cert: readCert() }))
+  if (certError !== undefined) {
+    const text = `got ${showValue(certFile)}, needs a readable PEM certificate (${certError})`
+    problems.push(problemAt(placeOf(cert), text))
+  }
+  const keyError = errorOf(() => createSecureContext({ key: readKey() }))
+  if (keyError !== undefined) {
+    const text = `got ${showValue(keyFile)}, needs a readable PEM key without passphrase (${keyError})`
+    problems.push(problemAt(placeOf(key), text))
+  }
+  if (problems.length === 0 && errorOf(() => tryPair({ cert: readCert(), key: readKey() }))) {
+    const text = `got ${showValue(keyFile)}, needs the key of the certificate in ${showValue(certFile)}`
+    problems.push(problemAt(placeOf(key), text))
+  }
+  return problems
+}
+
+/** Reads the first certificate of a file of authorities. */
+export function checkAuthorities(
+  { values, placeOf }: Read,
+  property: 'upstreamCaFile' | 'redisCaFile',
+  cwd: string,
+): Problem[] {
+  const file = values[property]
+  if (file === undefined) return []
+  const error = errorOf(() => new X509Certificate(readFileSync(resolve(cwd, file))))
+  if (error === undefined) return []
+  const text = `got ${showValue(file)}, needs a readable PEM certificate (${error})`
+  return [problemAt(placeOf(property), text)]
+}
+
+function errorOf(use: () => unknown): string | undefined {
+  try {
+    use()
+    return undefined
+  } catch (error) {
+    return reasonOf(error)
+  }
+}

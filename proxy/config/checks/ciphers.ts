@@ -1,0 +1,39 @@
+import { createSecureContext } from 'node:tls'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { isOfTls13, splitCiphers } from '../../connection/tls/ciphers.ts'
+import type { gatewayTable } from '../settings-table.ts'
+
+/**
+ * Tries each entry of `tlsCiphers` by itself: OpenSSL passes over those that it does not know as long as there is one that
+ * it knows, so that a typing mistake would leave out a suite without a word.
+ */
+export function checkCiphers({ values, placeOf }: ReadSettings<typeof gatewayTable>): Problem[] {
+  const { tlsCiphers, tlsMinVersion } = values
+  if (tlsCiphers === undefined) return []
+  const place = placeOf('tlsCiphers')
+  const entries = splitCiphers(tlsCiphers)
+  const unknown = entries.filter((entry) => !isKnown(entry))
+  if (unknown.length > 0) {
+    const text = `got ${unknown.map(showValue).join(', ')}, needs names that OpenSSL knows (openssl ciphers), with colons between`
+    return [problemAt(place, text)]
+  }
+  if (tlsMinVersion === 'TLSv1.2' && entries.every(isOfTls13)) {
+    const text = `got only suites of TLS 1.3, needs some of TLS 1.2, or ${placeOf('tlsMinVersion').label} set to TLSv1.3`
+    return [problemAt(place, text)]
+  }
+  return []
+}
+
+/** A suite, or a word for many of them such as `ECDHE+AESGCM`, maybe taken out (`!`, `-`) or put last (`+`); `@…` is a command. */
+function isKnown(entry: string): boolean {
+  if (/^@(STRENGTH|SECLEVEL=[0-5])$/.test(entry)) return true
+  const ciphers = entry.replace(/^[!+-]/, '')
+  if (ciphers === '') return false
+  try {
+    createSecureContext({ ciphers })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,71 @@
+import { BlockList, isIP } from 'node:net'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { checkAuthorities, checkPair } from './certificates.ts'
+import { checkRedis } from './redis.ts'
+import { checkCiphers } from './ciphers.ts'
+import type { gatewayTable } from '../settings-table.ts'
+
+type Read = ReadSettings<typeof gatewayTable>
+
+/** Finds what is wrong with settings only together with others. A setting that is wrong by itself is passed over. */
+export function checkJointly(read: Read, cwd: string): Problem[] {
+  return [
+    ...checkAdminToken(read),
+    ...checkPorts(read),
+    ...checkUpstream(read),
+    ...checkProxyProtocol(read),
+    ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, cwd),
+    ...checkCiphers(read),
+    ...checkAuthorities(read, 'upstreamCaFile', cwd),
+    ...checkRedis(read, cwd),
+  ]
+}
+
+/** What can be reached from other machines needs a token. */
+function checkAdminToken({ values, placeOf }: Read): Problem[] {
+  const { adminHost } = values
+  const hasNoToken = 'adminToken' in values && values.adminToken === undefined
+  if (!hasNoToken || adminHost === undefined || isLoopback(adminHost)) return []
+  const text = `missing, needs a value where the admin host is not loopback (it is ${showValue(adminHost)})`
+  return [problemAt(placeOf('adminToken'), text)]
+}
+
+function checkPorts({ values, placeOf }: Read): Problem[] {
+  const { host, port, adminHost, adminPort } = values
+  if (!('host' in values) || port !== adminPort || port === undefined || port === 0) return []
+  if (!isEveryAddress(host) && !isEveryAddress(adminHost) && host !== adminHost) return []
+  return [problemAt(placeOf('adminPort'), `got ${port}, needs another port than the clients'`)]
+}
+
+/** A gateway before itself forwards a request until it has no connection left. */
+function checkUpstream({ values, placeOf }: Read): Problem[] {
+  const { host, port, upstreamUrl } = values
+  if (!('host' in values) || !upstreamUrl || !isLoopback(upstreamUrl.hostname.replace(/^\[|\]$/g, '')))
+    return []
+  const upstreamPort = Number(upstreamUrl.port || { 'http:': 80, 'https:': 443 }[upstreamUrl.protocol])
+  if (upstreamPort !== port || !(isEveryAddress(host) || isLoopback(host ?? ''))) return []
+  const text = `got ${showValue(upstreamUrl.href)}, needs the backend's address, not the gateway's own`
+  return [problemAt(placeOf('upstreamUrl'), text)]
+}
+
+/** The header is believed from trusted proxies only. */
+function checkProxyProtocol({ values, placeOf }: Read): Problem[] {
+  const { proxyProtocol, trustedProxies } = values
+  if (!proxyProtocol || trustedProxies?.length !== 0) return []
+  return [problemAt(placeOf('trustedProxies'), 'missing, needs a value where the PROXY protocol is on')]
+}
+
+function isEveryAddress(host: string | undefined): boolean {
+  return host === undefined || host === '0.0.0.0' || host === '::'
+}
+
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8)
+loopback.addAddress('::1', 'ipv6')
+
+function isLoopback(host: string): boolean {
+  const version = isIP(host)
+  if (version === 0) return host.toLowerCase() === 'localhost'
+  return loopback.check(host, version === 6 ? 'ipv6' : 'ipv4')
+}

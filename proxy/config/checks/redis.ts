@@ -1,0 +1,40 @@
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
+import { checkAuthorities, checkPair } from './certificates.ts'
+import { addressOf } from '../setting-kinds.ts'
+import type { gatewayTable } from '../settings-table.ts'
+
+type Read = ReadSettings<typeof gatewayTable>
+
+/** Finds what is wrong with the settings for connections to Redis, by itself or beside `REDIS_URL`. */
+export function checkRedis(read: Read, cwd: string): Problem[] {
+  return [
+    ...checkAuthorities(read, 'redisCaFile', cwd),
+    ...checkPair(read, { cert: 'redisCertFile', key: 'redisKeyFile' }, cwd),
+    ...checkSentinelLogin(read),
+    ...checkUse(read),
+  ]
+}
+
+function checkSentinelLogin({ values, placeOf }: Read): Problem[] {
+  const hasNoPassword = 'redisSentinelPassword' in values && values.redisSentinelPassword === undefined
+  if (!hasNoPassword || values.redisSentinelUsername === undefined) return []
+  return [problemAt(placeOf('redisSentinelPassword'), "missing, needs the user's password")]
+}
+
+/** What would be left aside is a mistake: somebody believes that the connection is secured by it. */
+function checkUse({ values, placeOf }: Read): Problem[] {
+  const address = values.redisUrl === undefined ? undefined : addressOf(values.redisUrl)
+  if (!address) return []
+  const overTls = address.tls ? [] : (['redisCaFile', 'redisCertFile'] as const)
+  const atSentinels =
+    address.topology === 'sentinel' ? [] : (['redisSentinelUsername', 'redisSentinelPassword'] as const)
+  return [
+    ...overTls
+      .filter((property) => values[property] !== undefined)
+      .map((property) => problemAt(placeOf(property), 'has no effect, needs a URL of Redis with rediss')),
+    ...atSentinels
+      .filter((property) => values[property] !== undefined)
+      .map((property) => problemAt(placeOf(property), 'has no effect, needs a URL of Redis with sentinel')),
+  ]
+}

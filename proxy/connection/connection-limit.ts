@@ -1,0 +1,220 @@
+import { Socket, type Server } from 'node:net'
+import { Server as TlsServer } from 'node:tls'
+import type { Log } from '../../shared/log.ts'
+import type { AddressReader, Peer } from '../request/client-address.ts'
+import { paceLines } from '../telemetry/paced-lines.ts'
+import type { EvictedConnection, Telemetry } from '../telemetry/telemetry.ts'
+import { idleSince, type Connection } from './connection.ts'
+import { keepRoom } from './eviction.ts'
+import { sessionOn } from './http2-sessions.ts'
+import type { ConnectionAddresses } from '../http/messages.ts'
+
+export type GateOptions = {
+  /** Connections at a time. */
+  readonly maxConnections: number
+  /** Connections at a time of one client, who is an IPv4 address or an IPv6 /64; 0 is no limit. */
+  readonly maxConnectionsPerClient: number
+  readonly addresses: AddressReader
+  /**
+   * Where trusted proxies name their client at the beginning of a connection: reads that off. Resolves with the address
+   * that it names, undefined where the peer speaks for itself; rejects where there is no such beginning.
+   */
+  readonly readNamedAddress: ((socket: Socket) => Promise<string | undefined>) | undefined
+  readonly telemetry: Telemetry
+  readonly log: Log
+  /** Whether addresses of clients may be in log lines. */
+  readonly logAddresses: boolean
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+/** Stands before a server and decides which connections it gets to see. */
+export type ConnectionGate = {
+  /** The address of who is at the other end: as a trusted proxy has named it, else the connection's own. */
+  addressOf(socket: ConnectionAddresses): string | undefined
+  /** Those that are open. */
+  readonly connections: Iterable<Connection>
+  readonly size: number
+  /** How many connections have been let in so far. */
+  readonly accepted: number
+  /** Closes the connections that have not brought a byte yet. */
+  closeUnused(): void
+  /** Breaks off every connection. */
+  closeAll(): void
+}
+
+type Named = { readonly socket: Socket; readonly address: string }
+
+/** At most one line in this time says that all places are taken. */
+const fullLineMs = 60_000
+
+/**
+ * Lets connections through to a server's own listeners within limits. One beyond its client's limit is closed without a
+ * word: an answer would have to be waited for. Where all places are taken, others make room for it, as far as that is fair.
+ * Trusted proxies carry the connections of many and are counted in total only.
+ */
+export function gateConnections(server: Server, options: GateOptions): ConnectionGate {
+  const { maxConnections, maxConnectionsPerClient, addresses, readNamedAddress, telemetry, now } = options
+  const open = new Set<Connection>()
+  const perClient = new Map<string, number>()
+  let accepted = 0
+  let evictions = 0
+  // By the connection's own addresses, which with TLS are all that the socket of a request shares with this one. Both
+  // ends: a load balancer may use one port of its own for connections to two addresses of ours.
+  const named = new Map<string, Named>()
+  const serve = server.listeners('connection')
+  server.removeAllListeners('connection')
+  const makeRoom = keepRoom({
+    open,
+    capacity: maxConnections,
+    clientOf: ({ client }: Connection) => client,
+    idleSince,
+    openedAt: ({ openedMs }) => openedMs,
+    close: (connection, state) => evict(connection, state),
+    now,
+  })
+  const isTls = server instanceof TlsServer
+  const connections = new WeakMap<Socket, Connection>()
+  const tellFull = tellFullHouse(options, perClient)
+
+  const countOf = (client: string | undefined): number =>
+    client === undefined ? 0 : (perClient.get(client) ?? 0)
+  const isOverLimit = (client: string | undefined): boolean =>
+    maxConnectionsPerClient > 0 && countOf(client) >= maxConnectionsPerClient
+  const setClient = (connection: Connection, client: string | undefined): void => {
+    if (client === undefined) return
+    connection.client = client
+    perClient.set(client, countOf(client) + 1)
+  }
+  const leave = (connection: Connection): void => {
+    if (!open.delete(connection)) return
+    telemetry.connectionClosed()
+    const { client } = connection
+    if (client === undefined) return
+    const left = countOf(client) - 1
+    if (left === 0) perClient.delete(client)
+    else perClient.set(client, left)
+  }
+  const evict = (connection: Connection, state: EvictedConnection): void => {
+    // Its place is free at once, and not when the system has closed it.
+    leave(connection)
+    evictions++
+    telemetry.connectionEvicted(state)
+    const { socket, secured } = connection
+    const session = secured && sessionOn(secured)?.session
+    // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
+    if (session && !session.destroyed) session.destroy()
+    // A response that is cut off must not look complete.
+    else if (state === 'busy' && !secured) socket.resetAndDestroy()
+    else socket.destroy()
+  }
+  const rememberName = (socket: Socket, address: string): void => {
+    const key = keyOf(socket)
+    named.set(key, { socket, address })
+    socket.once('close', () => {
+      if (named.get(key)?.socket === socket) named.delete(key)
+    })
+  }
+  const serveOn = (socket: Socket): void => {
+    for (const listener of serve) listener.call(server, socket)
+  }
+  /** Whom a connection counts as: nobody known where a trusted proxy is at its other end. */
+  const clientOf = ({ trusted, client }: Peer): string | undefined => (trusted ? undefined : client.partition)
+  const letInNamed = (connection: Connection, peer: Peer | undefined): void => {
+    const { socket } = connection
+    if (socket.destroyed) return
+    if (!peer) return void socket.destroy()
+    const client = clientOf(peer)
+    if (isOverLimit(client)) return refuse(socket, 'client')
+    setClient(connection, client)
+    serveOn(socket)
+  }
+  const refuse = (socket: Socket, reason: 'total' | 'client' | 'proxy-header'): void => {
+    telemetry.connectionRefused(reason)
+    socket.destroy()
+  }
+
+  server.on('connection', (socket: Socket) => {
+    const peer = addresses.readPeer(socket.remoteAddress)
+    if (!peer) return void socket.destroy()
+    const client = clientOf(peer)
+    if (isOverLimit(client)) return refuse(socket, 'client')
+    if (open.size >= maxConnections) {
+      tellFull()
+      if (!makeRoom(countOf(client))) return refuse(socket, 'total')
+    }
+    const connection: Connection = { socket, secured: undefined, openedMs: now(), client: undefined }
+    open.add(connection)
+    setClient(connection, client)
+    accepted += 1
+    telemetry.connectionOpened()
+    socket.once('close', () => leave(connection))
+    if (isTls) connections.set(socket, connection)
+    if (!readNamedAddress || !peer.trusted) return serveOn(socket)
+    readNamedAddress(socket).then(
+      (address) => {
+        if (address !== undefined) rememberName(socket, address)
+        letInNamed(connection, address === undefined ? peer : addresses.readPeer(address))
+      },
+      () => refuse(socket, 'proxy-header'),
+    )
+  })
+  server.prependListener('secureConnection', (secured: Socket) => {
+    const socket = socketBeneath(secured)
+    const connection = socket && connections.get(socket)
+    if (connection) connection.secured = secured
+  })
+
+  telemetry.observeTable('connections', () => ({ size: open.size, capacity: maxConnections, evictions }))
+  return {
+    addressOf: (socket) => (named.size > 0 && named.get(keyOf(socket))?.address) || socket.remoteAddress,
+    connections: open,
+    get size() {
+      return open.size
+    },
+    get accepted() {
+      return accepted
+    },
+    closeUnused() {
+      for (const { socket } of open) if (socket.bytesRead === 0) socket.destroy()
+    },
+    closeAll() {
+      for (const { socket } of open) socket.destroy()
+    },
+  }
+}
+
+/** Says now and then that all places are taken, and who has most of them. */
+function tellFullHouse(
+  { log, logAddresses, maxConnections }: GateOptions,
+  perClient: ReadonlyMap<string, number>,
+): () => void {
+  const tell = paceLines<undefined>(fullLineMs, (newcomers) => {
+    let most: [string, number] | undefined
+    for (const entry of perClient) if (!most || entry[1] > most[1]) most = entry
+    const [client, mostOfOneClient] = most ?? []
+    log.warn(
+      {
+        maxConnections,
+        newcomers,
+        clients: perClient.size,
+        mostOfOneClient,
+        client: logAddresses ? client : undefined,
+      },
+      'all client connections are in use (MAX_CONNECTIONS): idle ones are closed to make room for new ones',
+    )
+  })
+  return () => tell(undefined)
+}
+
+/** What TLS was put around. */
+function socketBeneath(secured: Socket): Socket | undefined {
+  // Not documented, but as old as TLS in Node, which itself keeps timeouts by it.
+  const { _parent: socket } = secured as { _parent?: unknown }
+  return socket instanceof Socket ? socket : undefined
+}
+
+function keyOf(socket: ConnectionAddresses): string {
+  const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
+  return `${remotePort} ${localPort} ${remoteAddress} ${localAddress}`
+}

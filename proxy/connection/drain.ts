@@ -1,0 +1,98 @@
+import type { Server } from 'node:http'
+import type { Http2SecureServer } from 'node:http2'
+import { Server as NetServer, type Socket } from 'node:net'
+import type { Log } from '../../shared/log.ts'
+import { idleSince } from './connection.ts'
+import type { ConnectionGate } from './connection-limit.ts'
+import type { Http2Sessions } from './http2-sessions.ts'
+import { latestResponse, owesNothing } from './pending-responses.ts'
+import { closeAfterResponse, closeSoon } from '../http/reply.ts'
+
+/** How often connections that have fallen idle are closed while the others finish. */
+const sweepMs = 50
+/** How long requests may still arrive on a connection of HTTP/2 whose client has been told that it ends. */
+const longestNoticeMs = 500
+
+type ClientServer = Server | Http2SecureServer
+
+export type Draining = {
+  readonly gate: ConnectionGate
+  readonly sessions: Http2Sessions
+  readonly log: Log
+}
+
+/**
+ * From now on each client is told with its response that the connection ends with it (RFC 9112 section 9.6): those whose
+ * request is in flight too, unless the response has begun.
+ */
+export function endAfterResponses(server: ClientServer, gate: ConnectionGate): void {
+  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+    server.prependListener(event, closeAfterResponse)
+  for (const socket of socketsOf(gate)) {
+    const response = latestResponse(socket)
+    if (response && !response.headersSent) closeAfterResponse(response.req, response)
+  }
+}
+
+/**
+ * Ends a server in order: takes no more connections, lets what is in flight finish for up to `graceMs`, then cuts off
+ * what is left. Resolves when nothing is.
+ */
+export function drain(
+  server: ClientServer,
+  { gate, sessions, log }: Draining,
+  graceMs: number,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const closeUnused = (): void => {
+      gate.closeUnused()
+      // With TLS the handshake may have brought bytes, and nothing else has come.
+      for (const socket of socketsOf(gate)) if (socket.bytesRead === 0) socket.destroy()
+    }
+    const sweep = setInterval(() => {
+      // Answered a moment ago: the client may have sent more, and may have to read on.
+      for (const socket of betweenRequests(server, gate)) if (socket.writable) closeSoon(socket)
+      closeUnused()
+    }, sweepMs)
+    const cutOff = setTimeout(() => {
+      const connections = Array.from(gate.connections).filter((each) => idleSince(each) === undefined).length
+      if (connections > 0)
+        log.warn({ connections }, 'connections were cut off: the grace period (SHUTDOWN_GRACE) was over')
+      sessions.destroy()
+      gate.closeAll()
+    }, graceMs)
+    sessions.close(Math.min(longestNoticeMs, graceMs / 2))
+    for (const socket of betweenRequests(server, gate)) socket.destroy()
+    closeUnused()
+    // The close of any server: that of HTTP/2 refuses requests on open connections at once.
+    NetServer.prototype.close.call(server, () => {
+      clearInterval(sweep)
+      clearTimeout(cutOff)
+      resolve()
+    })
+  })
+}
+
+/**
+ * The connections of HTTP/1 that have no request in flight, be it a part of its head, and no response that is not sent.
+ * Only Node's parser knows the former, and there is no way to ask: it is told to close idle connections and kept from it.
+ * It counts one as idle once `response.end()` was called, although much of the response may wait for the client.
+ */
+function betweenRequests(server: ClientServer, gate: ConnectionGate): Socket[] {
+  if (!('closeIdleConnections' in server)) return []
+  const idle: Socket[] = []
+  const note = function (this: Socket): Socket {
+    if (owesNothing(this)) idle.push(this)
+    return this
+  }
+  const sockets = socketsOf(gate)
+  for (const socket of sockets) socket.destroy = note
+  server.closeIdleConnections()
+  for (const socket of sockets) Reflect.deleteProperty(socket, 'destroy')
+  return idle
+}
+
+/** With TLS those within which it is spoken. */
+function socketsOf({ connections }: ConnectionGate): Socket[] {
+  return Array.from(connections, ({ socket, secured }) => secured ?? socket)
+}

@@ -1,0 +1,45 @@
+import { requestsBeforeNext } from './pending-responses.ts'
+import { idleSince, type Connection } from './connection.ts'
+
+export type IdleLimits = {
+  /** Time that a connection is kept between two requests. */
+  readonly idleMs: number
+  /** Time in which a request's head must be there once it has begun. */
+  readonly headersMs: number
+}
+
+const sweepMs = 1_000
+/** Node keeps connections for a second longer than it is told to, and looks for late heads now and then. */
+const graceMs = 2_000
+
+/**
+ * Ends connections of HTTP/1.1 that wait for a request for too long although something comes. Node's own timeout begins
+ * anew with every byte, and empty lines before a request are to be ignored (RFC 9112 section 2.2): with one now and then a
+ * client could keep a connection for ever. What has begun within the idle time, though, is a request or has been
+ * answered once the time for a head is over too.
+ *
+ * One sweep looks at all connections, so that no request needs a timer.
+ *
+ * @param now monotonic milliseconds
+ */
+export function endIdleConnections(
+  connections: Iterable<Connection>,
+  { idleMs, headersMs }: IdleLimits,
+  now: () => number,
+): void {
+  const keptMs = idleMs + headersMs + graceMs
+  const look = (connection: Connection, nowMs: number): void => {
+    // Before the first request, and with HTTP/2, others look.
+    if (requestsBeforeNext(connection.secured ?? connection.socket) === undefined) return
+    const sinceMs = idleSince(connection)
+    if (sinceMs !== undefined && nowMs - sinceMs > keptMs) connection.socket.destroy()
+  }
+  const sweep = setInterval(
+    () => {
+      const nowMs = now()
+      for (const connection of connections) look(connection, nowMs)
+    },
+    Math.min(sweepMs, idleMs / 4),
+  )
+  sweep.unref()
+}

@@ -1,0 +1,93 @@
+import { watch, type FSWatcher } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Log } from '../../../shared/log.ts'
+import { reasonOf } from '../../../shared/settings/problems.ts'
+import { tryPair, type CertificatePair } from './certificate-pair.ts'
+
+export type CertificateWatch = {
+  /** Reads the files again and uses what they hold, where it is something new and sound. Never rejects. */
+  reload(): Promise<void>
+  close(): void
+}
+
+/** Files that change together are read once, when both have settled. */
+const settleMs = 100
+/** A pair that does not fit is looked at once more before it is called a mistake: one file may be behind the other. */
+const secondLookMs = 1_000
+/** Where the system tells of no changes, as on network file systems. */
+const pollMs = 10_000
+
+/**
+ * Follows a certificate and its key as they are renewed on disk. The directories are watched rather than the files,
+ * which are mostly replaced, directly or behind a symbolic link (certbot, Kubernetes). A pair that cannot be read, or
+ * whose halves do not belong together, is told to the log, and the one in use stays.
+ *
+ * @param use takes the new pair into use
+ */
+export function watchCertificate(options: {
+  readonly certFile: string
+  readonly keyFile: string
+  readonly inUse: CertificatePair
+  readonly use: (pair: CertificatePair) => void
+  readonly log: Log
+}): CertificateWatch {
+  const { certFile, keyFile, use, log } = options
+  let { inUse } = options
+  let timer: NodeJS.Timeout | undefined
+  let reported = ''
+
+  const lookIn = (delayMs: number, isSecondLook = false): void => {
+    clearTimeout(timer)
+    timer = setTimeout(() => void look(isSecondLook), delayMs).unref()
+  }
+  /** Returns whether there was something new. */
+  const look = async (isSecondLook: boolean): Promise<boolean> => {
+    try {
+      const pair = { cert: await readFile(certFile), key: await readFile(keyFile) }
+      if (pair.cert.equals(inUse.cert) && pair.key.equals(inUse.key)) return false
+      const { subject, validTo } = tryPair(pair)
+      use(pair)
+      inUse = pair
+      reported = ''
+      log.info({ subject, validTo }, 'the TLS certificate has been replaced')
+    } catch (error) {
+      const reason = reasonOf(error)
+      if (!isSecondLook) lookIn(secondLookMs, true)
+      else if (reason !== reported) {
+        reported = reason
+        log.error(
+          { certFile, keyFile, reason },
+          'the TLS certificate and key cannot be used, the former stay',
+        )
+      }
+    }
+    return true
+  }
+
+  const directories = new Set([certFile, keyFile].map((file) => dirname(resolve(file))))
+  const watchers = [...directories].map((directory) => watchDirectory(directory, () => lookIn(settleMs)))
+  const poll = setInterval(() => void look(false), pollMs).unref()
+  return {
+    async reload() {
+      reported = ''
+      if (!(await look(true))) log.info({ certFile, keyFile }, 'the TLS certificate is the same as before')
+    },
+    close() {
+      clearTimeout(timer)
+      clearInterval(poll)
+      for (const watcher of watchers) watcher?.close()
+    },
+  }
+}
+
+/** Undefined where the system cannot: the files are still looked at from time to time. */
+function watchDirectory(directory: string, onChange: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(directory, { persistent: false }, onChange)
+    watcher.on('error', () => watcher.close())
+    return watcher
+  } catch {
+    return undefined
+  }
+}

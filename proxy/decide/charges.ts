@@ -1,0 +1,42 @@
+import type { ClientAddress } from '../request/client-address.ts'
+import type { Charge } from '../limiter/limiter.ts'
+import { partitionKeyOf } from './partition-key.ts'
+import type { Policy } from '../policy.ts'
+import type { ClientRequest } from '../http/messages.ts'
+
+/**
+ * The questions to ask for a request: one for each policy that applies to this client. A policy whose partition key
+ * needs a header that the request does not carry does not apply.
+ */
+export function chargesOf(
+  policies: readonly Policy[],
+  client: ClientAddress,
+  request: ClientRequest,
+): Charge[] {
+  const headers = 'stream' in request ? withAllLines(request, policies) : request.headers
+  const charges: Charge[] = []
+  for (const policy of policies) {
+    const partitionKey = partitionKeyOf(policy, client, headers)
+    if (partitionKey !== undefined) charges.push({ policy, partitionKey })
+  }
+  return charges
+}
+
+/**
+ * Over HTTP/2 Node keeps only the first line of some fields, such as `authorization`. The backend gets them all, so by all
+ * of them clients are told apart.
+ */
+function withAllLines(
+  { headers, rawHeaders }: ClientRequest,
+  policies: readonly Policy[],
+): ClientRequest['headers'] {
+  let joined = headers
+  for (const { partition } of policies) {
+    for (const part of partition) {
+      if (part.kind === 'ip' || part.name === 'cookie') continue
+      const lines = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1] === part.name)
+      if (lines.length > 1) joined = { ...joined, [part.name]: lines.join(', ') }
+    }
+  }
+  return joined
+}

@@ -1,0 +1,41 @@
+import type { Charge, Decision } from '../limiter/limiter.ts'
+import type { Policy } from '../policy.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+
+/**
+ * Reports how each policy of a request ended.
+ *
+ * @returns the names of the policies in shadow that would have refused the request; undefined where there is none
+ */
+export function reportDecision(
+  telemetry: Pick<Telemetry, 'decided'>,
+  decision: Decision,
+  charges: readonly Charge[],
+): string[] | undefined {
+  let shadows: string[] | undefined
+  switch (decision.outcome) {
+    case 'allowed':
+      for (const { policy, exceeded } of decision.states) {
+        if (exceeded) (shadows ??= []).push(policy.name)
+        telemetry.decided(policy, exceeded ? 'shadow' : decision.withoutStore ? 'local' : 'allowed')
+      }
+      if (decision.states.length < charges.length) reportUncounted(telemetry, decision, charges)
+      break
+    case 'refused':
+      telemetry.decided(decision.refusedBy, 'refused')
+      break
+    case 'unavailable':
+      for (const { policy } of charges) telemetry.decided(policy, 'unavailable')
+  }
+  return shadows
+}
+
+/** What has no state was let pass without being counted. */
+function reportUncounted(
+  telemetry: Pick<Telemetry, 'decided'>,
+  { states }: Decision & { outcome: 'allowed' },
+  charges: readonly Charge[],
+): void {
+  const counted = new Set<Policy>(states.map(({ policy }) => policy))
+  for (const { policy } of charges) if (!counted.has(policy)) telemetry.decided(policy, 'open')
+}

@@ -1,0 +1,45 @@
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { readClientField, type ClientAddress } from '../request/client-address.ts'
+import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
+import type { PartitionPart, Policy } from '../policy.ts'
+import { clientAddressHeaders } from '../http/proxy-headers.ts'
+
+/** 128 bits of a hash in base64url, rounded up to whole characters. */
+const hashLength = 22
+
+/**
+ * Names the client that a request counts as under a policy. By address alone it is the partition in readable form. With
+ * a header in it, it is `h:` and a hash of all parts, as headers carry secrets; each part goes in behind its length, so
+ * that parts cannot run together. Spellings that mean the same are one client; the backend gets the field as it was sent.
+ *
+ * @returns undefined where a header is absent or empty: the policy does not apply to the request
+ */
+export function partitionKeyOf(
+  policy: Policy,
+  client: ClientAddress,
+  headers: IncomingHttpHeaders,
+): string | undefined {
+  const { partition } = policy
+  if (partition.length === 1 && partition[0]?.kind === 'ip') return client.partition
+  let text = ''
+  for (const part of partition) {
+    const value = readPart(part, client, headers)
+    if (value === '') return undefined
+    text += `${value.length}:${value}`
+  }
+  return `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`
+}
+
+function readPart(part: PartitionPart, client: ClientAddress, headers: IncomingHttpHeaders): string {
+  if (part.kind === 'ip') return client.partition
+  // A field may be named as something that every object has.
+  const value = Object.hasOwn(headers, part.name) ? headers[part.name] : undefined
+  const text = typeof value === 'string' ? value : (value?.join(', ') ?? '')
+  if (part.name === 'authorization') return canonicalCredentials(text)
+  const address = addressHeaders.has(part.name) ? readClientField(text) : undefined
+  // Blanks around a value are no part of it (RFC 9110 section 5.5).
+  return address?.partition ?? withoutBlanksAround(text)
+}
+
+const addressHeaders = new Set(clientAddressHeaders)

@@ -1,0 +1,34 @@
+import { errors } from '../../shared/error-replies.ts'
+import type { PolicyState } from '../limiter/limiter.ts'
+import { rateLimitField, rateLimitPolicyField, retryAfterField } from './ratelimit-headers.ts'
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { sendError } from '../http/reply.ts'
+
+/** The `RateLimit` fields of a response on a limited endpoint, allowed or refused: name, value, name, value… */
+export function rateLimitFields(states: readonly PolicyState[]): string[] {
+  const policies = rateLimitPolicyField(states)
+  const limits = rateLimitField(states)
+  return policies === undefined || limits === undefined
+    ? []
+    : ['ratelimit-policy', policies, 'ratelimit', limits]
+}
+
+/** Answers a request that is over a limit: 429, when to come back, and what the limits are. */
+export function refuse(
+  request: ClientRequest,
+  response: ClientResponse,
+  states: readonly PolicyState[],
+): void {
+  sendError(request, response, errors.tooManyRequests, [
+    'retry-after',
+    retryAfterField(states),
+    'cache-control',
+    'no-store',
+    ...rateLimitFields(states),
+  ])
+}
+
+/** Answers a request whose rules could not be asked and are not to be passed over (`onStoreError: closed`). */
+export function refuseUndecided(request: ClientRequest, response: ClientResponse): void {
+  sendError(request, response, errors.limiterUnavailable, ['retry-after', '1', 'cache-control', 'no-store'])
+}

@@ -1,0 +1,275 @@
+import type { Socket } from 'node:net'
+import { errors } from '../../shared/error-replies.ts'
+import { failureReply } from './failure-reply.ts'
+import { hasContent } from '../http/framing.ts'
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { breakOff, cutShort, endAfterResponse, endResponse, flushHead, sendError, writeEarlyHints, writeHead } from '../http/reply.ts'
+import { RequestBody } from './request-body.ts'
+import { ResponseBody, type ReadAhead } from './response-body.ts'
+import type { Telemetry, UpstreamFailure as FailureMetric } from '../telemetry/telemetry.ts'
+import { acceptsHandshake } from '../http/websocket-handshake.ts'
+import type { UpstreamConnection, UpstreamExchange } from '../upstream/connection.ts'
+import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
+import type { UpstreamPool } from '../upstream/pool.ts'
+import { ResponseSyntaxError, type ResponseHead } from '../upstream/response-head.ts'
+
+export type ForwarderOptions = {
+  readonly pool: UpstreamPool
+  readonly telemetry: Telemetry
+  /** Bytes a request's body may have; 0 is no limit. */
+  readonly maxBodyBytes: number
+  readonly readAhead: ReadAhead
+  readonly now: () => number
+  /** A request failed at the backend; for the log. */
+  readonly onFailure: (failure: UpstreamFailure, requestId: string) => void
+}
+
+/** One request that was let pass, with all that is to be told to the backend and to the client. */
+export type Forwarded = {
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  /** Whom the request counts as where connections to the backend are shared. */
+  readonly client: string
+  /** Path and query for the request line. */
+  readonly target: string
+  /** Field lines for the backend, each ending in CRLF, without framing. */
+  readonly upstreamFields: string
+  /** Name, value, name, value… to add to the response. */
+  readonly responseFields: readonly string[]
+  readonly requestId: string
+  /** The body has turned out larger than it may be. */
+  readonly onBodyOverLimit: () => void
+  /** For a WebSocket handshake: takes over when the backend has agreed to it. */
+  readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
+}
+
+const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+const unagreed = '101 Switching Protocols to no WebSocket handshake, or without its Sec-WebSocket-Accept'
+
+/** Not the backend's failure is what the gateway has broken off itself. */
+const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMetric>> = {
+  refused: 'refused',
+  reset: 'reset',
+  protocol: 'protocol',
+  'connect-timeout': 'timeout',
+  timeout: 'timeout',
+  'idle-timeout': 'timeout',
+  busy: 'busy',
+  'local-limit': 'busy',
+  exception: 'other',
+}
+
+/**
+ * Forwards a request to the backend and its response to the client, streaming both ways at the pace of the slower side.
+ * Every outcome ends in a complete response, in an error reply, or in a broken-off connection.
+ */
+export function forward(options: ForwarderOptions, forwarded: Forwarded): Forwarding {
+  const forwarding = new Forwarding(options, forwarded)
+  options.pool.send(forwarding)
+  return forwarding
+}
+
+export class Forwarding implements UpstreamExchange {
+  readonly method: string
+  readonly client: string
+  cancelled = false
+  readonly #options: ForwarderOptions
+  readonly #forwarded: Forwarded
+  readonly #body: RequestBody | undefined
+  readonly #startedMs: number
+  #connection: UpstreamConnection | undefined
+  #retried = false
+  #responding = false
+  #flushed = false
+  /** From the moment on that the client is slower than the backend. */
+  #slowBody: ResponseBody | undefined
+  /** The backend broke off, and what came before is still on its way to the client. */
+  #isCut = false
+
+  constructor(options: ForwarderOptions, forwarded: Forwarded) {
+    this.#options = options
+    this.#forwarded = forwarded
+    this.#startedMs = options.now()
+    this.method = forwarded.request.method ?? 'GET'
+    this.client = forwarded.client
+    this.#body = hasContent(forwarded.request)
+      ? new RequestBody(forwarded.request, options.maxBodyBytes, {
+          isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
+          overLimit: () => this.#refuseBody(),
+          takenBack: () => this.#breakOffTakenBack(),
+        })
+      : undefined
+  }
+
+  /** The client's connection has closed: nobody waits for the response any more. */
+  clientGone(): void {
+    this.abandon('the client went away')
+  }
+
+  /** Gives up the backend's answer, of which no part must have been passed on. */
+  abandon(reason: string): void {
+    this.cancelled = true
+    this.#slowBody?.drop()
+    this.#connection?.abort(reason)
+  }
+
+  get bodyPending(): boolean {
+    return this.#body !== undefined && !this.#body.isHere
+  }
+
+  /** More of the request's body could be taken now. */
+  get waitsForBody(): boolean {
+    return this.#body?.isAwaited ?? false
+  }
+
+  /** Grows with each piece of the body that the client sends, and of the response that it takes. */
+  get clientProgress(): number {
+    return (this.#body?.bytes ?? 0) + (this.#slowBody?.taken ?? 0)
+  }
+
+  /** Bytes of the response that wait for the client, beside those written to it. */
+  get heldBytes(): number {
+    return this.#slowBody?.heldBytes ?? 0
+  }
+
+  /** All that is left is for the client to take what came before the backend broke off. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  start(connection: UpstreamConnection): void {
+    const { request, target, upstreamFields, onUpgrade } = this.#forwarded
+    this.#connection = connection
+    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamFields}`
+    if (this.#body) {
+      this.#body.sendTo(connection, head)
+      return
+    }
+    const framing = onUpgrade
+      ? 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
+      : request.headers['content-length'] === undefined
+        ? '\r\n'
+        : 'content-length: 0\r\n\r\n'
+    connection.socket.write(head + framing, 'latin1')
+    connection.requestSent()
+  }
+
+  onInformation({ status, fields }: ResponseHead): void {
+    // 100 has been answered before forwarding, and of the others only 103 (RFC 8297) has a use.
+    const { request, response } = this.#forwarded
+    if (status === 103 && request.httpVersion !== '1.0') writeEarlyHints(response, valuesOf(fields, 'link'))
+  }
+
+  onHead(head: ResponseHead): void {
+    const { request, response, responseFields } = this.#forwarded
+    if (head.status > 599 && request.httpVersionMajor > 1)
+      throw new ResponseSyntaxError('a status that HTTP/2 cannot carry')
+    this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
+    this.#responding = true
+    if (this.#body) endAfterResponse(request, response)
+    // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
+    if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
+    // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
+    const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
+    let fields = isWithoutLength ? withoutLength(head.fields) : head.fields
+    if (head.status === 426 && head.upgrade !== undefined && request.httpVersion === '1.1')
+      fields = fields.concat(upgradeFields(head.upgrade, response.shouldKeepAlive))
+    writeHead(response, head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
+  }
+
+  onBody(chunk: Buffer, last: boolean): void {
+    const { response } = this.#forwarded
+    this.#flushed = true
+    if (this.#slowBody) this.#slowBody.push(chunk)
+    else if (last) endResponse(response, chunk)
+    else if (!response.write(chunk))
+      this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)
+  }
+
+  onPause(): void {
+    if (!this.#responding || this.#flushed) return
+    this.#flushed = true
+    flushHead(this.#forwarded.response)
+  }
+
+  onEnd(): void {
+    const { request, response } = this.#forwarded
+    this.#connection = undefined
+    if (this.#slowBody) this.#slowBody.finish(() => response.end())
+    else if (!response.writableEnded) response.end()
+    // The backend did not wait for the rest of the body. It is in the way of the client's next request.
+    if (this.#body) request.resume()
+  }
+
+  onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
+    const { request, responseFields, onUpgrade } = this.#forwarded
+    this.#connection = undefined
+    if (onUpgrade && acceptsHandshake(request, head)) {
+      this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
+      onUpgrade({ ...head, fields: head.fields.concat(responseFields) }, socket, rest)
+      return
+    }
+    socket.destroy()
+    this.onFailure(new UpstreamFailure('protocol', unagreed))
+  }
+
+  onFailure(failure: UpstreamFailure): void {
+    const { request, response, responseFields, requestId } = this.#forwarded
+    this.#connection = undefined
+    if (this.cancelled) return
+    if (failure.onReusedConnection && !this.#retried && !this.#body && idempotentMethods.has(this.method)) {
+      this.#retried = true
+      this.#options.pool.sendAgain(this)
+      return
+    }
+    if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
+    if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
+    this.#options.onFailure(failure, requestId)
+    if (response.headersSent || this.#responding) this.#cutShort(failure)
+    else {
+      const reply = failureReply(failure, request)
+      const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
+      sendError(request, response, reply, [...responseFields, ...retryAfter])
+    }
+  }
+
+  /** What has come of the response is sent. It ends such that the client knows that it is not whole. */
+  #cutShort({ kind }: UpstreamFailure): void {
+    const { request, response } = this.#forwarded
+    // Nobody knows in what state the response is after an exception, and to HTTP/1.0 an orderly end says that it is whole.
+    if (kind === 'exception' || request.httpVersion === '1.0') return breakOff(response)
+    if (!this.#flushed) flushHead(response)
+    this.#isCut = true
+    if (this.#slowBody) this.#slowBody.finish(() => cutShort(response))
+    else cutShort(response)
+  }
+
+  #breakOffTakenBack(): void {
+    this.abandon('the client took the request back')
+    breakOff(this.#forwarded.response)
+  }
+
+  #refuseBody(): void {
+    const { request, response, responseFields } = this.#forwarded
+    this.abandon('the request body is over the limit')
+    if (this.#responding) breakOff(response)
+    else {
+      this.#forwarded.onBodyOverLimit()
+      sendError(request, response, errors.bodyTooLarge, responseFields)
+    }
+  }
+}
+
+function valuesOf(fields: readonly string[], name: string): string[] {
+  return fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === name)
+}
+
+/** What a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say "close". */
+function upgradeFields(protocols: string, persistent: boolean): string[] {
+  return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]
+}
+
+function withoutLength(fields: readonly string[]): string[] {
+  return fields.filter((_, i) => fields[i - (i % 2)] !== 'content-length')
+}

@@ -1,0 +1,122 @@
+import type { ClientResponse } from '../http/messages.ts'
+
+/** What is read ahead of slow clients. */
+export type ReadAhead = {
+  /** Bytes of one response. */
+  readonly perResponseBytes: number
+  /** Bytes of all responses of this process together. */
+  readonly totalBytes: number
+  /** Bytes of all responses that are held now. */
+  heldBytes: number
+}
+
+/** Where a response comes from, as far as a slow client holds it up. */
+export type ResponseSource = {
+  /** Stops reading until `resume`. */
+  pause(): void
+  resume(): void
+}
+
+/**
+ * The body of a response from the moment on that its client takes it slower than the backend sends it.
+ *
+ * Some of it is read ahead, so that the backend is soon done with a response of usual size however slow the client is.
+ * Beyond that the backend has to wait. What the client has not taken when the response is over, be it broken off, is
+ * still sent.
+ */
+export class ResponseBody {
+  readonly #response: ClientResponse
+  readonly #readAhead: ReadAhead
+  #source: ResponseSource | undefined
+  #held: Buffer[] = []
+  #heldBytes = 0
+  #paused = false
+  #taken = 0
+  #after: (() => void) | undefined
+
+  /** To be made when a write to the response has returned that no more should be written. */
+  constructor(response: ClientResponse, readAhead: ReadAhead, source: ResponseSource | undefined) {
+    this.#response = response
+    this.#readAhead = readAhead
+    this.#source = source
+    response.on('drain', this.#onDrain)
+    this.#pauseWhereFull()
+  }
+
+  /** Bytes that have been read and not been written to the response. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** Grows with each piece that the client takes. */
+  get taken(): number {
+    return this.#taken
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#held.length === 0 && !this.#response.writableNeedDrain) {
+      if (!this.#response.write(chunk)) this.#pauseWhereFull()
+      return
+    }
+    this.#held.push(chunk)
+    this.#count(chunk.length)
+    this.#pauseWhereFull()
+  }
+
+  /**
+   * Nothing more comes, and the source serves others from now on.
+   *
+   * @param after called once all has been written to the response
+   */
+  finish(after: () => void): void {
+    this.#source = undefined
+    this.#after = after
+    if (this.#held.length === 0) this.#complete()
+  }
+
+  /** The client is gone. */
+  drop(): void {
+    this.#source = undefined
+    this.#after = undefined
+    this.#held = []
+    this.#count(-this.#heldBytes)
+    this.#response.off('drain', this.#onDrain)
+  }
+
+  readonly #onDrain = (): void => {
+    this.#taken++
+    let written = 0
+    for (const chunk of this.#held) {
+      written++
+      this.#count(-chunk.length)
+      if (!this.#response.write(chunk)) break
+    }
+    this.#held.splice(0, written)
+    if (this.#held.length === 0 && this.#after) this.#complete()
+    else this.#resumeWhereEmpty()
+  }
+
+  #complete(): void {
+    const after = this.#after
+    this.drop()
+    after?.()
+  }
+
+  #pauseWhereFull(): void {
+    const { perResponseBytes, totalBytes, heldBytes } = this.#readAhead
+    if (this.#paused || (this.#heldBytes < perResponseBytes && heldBytes < totalBytes)) return
+    this.#paused = true
+    this.#source?.pause()
+  }
+
+  #resumeWhereEmpty(): void {
+    if (!this.#paused || this.#heldBytes > this.#readAhead.perResponseBytes / 2) return
+    this.#paused = false
+    this.#source?.resume()
+  }
+
+  #count(bytes: number): void {
+    this.#heldBytes += bytes
+    this.#readAhead.heldBytes += bytes
+  }
+}

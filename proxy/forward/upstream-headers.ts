@@ -1,0 +1,108 @@
+import { connectionOptions, type RequestFieldClassifier } from '../http/header-roles.ts'
+
+/** What the gateway itself knows of a request and tells the backend. */
+export type Provenance = {
+  /** The peer's address: what is appended to, or replaces, `X-Forwarded-For`. */
+  readonly peerAddress: string
+  /** The peer is a trusted proxy: what it says of the hops before it is kept. */
+  readonly peerTrusted: boolean
+  /** The client's address, for `X-Real-IP`. */
+  readonly clientAddress: string
+  readonly scheme: 'http' | 'https'
+  readonly requestId: string
+  /** `Host` as forwarded. */
+  readonly host: string
+  /** Of the version the request came with, for `Via`: `1.1`, `1.0`, `2.0`. */
+  readonly protocolVersion: string
+  /** What is left of `Max-Forwards`, where it counts (RFC 9110 section 7.6.2). */
+  readonly maxForwards: number | undefined
+}
+
+/**
+ * The request's fields as the backend is to see them, each line ending in CRLF. Fields of one hop and those named by
+ * `Connection` are taken out; what the gateway sets, and what a trusted proxy has said of the client, it cannot take out
+ * (RFC 9110 section 7.6.1). Framing fields are the caller's to add.
+ *
+ * @param rawFields name, value, name, value… as received, names in any case; HTTP/2 pseudo-fields are passed over
+ */
+export function upstreamFields(
+  classify: RequestFieldClassifier,
+  rawFields: readonly string[],
+  from: Provenance,
+): string {
+  let lines = `host: ${from.host}\r\n`
+  let forwardedFor = ''
+  let forwardedHost = ''
+  let forwardedProto = ''
+  let via = ''
+  let cookie = ''
+  let decisive: Map<string, string> | undefined
+  const named = optionsNamedIn(rawFields)
+
+  for (let i = 0; i < rawFields.length; i += 2) {
+    const field = classify(rawFields[i] ?? '')
+    if (!field) continue
+    const value = rawFields[i + 1] ?? ''
+    switch (field.role) {
+      case 'end-to-end':
+        if (!named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        break
+      case 'decisive':
+        // Of several lines one backend takes the first and another the last; the client was told apart by all of them.
+        if (!named?.has(field.name)) {
+          const before = decisive?.get(field.name)
+          decisive ??= new Map()
+          decisive.set(field.name, before === undefined ? value : `${before}, ${value}`)
+        }
+        break
+      case 'cookie':
+        // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).
+        if (!named?.has(field.name)) cookie += cookie === '' ? value : `; ${value}`
+        break
+      case 'max-forwards':
+        lines += `${field.name}: ${from.maxForwards ?? value}\r\n`
+        break
+      case 'via':
+        if (value !== '') via += `${value}, `
+        break
+      case 'trusted-proxy':
+        if (from.peerTrusted && !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        break
+      case 'x-forwarded-for':
+        if (value !== '') forwardedFor += `${value}, `
+        break
+      case 'x-forwarded-host':
+        forwardedHost = value
+        break
+      case 'x-forwarded-proto':
+        forwardedProto = value
+        break
+      default:
+    }
+  }
+
+  if (!from.peerTrusted) forwardedFor = forwardedHost = forwardedProto = ''
+  for (const [name, value] of decisive ?? []) lines += `${name}: ${value}\r\n`
+  if (cookie !== '') lines += `cookie: ${cookie}\r\n`
+  return (
+    lines +
+    `x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\n` +
+    `x-forwarded-host: ${forwardedHost || from.host}\r\n` +
+    `x-forwarded-proto: ${forwardedProto || from.scheme}\r\n` +
+    `x-real-ip: ${from.clientAddress}\r\n` +
+    `x-request-id: ${from.requestId}\r\n` +
+    `via: ${via}${from.protocolVersion} sluice\r\n`
+  )
+}
+
+/** What `Connection` names beyond the options that every client sends, which need no look at each field. */
+function optionsNamedIn(rawFields: readonly string[]): ReadonlySet<string> | undefined {
+  let value: string | undefined
+  for (let i = 0; i < rawFields.length; i += 2) {
+    const name = rawFields[i] ?? ''
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue
+    value = value === undefined ? rawFields[i + 1] : `${value},${rawFields[i + 1] ?? ''}`
+  }
+  if (value === undefined || value === 'keep-alive' || value === 'close') return undefined
+  return connectionOptions(value)
+}

@@ -1,0 +1,72 @@
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { ClientRequest } from './messages.ts'
+
+/** What is wrong with a request's framing: the reply to give, and the reason for the log. */
+export type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
+
+/**
+ * Why a request's content cannot be told from what follows it, as the reply to give, after which the connection has to
+ * end; undefined for a request that can be forwarded. It adds to what Node's parser refuses by itself: differing or
+ * malformed lengths, a length with a coding, a coding after `chunked`.
+ *
+ * - Another version than HTTP/1.0 and HTTP/1.1, which the parser reads as if it were one of them (RFC 9110 section 2.5)
+ * - A transfer coding in HTTP/1.0, or one that does not end in `chunked` (RFC 9112 sections 6.1 and 6.3)
+ * - Another coding under `chunked`, which would have to be undone before the content is framed anew (section 6.1)
+ * - A length that no number here can hold
+ */
+export function refuseFraming(request: ClientRequest): FaultyFraming | undefined {
+  // HTTP/2 frames content by itself.
+  if ('stream' in request) return undefined
+  const { httpVersion, headers } = request
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return { reply: errors.versionNotSupported, why: 'the version is neither HTTP/1.0 nor HTTP/1.1' }
+  const coding = headers['transfer-encoding']?.toLowerCase()
+  if (coding === undefined) {
+    const length = declaredLength(request)
+    return length !== undefined && length > Number.MAX_SAFE_INTEGER
+      ? { reply: errors.bodyTooLarge, why: 'the Content-Length is beyond any number here' }
+      : undefined
+  }
+  if (httpVersion === '1.0')
+    return { reply: errors.badRequest, why: 'a Transfer-Encoding in a request of HTTP/1.0' }
+  if (!endsInChunked.test(coding))
+    return { reply: errors.badRequest, why: 'the Transfer-Encoding does not end in chunked' }
+  return coding === 'chunked'
+    ? undefined
+    : { reply: errors.codingNotImplemented, why: 'the Transfer-Encoding is more than chunked' }
+}
+
+const endsInChunked = /(?:^|,[\t ]*)chunked$/
+
+/** The bytes that `Content-Length` declares; undefined without one. */
+export function declaredLength({ headers }: ClientRequest): number | undefined {
+  const declared = headers['content-length']
+  return declared === undefined ? undefined : Number(declared)
+}
+
+/** Something else than `100 Continue` is expected. To HTTP/1.0 the field means nothing (RFC 9110 section 10.1.1). */
+export function expectsOther({ headers, httpVersion }: ClientRequest): boolean {
+  return (
+    headers.expect !== undefined && httpVersion !== '1.0' && headers.expect.toLowerCase() !== '100-continue'
+  )
+}
+
+/**
+ * The client waits for `100 Continue` before it sends the content. What else is expected has been refused; HTTP/1.0 knows
+ * no interim responses (RFC 9110 section 10.1.1).
+ */
+export function expectsContinue(request: ClientRequest): boolean {
+  return request.headers.expect !== undefined && request.httpVersion !== '1.0' && hasContent(request)
+}
+
+/** Whether content follows the head, as far as is known before any of it has arrived. */
+export function hasContent(request: ClientRequest): boolean {
+  if ('stream' in request) return !endedWithHeaders(request.stream)
+  if (request.headers['transfer-encoding'] !== undefined) return true
+  return (declaredLength(request) ?? 0) > 0
+}
+
+/** HTTP/2 frames a body by itself: it may come without a declared length. */
+function endedWithHeaders(stream: unknown): boolean {
+  return (stream as { endAfterHeaders?: boolean }).endAfterHeaders === true
+}

@@ -1,0 +1,214 @@
+import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
+import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
+import type { ErrorReply } from '../../shared/error-replies.ts'
+import { declaredLength, hasContent } from './framing.ts'
+import { destroyConnection, resetStream } from './http2-reset.ts'
+import type { ClientRequest, ClientResponse } from './messages.ts'
+
+/** A request body of up to this size is read to its end and dropped, so that the connection can be kept. */
+const maxDrainedBytes = 64 * 1024
+/** Node encodes text of up to 16 KiB, head included, without another buffer. */
+const maxEndedAsTextBytes = 8 * 1024
+/** How long, after an answer that ends the connection, the client's bytes are still taken and dropped. */
+const lingerMs = 2_000
+/** How long the client may take for what was written before. */
+const takeMs = 60_000
+/** How often it is looked whether the end of a response has gone out. */
+const sentCheckMs = 5
+
+/**
+ * Answers a request by ourselves, in the one error shape. Does nothing where a response has begun already.
+ *
+ * @param fields name, value, name, value… to add
+ */
+export function sendError(
+  request: ClientRequest,
+  response: ClientResponse,
+  reply: ErrorReply,
+  fields: readonly string[] = [],
+): void {
+  if (response.headersSent) return
+  endAfterResponse(request, response)
+  const length = String(reply.body.length)
+  writeHead(response, reply.status, ['content-type', 'application/json', 'content-length', length, ...fields])
+  if (request.method === 'HEAD') response.end()
+  else endResponse(response, reply.body)
+}
+
+/**
+ * Writes a response's head. What HTTP/2 has no use for must have been taken out of the fields.
+ *
+ * @param fields name, value, name, value…; a name may repeat
+ */
+export function writeHead(response: ClientResponse, status: number, fields: string[]): void {
+  const stream = streamOf(response)
+  if (!stream) {
+    response.writeHead(status, fields)
+    return
+  }
+  // Node's adapter loses repeated fields of a flat list in some versions, and throws where a field repeats that may be
+  // there only once, be it with the same value. Backends do repeat `X-Content-Type-Options: nosniff`.
+  for (let i = 0; i < fields.length; i += 2) {
+    const [name = '', value = ''] = [fields[i], fields[i + 1]]
+    if (response.getHeader(name) !== value) response.appendHeader(name, value)
+  }
+  response.writeHead(status)
+}
+
+/**
+ * Ends a response with the last piece of its body. Where that is short it is handed over as text, because Node writes a
+ * head that has not gone out yet and text as one piece, a head and a buffer as two, which costs the kernel more.
+ */
+export function endResponse(response: ClientResponse, last: Buffer): void {
+  if (last.length <= maxEndedAsTextBytes) response.end(last.toString('latin1'), 'latin1')
+  else response.end(last)
+}
+
+/** Sends a response's head before there is anything of its body. */
+export function flushHead(response: ClientResponse): void {
+  if (streamOf(response)) response.flushHeaders()
+  // Node's own way for HTTP/1 encodes the head in UTF-8, and what is beyond ASCII in it was read as single bytes.
+  else response.write('', 'latin1')
+}
+
+/**
+ * To be called before the head of a response that is given while the request's body may still be on its way. A short
+ * body is read and dropped. For a long one the connection ends with the response, but not at once: closing a socket that
+ * holds unread bytes resets it, and the client could lose the response (RFC 9112 section 9.6).
+ */
+export function endAfterResponse(request: ClientRequest, response: ClientResponse): void {
+  if (request.complete) return
+  const stream = streamOf(response)
+  if (stream) {
+    // The response is complete: what is left of the body is asked not to be sent (RFC 9113 section 8.1).
+    const close = (): void => closeOnceSent(stream)
+    if (stream.writableFinished) close()
+    else stream.once('finish', close)
+    return
+  }
+  if (drainsCheaply(request)) return
+  closeAfterResponse(request, response)
+}
+
+/**
+ * To be called before the head of a response after which nothing that the client sent can be read as a request. Over
+ * HTTP/2 there is no such response.
+ */
+export function closeAfterResponse(request: ClientRequest, response: ClientResponse): void {
+  if (streamOf(response)) return
+  const { socket } = request
+  response.shouldKeepAlive = false
+  // What Node calls after the last response of a connection. It would close the socket for both directions.
+  socket.destroySoon = () => closeSoon(socket)
+}
+
+/**
+ * Ends a connection such that what was written on it arrives, but does not wait long for the client to end it too. What
+ * still comes is read, as the system would reset the connection otherwise, and dropped before it gets to the parser: what
+ * this makes of it would wait for its turn, and stop the reading.
+ */
+export function closeSoon(socket: Duplex): void {
+  socket.removeAllListeners('data')
+  socket.on('data', () => undefined)
+  // Node's server may have stopped reading the system's socket, and no longer hears that the stream is resumed.
+  socket._read(0)
+  const destroy = (): void => void socket.destroy()
+  let timer = setTimeout(destroy, takeMs)
+  const linger = (): void => {
+    clearTimeout(timer)
+    timer = setTimeout(destroy, lingerMs)
+  }
+  socket.once('close', () => clearTimeout(timer))
+  socket.resume()
+  socket.end()
+  if (socket.writableFinished) linger()
+  else socket.once('finish', linger)
+}
+
+function drainsCheaply(request: ClientRequest): boolean {
+  if (!hasContent(request)) return true
+  if (request.headers['transfer-encoding'] !== undefined || request.headers.expect !== undefined) return false
+  return (declaredLength(request) ?? 0) <= maxDrainedBytes
+}
+
+/**
+ * Resets a stream without error behind the end of its response. `finish` comes before that end has gone out, of which
+ * there is no event; a reset that is sent then takes the place of the end, and some versions of Node drop a head that waits.
+ */
+function closeOnceSent(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.closed) return
+  if (stream.state.localClose === 1) stream.close(constants.NGHTTP2_NO_ERROR)
+  else setTimeout(() => closeOnceSent(stream), sentCheckMs)
+}
+
+/** Passes on what a client may load before the response is there (RFC 8297). Node before version 26 has no way to. */
+export function writeEarlyHints(response: ClientResponse, links: readonly string[]): void {
+  if (links.length > 0 && mayInform(response) && 'writeInformation' in response)
+    response.writeInformation(103, { link: links.join(', ') })
+}
+
+/**
+ * Ends a response of which no more comes, behind what has been written. Its client can tell that it is not whole: over
+ * HTTP/1.1 by the length or the last chunk that is missing, over HTTP/2 by the reset.
+ */
+export function cutShort(response: ClientResponse): void {
+  const stream = streamOf(response)
+  const { socket } = response
+  if (stream) resetOnceSent(stream)
+  else if (socket && !socket.destroyed)
+    // Node may hold chunks back until this turn is over, to write them together.
+    setImmediate(() => closeSoon(socket))
+  else response.destroy()
+}
+
+function resetOnceSent(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.closed) return
+  if (stream.writableLength === 0) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR)
+  else setTimeout(() => resetOnceSent(stream), sentCheckMs)
+}
+
+/** Tells the client to send the content that it holds back (RFC 9110 section 10.1.1). */
+export function writeContinue(response: ClientResponse): void {
+  if (mayInform(response)) response.writeContinue()
+}
+
+/** Not behind the response, and not on a stream that the client has just reset, on which Node throws. */
+function mayInform(response: ClientResponse): boolean {
+  const stream = streamOf(response)
+  return !response.headersSent && !stream?.closed && !stream?.destroyed
+}
+
+/**
+ * Calls back when a response is over, sent or not, once. For the response to a HEAD over HTTP/2 Node's adapter says so only
+ * if it has been ended before.
+ */
+export function onceOver(response: ClientResponse, callback: () => void): void {
+  const stream = streamOf(response)
+  if (stream) stream.once('close', callback)
+  else response.once('close', callback)
+}
+
+/** Ends a response that cannot be completed in a way that no client can take for its end. */
+export function breakOff(response: ClientResponse): void {
+  const stream = streamOf(response)
+  const { socket } = response
+  if (stream?.closed) stream.destroy()
+  else if (stream) resetStream(stream, constants.NGHTTP2_INTERNAL_ERROR)
+  // A reset, because to a client of HTTP/1.0 an orderly close would say that the body is complete. TLS says so by an
+  // alert, which `destroy` does not send (RFC 9112 section 9.8).
+  else if (socket && !socket.destroyed && !(socket instanceof TLSSocket)) socket.resetAndDestroy()
+  else response.destroy()
+}
+
+/** Ends the connection that a response goes out on, with all other responses on it. */
+export function breakOffConnection(response: ClientResponse): void {
+  const stream = streamOf(response)
+  if (stream) destroyConnection(stream)
+  else breakOff(response)
+}
+
+/** The stream of HTTP/2 that a response goes out on. What it calls its socket must not be touched: others use it too. */
+function streamOf(response: ClientResponse | Http2ServerResponse): ServerHttp2Stream | undefined {
+  return 'stream' in response ? response.stream : undefined
+}

@@ -1,0 +1,53 @@
+import { hash } from 'node:crypto'
+import type { ClientRequest } from './messages.ts'
+
+// RFC 6455 section 4.1: 16 bytes in base64.
+const webSocketKey = /^[A-Za-z0-9+/]{22}==$/
+
+// RFC 6455 section 1.3: what the digest is of, behind the key.
+const webSocketGuid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+
+/** The request offers to become a WebSocket, well-formed or not. In HTTP/1.0 it cannot (RFC 9110 section 7.8). */
+export function offersWebSocket({ headers, httpVersion }: ClientRequest): boolean {
+  return (
+    httpVersion === '1.1' &&
+    headers.upgrade?.toLowerCase() === 'websocket' &&
+    /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
+  )
+}
+
+/** An offer in a version of WebSocket that is not the one there is. */
+export function asksForOtherVersion({ headers }: ClientRequest): boolean {
+  return (headers['sec-websocket-version'] ?? '13') !== '13'
+}
+
+/**
+ * A WebSocket handshake as RFC 6455 section 4.1 has it, with no body: what is not that must not become a tunnel, through
+ * which a client could reach the backend unseen.
+ */
+export function isWebSocketHandshake({ method, headers, httpVersion }: ClientRequest): boolean {
+  return (
+    method === 'GET' &&
+    httpVersion === '1.1' &&
+    headers.upgrade?.toLowerCase() === 'websocket' &&
+    headers['sec-websocket-version'] === '13' &&
+    webSocketKey.test(headers['sec-websocket-key'] ?? '') &&
+    // What Connection names is not passed on, and without these there would be no handshake at the backend.
+    !/sec-websocket-/i.test(headers.connection ?? '') &&
+    headers['transfer-encoding'] === undefined &&
+    Number(headers['content-length'] ?? 0) === 0
+  )
+}
+
+/**
+ * Whether a 101 answers this very handshake (RFC 6455 section 4.1): the digest of its key shows that the backend has
+ * read it as a WebSocket handshake. Without that, what follows need not be WebSocket frames.
+ */
+export function acceptsHandshake(
+  { headers }: ClientRequest,
+  { upgrade, fields }: { readonly upgrade: string | undefined; readonly fields: readonly string[] },
+): boolean {
+  const accepted = hash('sha1', `${headers['sec-websocket-key'] ?? ''}${webSocketGuid}`, 'base64')
+  const answers = fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === 'sec-websocket-accept')
+  return upgrade?.toLowerCase() === 'websocket' && answers.length === 1 && answers[0] === accepted
+}

@@ -1,0 +1,250 @@
+import { KeyIndex, NONE } from './key-index.ts'
+import { TimeQueues } from './timestamp-queues.ts'
+
+/**
+ * Memory for sliding windows: for each client the times of the requests that it was admitted in the last window. A
+ * bounded number of clients and a bounded number of times, shared by many tables.
+ *
+ * A client's state has ended when the last of its times has left the window. Clients of one window length end in the
+ * order of their latest admissions, so a linked list for each length, in which who is admitted goes to the back, is
+ * sorted by construction, as in `CounterPool`. Where room is needed, the client goes that ends first.
+ *
+ * A time is in the window until exactly `windowMs` later: at that instant it has left. Times are milliseconds of one
+ * monotonic clock, given by the caller.
+ */
+export class SlidingPool {
+  readonly #index: KeyIndex
+  readonly #times: TimeQueues
+  readonly #capacity: number
+  /** By slot: how many of its newest times `takeUnsaved` has not handed out. */
+  readonly #unsaved: Uint32Array
+  readonly #next: Int32Array
+  readonly #previous: Int32Array
+  readonly #lists = new Map<number, WindowList>()
+  readonly #listsInTurn: WindowList[] = []
+  readonly #listOfTable: WindowList[] = []
+  #turn = 0
+  /** Slots from here on have never been used. */
+  #untouched = 0
+  #firstFree = NONE
+  #size = 0
+  #evictions = 0
+  #unsavedSlots = 0
+  #unsavedCursor = 0
+
+  /**
+   * @param capacity the most clients there can be at any time, at least 1. Memory becomes resident where it is written
+   * @param timeCapacity the most times; more than any client may have, or its own oldest are dropped for room
+   * @param seed any integer that clients cannot know
+   */
+  constructor(capacity: number, timeCapacity: number, seed: number) {
+    this.#capacity = capacity
+    this.#index = new KeyIndex(capacity, seed)
+    this.#times = new TimeQueues(capacity, timeCapacity)
+    this.#unsaved = new Uint32Array(capacity)
+    this.#next = new Int32Array(capacity)
+    this.#previous = new Int32Array(capacity)
+  }
+
+  /** Clients held, those included that have ended and are not reclaimed yet. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Room taken by times. */
+  get timeSize(): number {
+    return this.#times.size
+  }
+
+  get timeCapacity(): number {
+    return this.#times.capacity
+  }
+
+  /** Clients dropped before they had ended, to make room for clients or for times, since the start. */
+  get evictions(): number {
+    return this.#evictions
+  }
+
+  /** Clients with times that `takeUnsaved` has not handed out. */
+  get unsavedSize(): number {
+    return this.#unsavedSlots
+  }
+
+  /** The client's slot, with only those times that are in the window, perhaps none; or `NONE`. */
+  find(table: number, key: string, windowMs: number, nowMs: number): number {
+    const slot = this.#index.find(table, key)
+    if (slot !== NONE) this.#dropLeft(slot, windowMs, nowMs)
+    return slot
+  }
+
+  /** How many times the slot holds. */
+  count(slot: number): number {
+    return this.#times.count(slot)
+  }
+
+  /** When the oldest of the slot's times leaves the window; it holds one at least. */
+  leavesAtMs(slot: number, windowMs: number): number {
+    return this.#times.first(slot) + windowMs
+  }
+
+  /** Notes an admission, later than all others of this client. A table has one window length. Returns the slot. */
+  admit(table: number, key: string, windowMs: number, nowMs: number): number {
+    const list = (this.#listOfTable[table] ??= this.#listFor(windowMs))
+    this.#reclaim(list, nowMs)
+    let slot = this.#index.find(table, key)
+    if (slot === NONE) {
+      slot = this.#takeSlot(nowMs)
+      this.#index.insert(slot, table, key)
+    } else {
+      this.#unlink(list, slot)
+    }
+    while (this.#times.lacksRoomFor(slot)) if (!this.#evictFirst(nowMs)) this.#dropOldest(slot)
+    this.#times.push(slot, nowMs)
+    this.#linkLast(list, slot)
+    return slot
+  }
+
+  /** Forgets a client. Returns whether there was one. */
+  forget(table: number, key: string): boolean {
+    const slot = this.#index.find(table, key)
+    const list = this.#listOfTable[table]
+    if (slot === NONE || !list) return false
+    this.#remove(list, slot)
+    return true
+  }
+
+  /** Reclaims up to two clients that have ended. Called with every decision, it outruns whatever brings new ones. */
+  reclaimInPassing(nowMs: number): void {
+    const list = this.#listsInTurn[this.#turn]
+    if (!list || this.#reclaim(list, nowMs) === 2) return
+    this.#turn = this.#turn + 1 < this.#listsInTurn.length ? this.#turn + 1 : 0
+  }
+
+  /** Notes that the slot's newest time has still to be added to the shared counters, as all of them have or none. */
+  markUnsaved(slot: number): void {
+    const unsaved = this.#unsaved[slot] ?? 0
+    if (unsaved === 0) this.#unsavedSlots += 1
+    this.#unsaved[slot] = unsaved + 1
+  }
+
+  /** Hands out, once, at most `limit` unsaved times, oldest first for each client; not those that have left. */
+  takeUnsaved(limit: number, nowMs: number): UnsavedTimes[] {
+    const taken: UnsavedTimes[] = []
+    let room = limit
+    while (this.#unsavedSlots > 0 && room > 0) {
+      const slot = this.#unsavedCursor
+      const times = this.#unsaved[slot] === 0 ? [] : this.#takeUnsavedOf(slot, room, nowMs)
+      if (times.length > 0)
+        taken.push({ table: this.#index.ownerOf(slot), key: this.#index.keyOf(slot), times })
+      room -= times.length
+      if (this.#unsaved[slot] === 0) this.#unsavedCursor = slot + 1 < this.#untouched ? slot + 1 : 0
+    }
+    return taken
+  }
+
+  #takeUnsavedOf(slot: number, limit: number, nowMs: number): number[] {
+    const list = this.#listOfTable[this.#index.ownerOf(slot)]
+    if (list) this.#dropLeft(slot, list.windowMs, nowMs)
+    const unsaved = this.#unsaved[slot] ?? 0
+    const amount = Math.min(unsaved, limit)
+    const from = this.#times.count(slot) - unsaved
+    this.#setUnsaved(slot, unsaved - amount)
+    return this.#times.slice(slot, from, from + amount)
+  }
+
+  #dropLeft(slot: number, windowMs: number, nowMs: number): void {
+    while (this.#times.count(slot) > 0 && this.#times.first(slot) + windowMs <= nowMs) this.#dropOldest(slot)
+  }
+
+  #dropOldest(slot: number): void {
+    this.#times.shift(slot)
+    const count = this.#times.count(slot)
+    if ((this.#unsaved[slot] ?? 0) > count) this.#setUnsaved(slot, count)
+  }
+
+  #setUnsaved(slot: number, unsaved: number): void {
+    if (this.#unsaved[slot] !== 0 && unsaved === 0) this.#unsavedSlots -= 1
+    this.#unsaved[slot] = unsaved
+  }
+
+  #listFor(windowMs: number): WindowList {
+    let list = this.#lists.get(windowMs)
+    if (!list) {
+      list = { windowMs, first: NONE, last: NONE }
+      this.#lists.set(windowMs, list)
+      this.#listsInTurn.push(list)
+    }
+    return list
+  }
+
+  #endsAtMs(list: WindowList, slot: number): number {
+    return this.#times.count(slot) === 0 ? -Infinity : this.#times.last(slot) + list.windowMs
+  }
+
+  /** Returns how many, 2 at most: there may be more. */
+  #reclaim(list: WindowList, nowMs: number): number {
+    let reclaimed = 0
+    while (reclaimed < 2 && list.first !== NONE && this.#endsAtMs(list, list.first) <= nowMs) {
+      this.#remove(list, list.first)
+      reclaimed += 1
+    }
+    return reclaimed
+  }
+
+  #takeSlot(nowMs: number): number {
+    if (this.#size === this.#capacity) this.#evictFirst(nowMs)
+    this.#size += 1
+    if (this.#firstFree === NONE) return this.#untouched++
+    const slot = this.#firstFree
+    this.#firstFree = this.#next[slot] ?? NONE
+    return slot
+  }
+
+  /** Removes the client that ends first of those in the lists. Returns whether there was one. */
+  #evictFirst(nowMs: number): boolean {
+    let earliest: WindowList | undefined
+    let earliestMs = Infinity
+    for (const list of this.#listsInTurn) {
+      if (list.first === NONE || this.#endsAtMs(list, list.first) >= earliestMs) continue
+      earliest = list
+      earliestMs = this.#endsAtMs(list, list.first)
+    }
+    if (!earliest) return false
+    if (earliestMs > nowMs) this.#evictions += 1
+    this.#remove(earliest, earliest.first)
+    return true
+  }
+
+  #remove(list: WindowList, slot: number): void {
+    this.#unlink(list, slot)
+    this.#times.clear(slot)
+    this.#setUnsaved(slot, 0)
+    this.#index.remove(slot)
+    this.#next[slot] = this.#firstFree
+    this.#firstFree = slot
+    this.#size -= 1
+  }
+
+  #linkLast(list: WindowList, slot: number): void {
+    this.#previous[slot] = list.last
+    this.#next[slot] = NONE
+    if (list.last === NONE) list.first = slot
+    else this.#next[list.last] = slot
+    list.last = slot
+  }
+
+  #unlink(list: WindowList, slot: number): void {
+    const previous = this.#previous[slot] ?? NONE
+    const next = this.#next[slot] ?? NONE
+    if (previous === NONE) list.first = next
+    else this.#next[previous] = next
+    if (next === NONE) list.last = previous
+    else this.#previous[next] = previous
+  }
+}
+
+/** Admissions of one client that are not in the shared counters yet. */
+export type UnsavedTimes = { readonly table: number; readonly key: string; readonly times: readonly number[] }
+
+/** Slots in the order in which they end, all of one window length. */
+type WindowList = { readonly windowMs: number; first: number; last: number }

@@ -1,0 +1,148 @@
+import type { Policy } from '../policy.ts'
+import type { TableUse } from '../telemetry/telemetry.ts'
+import type { Charge, Decision, PolicyState } from './limiter.ts'
+
+export type ExhaustedClients = {
+  /** The refusal, where one of the charges is known to be exhausted under an enforced policy; else undefined. */
+  findRefusal(charges: readonly Charge[]): Decision | undefined
+  /** What is known of one client under one policy: milliseconds until more is left, or undefined. */
+  findExhausted(charge: Charge): number | undefined
+  /**
+   * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
+   * `askedAtMs` is earlier than the instant its states refer to.
+   */
+  note(
+    charges: readonly Charge[],
+    refusal: Decision & { outcome: 'refused' },
+    askedAtMs: number,
+    knownForMs: number,
+  ): void
+  /**
+   * Forgets a client under the policy of this name, or under all, so that the shared counters are asked again. A refusal
+   * that was asked for before is not noted any more: it may be older than what made the caller forget.
+   */
+  forget(policyName: string | undefined, partitionKey: string): void
+  /** Forgets everybody, likewise. */
+  clear(): void
+  readUse(): TableUse
+}
+
+/**
+ * Clients that the shared counters have refused, so that they are refused again without asking until their window ends.
+ * An attacker costs a look into a map then, and Redis nothing.
+ *
+ * Bounded without a list of who goes first: entries go into the younger of two generations, and when that holds half of
+ * the bound, it becomes the older one and the former older one is dropped. An entry dropped too early costs one more
+ * question to Redis, nothing else.
+ *
+ * @param maxEntries the most clients known at once, at least 2
+ * @param now milliseconds of a monotonic clock
+ */
+export function createExhaustedClients(maxEntries: number, now: () => number): ExhaustedClients {
+  let younger = createGeneration()
+  let older = createGeneration()
+  let evictions = 0
+  let forgottenAtMs = -Infinity
+
+  function findEntry({ policy, partitionKey }: Charge): Entry | undefined {
+    return younger.clients.get(policy)?.get(partitionKey) ?? older.clients.get(policy)?.get(partitionKey)
+  }
+
+  function keep(policy: Policy, partitionKey: string, entry: Entry): void {
+    if (younger.size >= maxEntries / 2) {
+      const nowMs = now()
+      for (const entries of older.clients.values()) {
+        for (const { endsAtMs } of entries.values()) if (endsAtMs > nowMs) evictions += 1
+      }
+      older = younger
+      younger = createGeneration()
+    }
+    let entries = younger.clients.get(policy)
+    if (!entries) younger.clients.set(policy, (entries = new Map<string, Entry>()))
+    if (!entries.has(partitionKey)) younger.size += 1
+    entries.set(partitionKey, entry)
+  }
+
+  return {
+    findRefusal(charges) {
+      if (younger.size === 0 && older.size === 0) return undefined
+      for (const charge of charges) {
+        const entry = findEntry(charge)
+        if (!entry) continue
+        const nowMs = now()
+        if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) continue
+        return { outcome: 'refused', refusedBy: charge.policy, states: statesAt(entry, nowMs) }
+      }
+      return undefined
+    },
+
+    findExhausted(charge) {
+      const leftMs = (findEntry(charge)?.endsAtMs ?? -Infinity) - now()
+      return leftMs > 0 ? leftMs : undefined
+    },
+
+    note(charges, refusal, askedAtMs, knownForMs) {
+      if (askedAtMs <= forgottenAtMs) return
+      const charge = charges.find(({ policy }) => policy === refusal.refusedBy)
+      const state = refusal.states.find(({ policy }) => policy === refusal.refusedBy)
+      if (!charge || !state) return
+      // Counted from the question, which came before the instant of the answer: never a millisecond too long.
+      const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
+      keep(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states: refusal.states })
+    },
+
+    forget(policyName, partitionKey) {
+      forgottenAtMs = now()
+      for (const generation of [younger, older]) {
+        for (const [policy, entries] of generation.clients) {
+          const isMeant = policyName === undefined || policy.name === policyName
+          if (isMeant && entries.delete(partitionKey)) generation.size -= 1
+        }
+      }
+    },
+
+    clear() {
+      forgottenAtMs = now()
+      younger = createGeneration()
+      older = createGeneration()
+    },
+
+    readUse: () => ({ size: younger.size + older.size, capacity: maxEntries, evictions }),
+  }
+}
+
+/** What the shared counters said. The states of the other policies come along, for the response's fields. */
+type Entry = {
+  readonly askedAtMs: number
+  readonly endsAtMs: number
+  readonly states: readonly PolicyState[]
+}
+
+type Generation = { readonly clients: Map<Policy, Map<string, Entry>>; size: number }
+
+function createGeneration(): Generation {
+  return { clients: new Map(), size: 0 }
+}
+
+/** Another request of the same client may be under other policies, of which nothing is known here. */
+function isAbout({ states }: Entry, charges: readonly Charge[]): boolean {
+  return (
+    states.length === charges.length && states.every(({ policy }, index) => policy === charges[index]?.policy)
+  )
+}
+
+/**
+ * The states as of now, as far as they are known here. A fixed window that has ended since has not begun again. From a
+ * sliding one that was not waited for, one request at least has left; when the next one does is not known.
+ */
+function statesAt({ askedAtMs, states }: Entry, nowMs: number): PolicyState[] {
+  return states.map((state) => {
+    const resetMs = state.resetMs - (nowMs - askedAtMs)
+    if (resetMs > 0) return { ...state, resetMs }
+    const { policy } = state
+    const remaining =
+      policy.algorithm === 'fixed' ? policy.quota : Math.min(policy.quota, state.remaining + 1)
+    const untilMoreMs = policy.algorithm === 'fixed' || remaining === policy.quota ? policy.windowMs : 0
+    return { policy, exceeded: false, remaining, resetMs: untilMoreMs }
+  })
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../shared/log.ts'
+import type { Policy } from '../policy.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import { createBreaker } from './circuit-breaker.ts'
+import type { DecisionHooks } from './batching.ts'
+import type { Charge, Decision, Limiter } from './limiter.ts'
+import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory/limiter.ts'
+import { lacksRight } from './redis/errors.ts'
+import { createRedisLimiter, type RedisHooks, type RedisLimiter } from './redis/limiter.ts'
+import { describePolicy, keyOf } from './redis/keys.ts'
+import type { RedisClient } from './redis/run-script.ts'
+import { decideWithoutStore } from './store-fallback.ts'
+
+export type FailoverLimiter = Limiter & {
+  readonly shared: RedisLimiter
+  readonly local: MemoryLimiter
+  storeState(): 'answering' | 'away'
+  /** Forgets what was counted here while Redis was away; the debt too. */
+  forgetLocal(policyName: string | undefined, partitionKey: string): void
+  close(): void
+}
+
+/** Counters and times added in one command on recovery: some milliseconds of Redis's time at most. */
+const COUNTERS_IN_REPAYMENT = 500
+
+/**
+ * Counts in Redis for as long as it answers; while it does not, each rule does what its `onStoreError` says. What was
+ * admitted by `local` counters in the meantime is a debt to the shared ones: it is repaid, once, before they decide
+ * again. `docs/redis.md` says what may be off by how much.
+ */
+export function createFailoverLimiter(options: {
+  readonly redis: RedisClient
+  readonly timeoutMs: number
+  /** The most counters this process keeps while Redis is away. */
+  readonly maxKeys: number
+  readonly seed: number
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+  readonly log: Log
+  readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
+  readonly refused: RedisHooks['refused']
+  /** Called before what was counted here is added to the shared counters: it may have to be forgotten instead. */
+  readonly recovering: () => Promise<void>
+}): FailoverLimiter {
+  const { redis, timeoutMs, maxKeys, seed, now, log, telemetry } = options
+  const local = createMemoryLimiter({ maxKeys, seed, now })
+  const shared = createRedisLimiter({
+    redis,
+    timeoutMs,
+    now,
+    hooks: {
+      answered(durationMs) {
+        telemetry.storeAnswered(durationMs)
+        breaker.succeeded()
+        if (owes() && !breaker.isOpen) void repay()
+      },
+      failed(reason) {
+        telemetry.storeFailed()
+        breaker.failed(reason)
+        // Only some requests need the command: others would succeed in between, and nobody would be told.
+        if (!breaker.isOpen && lacksRight(reason)) void isRefused()
+      },
+      counterBroken: createBrokenCounterLog(log, now),
+      decideWithout,
+      refused: options.refused,
+    },
+  })
+  const breaker = createBreaker({
+    failuresToOpen: 3,
+    retryEveryMs: 250,
+    recover,
+    opened(reason) {
+      openedAtMs = now()
+      openedFor = reason
+      isRecovering = false
+      telemetry.breakerChanged('open')
+      log.warn({ reason }, 'Redis is not asked any more: each rule does what its onStoreError says')
+      shared.giveUp()
+    },
+    closed() {
+      telemetry.breakerChanged('closed')
+      log.info({ awayMs: Math.round(now() - openedAtMs) }, 'Redis decides again')
+    },
+  })
+  let openedAtMs = 0
+  /** The reasons that the log has, of this outage. */
+  let openedFor = ''
+  /** Redis has decided a probe since: a repayment that began before the outage says nothing of its end. */
+  let isRecovering = false
+  /** A repayment whose command has not been confirmed. It keeps its id, so that it cannot be added twice. */
+  let unconfirmed: Repayment | undefined
+  let repaying: Promise<boolean> | undefined
+
+  function decideWithout(charges: readonly Charge[], uncertain: boolean): Decision {
+    return decideWithoutStore(charges, uncertain, (localCharges) => local.decideUnsaved(localCharges))
+  }
+
+  function owes(): boolean {
+    return unconfirmed !== undefined || local.hasUnsaved()
+  }
+
+  async function recover(): Promise<void> {
+    if (await isRefused()) return
+    if (!(await shared.probe())) return
+    await options.recovering()
+    isRecovering = true
+    if (!(await repay())) return
+    breaker.close()
+  }
+
+  /** Whether Redis refuses what decisions need, such as a command that the user has no right to: then it is not asked. */
+  async function isRefused(): Promise<boolean> {
+    const refusal = await shared.findRefusal()
+    if (!refusal) return false
+    const { command, reply } = refusal
+    const reason = command === undefined ? reply : `${reply} (${command})`
+    if (!breaker.isOpen) breaker.open(reason)
+    else if (!openedFor.includes(reply)) {
+      openedFor += reason
+      log.warn({ reason }, 'Redis is connected, but refuses what is needed')
+    }
+    return true
+  }
+
+  function repay(): Promise<boolean> {
+    repaying ??= repayAll().finally(() => {
+      repaying = undefined
+    })
+    return repaying
+  }
+
+  /**
+   * Adds the debt to the shared counters, a part at a time, and resolves to whether that was all. Under load there is
+   * always something new to add; so the last part closes the breaker when it is sent, and not when it is answered:
+   * what is asked from then on travels behind it on the same connection.
+   */
+  async function repayAll(): Promise<boolean> {
+    while (owes()) {
+      unconfirmed ??= { id: randomUUID(), charges: local.takeUnsaved(COUNTERS_IN_REPAYMENT) }
+      const answer = shared.addOnce(unconfirmed.id, unconfirmed.charges)
+      if (isRecovering && !local.hasUnsaved()) breaker.close()
+      const isAdded = await answer
+      if (!isAdded) {
+        if (!(await isRefused())) breaker.open('what was admitted without it could not be added')
+        return false
+      }
+      unconfirmed = undefined
+    }
+    return true
+  }
+
+  // Before the first decision on a connection, not after three that have failed.
+  const onReady = (): void => void isRefused()
+  redis.on('ready', onReady)
+  if (redis.status === 'ready') onReady()
+
+  return {
+    shared,
+    local,
+    decide: (charges) => (breaker.isOpen ? decideWithout(charges, false) : shared.decide(charges)),
+    storeState: () => (!breaker.isOpen && redis.status === 'ready' ? 'answering' : 'away'),
+    forgetLocal(policyName, partitionKey) {
+      local.forget(policyName, partitionKey)
+      if (!unconfirmed) return
+      const charges = unconfirmed.charges.filter(
+        (charge) =>
+          charge.partitionKey !== partitionKey ||
+          (policyName !== undefined && charge.policy.name !== policyName),
+      )
+      unconfirmed = { ...unconfirmed, charges }
+    },
+    close() {
+      redis.off('ready', onReady)
+      breaker.stop()
+      shared.giveUp()
+    },
+  }
+}
+
+type Repayment = { readonly id: string; readonly charges: readonly UnsavedCharge[] }
+
+/** Logs a counter that is none: once a minute for each policy. The key stays out of the log, it may name a person. */
+function createBrokenCounterLog(log: Log, now: () => number): DecisionHooks['counterBroken'] {
+  const loggedAtMs = new Map<Policy, number>()
+  return (policies, reason) => {
+    for (const policy of policies) {
+      const lastMs = loggedAtMs.get(policy)
+      if (lastMs !== undefined && now() - lastMs < 60_000) continue
+      loggedAtMs.set(policy, now())
+      const keys = keyOf(describePolicy(policy), '*')
+      log.error({ policy: policy.name, keys, reason }, BROKEN_COUNTER)
+    }
+  }
+}
+
+const BROKEN_COUNTER =
+  'Redis holds something else than a counter under one of these keys: find it and delete it'

@@ -1,0 +1,136 @@
+import { Redis } from 'ioredis'
+import type { Log } from '../../../shared/log.ts'
+import { connectCluster, type ClusterProblems } from './cluster.ts'
+import { commonOptions, retryDelayMs, tlsOptions, type RedisCredentials } from './options.ts'
+import type { RedisClient } from './run-script.ts'
+import { describeRedis, type RedisAddress } from './url.ts'
+
+export type RedisConnection = {
+  readonly client: RedisClient
+  /**
+   * Resolves when Redis can be asked, or after `timeoutMs` without that: to be awaited before the first request is
+   * served, which would else be counted locally only because it came too soon.
+   */
+  connected(timeoutMs: number): Promise<void>
+  /** Ends the connection at once; what is in flight fails. */
+  close(): void
+}
+
+/**
+ * Connects to Redis and keeps connecting for as long as it is away; nothing waits for it. The log gets one line when
+ * the connection is there and one for each new reason why it is not. Each option that differs from the library's
+ * default is explained here and in docs/redis.md.
+ */
+export function connectRedis(
+  address: RedisAddress,
+  log: Log,
+  credentials: RedisCredentials = {},
+): RedisConnection {
+  const problems = createProblemLog(describeRedis(address), log)
+  const client =
+    address.topology === 'cluster'
+      ? connectCluster(address, credentials, problems)
+      : connectServer(address, credentials, problems)
+  client.on('ready', problems.solved)
+  let isClosed = false
+  let timer: NodeJS.Timeout | undefined
+  // The library ends for good where Sentinel announces a new master while it is being asked for the old one.
+  client.on('end', () => {
+    if (isClosed) return
+    timer = setTimeout(() => void client.connect().catch(() => undefined), retryDelayMs(1))
+  })
+  return {
+    client,
+    connected: (timeoutMs) => untilReady(client, timeoutMs),
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+      client.disconnect()
+    },
+  }
+}
+
+function connectServer(
+  address: RedisAddress,
+  credentials: RedisCredentials,
+  problems: Pick<ProblemLog, 'tell'>,
+): Redis {
+  const [first] = address.hosts
+  const { sentinelUsername, sentinelPassword } = credentials
+  const place =
+    address.topology === 'standalone'
+      ? { host: first?.host ?? '', port: first?.port ?? 0 }
+      : {
+          sentinels: [...address.hosts],
+          name: address.masterName ?? '',
+          // Follow a failover when the sentinels announce it, not only when the old master hangs up.
+          failoverDetector: true,
+          // By the sentinel that named the master. Each of the others tells it in its own time, up to seconds later,
+          // and each time a sound connection would be given up.
+          sentinelMaxConnections: 1,
+          sentinelCommandTimeout: 500,
+          sentinelRetryStrategy: retryDelayMs,
+          sentinelReconnectStrategy: retryDelayMs,
+          ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+          ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+          enableTLSForSentinelMode: address.tls,
+          ...(address.tls ? { sentinelTLS: tlsOptions(credentials) } : {}),
+        }
+  const server = new Redis({
+    ...place,
+    ...commonOptions(address, credentials),
+    db: address.database,
+    // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
+    enableOfflineQueue: false,
+    retryStrategy: retryDelayMs,
+  })
+  server.on('error', (problem: Error) => problems.tell(problem))
+  return server
+}
+
+function untilReady(client: RedisClient, timeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer)
+      clearInterval(look)
+      resolve()
+    }
+    const timer = setTimeout(finish, timeoutMs)
+    // A cluster has no event for it: it calls itself ready before its nodes are connected.
+    const look = setInterval(() => {
+      if (isReady(client)) finish()
+    }, 5)
+  })
+}
+
+function isReady(client: RedisClient): boolean {
+  if (client.status !== 'ready') return false
+  return client instanceof Redis || client.nodes('master').every(({ status }) => status === 'ready')
+}
+
+type ProblemLog = ClusterProblems & { readonly solved: () => void }
+
+/** One line for each new reason why there is no connection, and one when there is. */
+function createProblemLog(redis: string, log: Log): ProblemLog {
+  /** By reason, the node that it was first seen at; undefined without a cluster. */
+  const told = new Map<string, string | undefined>()
+  return {
+    tell(problem, node) {
+      // Sentinel tells when it tries next.
+      const reason = problem.message.replace(/ Retrying from scratch after \d+ms\./, '')
+      if (told.has(reason) || told.size === MAX_REASONS) return
+      told.set(reason, node)
+      log.warn({ redis, node, reason }, 'cannot connect to Redis, trying on')
+    },
+    solvedAt(node) {
+      for (const [reason, at] of told) if (at === node) told.delete(reason)
+    },
+    solved() {
+      told.clear()
+      log.info({ redis }, 'connected to Redis')
+    },
+  }
+}
+
+/** More in one outage than there are kinds of failures: then the reasons hold something that changes each time. */
+const MAX_REASONS = 20

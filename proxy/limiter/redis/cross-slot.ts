@@ -1,0 +1,117 @@
+import type { Charge } from '../limiter.ts'
+import { isMoving } from './errors.ts'
+
+export type ClusterNodes = {
+  /**
+   * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, and
+   * behind it, where a window slides, the time that was counted.
+   */
+  readonly askNode: (charges: readonly Charge[]) => Promise<readonly unknown[]>
+  /** Takes back one from the charge's counter: whose window had `leftMs` to go, or to which `countedAt` was added. */
+  readonly giveBack: (charge: Charge, leftMs: number, countedAt: unknown) => Promise<unknown>
+  /** Called before charges are asked in parts: for a moment their counters may hold too much. */
+  readonly split: (charges: readonly Charge[]) => void
+}
+
+/**
+ * Asks a cluster about one request. Counters of one partition key share a hash slot, so a request whose rules count by
+ * the same key, which is the rule, is one command and atomic. Where its rules count by different keys (an address here,
+ * a header there) their counters may be on different nodes, and no command can decide about both: each part is decided
+ * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
+ * left than there is, and be refused; more than the quota never passes. Where a part cannot be decided, the request is
+ * decided without the store, and what the others have counted is given back as well.
+ *
+ * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
+ * each charge is such a part.
+ */
+export async function askCluster(
+  charges: readonly Charge[],
+  nodes: ClusterNodes,
+): Promise<readonly unknown[]> {
+  const byKey = [...Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()]
+  if (byKey.length > 1) nodes.split(charges)
+  const answers = await allOrNone(
+    byKey.map((part) => askPart(part, nodes)),
+    nodes,
+  )
+  const [only] = answers
+  if (only && answers.length === 1) return only.reply
+
+  const parts = answers.map(({ part }) => part)
+  const replies = answers.map(({ reply }) => reply)
+  const refusals = parts.map((part, index) => isRefusal(part, replies[index] ?? []))
+  const isRefused =
+    refusals.includes(true) || !parts.every((part, index) => isDecided(part, replies[index] ?? []))
+  const reply: unknown[] = Array.from({ length: 2 * charges.length })
+  const givenBack: Promise<unknown>[] = []
+  for (const [index, part] of parts.entries()) {
+    for (const [at, charge] of part.entries()) {
+      let left = replies[index]?.[2 * at]
+      const resetMs = replies[index]?.[2 * at + 1]
+      if (isRefused && !refusals[index] && isCounted(left) && typeof resetMs === 'number') {
+        givenBack.push(nodes.giveBack(charge, resetMs, replies[index]?.[2 * part.length]))
+        left += 1
+      }
+      const place = 2 * charges.indexOf(charge)
+      reply[place] = left
+      reply[place + 1] = resetMs
+    }
+  }
+  // One that fails leaves a count too high by one, which is the side to err on.
+  await Promise.allSettled(givenBack)
+  return reply
+}
+
+type Answer = { readonly part: readonly Charge[]; readonly reply: readonly unknown[] }
+
+async function askPart(part: readonly Charge[], nodes: ClusterNodes): Promise<readonly Answer[]> {
+  const { askNode, split } = nodes
+  try {
+    return [{ part, reply: await askNode(part) }]
+  } catch (error) {
+    if (part.length === 1 || !isMoving(error)) throw error
+    split(part)
+    return allOrNone(
+      part.map(async (charge) => [{ part: [charge], reply: await askNode([charge]) }]),
+      nodes,
+    )
+  }
+}
+
+/** The answers to all questions, or the first error: then what the others count, sooner or later, is given back. */
+async function allOrNone(
+  asked: readonly Promise<readonly Answer[]>[],
+  nodes: ClusterNodes,
+): Promise<readonly Answer[]> {
+  try {
+    return (await Promise.all(asked)).flat()
+  } catch (error) {
+    for (const answers of asked) {
+      answers
+        .then((counted) => Promise.all(counted.flatMap((answer) => giveAllBack(answer, nodes))))
+        // Nothing was counted there, or it stays counted, which is the side to err on.
+        .catch(() => undefined)
+    }
+    throw error
+  }
+}
+
+function giveAllBack({ part, reply }: Answer, { giveBack }: ClusterNodes): Promise<unknown>[] {
+  return part.flatMap((charge, at) => {
+    const [left, resetMs] = [reply[2 * at], reply[2 * at + 1]]
+    const isToGiveBack = isCounted(left) && typeof resetMs === 'number'
+    return isToGiveBack ? [giveBack(charge, resetMs, reply[2 * part.length])] : []
+  })
+}
+
+function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {
+  return charges.some(({ policy }, at) => policy.mode === 'enforce' && reply[2 * at] === -1)
+}
+
+function isDecided(charges: readonly Charge[], reply: readonly unknown[]): boolean {
+  return charges.every((_, at) => typeof reply[2 * at] === 'number')
+}
+
+function isCounted(left: unknown): left is number {
+  return typeof left === 'number' && left >= 0
+}

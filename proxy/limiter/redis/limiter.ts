@@ -1,0 +1,247 @@
+import type { Policy } from '../../policy.ts'
+import { askCluster } from './cross-slot.ts'
+import { createDecisionBatches, type DecisionBatches, type DecisionHooks } from '../batching.ts'
+import type { Charge } from '../limiter.ts'
+import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from '../memory/limiter.ts'
+import { hasCountedNothing } from './errors.ts'
+import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
+import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
+import { runScript, type RedisClient, type RedisScript } from './run-script.ts'
+import { addOnceScript, decideScript, giveBackScript } from './scripts.ts'
+
+export type RedisLimiter = DecisionBatches & {
+  /** Whether Redis decides, in time, about a counter of the gateway's own; in a cluster every master. */
+  probe(): Promise<boolean>
+  /** What Redis says where it refuses one of the commands that decisions need; undefined also where it does not answer. */
+  findRefusal(): Promise<Refusal | undefined>
+  /** Adds what was admitted elsewhere; whether that is certain. Sent again with the same id, it is added only once. */
+  addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
+}
+
+/** Redis decides them in less than half a millisecond, which is how long others may have to wait. */
+const CHARGES_IN_COMMAND = 256
+
+/** Counts for nobody and is gone after a second. No counter's key looks like it, or begins like it. */
+const PROBE_KEY = 'sluice:1:probe'
+
+/** So many that one is on every master of a usual cluster: with 3 of them all but once in 10^5, with 10 in 30. */
+const CLUSTER_PROBE_KEYS = Array.from({ length: 32 }, (_, i) => `${PROBE_KEY}:${i}`)
+
+const ADD_TIMEOUT_MS = 1000
+
+/** What the counters of a cluster hold that is given back at once may make others refuse: they ask again after this. */
+const UNSETTLED_FOR_MS = 250
+
+export type RedisHooks = Omit<DecisionHooks, 'refused'> & {
+  /** As of `DecisionHooks`. It is certain to hold until the window ends, but for no longer than `knownForMs`. */
+  refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
+}
+
+/**
+ * Counts in Redis. All requests that ask in the same turn of the event loop travel in one command, which decides each
+ * of them atomically with all its charges. In a cluster each request has a command of its own, because one command
+ * reaches one node.
+ *
+ * @param options.timeoutMs after which a decision is made without Redis
+ * @param options.now milliseconds of a monotonic clock
+ */
+export function createRedisLimiter(options: {
+  readonly redis: RedisClient
+  readonly timeoutMs: number
+  readonly now: () => number
+  readonly hooks: RedisHooks
+}): RedisLimiter {
+  const { redis, timeoutMs, now, hooks } = options
+  const described = new Map<Policy, RedisPolicy>()
+  let hasSliding = false
+  /** Their counters may hold what a request was counted that another node refused, until it is given back. */
+  const unsettled = new Set<Policy>()
+
+  function describe(policy: Policy): RedisPolicy {
+    const known = described.get(policy)
+    if (known) return known
+    const description = describePolicy(policy)
+    described.set(policy, description)
+    hasSliding ||= policy.algorithm === 'sliding'
+    return description
+  }
+
+  function giveBack(
+    { policy, partitionKey }: Charge,
+    leftMs: number,
+    countedAtUs: unknown,
+  ): Promise<unknown> {
+    const key = keyOf(describe(policy), partitionKey)
+    return policy.algorithm === 'fixed'
+      ? runScript(redis, giveBackScript, 1, [key, String(leftMs)])
+      : redis.lrem(key, -1, String(countedAtUs))
+  }
+
+  async function ask(
+    requests: readonly (readonly Charge[])[],
+    isAwaited: () => boolean,
+  ): Promise<readonly unknown[]> {
+    const keys: string[] = []
+    const parameters: string[] = []
+    let modes = ''
+    let algorithms = ''
+    for (const charges of requests) {
+      let isFirst = true
+      for (const { policy, partitionKey } of charges) {
+        const description = describe(policy)
+        keys.push(keyOf(description, partitionKey))
+        parameters.push(description.quota, description.window)
+        modes += isFirst ? description.modeFirst : description.modeJoined
+        algorithms += description.algorithm
+        isFirst = false
+      }
+    }
+    const reply = await runScript(
+      redis,
+      decideScript,
+      keys.length,
+      [...keys, ...parameters, modes, algorithms],
+      isAwaited,
+    )
+    if (!Array.isArray(reply)) throw new TypeError('Redis replied no list')
+    return algorithms.includes('s') ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
+  }
+
+  function unsettle(charges: readonly Charge[]): void {
+    for (const { policy } of charges) unsettled.add(policy)
+  }
+
+  /**
+   * Whether Redis runs the script without an error, in time. Sent as text: it must not fall behind what is sent after
+   * it, as it would where Redis does not know its digest.
+   */
+  async function runs(
+    script: RedisScript,
+    keyCount: number,
+    args: string[],
+    limitMs: number,
+  ): Promise<boolean> {
+    if (redis.status !== 'ready') return false
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('no answer in time')), limitMs)
+    })
+    try {
+      const reply: unknown = await Promise.race([redis.eval(script.source, keyCount, args), timeout])
+      if (!Array.isArray(reply) || typeof reply[0] === 'number') return true
+      leaveReplica(String(reply[0]))
+      return false
+    } catch {
+      return false
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** A master that became a replica refuses from inside the script, where the connection does not notice. */
+  function leaveReplica(reason: string): void {
+    if (reason.startsWith('READONLY')) redis.disconnect(true)
+  }
+
+  async function probe(): Promise<boolean> {
+    const keys = redis.isCluster ? CLUSTER_PROBE_KEYS : [PROBE_KEY]
+    const answers = keys.flatMap((key) => {
+      const decides = (counter: string, algorithm: string): Promise<boolean> =>
+        runs(decideScript, 1, [counter, '1000000', '1000', 'E', algorithm], timeoutMs)
+      return hasSliding ? [decides(key, 'f'), decides(`${key}:sliding`, 's')] : [decides(key, 'f')]
+    })
+    return !(await Promise.all(answers)).includes(false)
+  }
+
+  async function findRefusal(): Promise<Refusal | undefined> {
+    if (redis.status !== 'ready') return undefined
+    const refusal = await findRefusalAt(redis, redis.isCluster ? CLUSTER_PROBE_KEYS : [PROBE_KEY], {
+      commands: commandsNeeded({ sliding: hasSliding, cluster: redis.isCluster }),
+      timeoutMs,
+    })
+    if (refusal) leaveReplica(refusal.reply)
+    return refusal
+  }
+
+  /** @param mark the key that says that it was done; the same whenever it is sent again */
+  function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
+    const counts = charges.filter(isCount)
+    const admissions = charges.filter((charge): charge is UnsavedAdmissions => !isCount(charge))
+    if (charges.length === 0) return Promise.resolve(true)
+    const keys = [...counts, ...admissions].map((charge) =>
+      keyOf(describe(charge.policy), charge.partitionKey),
+    )
+    const parameters = [
+      ...counts.flatMap(({ amount, endsAtMs }) => [String(amount), String(Math.ceil(endsAtMs - nowMs))]),
+      ...admissions.flatMap(({ policy, admittedAtMs }) => {
+        const { quota, window } = describe(policy)
+        const agesUs = admittedAtMs.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000)))
+        return [quota, window, String(agesUs.length), ...agesUs]
+      }),
+    ]
+    // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
+    const longestMs = Math.ceil(Math.max(...charges.map(endOf)) - nowMs)
+    const args = [mark, ...keys, String(longestMs), String(counts.length), ...parameters]
+    return runs(addOnceScript, 1 + keys.length, args, ADD_TIMEOUT_MS)
+  }
+
+  const batches = createDecisionBatches({
+    counters: {
+      batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
+      isConnected: () => redis.status === 'ready',
+      ask: redis.isCluster
+        ? ([charges = []], isAwaited) =>
+            askCluster(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
+        : ask,
+      hasCountedNothing,
+    },
+    timeoutMs,
+    now,
+    hooks: {
+      ...hooks,
+      refused(charges, refusal, askedAtMs) {
+        const knownForMs = unsettled.has(refusal.refusedBy) ? UNSETTLED_FOR_MS : Infinity
+        hooks.refused(charges, refusal, askedAtMs, knownForMs)
+      },
+      failed(reason) {
+        hooks.failed(reason)
+        leaveReplica(reason)
+      },
+    },
+  })
+
+  return {
+    ...batches,
+    probe,
+    findRefusal,
+    async addOnce(id, charges) {
+      const nowMs = now()
+      const running = charges.filter((charge) => endOf(charge) > nowMs)
+      if (!redis.isCluster) return addPart(`sluice:1:added:${id}`, running, nowMs)
+      // There a command is for the counters of one client, and its mark has to be where they are.
+      const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
+      const added = await Promise.all(
+        Array.from(byClient, ([client, part]) => addPart(`sluice:1:{${client}}:added:${id}`, part, nowMs)),
+      )
+      return !added.includes(false)
+    },
+  }
+}
+
+/** The reply to `decideScript`, with the times until more is left in milliseconds throughout. */
+function inMilliseconds(reply: readonly unknown[], algorithms: string): unknown[] {
+  return reply.map((value, index) =>
+    index % 2 === 1 && algorithms[(index - 1) / 2] === 's' ? Number(value) / 1000 : value,
+  )
+}
+
+function isCount(charge: UnsavedCharge): charge is UnsavedCount {
+  return 'amount' in charge
+}
+
+/** When the last of it has left its window. */
+function endOf(charge: UnsavedCharge): number {
+  return isCount(charge)
+    ? charge.endsAtMs
+    : (charge.admittedAtMs.at(-1) ?? -Infinity) + charge.policy.windowMs
+}

@@ -1,0 +1,159 @@
+import type { Log } from '../../../shared/log.ts'
+import {
+  toState,
+  type CounterOperations,
+  type CounterReading,
+  type CounterState,
+} from '../counter-admin.ts'
+import type { ExhaustedClients } from '../over-limit-cache.ts'
+import type { FailoverLimiter } from '../redis-with-fallback.ts'
+import type { Charge } from '../limiter.ts'
+import { describePolicy, keyOf } from './keys.ts'
+import type { ResetNews } from './reset-feed.ts'
+import { callsLua } from './rights.ts'
+import { runScript, script, type RedisClient } from './run-script.ts'
+import { slidingLua } from './sliding.ts'
+
+/** An operator can wait longer than a request. */
+const TIMEOUT_MS = 500
+
+/** Counters in one command: a few hundred microseconds of Redis's time. */
+const COUNTERS_IN_COMMAND = 256
+
+/** An operator's questions where the counters are in Redis. */
+export function createRedisOperations(options: {
+  readonly redis: RedisClient
+  readonly failover: FailoverLimiter
+  readonly exhausted: ExhaustedClients
+  readonly news: Pick<ResetNews, 'announce'>
+  readonly forget: CounterOperations['forget']
+  readonly log: Log
+}): CounterOperations {
+  const { redis, failover, exhausted, news, forget, log } = options
+
+  async function read(charges: readonly Charge[]): Promise<CounterState[]> {
+    const windows = charges.map(({ policy }) => String(policy.windowMs))
+    const algorithms = charges.map(({ policy }) => describePolicy(policy).algorithm).join('')
+    const keys = charges.map(counterKey)
+    const reply = await runScript(redis, readScript, keys.length, [...keys, ...windows, algorithms])
+    if (!Array.isArray(reply)) throw new TypeError('Redis replied no list')
+    const values = reply as readonly unknown[]
+    return charges.map((charge, i) => {
+      const used = values[2 * i]
+      // Something else than a counter: then decisions about it are made locally too.
+      if (typeof used !== 'number') return readLocally(charge)
+      return toState(charge.policy, 'store', toReading(used, Number(values[2 * i + 1])))
+    })
+  }
+
+  function readLocally(charge: Charge): CounterState {
+    const { policy } = charge
+    const exhaustedForMs = exhausted.findExhausted(charge)
+    if (exhaustedForMs !== undefined)
+      return { policy, source: 'local', used: policy.quota, resetMs: exhaustedForMs }
+    if (policy.onStoreError === 'local') return toState(policy, 'local', failover.local.read(charge))
+    return { policy, source: 'none', used: undefined, resetMs: undefined }
+  }
+
+  return {
+    async inspect(charges) {
+      if (failover.storeState() === 'away') return charges.map(readLocally)
+      try {
+        return (await within(TIMEOUT_MS, Promise.all(inCommands(charges).map(read)))).flat()
+      } catch (error) {
+        log.warn({ reason: reasonOf(error) }, 'Redis did not say what is counted')
+        return charges.map(readLocally)
+      }
+    },
+
+    async reset(charges) {
+      if (failover.storeState() === 'away') return 'away'
+      try {
+        // What others know is forgotten after what it came from, or they would learn it again.
+        await within(
+          TIMEOUT_MS,
+          Promise.all(inCommands(charges).map((part) => redis.del(part.map(counterKey)))).then(() =>
+            news.announce(charges),
+          ),
+        )
+        return 'done'
+      } catch (error) {
+        log.error({ reason: reasonOf(error) }, 'Redis did not confirm a reset')
+        return 'uncertain'
+      } finally {
+        for (const { policy, partitionKey } of charges) forget(policy.name, partitionKey)
+      }
+    },
+
+    forget,
+  }
+}
+
+/**
+ * KEYS   the counters
+ * ARGV   for each counter its window in milliseconds; then one string with a letter for each: `f` fixed, `s` sliding
+ * reply  for each counter the requests that count, or an error text where it is none; and the milliseconds until more is
+ *        left, 0 where nothing counts
+ */
+const readScript = script(`
+${callsLua}
+${slidingLua}
+local algorithms = ARGV[#KEYS + 1]
+local reply = {}
+
+local function readFixed(key)
+  local counted = call('GET', key)
+  if type(counted) == 'table' then return counted.err, 0 end
+  if not counted then return 0, 0 end
+  return tonumber(counted) or 'no number', math.max(0, call('PTTL', key))
+end
+
+local function readSliding(key, windowUs)
+  local nowUs = readClockUs()
+  local oldestUs, failure = oldestAfter(key, nowUs - windowUs)
+  if failure then return failure, 0 end
+  if not oldestUs then return 0, 0 end
+  return call('LLEN', key), math.ceil((oldestUs + windowUs - nowUs) / 1000)
+end
+
+for i, key in ipairs(KEYS) do
+  local read = algorithms:byte(i) == 102 and readFixed or readSliding
+  reply[2 * i - 1], reply[2 * i] = read(key, ARGV[i] * 1000)
+end
+return reply
+`)
+
+function counterKey({ policy, partitionKey }: Charge): string {
+  return keyOf(describePolicy(policy), partitionKey)
+}
+
+/** The counters of each command are of one client, and so on one node. */
+function inCommands(charges: readonly Charge[]): Charge[][] {
+  const commands: Charge[][] = []
+  for (const part of Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()) {
+    for (let at = 0; at < part.length; at += COUNTERS_IN_COMMAND)
+      commands.push(part.slice(at, at + COUNTERS_IN_COMMAND))
+  }
+  return commands
+}
+
+function toReading(used: number, resetMs: number): CounterReading {
+  return resetMs > 0 ? { used, resetMs } : undefined
+}
+
+/** Rejects where the answer takes longer. */
+async function within<Answer>(timeoutMs: number, answer: Promise<Answer>): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([answer, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

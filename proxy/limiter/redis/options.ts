@@ -1,0 +1,55 @@
+import type { RedisAddress } from './url.ts'
+
+/** What is needed for a connection beside the address. */
+export type RedisCredentials = {
+  /** PEM of those to trust instead of the usual authorities. */
+  readonly ca?: Buffer | undefined
+  /** PEM of what Redis and Sentinel are shown where they ask for a certificate, and its key. */
+  readonly cert?: Buffer | undefined
+  readonly key?: Buffer | undefined
+  /** The login at the sentinels; at Redis it is the address's. */
+  readonly sentinelUsername?: string | undefined
+  readonly sentinelPassword?: string | undefined
+}
+
+/** Milliseconds before the next attempt to connect. For ever: a number ends nothing. */
+export function retryDelayMs(attempt: number): number {
+  return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 400)
+}
+
+/** Node verifies certificate and name unless it is told not to. */
+export function tlsOptions({ ca, cert, key }: RedisCredentials) {
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
+}
+
+/** Options of every connection to a server. docs/redis.md explains each for operators. */
+export function commonOptions({ tls, username, password }: RedisAddress, credentials: RedisCredentials) {
+  return {
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls ? { tls: tlsOptions(credentials) } : {}),
+    // A command that was sent may have been executed. Sent again after a reconnect, it would count twice.
+    autoResendUnfulfilledCommands: false,
+    // What is in flight when a connection is lost fails at once, instead of after 20 attempts to reconnect.
+    maxRetriesPerRequest: 0,
+    // A connection with answers overdue for so long is dead, whatever TCP thinks of it. It also bounds what waits on
+    // a server that hangs: only probes are sent there, and none of them is older than this.
+    socketTimeout: 2000,
+    // How long the other side has to hang up as well, once we have: a server that hangs does not, and the next one waits.
+    disconnectTimeout: 250,
+    // Together with the delay of the next attempt, this is how long a new master may stay unnoticed behind an old one
+    // that swallows packets.
+    connectTimeout: 1000,
+    // Finds out about a peer that vanished without a word while nothing is sent.
+    keepAlive: 10_000,
+    // How long to wait before asking again whether a server has loaded its data.
+    maxLoadingRetryTime: 500,
+    // A master that became a replica refuses writes: look for the new one. 1, not 2, which would send again.
+    reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
+    // Nothing of RESP3 is used here, and older servers and proxies in between know RESP2.
+    protocol: 2 as const,
+    // Shown by CLIENT LIST. The library's own introduction costs two commands that older servers reject.
+    connectionName: 'sluice',
+    disableClientInfo: true,
+  }
+}

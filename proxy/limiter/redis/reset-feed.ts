@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../../shared/log.ts'
+import type { Charge } from '../limiter.ts'
+import { runScript, script, type RedisClient } from './run-script.ts'
+
+/** Makes resets by other replicas and workers heard here. */
+export type ResetNews = {
+  /** Tells everybody. Rejects where Redis does not confirm it. */
+  announce(charges: readonly Charge[]): Promise<void>
+  /** Reads what is new. Resolves also where it could not be read. */
+  catchUp(): Promise<void>
+  close(): void
+}
+
+/** The last resets of all gateways on this Redis, newest first. */
+const NEWS_KEY = 'sluice:1:resets'
+const NEWS_KEPT = 1000
+const NEWS_KEPT_MS = 3_600_000
+
+/** Beyond this, none: that means all. It bounds an entry, and the list. */
+const POLICIES_NAMED = 50
+
+/** Half of this on average, and a round trip, until a reset is heard: well within a second. */
+const LOOK_EVERY_MS = 250
+
+/**
+ * A list of the last resets in Redis, of which each process looks at the newest entry four times a second; only where
+ * that is another than the last time does it read the list. Unlike messages of a subscription this misses nothing
+ * when a connection is lost, takes no connection of its own and is the same in every topology; see
+ * docs/decisions/operators-interface.md.
+ *
+ * @param options.isAnswering whether there is any use in asking
+ * @param options.heard a reset by another process; without a policy's name it is of all policies. `isNew`: it was made
+ *   since the last look, else perhaps earlier
+ * @param options.missed resets may have been made of which nothing can be heard any more
+ * @param options.now milliseconds of a monotonic clock
+ */
+export function createResetNews(options: {
+  readonly redis: RedisClient
+  readonly isAnswering: () => boolean
+  readonly heard: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
+  readonly missed: () => void
+  readonly now: () => number
+  readonly log: Log
+}): ResetNews {
+  const { redis, isAnswering, heard, missed, now, log } = options
+  /** The newest entry that has been read: '' where there was none, undefined before the first look. */
+  let newest: string | undefined
+  let lookedAtMs = now()
+  let looking: Promise<void> | undefined
+  /** Entries of this process's own that it has not read back: it has acted on them already. */
+  const own = new Set<string>()
+  let failure = ''
+
+  async function look(): Promise<void> {
+    const first = (await redis.lindex(NEWS_KEY, 0)) ?? ''
+    // Redis may have let the list go since.
+    if (now() - lookedAtMs > NEWS_KEPT_MS / 2) newest = undefined
+    lookedAtMs = now()
+    if (first === newest) return
+    const entries = first === '' ? [] : await redis.lrange(NEWS_KEY, 0, -1)
+    const known = newest === '' && entries.length < NEWS_KEPT ? entries.length : entries.indexOf(newest ?? '')
+    const isNew = known !== -1
+    const news = (isNew ? entries.slice(0, known) : entries).map(readEntry)
+    newest = entries[0] ?? ''
+    if (!isNew || news.includes(undefined)) missed()
+    for (const entry of news) {
+      if (!entry || own.delete(entry.id)) continue
+      if (entry.policies.length === 0) heard(entry.client, undefined, isNew)
+      else for (const policyName of entry.policies) heard(entry.client, policyName, isNew)
+    }
+    own.clear()
+  }
+
+  function catchUp(): Promise<void> {
+    looking ??= look()
+      .then(
+        () => void (failure = ''),
+        (error: unknown) => tell(error),
+      )
+      .finally(() => (looking = undefined))
+    return looking
+  }
+
+  /** A connection that is away is told of elsewhere. What Redis itself refuses needs a hand. */
+  function tell(error: unknown): void {
+    if (!(error instanceof Error) || error.name !== 'ReplyError' || error.message === failure) return
+    failure = error.message
+    log.error({ reason: failure, key: NEWS_KEY }, 'resets by other replicas are not heard here')
+  }
+
+  const timer = setInterval(() => isAnswering() && void catchUp(), LOOK_EVERY_MS).unref()
+
+  return {
+    async announce(charges) {
+      const entries = Array.from(
+        Map.groupBy(charges, ({ partitionKey }) => partitionKey),
+        ([client, part]): Entry => ({
+          id: randomUUID(),
+          client,
+          policies: part.length > POLICIES_NAMED ? [] : part.map(({ policy }) => policy.name),
+        }),
+      )
+      for (const { id } of entries) own.add(id)
+      const limits = [String(NEWS_KEPT - 1), String(NEWS_KEPT_MS)]
+      await runScript(redis, announceScript, 1, [
+        NEWS_KEY,
+        ...limits,
+        ...entries.map((entry) => JSON.stringify(entry)),
+      ])
+    },
+    catchUp,
+    close: () => clearInterval(timer),
+  }
+}
+
+/** The `id` makes each entry another than all before it, which is how a reader knows its place. */
+type Entry = { readonly id: string; readonly client: string; readonly policies: readonly string[] }
+
+/**
+ * KEYS the list; ARGV the index of the last entry kept, for how many milliseconds, and the entries to add. Shortened and
+ * given an end before too: without the right to that, nothing may be added that would stay.
+ */
+const announceScript = script(`
+redis.call('LTRIM', KEYS[1], 0, ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+for i = 3, #ARGV do redis.call('LPUSH', KEYS[1], ARGV[i]) end
+redis.call('LTRIM', KEYS[1], 0, ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+`)
+
+/** What somebody else wrote there is undefined. */
+function readEntry(text: string): Entry | undefined {
+  try {
+    const entry: unknown = JSON.parse(text)
+    return isEntry(entry) ? entry : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isEntry(value: unknown): value is Entry {
+  if (typeof value !== 'object' || value === null) return false
+  const { id, client, policies } = value as Partial<Record<keyof Entry, unknown>>
+  return (
+    typeof id === 'string' &&
+    typeof client === 'string' &&
+    Array.isArray(policies) &&
+    policies.every((policy) => typeof policy === 'string')
+  )
+}

@@ -1,0 +1,82 @@
+import { lacksRight } from './errors.ts'
+import { runScript, script, type RedisClient } from './run-script.ts'
+
+/**
+ * What the scripts ask Redis with. `call` returns an error as a table, which is the caller's to look at. `must` is for
+ * commands that fail only where the user has no right to them: the first that did is in `denied`.
+ */
+export const callsLua = `
+local call = redis.pcall
+local denied
+
+local function must(command, ...)
+  local reply = call(command, ...)
+  if type(reply) == 'table' and reply.err then denied = denied or reply.err .. ' (' .. command .. ')' end
+  return reply
+end
+`
+
+const FIXED = ['SET', 'INCR', 'INCRBY', 'DECR', 'PTTL', 'PEXPIRE']
+const SLIDING = ['TIME', 'LINDEX', 'LTRIM', 'RPUSH', 'RPOP', 'PEXPIREAT']
+
+/** The commands that decisions need, in the order in which `rightsScript` can try them. */
+export function commandsNeeded(has: { readonly sliding: boolean; readonly cluster: boolean }): string[] {
+  return [...FIXED, ...(has.sliding && has.cluster ? ['LREM'] : []), ...(has.sliding ? SLIDING : []), 'DEL']
+}
+
+/** `command` is undefined where not even a script may run. */
+export type Refusal = { readonly command: string | undefined; readonly reply: string }
+
+/**
+ * Tries whether the user may run these commands. Redis before 7.2 does not name the one that it refuses inside a script.
+ *
+ * KEYS   a key that nothing else uses
+ * ARGV   the commands, SET first: its key has an end from the beginning, so that nothing stays whatever is refused. On
+ *        the string that it makes, commands for lists fail with WRONGTYPE, which they could not without the right
+ * reply  1, or the command that is refused and what Redis says
+ */
+const rightsScript = script(`
+local arguments = {
+  SET = { 0, 'PX', 1000 }, INCRBY = { 1 }, PEXPIRE = { 1000 }, LINDEX = { 0 }, LTRIM = { 0, -1 }, RPUSH = { 0 },
+  LREM = { 0, 0 }, PEXPIREAT = { 1 },
+}
+for _, command in ipairs(ARGV) do
+  local reply
+  if command == 'TIME' then
+    reply = redis.pcall(command)
+  else
+    reply = redis.pcall(command, KEYS[1], unpack(arguments[command] or {}))
+  end
+  if type(reply) == 'table' and reply.err and reply.err:sub(1, 9) ~= 'WRONGTYPE' then return { command, reply.err } end
+end
+return 1
+`)
+
+/**
+ * What Redis says where it refuses one of the commands.
+ *
+ * @param keys begin keys that nothing else uses; in a cluster so many that one is on every node
+ * @returns undefined where nothing is refused, and where there is no answer in time
+ */
+export async function findRefusalAt(
+  redis: RedisClient,
+  keys: readonly string[],
+  { commands, timeoutMs }: { readonly commands: readonly string[]; readonly timeoutMs: number },
+): Promise<Refusal | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, undefined)
+  })
+  const refusals = keys.map(async (key): Promise<Refusal | undefined> => {
+    try {
+      const reply = await runScript(redis, rightsScript, 1, [`${key}:rights`, ...commands])
+      return Array.isArray(reply) ? { command: String(reply[0]), reply: String(reply[1]) } : undefined
+    } catch (error) {
+      if (!(error instanceof Error) || !lacksRight(error.message)) return undefined
+      return { command: undefined, reply: error.message }
+    }
+  })
+  const found = await Promise.race([Promise.all(refusals), timeout])
+  clearTimeout(timer)
+  return found?.find((refusal) => refusal !== undefined)
+}

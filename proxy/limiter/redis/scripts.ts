@@ -1,0 +1,203 @@
+import { callsLua } from './rights.ts'
+import { script } from './run-script.ts'
+import { slidingLua } from './sliding.ts'
+
+/**
+ * Decides any number of requests, each of one or several charges, each request atomically.
+ *
+ * KEYS   the counter of each charge, request by request
+ * ARGV   for each charge its quota and its window in milliseconds; then two strings with a letter for each charge:
+ *        its mode, `E` enforced, `S` shadow, in lower case where the charge belongs to the same request as the one
+ *        before; and its algorithm, `f` fixed, `s` sliding
+ * reply  for each charge what remains, or -1 where the quota is exceeded, and how long until more is left, in
+ *        milliseconds for a fixed window and in microseconds for a sliding one; in place of the first charge's
+ *        remainder the error text, where Redis has refused to touch one of the request's counters. Behind all these,
+ *        where a window slides, the time by which it was counted, in microseconds
+ *
+ * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
+ * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
+ * clients known to be exhausted. Nothing else runs in between, so nobody ever sees the wrong count. `pcall`, because
+ * one broken counter is no reason to fail the other requests. Where the user lacks a right, the request fails: what it
+ * has counted is taken back, and no counter stays without an end.
+ */
+export const decideScript = script(`
+${callsLua}
+${slidingLua}
+local charges = #KEYS
+local modes = ARGV[2 * charges + 1]
+local algorithms = ARGV[2 * charges + 2]
+local nowUs = algorithms:find('s', 1, true) and readClockUs()
+local clockFailure = denied
+local reply = {}
+
+local function isSliding(i) return algorithms:byte(i) == 115 end
+
+-- Both count and note the reply. They return an error text where that is impossible.
+local function countFixed(i)
+  local key, quota = KEYS[i], tonumber(ARGV[2 * i - 1])
+  local counted = call('INCR', key)
+  if type(counted) ~= 'number' then return counted.err .. ' (INCR)' end
+  local left = counted > 1 and must('PTTL', key) or -1
+  if not denied and left < 0 then
+    left = tonumber(ARGV[2 * i])
+    must('PEXPIRE', key, ARGV[2 * i])
+  end
+  if denied then
+    call(counted > 1 and 'DECR' or 'DEL', key)
+    return denied
+  end
+  reply[2 * i] = left
+  if counted > quota then
+    must('DECR', key)
+    reply[2 * i - 1] = -1
+  else
+    reply[2 * i - 1] = quota - counted
+  end
+  return denied
+end
+
+local function countSliding(i)
+  if clockFailure then return clockFailure end
+  local key, quota, windowUs = KEYS[i], tonumber(ARGV[2 * i - 1]), ARGV[2 * i] * 1000
+  local oldestUs, failure = oldestAfter(key, nowUs - windowUs)
+  if failure then return failure end
+  local counted = call('RPUSH', key, nowUs)
+  if type(counted) ~= 'number' then return counted.err .. ' (RPUSH)' end
+  if counted > quota then
+    must('RPOP', key)
+    reply[2 * i - 1] = -1
+    -- A quota that was lowered: more than one has to leave.
+    if counted > quota + 1 then oldestUs = timeAt(key, counted - 1 - quota) end
+  else
+    expireAfter(key, nowUs, windowUs)
+    if denied then call(counted > 1 and 'RPOP' or 'DEL', key) end
+    reply[2 * i - 1] = quota - counted
+  end
+  if denied then return denied end
+  reply[2 * i] = (oldestUs or nowUs) + windowUs - nowUs
+end
+
+-- Takes back what the charges from first to last have counted; of those exceeded nothing is.
+local function undo(first, last)
+  for i = first, last do
+    local remaining = reply[2 * i - 1]
+    if remaining >= 0 then
+      local isOnly = remaining + 1 == tonumber(ARGV[2 * i - 1])
+      if isOnly then
+        must('DEL', KEYS[i])
+        reply[2 * i] = ARGV[2 * i] * (isSliding(i) and 1000 or 1)
+      else
+        must(isSliding(i) and 'RPOP' or 'DECR', KEYS[i])
+      end
+      reply[2 * i - 1] = remaining + 1
+    end
+  end
+end
+
+local i = 1
+while i <= charges do
+  local first = i
+  local refused = false
+  local failure
+  denied = nil
+  repeat
+    local mode = modes:byte(i)
+    if isSliding(i) then failure = countSliding(i) else failure = countFixed(i) end
+    refused = refused or reply[2 * i - 1] == -1 and (mode == 69 or mode == 101)
+    i = i + 1
+  until failure or i > charges or modes:byte(i) < 97
+  if failure then
+    undo(first, i - 2)
+  elseif refused then
+    undo(first, i - 1)
+  end
+  failure = failure or denied
+  if failure then
+    while i <= charges and modes:byte(i) >= 97 do i = i + 1 end
+    for charge = first, i - 1 do
+      reply[2 * charge - 1] = failure
+      reply[2 * charge] = 0
+    end
+  end
+end
+if nowUs then reply[2 * charges + 1] = nowUs end
+return reply
+`)
+
+/**
+ * Adds to counters what was admitted without them, once, however often it is sent.
+ *
+ * KEYS   a mark that says that it was done; then the counters of fixed windows; then those of sliding ones
+ * ARGV   how long the mark is kept, in milliseconds, and how many counters are of fixed windows. For each of these the
+ *        amount and the milliseconds left of its window, which count only where the counter is not there: a running
+ *        window keeps its end. For each of a sliding window the quota, the window in milliseconds, how many times
+ *        follow, and these, oldest first, as ages in microseconds
+ * reply  1 where it was added now, 0 where it had been added before
+ *
+ * A sliding window keeps as many of its newest times as the quota allows: older ones would decide nothing. Where the
+ * user lacks a right, the counter at hand is taken back or deleted, so that none stays without an end, and it is an error.
+ */
+export const addOnceScript = script(`
+if not redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') then return 0 end
+${callsLua}
+${slidingLua}
+local fixed = tonumber(ARGV[2])
+for i = 1, fixed do
+  local key = KEYS[1 + i]
+  local counted = call('INCRBY', key, ARGV[1 + 2 * i])
+  if type(counted) == 'number' then
+    local left = must('PTTL', key)
+    if not denied and left < 0 then must('PEXPIRE', key, ARGV[2 + 2 * i]) end
+    if denied then
+      if tostring(counted) == ARGV[1 + 2 * i] then call('DEL', key) else call('INCRBY', key, -ARGV[1 + 2 * i]) end
+      return redis.error_reply(denied)
+    end
+  end
+end
+
+-- Puts the times in their places between those that are there; both are in order, and few that are there are newer.
+local function insert(key, times, windowUs, quota)
+  local newer = {}
+  local last = tonumber(call('LINDEX', key, -1))
+  while last and last > times[1] do
+    newer[#newer + 1] = tonumber(call('RPOP', key))
+    last = tonumber(call('LINDEX', key, -1))
+  end
+  local newestUs = math.max(times[#times], newer[1] or 0)
+  for _, time in ipairs(times) do
+    while newer[1] and newer[#newer] <= time do call('RPUSH', key, table.remove(newer)) end
+    if type(call('RPUSH', key, time)) ~= 'number' then return end
+  end
+  while newer[1] do call('RPUSH', key, table.remove(newer)) end
+  must('LTRIM', key, -quota, -1)
+  expireAfter(key, newestUs, windowUs)
+  if denied then call('DEL', key) end
+end
+
+if #KEYS == 1 + fixed then return 1 end
+local nowUs = readClockUs()
+if denied then return redis.error_reply(denied) end
+local at = 3 + 2 * fixed
+for i = 2 + fixed, #KEYS do
+  local times = {}
+  for age = at + 3, at + 2 + ARGV[at + 2] do times[#times + 1] = nowUs - ARGV[age] end
+  insert(KEYS[i], times, ARGV[at + 1] * 1000, tonumber(ARGV[at]))
+  if denied then return redis.error_reply(denied) end
+  at = at + 3 + #times
+end
+return 1
+`)
+
+/**
+ * Takes back one from a counter whose window had so long to go when it was counted. Where the window has ended since,
+ * and another has begun, more is left of that: then nothing is taken.
+ *
+ * KEYS   the counter
+ * ARGV   the milliseconds that were left of its window
+ */
+export const giveBackScript = script(`
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 or left > tonumber(ARGV[1]) then return 0 end
+if redis.call('DECR', KEYS[1]) < 1 then redis.call('DEL', KEYS[1]) end
+return 1
+`)

@@ -1,0 +1,44 @@
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { ClientRequest } from '../http/messages.ts'
+import type { Target } from './target.ts'
+
+/** Says which methods are passed on. Others that Node's parser knows are too; TRACE and CONNECT are not. */
+export const allow: readonly string[] = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
+
+/** What RFC 6455 section 4.4 has a server say to a version of WebSocket that it does not speak. */
+const otherVersion = ['connection', 'upgrade, close', 'upgrade', 'websocket', 'sec-websocket-version', '13']
+
+/** The fields, name, value, name, value…, that go with an error beside those of all errors. */
+export function fieldsOf(reply: ErrorReply): readonly string[] {
+  if (reply === errors.methodNotAllowed) return allow
+  return reply === errors.upgradeRequired ? otherVersion : []
+}
+
+/**
+ * What is answered here and not by the backend: an error, or `options` for a successful answer to OPTIONS; undefined for
+ * what is to be forwarded.
+ *
+ * - TRACE sends back what it was sent, credentials and fields that proxies have added among it. It is never forwarded
+ *   (RFC 9110 section 9.3.8).
+ * - `OPTIONS *` asks about the server as a whole, and to the client that is this one (section 9.3.7). Behind a path prefix
+ *   there would be nothing to forward it as.
+ * - `Max-Forwards: 0` says that OPTIONS must not be forwarded further (section 7.6.2).
+ */
+export function ownAnswer(
+  { method, headers }: ClientRequest,
+  { path }: Target,
+): ErrorReply | 'options' | undefined {
+  if (method === 'TRACE') return errors.methodNotAllowed
+  if (method !== 'OPTIONS') return undefined
+  const maxForwards = headers['max-forwards']?.toString()
+  if (maxForwards !== undefined && !maxForwardsSyntax.test(maxForwards)) return errors.badRequest
+  return path === '*' || Number(maxForwards) === 0 ? 'options' : undefined
+}
+
+/** What `Max-Forwards` is to say when OPTIONS is passed on; undefined where there is none, or where it means nothing. */
+export function leftForwards({ method, headers }: ClientRequest): number | undefined {
+  const maxForwards = headers['max-forwards']
+  return method === 'OPTIONS' && maxForwards !== undefined ? Number(maxForwards) - 1 : undefined
+}
+
+const maxForwardsSyntax = /^[0-9]{1,9}$/

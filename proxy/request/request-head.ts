@@ -1,0 +1,82 @@
+import { METHODS } from 'node:http'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { expectsOther, refuseFraming } from '../http/framing.ts'
+import { readHost } from './host.ts'
+import type { ClientRequest } from '../http/messages.ts'
+import { canonicalizeTarget, type Target } from './target.ts'
+import type { Rejection } from '../telemetry/telemetry.ts'
+import { asksForOtherVersion, offersWebSocket } from '../http/websocket-handshake.ts'
+
+/** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
+const knownMethods = new Set(METHODS)
+
+export type HeadOptions = {
+  /** Bytes that a request's target may have. */
+  readonly maxTargetBytes: number
+  /** Fields that a request may have. */
+  readonly maxHeaderCount: number
+  /** `Host` for a request of HTTP/1.0 that names none. */
+  readonly upstreamHost: string
+}
+
+/** What a request is for, in the one form in which rules are matched and the backend is asked. */
+export type RequestHead = { readonly target: Target; readonly host: string }
+
+/** Why a request goes no further. */
+export type RejectedHead = {
+  readonly reason: Rejection
+  readonly reply: ErrorReply
+  /** For the log: without anything of the request. */
+  readonly why: string
+  /** The canonical path, as far as it could be told. */
+  readonly path: string
+}
+
+/**
+ * Reads a request's head, and rejects what could be read in two ways, is larger than it may be or expects what there is
+ * not. `docs/http.md` has each decision with its source.
+ *
+ * @param upgrades the request is a WebSocket handshake that is taken up. Whatever else offers a WebSocket is rejected
+ */
+export function readRequestHead(
+  request: ClientRequest,
+  options: HeadOptions,
+  upgrades: boolean,
+): RequestHead | RejectedHead {
+  const { method = 'GET', url = '', rawHeaders } = request
+  const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
+  const faulty = refuseFraming(request)
+  if (faulty) return reject('framing', faulty.reply, faulty.why)
+  if (!knownMethods.has(method))
+    return reject('other', errors.badRequest, 'the method is not one of those that HTTP/1.1 has')
+  if (url.length > maxTargetBytes)
+    return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
+  if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
+    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
+  const target = canonicalizeTarget(method, url)
+  if (typeof target === 'string') return reject('target', errors.badRequest, target)
+  const host = readHost(request, target.authority, upstreamHost)
+  if (host === undefined)
+    return reject('host', errors.badRequest, 'the Host is missing, repeated or no host', target.path)
+  if (expectsOther(request))
+    return reject('other', errors.expectationFailed, 'the Expect is not 100-continue', target.path)
+  if (upgrades || !offersWebSocket(request)) return { target, host }
+  if (asksForOtherVersion(request))
+    return reject('framing', errors.upgradeRequired, 'the WebSocket version is not 13', target.path)
+  return reject(
+    'framing',
+    errors.badRequest,
+    'a WebSocket handshake that is malformed, or behind an unanswered request',
+    target.path,
+  )
+}
+
+function reject(reason: Rejection, reply: ErrorReply, why: string, path = ''): RejectedHead {
+  return { reason, reply, why, path }
+}
+
+/** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */
+function countFields(rawFields: readonly string[]): number {
+  const names = rawFields.filter((name, i) => i % 2 === 0 && !name.startsWith(':'))
+  return names.filter((name, i) => name !== 'cookie' || names.indexOf(name) === i).length
+}

@@ -1,0 +1,128 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { methodOverrideFields } from '../http/header-roles.ts'
+import { withoutEmptyName, type MatchPaths } from '../request/match-path.ts'
+import {
+  createPathTree,
+  findInTree,
+  literalPath,
+  readPattern,
+  valueAt,
+  type PathPattern,
+} from './path-tree.ts'
+import type { Policy, RoutePattern, Rule } from '../policy.ts'
+import { createRoute, fixRoute, noRoute, type Mark, type Route } from './route.ts'
+
+/** The limits table, compiled once. Matching costs the same with six rules or ten thousand. */
+export type RuleTable = {
+  /**
+   * The policies of all rules that match a request, in the table's order. A rule matches where one reading of the path
+   * matches one of its patterns and, in that same reading, none of its exceptions: a spelling that some backend takes for
+   * a limited path is limited. Fields that override the method add the rules of that method to those of the request's own.
+   *
+   * @param method as sent; letter case is ignored
+   * @returns no policy twice
+   */
+  match(target: MatchPaths, method: string, headers: IncomingHttpHeaders): readonly Policy[]
+}
+
+/** The marks of one pattern of the tree, and the route of a path that no other pattern matches. */
+type Leaf = { readonly marks: Mark[]; route: Route }
+
+const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
+
+/** Never throws: that a pattern can match is for the settings to check. */
+export function compileRules(rules: readonly Rule[]): RuleTable {
+  const orders = new Map(rules.map(({ policy }, order) => [policy, order]))
+  const findRoute = compileRoutes(rules.flatMap(toMarks))
+
+  const inTableOrder = (policies: readonly Policy[]): readonly Policy[] =>
+    [...new Set(policies)].sort((a, b) => (orders.get(a) ?? 0) - (orders.get(b) ?? 0))
+
+  const matchRoute = (route: Route, method: string, headers: IncomingHttpHeaders): readonly Policy[] => {
+    let policies = route.forMethod(method)
+    if (route === noRoute) return policies
+    for (const field of methodOverrideFields) {
+      const override = headers[field]
+      if (override) policies = inTableOrder([...policies, ...matchOverride(route, override)])
+    }
+    return policies
+  }
+
+  return {
+    match({ matchPath, otherMatchPaths }, method, headers) {
+      const policies = matchRoute(findRoute(matchPath), method, headers)
+      if (otherMatchPaths.length === 0) return policies
+      const others = otherMatchPaths.flatMap((path) => matchRoute(findRoute(path), method, headers))
+      return others.length === 0 ? policies : inTableOrder([...policies, ...others])
+    },
+  }
+}
+
+type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
+
+/** @returns what finds the route of a match path */
+function compileRoutes(marks: readonly PlacedMark[]): (matchPath: string) => Route {
+  const tree = createPathTree<Leaf>()
+  const leaves = new Set<Leaf>()
+  const literals = new Map<string, Mark[]>()
+  for (const { pattern, mark } of marks) {
+    const literal = literalPath(pattern)
+    if (literal === undefined) {
+      const leaf = valueAt(tree, pattern, () => ({ marks: [], route: noRoute }))
+      leaf.marks.push(mark)
+      leaves.add(leaf)
+    } else literals.set(literal, [...(literals.get(literal) ?? []), mark])
+  }
+  for (const leaf of leaves) leaf.route = fixRoute(leaf.marks)
+
+  const findLeaves = (matchPath: string): Leaf[] => {
+    const found: Leaf[] = []
+    findInTree(tree, matchPath, 1, found)
+    return found
+  }
+  const marksOf = (found: readonly Leaf[]): Mark[] => found.flatMap((leaf) => leaf.marks)
+
+  // What the patterns say of a literal path is known beforehand, so that a request for it is one look-up.
+  const routes = new Map<string, Route>()
+  for (const [path, own] of literals) routes.set(path, fixRoute([...own, ...marksOf(findLeaves(path))]))
+
+  /** What an empty name at the end adds to the route of the path itself; `noRoute` where no pattern takes it. */
+  const findWithEmptyName = (matchPath: string, path: string): Route => {
+    const found = findLeaves(path)
+    const added = findLeaves(matchPath).filter((leaf) => !found.includes(leaf))
+    return added.length === 0
+      ? noRoute
+      : createRoute([...(literals.get(path) ?? []), ...marksOf(found), ...marksOf(added)])
+  }
+
+  return (matchPath) => {
+    const route = routes.get(matchPath)
+    if (route || leaves.size === 0) return route ?? noRoute
+    const path = withoutEmptyName(matchPath)
+    if (path !== undefined) return findWithEmptyName(matchPath, path)
+    const found = findLeaves(matchPath)
+    const [only] = found
+    if (!only) return noRoute
+    return found.length === 1 ? only.route : createRoute(marksOf(found))
+  }
+}
+
+/** What is no single method may be read as any: a list, of which backends take the first or the last, or nonsense. */
+function matchOverride(route: Route, override: string | string[]): readonly Policy[] {
+  return typeof override === 'string' && methodToken.test(override)
+    ? route.forMethod(override)
+    : route.forSomeMethod()
+}
+
+function toMarks({ policy, match, except }: Rule, order: number): PlacedMark[] {
+  const place = ({ methods, path }: RoutePattern, excepts: boolean): PlacedMark => {
+    return { pattern: readPattern(path), mark: { order, policy, excepts, methods: readMethods(methods) } }
+  }
+  return [...match.map((pattern) => place(pattern, false)), ...except.map((pattern) => place(pattern, true))]
+}
+
+/** HEAD does on the backend what GET does, so a rule on GET counts it too. */
+function readMethods(methods: readonly string[]): ReadonlySet<string> | undefined {
+  if (methods.length === 0) return undefined
+  return new Set(methods.includes('GET') ? [...methods, 'HEAD'] : methods)
+}

@@ -1,0 +1,35 @@
+import { errors } from '../../shared/error-replies.ts'
+import type { Log } from '../../shared/log.ts'
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { breakOff, sendError } from '../http/reply.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+
+/**
+ * To be called with an exception that a step of a request threw. It is a bug: this request's 500 and nobody else's, or
+ * the end of its connection where the response has begun.
+ */
+export type OnBug = (
+  error: unknown,
+  request: ClientRequest,
+  response: ClientResponse,
+  requestId?: string,
+) => void
+
+export function answerBugs(telemetry: Telemetry, log: Log): OnBug {
+  return (error, request, response, requestId) => {
+    telemetry.errorCaught('request')
+    log.error({ err: error, requestId }, 'a request failed')
+    try {
+      if (response.headersSent) endIncomplete(response)
+      else sendError(request, response, errors.internal)
+    } catch (again) {
+      log.error({ err: again, requestId }, 'a request could not be answered')
+      breakOff(response)
+    }
+  }
+}
+
+/** A response that has been given whole is left alone. */
+function endIncomplete(response: ClientResponse): void {
+  if (!response.writableEnded) breakOff(response)
+}

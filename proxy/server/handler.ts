@@ -1,0 +1,347 @@
+import type { Socket } from 'node:net'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { OnBug } from './error-boundary.ts'
+import { chargesOf } from '../decide/charges.ts'
+import type { Peer } from '../request/client-address.ts'
+import { connectionOf, peerOf, type PeerOptions } from '../request/connection-peer.ts'
+import { reportDecision } from '../decide/decision-report.ts'
+import type { PacedExchange, SlowClients } from '../connection/slow-clients.ts'
+import type { RequestFieldClassifier } from '../http/header-roles.ts'
+import { forward, type Forwarding, type ForwarderOptions } from '../forward/forward.ts'
+import { declaredLength, expectsContinue } from '../http/framing.ts'
+import type { LimitedClients } from '../decide/throttled-clients.ts'
+import type { Charge, Decision, Limiter } from '../limiter/limiter.ts'
+import { settleResponse } from '../connection/pending-responses.ts'
+import { allow, fieldsOf, leftForwards, ownAnswer } from '../request/local-replies.ts'
+import type { Policy } from '../policy.ts'
+import { rateLimitFields, refuse, refuseUndecided } from '../decide/too-many-requests.ts'
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { breakOff, breakOffConnection, closeAfterResponse, endAfterResponse, onceOver, sendError, writeContinue, writeHead } from '../http/reply.ts'
+import { readRequestHead, type HeadOptions, type RejectedHead, type RequestHead } from '../request/request-head.ts'
+import type { RuleTable } from '../rules/rule-table.ts'
+import type { Rejection, Telemetry } from '../telemetry/telemetry.ts'
+import type { ResponseHead } from '../upstream/response-head.ts'
+import { upstreamFields } from '../forward/upstream-headers.ts'
+
+export type HandlerOptions = HeadOptions &
+  PeerOptions & {
+    readonly rules: RuleTable
+    readonly limiter: Limiter
+    readonly limitedClients: Pick<LimitedClients, 'note'>
+    readonly slowClients: SlowClients
+    readonly forwarder: ForwarderOptions
+    readonly classifyField: RequestFieldClassifier
+    readonly telemetry: Telemetry
+    /** What becomes of a request that a step fails. */
+    readonly onBug: OnBug
+    /** Path prefix of the backend, without a trailing slash; empty for none. */
+    readonly upstreamPrefix: string
+    readonly scheme: 'http' | 'https'
+    readonly makeRequestId: () => string
+    readonly now: () => number
+    /** No more connections are wanted. */
+    readonly isStopping: () => boolean
+    /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
+    readonly noticeProxy: (peerAddress: string) => void
+    /** Called for each request that is answered for its form, before any rule is asked; for the log. */
+    readonly onRejected: (requestId: string, status: number, why: string) => void
+    /** Called once for each request when all is over; absent where no access line is wanted. */
+    readonly onFinished: ((exchange: Finished) => void) | undefined
+  }
+
+/** What there is to say of a request that is over. */
+export type Finished = {
+  readonly requestId: string
+  readonly method: string
+  readonly path: string
+  readonly clientAddress: string
+  readonly status: number
+  readonly durationMs: number
+  readonly refusedBy: string | undefined
+  /** What is wrong with a request that was rejected for its form. */
+  readonly rejected: string | undefined
+  readonly wouldBeRefusedBy: readonly string[] | undefined
+}
+
+/** Takes over from the response when the backend agrees to a WebSocket. */
+export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
+
+export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void
+
+/**
+ * The way of a request: client address, target, rules, one decision, then forward or refuse. Requests that no rule
+ * touches go straight on, with nothing asked of the store. What came over a connection that is gone already is dropped.
+ *
+ * Throws only where a request cannot even begin; what its steps throw, at once or later, goes to `onBug`.
+ */
+export function createHandler(options: HandlerOptions): Handler {
+  return (request, response, onUpgrade) => {
+    const peer = peerOf(request, options)
+    if (!peer) {
+      connectionOf(request).destroy()
+      return
+    }
+    const exchange = new Exchange(options, peer, request, response, onUpgrade)
+    exchange.guard(() => exchange.begin())
+  }
+}
+
+class Exchange implements PacedExchange {
+  readonly #options: HandlerOptions
+  readonly #request: ClientRequest
+  readonly #response: ClientResponse
+  readonly #onUpgrade: OnUpgrade | undefined
+  readonly #startedMs: number
+  readonly #peer: Peer
+  #requestId = ''
+  #path = ''
+  #clientAddress = ''
+  /** Whom the request counts as. */
+  #client = ''
+  /** Name, value, name, value… of what the rules that have counted the request say, for whatever response it gets. */
+  #limitFields: readonly string[] = []
+  #refusedBy: Policy | undefined
+  #rejected: string | undefined
+  #shadowRefusals: string[] | undefined
+  #forwarding: Forwarding | undefined
+  #over = false
+  place = -1
+
+  constructor(
+    options: HandlerOptions,
+    peer: Peer,
+    request: ClientRequest,
+    response: ClientResponse,
+    onUpgrade: OnUpgrade | undefined,
+  ) {
+    this.#options = options
+    this.#request = request
+    this.#response = response
+    this.#onUpgrade = onUpgrade
+    this.#startedMs = options.now()
+    this.#peer = peer
+    options.slowClients.add(this)
+    onceOver(response, () => this.guard(() => this.#end(response.headersSent ? response.statusCode : 0)))
+  }
+
+  get waitsFor(): 'body' | 'response' | undefined {
+    const response = this.#response
+    // Over for us, but a short body that nobody wants is still read, so that the connection can be kept.
+    if (this.#over) return 'body'
+    if (response.writableEnded) return 'response'
+    if (response.headersSent)
+      return response.writableNeedDrain || this.#forwarding?.isCut ? 'response' : undefined
+    return this.#forwarding?.waitsForBody ? 'body' : undefined
+  }
+
+  get progress(): number {
+    return this.#forwarding?.clientProgress ?? 0
+  }
+
+  get heldBytes(): number {
+    return (this.#forwarding?.heldBytes ?? 0) + this.#response.writableLength
+  }
+
+  get client(): string {
+    return this.#client
+  }
+
+  get connection(): object {
+    return connectionOf(this.#request)
+  }
+
+  breakOffConnection(): void {
+    this.guard(() => breakOffConnection(this.#response))
+  }
+
+  onTooSlow(): void {
+    this.guard(() => this.#endSlow())
+  }
+
+  #endSlow(): void {
+    if (this.#over) {
+      this.#options.slowClients.delete(this)
+      this.#request.socket.destroy()
+    } else if (this.#response.headersSent) breakOff(this.#response)
+    else {
+      this.#forwarding?.abandon('the client sends its body too slowly')
+      closeAfterResponse(this.#request, this.#response)
+      this.#reject('timeout', errors.requestTimeout, 'the body came too slowly (BODY_TIMEOUT, MIN_BODY_RATE)')
+    }
+  }
+
+  /** Runs a step. What it throws is this request's failure, and nobody else's. */
+  guard(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.#onBug(error)
+    }
+  }
+
+  #onBug(error: unknown): void {
+    this.#options.onBug(error, this.#request, this.#response, this.#requestId)
+    this.#forwarding?.clientGone()
+  }
+
+  begin(): void {
+    const { rules, addresses, limiter } = this.#options
+    const { method = 'GET', headers } = this.#request
+    this.#requestId = this.#readRequestId()
+    const forwardedFor = headers['x-forwarded-for']
+    const client = addresses.readClientAddress(this.#peer, forwardedFor)
+    this.#clientAddress = client.address
+    this.#client = client.partition
+    const head = readRequestHead(this.#request, this.#options, this.#onUpgrade !== undefined)
+    if ('reason' in head) return this.#rejectHead(head)
+    const { target } = head
+    this.#path = target.path
+    const own = ownAnswer(this.#request, target)
+    if (own !== undefined) return this.#answer(own)
+    if (forwardedFor !== undefined && !this.#peer.trusted) this.#options.noticeProxy(this.#peer.address)
+
+    const policies = rules.match(target, method, headers)
+    if (policies.length === 0) return this.#forward(head)
+
+    const charges = chargesOf(policies, client, this.#request)
+    if (charges.length === 0) return this.#forward(head)
+
+    const decision = limiter.decide(charges)
+    if (!(decision instanceof Promise)) return this.#act(decision, charges, head)
+    decision.then((later) => this.#act(later, charges, head)).catch((error: unknown) => this.#onBug(error))
+  }
+
+  #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
+    this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
+    this.#options.limitedClients.note(charges, decision)
+    // Counted, but nobody is there any more to forward for.
+    if (this.#over) return
+    switch (decision.outcome) {
+      case 'allowed':
+        this.#limitFields = rateLimitFields(decision.states)
+        return this.#forward(head)
+      case 'refused':
+        this.#refusedBy = decision.refusedBy
+        return refuse(this.#request, this.#response, decision.states)
+      case 'unavailable':
+        return refuseUndecided(this.#request, this.#response)
+    }
+  }
+
+  #forward({ target, host }: RequestHead): void {
+    const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
+    const { maxBodyBytes } = forwarder
+    if (maxBodyBytes > 0 && (declaredLength(this.#request) ?? 0) > maxBodyBytes)
+      return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
+    if (expectsContinue(this.#request)) writeContinue(this.#response)
+    this.#forwarding = forward(forwarder, {
+      request: this.#request,
+      response: this.#response,
+      client: this.#client,
+      target: upstreamPrefix + target.forwardTarget,
+      upstreamFields: upstreamFields(classifyField, this.#request.rawHeaders, {
+        peerAddress: this.#peer.address,
+        peerTrusted: this.#peer.trusted,
+        clientAddress: this.#clientAddress,
+        scheme,
+        requestId: this.#requestId,
+        host,
+        protocolVersion: this.#request.httpVersion,
+        maxForwards: leftForwards(this.#request),
+      }),
+      responseFields: this.#limitFields,
+      requestId: this.#requestId,
+      onBodyOverLimit: () => this.#noteRejection('body-too-large', errors.bodyTooLarge, bodyOverLimit),
+      onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
+    })
+  }
+
+  /** The tunnel is not the request's any more: that ends here, as the response has ended of which Node knows nothing. */
+  #upgrade(...tunnel: Parameters<OnUpgrade>): void {
+    this.#onUpgrade?.(...tunnel)
+    this.guard(() => this.#end(101))
+  }
+
+  #rejectHead({ reason, reply, why, path }: RejectedHead): void {
+    this.#path = path
+    // Nobody knows where the next request would begin.
+    if (reason === 'framing') closeAfterResponse(this.#request, this.#response)
+    this.#reject(reason, reply, why)
+  }
+
+  #reject(reason: Rejection, reply: ErrorReply, why: string): void {
+    this.#noteRejection(reason, reply, why)
+    sendError(this.#request, this.#response, reply, [...fieldsOf(reply), ...this.#limitFields])
+  }
+
+  #noteRejection(reason: Rejection, { status }: ErrorReply, why: string): void {
+    this.#rejected = why
+    this.#options.telemetry.requestRejected(reason)
+    this.#options.onRejected(this.#requestId, status, why)
+  }
+
+  #answer(own: ErrorReply | 'options'): void {
+    if (own !== 'options')
+      return this.#reject(
+        'other',
+        own,
+        own === errors.badRequest ? 'Max-Forwards is no number' : 'TRACE is not served',
+      )
+    // The health check of a load balancer that cannot reach the admin listener.
+    if (this.#path === '*' && this.#options.isStopping())
+      return sendError(this.#request, this.#response, errors.stopping)
+    endAfterResponse(this.#request, this.#response)
+    writeHead(this.#response, 204, [...allow])
+    this.#response.end()
+  }
+
+  /** A trusted proxy's id is kept, so that one request has one name in all logs. */
+  #readRequestId(): string {
+    const given = this.#peer.trusted ? this.#request.headers['x-request-id'] : undefined
+    return typeof given === 'string' && requestIdSyntax.test(given) ? given : this.#options.makeRequestId()
+  }
+
+  #end(status: number): void {
+    const { telemetry, now, onFinished, slowClients } = this.#options
+    this.#over = true
+    this.#forwarding?.clientGone()
+    const nowMs = now()
+    settleResponse(this.#request, this.#response, nowMs)
+    if (isBodyAwaited(this.#request, this.#response)) this.#awaitBody()
+    else slowClients.delete(this)
+    const durationMs = nowMs - this.#startedMs
+    telemetry.requestFinished(status, durationMs)
+    onFinished?.({
+      requestId: this.#requestId,
+      method: this.#request.method ?? '',
+      path: this.#path,
+      clientAddress: this.#clientAddress,
+      status,
+      durationMs,
+      refusedBy: this.#refusedBy?.name,
+      rejected: this.#rejected,
+      wouldBeRefusedBy: this.#shadowRefusals,
+    })
+  }
+
+  #awaitBody(): void {
+    const { socket } = this.#request
+    const leave = (): void => {
+      this.#options.slowClients.delete(this)
+      socket.off('close', leave)
+    }
+    this.#request.once('close', leave)
+    socket.once('close', leave)
+  }
+}
+
+const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
+const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
+
+/** A connection of HTTP/1 that is to be kept is held up by a body that does not come. */
+function isBodyAwaited(
+  { httpVersionMajor, complete, socket }: ClientRequest,
+  response: ClientResponse,
+): boolean {
+  return httpVersionMajor === 1 && !complete && response.shouldKeepAlive && !socket.destroyed
+}

@@ -1,0 +1,60 @@
+import type { Log } from '../../shared/log.ts'
+
+/** What an access line tells of a request that is over. */
+export type Access = {
+  readonly requestId: string
+  readonly method: string
+  /** The canonical path, empty where the target was rejected. Never the query: that is where secrets travel. */
+  readonly path: string
+  /** 0 where the client left before the response. */
+  readonly status: number
+  readonly durationMs: number
+  /** Name of the policy that refused the request. */
+  readonly refusedBy: string | undefined
+  /** What is wrong with a request that was rejected for its form, in words without anything of the request. */
+  readonly rejected: string | undefined
+  /** Names of the policies in shadow that would have refused it; undefined where there is none. */
+  readonly wouldBeRefusedBy: readonly string[] | undefined
+  readonly clientAddress: string
+}
+
+const PATH_MAX_LENGTH = 1024
+/** Longer than any that is served. */
+const METHOD_MAX_LENGTH = 32
+
+/**
+ * Writes one line for each request that is over.
+ *
+ * @param options.logAddresses without it no line names a client
+ */
+export function createAccessLog(
+  log: Log,
+  options: { readonly logAddresses: boolean },
+): (access: Access) => void {
+  return ({
+    requestId,
+    method,
+    path,
+    status,
+    durationMs,
+    refusedBy,
+    rejected,
+    wouldBeRefusedBy,
+    clientAddress,
+  }) => {
+    log.info(
+      {
+        requestId,
+        method: method.slice(0, METHOD_MAX_LENGTH),
+        path: path.slice(0, PATH_MAX_LENGTH),
+        status,
+        durationMs: Math.round(durationMs * 1000) / 1000,
+        refusedBy,
+        rejected,
+        wouldBeRefusedBy,
+        client: options.logAddresses ? clientAddress : undefined,
+      },
+      'request',
+    )
+  }
+}

@@ -1,0 +1,141 @@
+import type { Policy } from '../policy.ts'
+import type {
+  ConnectionRefusal,
+  DecisionOutcome,
+  ErrorPlace,
+  EvictedConnection,
+  Rejection,
+  TableUse,
+  Telemetry,
+  UpstreamFailure,
+} from './telemetry.ts'
+import { createDurationHistogram, type DurationHistogram } from './histogram.ts'
+
+/** What the request path has reported so far. Only the telemetry made with it writes to it. */
+export type Counters = {
+  /** By the first digit of the status, 0 for a client that left before the response. */
+  readonly requests: Float64Array
+  readonly rejections: Record<Rejection, number>
+  /** By the policy's name, which comes from the limits table: never longer than that. */
+  readonly decisions: Map<string, Record<DecisionOutcome, number>>
+  readonly upstreamFailures: Record<UpstreamFailure, number>
+  readonly errors: Record<ErrorPlace, number>
+  readonly requestDuration: DurationHistogram
+  readonly storeDuration: DurationHistogram
+  readonly upstreamDuration: DurationHistogram
+  readonly tables: Map<string, () => TableUse>
+  storeFailures: number
+  resets: number
+  breakerOpen: boolean
+  readonly refusedConnections: Record<ConnectionRefusal, number>
+  readonly evictedConnections: Record<EvictedConnection, number>
+  connections: number
+  upgrades: number
+  /** How the last request that was forwarded ended; `unknown` before the first. */
+  upstream: 'unknown' | 'answering' | 'away'
+}
+
+// Redis on the same network answers in well under a millisecond, and is given up on after 100 ms unless told otherwise.
+const STORE_BOUNDS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000]
+const REQUEST_BOUNDS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
+
+/** @param policies those known at the start: their decisions are counted from 0, others' from their first */
+export function createCounters(policies: readonly Policy[]): Counters {
+  return {
+    requests: new Float64Array(6),
+    rejections: {
+      target: 0,
+      host: 0,
+      framing: 0,
+      'headers-too-large': 0,
+      'body-too-large': 0,
+      timeout: 0,
+      other: 0,
+    },
+    decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
+    upstreamFailures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
+    errors: { request: 0, process: 0 },
+    requestDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
+    storeDuration: createDurationHistogram(STORE_BOUNDS_MS),
+    upstreamDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
+    tables: new Map(),
+    storeFailures: 0,
+    resets: 0,
+    breakerOpen: false,
+    refusedConnections: { total: 0, client: 0, 'proxy-header': 0, tls: 0 },
+    evictedConnections: { idle: 0, busy: 0 },
+    connections: 0,
+    upgrades: 0,
+    upstream: 'unknown',
+  }
+}
+
+/**
+ * The request path's way to write to the counters: additions to numbers, nothing else. They become Prometheus' metrics
+ * only when somebody asks for those.
+ */
+export function createTelemetry(counters: Counters): Telemetry {
+  return {
+    requestFinished(status, durationMs) {
+      const statusClass = Math.trunc(status / 100)
+      counters.requests[statusClass] = (counters.requests[statusClass] ?? 0) + 1
+      counters.requestDuration.observe(durationMs)
+    },
+    requestRejected(reason) {
+      counters.rejections[reason]++
+    },
+    decided(policy, outcome) {
+      let decisions = counters.decisions.get(policy.name)
+      if (!decisions) counters.decisions.set(policy.name, (decisions = noDecisions()))
+      decisions[outcome]++
+    },
+    storeAnswered(durationMs) {
+      counters.storeDuration.observe(durationMs)
+    },
+    storeFailed() {
+      counters.storeFailures++
+    },
+    clientReset() {
+      counters.resets++
+    },
+    breakerChanged(state) {
+      counters.breakerOpen = state === 'open'
+    },
+    upstreamAnswered(durationMs) {
+      counters.upstream = 'answering'
+      counters.upstreamDuration.observe(durationMs)
+    },
+    upstreamFailed(kind) {
+      if (kind !== 'busy') counters.upstream = 'away'
+      counters.upstreamFailures[kind]++
+    },
+    connectionOpened() {
+      counters.connections++
+    },
+    connectionClosed() {
+      counters.connections--
+    },
+    connectionRefused(reason) {
+      counters.refusedConnections[reason]++
+    },
+    connectionEvicted(state) {
+      counters.evictedConnections[state]++
+    },
+    upgradeOpened() {
+      counters.upgrades++
+    },
+    upgradeClosed() {
+      counters.upgrades--
+    },
+    errorCaught(place) {
+      counters.errors[place]++
+    },
+    observeTable(name, read) {
+      counters.tables.set(name, read)
+    },
+  }
+}
+
+function noDecisions(): Record<DecisionOutcome, number> {
+  return { allowed: 0, refused: 0, shadow: 0, local: 0, open: 0, unavailable: 0 }
+}

@@ -1,0 +1,34 @@
+import type { Log } from '../../shared/log.ts'
+import { paceLines } from './paced-lines.ts'
+import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts'
+
+/** At most one line in this time says that the backend is busy, and one that a limit of this machine is reached. */
+const pacedMs = 5_000
+
+/** The settings that decide how long, or how many, where that is why a request failed. */
+const settingsOf: Readonly<Partial<Record<FailureKind, string>>> = {
+  busy: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_QUEUE_TIMEOUT',
+  'connect-timeout': 'UPSTREAM_CONNECT_TIMEOUT',
+  'idle-timeout': 'UPSTREAM_IDLE_TIMEOUT',
+  timeout: 'UPSTREAM_TIMEOUT',
+}
+
+/**
+ * Writes a line for each request that fails at the backend, or that is cut off there by the gateway's end. Requests that
+ * find all connections in use, or none to be had, are too many for that, as it is then that work must not add up: the
+ * first has its line at once, and one line now and then says how many have followed.
+ */
+export function createFailureLog(log: Log): (failure: UpstreamFailure, requestId: string) => void {
+  const tellBusy = paceLines<string>(pacedMs, (requests, reason) =>
+    log.warn({ requests, reason, settings: settingsOf.busy }, 'the backend is busy'),
+  )
+  const tellLocalLimit = paceLines<string>(pacedMs, (requests, reason) =>
+    log.error({ requests, reason }, 'requests got 503: the gateway cannot open more connections'),
+  )
+  return ({ kind, message: reason, cause: err }, requestId) => {
+    if (kind === 'busy') tellBusy(reason)
+    else if (kind === 'local-limit') tellLocalLimit(reason)
+    else if (kind === 'aborted') log.warn({ requestId, reason }, 'a request was cut off')
+    else log.warn({ requestId, kind, reason, settings: settingsOf[kind], err }, 'the backend failed')
+  }
+}

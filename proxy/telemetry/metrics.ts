@@ -1,0 +1,190 @@
+import type { Policy } from '../policy.ts'
+import type { Telemetry } from './telemetry.ts'
+import { createCounters, createTelemetry, type Counters } from './counters.ts'
+import type { DurationHistogram } from './histogram.ts'
+import type { Metric, MetricSnapshot, MetricValue } from './prometheus.ts'
+
+/** How the last request that was forwarded ended; `unknown` before the first. */
+export type UpstreamState = 'answering' | 'away' | 'unknown'
+
+export type Metrics = {
+  /** For the request path to report to. */
+  readonly telemetry: Telemetry
+  /** All metrics of this process now: those of the request path and those of Node. */
+  takeSnapshot(): Promise<MetricSnapshot>
+  /** What the last forwarded request says of the backend. */
+  upstreamState(): UpstreamState
+}
+
+/**
+ * Up to this many policies, each is listed from the start with its six outcomes at 0, as Prometheus asks for: a rise
+ * from nothing to 1 is invisible to `increase()`. With more, only what was counted at least once is listed. A scrape
+ * is made in one piece between requests, and a thousand policies at 0 were measured to hold those up for 25 ms.
+ */
+const POLICIES_LISTED_AT_ZERO = 250
+
+/**
+ * Counts for the request path and names what was counted. Every name begins with `sluice_`; the reference is in
+ * `docs/operations.md`. Label values are the policies' and tables' names and words of this program, nothing else.
+ *
+ * @param readNode the metrics of Node itself, from `watchProcess('sluice_')`
+ */
+export function createMetrics(options: {
+  readonly policies: readonly Policy[]
+  /** Whether the limits apply: not with `RATE_LIMITING_DISABLED=1`. */
+  readonly limitsEnabled: boolean
+  readonly version: string
+  readonly readNode: () => Promise<MetricSnapshot>
+}): Metrics {
+  const counters = createCounters(options.policies)
+  return {
+    telemetry: createTelemetry(counters),
+    takeSnapshot: async () => [...describe(counters, options), ...(await options.readNode())],
+    upstreamState: () => counters.upstream,
+  }
+}
+
+function describe(
+  counters: Counters,
+  { limitsEnabled, version }: { readonly limitsEnabled: boolean; readonly version: string },
+): Metric[] {
+  return [
+    ...describeRequests(counters),
+    ...describeStore(counters),
+    ...describeUpstream(counters),
+    ...describeTables(counters),
+    counter(
+      'sluice_uncaught_errors_total',
+      'Exceptions that are bugs, by where they were caught',
+      by('place', counters.errors),
+    ),
+    gauge(
+      'sluice_limits_enabled',
+      '1 where the limits apply, 0 with RATE_LIMITING_DISABLED=1',
+      single(limitsEnabled ? 1 : 0),
+      'max',
+    ),
+    gauge('sluice_processes', 'Processes that the numbers are the sum of', single(1)),
+    gauge(
+      'sluice_build_info',
+      'Always 1; the label says which version runs',
+      by('version', { [version]: 1 }),
+      'max',
+    ),
+  ]
+}
+
+function describeRequests(counters: Counters): Metric[] {
+  const [none = 0, ...classes] = counters.requests
+  const byClass = Object.fromEntries(classes.map((count, index) => [`${index + 1}xx`, count]))
+  return [
+    counter(
+      'sluice_requests_total',
+      'Requests finished, by status class; none: the client left before the response',
+      by('class', { ...byClass, none }),
+    ),
+    histogram(
+      'sluice_request_duration_seconds',
+      'From the head of the request to the end of the response',
+      counters.requestDuration,
+    ),
+    counter(
+      'sluice_rejected_requests_total',
+      'Requests rejected for their form, by reason',
+      by('reason', counters.rejections),
+    ),
+    counter('sluice_decisions_total', 'Decisions, by policy and outcome', decisionValues(counters)),
+    gauge('sluice_connections', 'Open connections of clients', single(counters.connections)),
+    counter(
+      'sluice_refused_connections_total',
+      'Connections closed before their first request, by reason',
+      by('reason', counters.refusedConnections),
+    ),
+    counter(
+      'sluice_evicted_connections_total',
+      'Connections closed to make room for others, by state',
+      by('state', counters.evictedConnections),
+    ),
+    gauge('sluice_upgrades', 'Open tunnels (WebSocket)', single(counters.upgrades)),
+  ]
+}
+
+function decisionValues({ decisions }: Counters): MetricValue[] {
+  const listZeros = decisions.size <= POLICIES_LISTED_AT_ZERO
+  const values: MetricValue[] = []
+  for (const [policy, outcomes] of decisions) {
+    for (const [outcome, value] of Object.entries(outcomes)) {
+      if (listZeros || value > 0) values.push({ labels: { policy, outcome }, value })
+    }
+  }
+  return values
+}
+
+function describeStore(counters: Counters): Metric[] {
+  return [
+    histogram('sluice_store_duration_seconds', 'Time to an answer of the store', counters.storeDuration),
+    counter(
+      'sluice_store_errors_total',
+      'Questions that the store did not answer',
+      single(counters.storeFailures),
+    ),
+    counter('sluice_resets_total', 'Clients reset by an operator', single(counters.resets)),
+    gauge(
+      'sluice_store_breaker_open',
+      '1 while the store is given up on and not asked',
+      single(counters.breakerOpen ? 1 : 0),
+      'max',
+    ),
+  ]
+}
+
+function describeUpstream(counters: Counters): Metric[] {
+  return [
+    histogram(
+      'sluice_upstream_duration_seconds',
+      'Time to the head of the response of the backend',
+      counters.upstreamDuration,
+    ),
+    counter(
+      'sluice_upstream_errors_total',
+      'Requests that the backend did not answer, by kind',
+      by('kind', counters.upstreamFailures),
+    ),
+  ]
+}
+
+function describeTables({ tables }: Counters): Metric[] {
+  const uses = [...tables].map(([table, read]) => ({ table, ...read() }))
+  const byTable = (field: 'size' | 'capacity' | 'evictions'): MetricValue[] =>
+    uses.map((use) => ({ labels: { table: use.table }, value: use[field] }))
+  return [
+    gauge('sluice_table_entries', 'Entries in a bounded table', byTable('size')),
+    gauge('sluice_table_capacity', 'Entries that a bounded table can hold', byTable('capacity')),
+    counter(
+      'sluice_table_evictions_total',
+      'Entries dropped from a bounded table to make room',
+      byTable('evictions'),
+    ),
+  ]
+}
+
+function counter(name: string, help: string, values: MetricValue[]): Metric {
+  return { name, help, type: 'counter', aggregator: 'sum', values }
+}
+
+function gauge(name: string, help: string, values: MetricValue[], aggregator: 'sum' | 'max' = 'sum'): Metric {
+  return { name, help, type: 'gauge', aggregator, values }
+}
+
+function histogram(name: string, help: string, durations: DurationHistogram): Metric {
+  return { name, help, type: 'histogram', aggregator: 'sum', values: durations.values(name) }
+}
+
+function single(value: number): MetricValue[] {
+  return [{ labels: {}, value }]
+}
+
+/** One value for each value of the label: `by('kind', { refused: 3, reset: 0 })`. */
+function by(label: string, counted: Readonly<Record<string, number>>): MetricValue[] {
+  return Object.entries(counted).map(([labelValue, value]) => ({ labels: { [label]: labelValue }, value }))
+}

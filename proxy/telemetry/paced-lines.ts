@@ -1,0 +1,27 @@
+/**
+ * For what can happen thousands of times a second and is worth a line: writes one at once, and while it goes on happening one
+ * after each `everyMs`, with how often it has happened since the line before.
+ *
+ * @param write gets that number, and what the last call was given
+ */
+export function paceLines<Detail>(
+  everyMs: number,
+  write: (times: number, detail: Detail) => void,
+): (detail: Detail, count?: number) => void {
+  let times = 0
+  let pause: NodeJS.Timeout | undefined
+  const tell = (detail: Detail): void => {
+    write(times, detail)
+    times = 0
+    pause = setTimeout(() => {
+      pause = undefined
+      if (times > 0) tell(latest)
+    }, everyMs).unref()
+  }
+  let latest: Detail
+  return (detail, count = 1) => {
+    times += count
+    latest = detail
+    if (!pause) tell(detail)
+  }
+}

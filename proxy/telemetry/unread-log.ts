@@ -1,0 +1,23 @@
+import type { Log } from '../../shared/log.ts'
+import { paceLines } from './paced-lines.ts'
+
+const leastPauseMs = 60_000
+
+/**
+ * Writes a line when connections are closed for the responses that their clients do not read: the first at once, then one a
+ * minute at most that says how many have followed.
+ *
+ * @param settings.maxUnreadBytes `MAX_UNREAD_SIZE`
+ */
+export function createUnreadLog(
+  log: Log,
+  { maxUnreadBytes }: { readonly maxUnreadBytes: number },
+): (connections: number) => void {
+  const tell = paceLines(leastPauseMs, (connections) =>
+    log.warn(
+      { connections, maxUnreadBytes },
+      'clients do not read their responses: MAX_UNREAD_SIZE is reached, closed connections of those who hold most',
+    ),
+  )
+  return (connections) => tell(undefined, connections)
+}

@@ -1,0 +1,59 @@
+import { BlockList, isIPv6 } from 'node:net'
+import type { Log } from '../../shared/log.ts'
+
+/** Requests of one peer before anything is said: a few such fields prove nothing. */
+const enoughRequests = 100
+/** Peers whose requests are counted. Load balancers of one gateway are fewer. */
+const mostPeers = 64
+
+/**
+ * Notices a load balancer that nobody has told the gateway of: one peer on a private network, maybe of several, many
+ * requests, each with an `X-Forwarded-For` that is not believed. Every client is then the load balancer, and one of them
+ * uses up the limits of all. Says so once, with the setting that helps.
+ *
+ * @param options.logAddresses without it the line does not name the peer
+ * @returns a function to call with the peer's address for each request whose field is not believed
+ */
+export function createProxyNotice(
+  log: Log,
+  { logAddresses }: { readonly logAddresses: boolean },
+): (peerAddress: string) => void {
+  const requestsOf = new Map<string, number>()
+  let said = false
+  return (peerAddress) => {
+    if (said || !isPrivate(peerAddress)) return
+    const requests = (requestsOf.get(peerAddress) ?? 0) + 1
+    // Behind all others again: the first is always the one that has not asked for longest.
+    requestsOf.delete(peerAddress)
+    requestsOf.set(peerAddress, requests)
+    const [first = ''] = requestsOf.keys()
+    if (requestsOf.size > mostPeers) requestsOf.delete(first)
+    if (requests < enoughRequests) return
+    said = true
+    requestsOf.clear()
+    const setting = logAddresses ? `TRUSTED_PROXIES=${peerAddress}` : 'TRUSTED_PROXIES with that address'
+    log.warn(
+      { peer: logAddresses ? peerAddress : undefined },
+      'many requests come from one private address with an X-Forwarded-For that is not believed: if that is a load ' +
+        `balancer, every client counts as this one address; ${setting} makes the gateway believe it`,
+    )
+  }
+}
+
+const privateNetworks = new BlockList()
+for (const [network, prefix] of [
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+] as const) {
+  privateNetworks.addSubnet(network, prefix)
+}
+privateNetworks.addAddress('::1', 'ipv6')
+privateNetworks.addSubnet('fc00::', 7, 'ipv6')
+privateNetworks.addSubnet('fe80::', 10, 'ipv6')
+
+function isPrivate(address: string): boolean {
+  return privateNetworks.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+}

@@ -1,0 +1,141 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { loadOriginSettings, type OriginSettings } from '../origin/settings.ts'
+import { loadGatewaySettings, type GatewaySettings } from '../proxy/config/settings.ts'
+import { gatewayTable } from '../proxy/config/settings-table.ts'
+import { baseUrlOf, reachedHost } from '../shared/settings/base-url.ts'
+import { gatewayOptions } from '../shared/v8-gc.ts'
+import { SettingsError } from '../shared/settings/settings.ts'
+import { exitOnStartError, StartError } from '../shared/start-error.ts'
+
+type Address = { readonly host: string | undefined; readonly port: number }
+
+/**
+ * How long this process stays when all is over. A terminal signals the whole group, npm too, which passes on what it got;
+ * where that comes as this process ends, it is killed by it, as if nothing had stopped in order.
+ */
+const lateSignalMs = 250
+
+const running = new Set<ChildProcess>()
+let stopping = false
+let status = 0
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop(signal))
+
+try {
+  const { gateway, origin } = loadSettings()
+  const gatewayAddress = await choosePort({ host: gateway.host, port: gateway.port })
+  const originAddress = await choosePort({ host: origin.originHost, port: origin.originPort })
+  const originUrl = baseUrlOf(originAddress)
+
+  await refuseTaken(gatewayAddress, 'set PORT to another')
+  await refuseTaken({ host: gateway.adminHost, port: gateway.adminPort }, 'set ADMIN_PORT to another')
+  const gatewayEnv = { ...process.env, PORT: String(gatewayAddress.port) }
+  if (hasOwnBackend(gateway, originUrl)) {
+    process.stdout.write(`Only the gateway is started, in front of ${gateway.upstreamUrl.href}\n`)
+    start('proxy/main.ts', gatewayEnv)
+  } else {
+    await refuseTaken(
+      originAddress,
+      'set ORIGIN_PORT to another, or start the gateway alone before what is there: npm run gateway',
+    )
+    const gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
+    // The origin tells the first key once. By then what it tells must work, and nothing may be about to fail.
+    if (await comesUp(gatewayAddress, gatewayProcess)) {
+      const scheme = gateway.tlsCertFile === undefined ? 'http' : 'https'
+      start('origin/main.ts', {
+        ...process.env,
+        ORIGIN_PORT: String(originAddress.port),
+        ORIGIN_PUBLIC_URL: origin.originPublicUrl ?? baseUrlOf({ scheme, ...gatewayAddress }),
+      })
+    }
+  }
+} catch (error) {
+  exitOnStartError(error)
+}
+
+/** @throws SettingsError with every problem of both, each once */
+function loadSettings(): { gateway: GatewaySettings; origin: OriginSettings } {
+  const problems: string[] = []
+  const load = <Settings>(read: () => { settings: Settings }): Settings | undefined => {
+    try {
+      return read().settings
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error
+      problems.push(...error.problems)
+      return undefined
+    }
+  }
+  const gateway = load(() => loadGatewaySettings(process.env, process.cwd()))
+  const origin = load(() => loadOriginSettings(process.env))
+  if (gateway && origin) return { gateway, origin }
+  throw new SettingsError([...new Set(problems)])
+}
+
+/** Whoever names a backend has one. The default, and the origin's own address, mean the origin. */
+function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boolean {
+  const origins = [String(gatewayTable.upstreamUrl.initial), originUrl]
+  return !origins.some((url) => new URL(url).href === upstreamUrl.href)
+}
+
+/** Any free port in place of 0: each process has to be told of the other's before that listens. */
+function choosePort({ host, port }: Address): Promise<Address> {
+  if (port !== 0) return Promise.resolve({ host, port })
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, host, () => {
+      const { port: free } = server.address() as AddressInfo
+      server.close(() => resolve({ host, port: free }))
+    })
+  })
+}
+
+function start(script: string, env: NodeJS.ProcessEnv): ChildProcess {
+  const args = [...gatewayOptions, join(import.meta.dirname, '..', script)]
+  const child = spawn(process.execPath, args, { env, stdio: 'inherit' })
+  running.add(child)
+  if (stopping) child.kill()
+  child.once('exit', (code, signal) => {
+    running.delete(child)
+    // Killed by a signal: as a shell tells it. One that is to stop may have had no time to learn to stop in order.
+    const killed = signal === null || stopping ? 0 : 128 + constants.signals[signal]
+    status ||= code ?? killed
+    process.exitCode = status
+    stop('SIGTERM')
+    if (running.size === 0) setTimeout(() => undefined, lateSignalMs)
+  })
+  return child
+}
+
+/** Both processes take a signal that arrives twice, from a terminal and from here, as one. */
+function stop(signal: NodeJS.Signals): void {
+  stopping = true
+  for (const child of running) child.kill(signal === 'SIGHUP' ? 'SIGTERM' : signal)
+}
+
+/** Before anything is started, so that nothing says that it listens and is ended at once. */
+async function refuseTaken(address: Address, remedy: string): Promise<void> {
+  if (address.port === 0 || !(await isListening(address))) return
+  throw new StartError(`cannot listen: port ${address.port} is in use by another process, ${remedy}`)
+}
+
+/** Waits until the process takes connections. No: it has ended before, or is to. */
+async function comesUp(address: Address, child: ChildProcess): Promise<boolean> {
+  while (running.has(child) && !(await isListening(address))) await sleep(50)
+  return running.has(child) && !stopping
+}
+
+function isListening({ host, port }: Address): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: reachedHost(host), port })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}

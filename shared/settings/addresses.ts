@@ -1,0 +1,36 @@
+import { isIP } from 'node:net'
+import { showValue } from './problems.ts'
+import { text } from './kinds.ts'
+import type { Kind } from './table.ts'
+
+/** An address to listen on, or the name of one. IPv6 goes without brackets. */
+export const listenHost = text(
+  'an IP address or a host name, without a port and without brackets',
+  (host) => isIP(host) > 0 || /^[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?$/.test(host),
+)
+
+const writtenBaseUrl = text(
+  'http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], nothing more',
+  isBaseUrl,
+)
+
+/** A base URL, http or https, whose path, if any, is a prefix. Read without a final slash. */
+export const baseUrl: Kind<string> = {
+  ...writtenBaseUrl,
+  schema: writtenBaseUrl.schema.transform((url) => url.replace(/\/+$/, '')),
+  show: showUrl,
+}
+
+/** Nothing that `new URL` would silently mend or drop passes. */
+function isBaseUrl(text: string): boolean {
+  const [whole, path = '/'] = /^https?:\/\/[^\s/\\?#@]+(\/[^\s\\?#]*)?$/.exec(text) ?? []
+  if (whole === undefined || !URL.canParse(text)) return false
+  const { pathname, port } = new URL(text)
+  return pathname === path && port !== '0'
+}
+
+/** A URL without what may be secret in it: user and password, which end at the last `@`, and the query. */
+function showUrl(url: unknown): string {
+  if (typeof url !== 'string') return showValue(url)
+  return showValue(url.replace(/^([a-z+]*:\/*)?.*@/is, '$1***@').replace(/\?.*$/s, '?***'))
+}

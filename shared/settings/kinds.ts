@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import type { Kind } from './table.ts'
+
+/** A text that passes a test. */
+export function text(needs: string, accepts: (text: string) => boolean): Kind<string> {
+  return { needs, schema: z.string(`needs ${needs}`).refine(accepts, `needs ${needs}`) }
+}
+
+/** The path of a file. A NUL can be in no path. */
+export const filePath = text('the path of a file', (path) => path !== '' && !path.includes('\0'))
+
+/** One of a few words. */
+export function oneOf<Word extends string>(words: readonly Word[]): Kind<Word> {
+  const needs = `one of ${words.join(', ')}`
+  return { needs, schema: z.enum(words, `needs ${needs}`) }
+}
+
+/** pino's levels, and `silent`. */
+export const logLevel = oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+
+const booleans = new Map<string, boolean>([
+  ['1', true],
+  ['true', true],
+  ['0', false],
+  ['false', false],
+])
+
+/** Yes or no: `true` and `false` in a file, in the environment also `1` and `0`. */
+export const flag: Kind<boolean> = {
+  needs: 'true or false (in the environment also 1 or 0)',
+  schema: z.boolean('needs true or false (in the environment also 1 or 0)'),
+  fromText: (text) => booleans.get(text) ?? text,
+}
+
+/** A whole number, bounds included. */
+export function wholeNumber(min: number, max: number): Kind<number> {
+  const needs = `a whole number from ${min} to ${max}`
+  const error = ({ input }: { input?: unknown }): string =>
+    typeof input === 'string' && typeof numberFromText(input) === 'number'
+      ? `needs ${needs}, not in quotes`
+      : `needs ${needs}`
+  return { needs, schema: z.int({ error }).min(min, { error }).max(max, { error }), fromText: numberFromText }
+}
+
+/** A variable's text as a number where it is a whole one, plainly written; else as it is. */
+export function numberFromText(text: string): unknown {
+  return /^-?(0|[1-9]\d*)$/.test(text) ? Number(text) : text
+}
+
+/** A port to listen on; 0 takes any free one. */
+export const port = wholeNumber(0, 65_535)
+
+const unitsMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+type Unit = keyof typeof unitsMs
+
+/**
+ * A duration, read as milliseconds: a whole number and a unit.
+ *
+ * @param min the shortest allowed, itself written as a duration
+ * @param max the longest allowed
+ */
+export function duration(
+  min: string,
+  max: string,
+  units: readonly Unit[] = ['ms', 's', 'm', 'h', 'd'],
+): Kind<number> {
+  const needs = `a duration from ${min} to ${max}, a whole number and one of ${units.join(', ')}`
+  const error = `needs ${needs}`
+  const schema = z
+    .string(error)
+    .regex(new RegExp(`^\\d{1,12}(${units.join('|')})$`), error)
+    .transform(millisecondsOf)
+    .pipe(z.number().min(millisecondsOf(min), error).max(millisecondsOf(max), error))
+  return { needs, schema }
+}
+
+function millisecondsOf(duration: string): number {
+  const count = Number.parseInt(duration, 10)
+  return count * unitsMs[duration.replace(/^\d+/, '') as Unit]
+}
+
+const unitsBytes = { k: 1024, m: 1024 ** 2, g: 1024 ** 3 } as const
+
+/**
+ * A size, read as bytes: a whole number, alone or with `k`, `m` or `g` (powers of 1024).
+ *
+ * @param min the least allowed, itself written as a size
+ * @param max the most allowed; any where unset
+ */
+export function size(min = '0k', max?: string): Kind<number> {
+  const range = max === undefined ? '' : ` from ${min} to ${max}`
+  const needs = `a size${range} such as 500k, 10m or 1g, or a number of bytes`
+  const error = `needs ${needs}`
+  const most = max === undefined ? Number.MAX_SAFE_INTEGER : bytesOf(max)
+  const withUnit = z.string(error).regex(/^\d{1,6}[kmg]$/, error)
+  const schema = z
+    .union([z.int(error).min(0, error), withUnit])
+    .transform((size) => (typeof size === 'number' ? size : bytesOf(size)))
+    .pipe(z.number().min(bytesOf(min), error).max(most, error))
+  return { needs, schema, fromText: numberFromText }
+}
+
+function bytesOf(size: string): number {
+  return Number.parseInt(size, 10) * unitsBytes[size.slice(-1) as keyof typeof unitsBytes]
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod'
+import {
+  printable,
+  problemAt,
+  problemsOf,
+  showValue,
+  type Place,
+  type Problem,
+  type Source,
+} from './problems.ts'
+import {
+  fileNames,
+  variableName,
+  type Setting,
+  type SettingsOf,
+  type SettingsTable,
+} from './table.ts'
+
+/** Settings that are wrong: every problem found, one line each, secrets left out. */
+export class SettingsError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    const lines = problems.map(printable)
+    super(lines.join('\n'))
+    this.name = 'SettingsError'
+    this.problems = lines
+  }
+}
+
+/** Throws a `SettingsError` where there are problems: those of the environment first, a file's in its order. */
+export function throwProblems(problems: readonly Problem[]): void {
+  if (problems.length === 0) return
+  const inOrder = problems.toSorted((a, b) => a.line - b.line).map(({ text }) => text)
+  throw new SettingsError([...new Set(inOrder)])
+}
+
+/** A source and what is sound in it: a value with a problem is left out. */
+export type Reading<Values = Record<string, unknown>> = {
+  readonly source: Source
+  readonly values: Readonly<Partial<Values>>
+  readonly problems: readonly Problem[]
+}
+
+/** Reads a source by the schema of its top-level names. */
+export function readSource<Schema extends z.ZodObject>(
+  schema: Schema,
+  source: Source,
+): Reading<z.output<Schema>> {
+  const read = schema.safeParse(source.given)
+  if (read.success) return { source, values: read.data, problems: [] }
+  const { issues } = read.error
+  const wrong = new Set(issues.flatMap((issue) => issue.path[0] ?? ('keys' in issue ? issue.keys : [])))
+  const rest = Object.entries(source.given).filter(([name]) => !wrong.has(name))
+  return { source, values: schema.parse(Object.fromEntries(rest)), problems: problemsOf(issues, source) }
+}
+
+/** What was read of a settings table. */
+export type ReadSettings<Table extends SettingsTable> = {
+  /** Every setting but those with a problem; defaults included. */
+  readonly values: Partial<SettingsOf<Table>>
+  readonly problems: readonly Problem[]
+  /** Where a setting was given, else the variable that would set it. */
+  readonly placeOf: (property: keyof Table & string) => Place
+}
+
+/**
+ * Reads a settings table from the environment, which wins, and from a file. An empty variable is an unset one. A wrong
+ * value in the file is a problem even where a variable overrides it.
+ */
+export function readSettings<Table extends SettingsTable>(
+  table: Table,
+  env: NodeJS.ProcessEnv,
+  file?: Reading,
+): ReadSettings<Table> {
+  const environment = readEnvironment(table, env)
+  const problems = [...environment.problems, ...(file?.problems ?? [])]
+  const values: Record<string, unknown> = {}
+  const places: Record<string, Place> = {}
+  for (const [property, setting] of Object.entries(table)) {
+    const variable = variableName(property)
+    const [field, second] = file ? fileNames(property, setting).filter((name) => isGiven(file, name)) : []
+    if (file && field !== undefined && second !== undefined) {
+      problems.push(
+        problemAt(file.source.placeOf([second]), `the same setting as ${field}, keep one of them`),
+      )
+    }
+    const useFile = file && field !== undefined && !isGiven(environment, variable)
+    const [reading, name] = useFile ? [file, field] : [environment, variable]
+    places[property] = reading.source.placeOf([name])
+    if (Object.hasOwn(reading.values, name)) values[property] = reading.values[name]
+    else if (!isGiven(reading, name)) values[property] = defaultOf(setting)
+  }
+  return {
+    values: values as Partial<SettingsOf<Table>>,
+    problems,
+    placeOf: (property) => places[property] ?? { label: variableName(property), line: 0 },
+  }
+}
+
+function defaultOf({ kind, initial }: Setting<unknown>): unknown {
+  return initial === undefined ? undefined : kind.schema.parse(initial)
+}
+
+function isGiven(reading: Reading, name: string): boolean {
+  return Object.hasOwn(reading.source.given, name)
+}
+
+function readEnvironment(table: SettingsTable, env: NodeJS.ProcessEnv): Reading {
+  const given: Record<string, unknown> = {}
+  const fields: Record<string, z.ZodType> = {}
+  const kinds = new Map(Object.entries(table).map(([property, { kind }]) => [variableName(property), kind]))
+  for (const [variable, { schema, fromText }] of kinds) {
+    fields[variable] = schema.optional()
+    const text = env[variable]
+    if (text) given[variable] = fromText ? fromText(text) : text
+  }
+  return readSource(z.object(fields), {
+    given,
+    placeOf: ([variable]) => ({ label: String(variable), line: 0 }),
+    show: (variable, value) => (kinds.get(variable)?.show ?? showValue)(value),
+    problemOfUnknown: ([variable]) => ({ line: 0, text: `${String(variable)}: unknown` }),
+  })
+}

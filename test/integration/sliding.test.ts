@@ -1,0 +1,267 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import type { UnsavedAdmissions } from '../../proxy/limiter/memory/limiter.ts'
+import { createRedisLimiter, type RedisLimiter } from '../../proxy/limiter/redis/limiter.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  waitUntil,
+  waitUntilAnswering,
+  type RunningLimiter,
+} from '../support/limiters.ts'
+import { runNode } from '../support/process.ts'
+import { startRedisServer } from '../support/redis.ts'
+import type { RedisServer } from '../support/redis-server.ts'
+
+/* Sliding windows in Redis. A server of this file's own: it counts commands and is stopped. */
+
+let server: RedisServer
+let redis: Redis
+let limiter: RunningLimiter
+
+const mail = makePolicy('mail', 3, 60_000, { algorithm: 'sliding' })
+const wide = makePolicy('wide', 100, 60_000)
+
+beforeAll(async () => {
+  server = await startRedisServer()
+})
+beforeEach(async () => {
+  redis = new Redis(server.url)
+  await redis.flushall()
+  limiter = startRedisLimiter(server.url, 1000)
+  await waitUntilAnswering(limiter)
+})
+afterEach(() => {
+  limiter.close()
+  redis.disconnect()
+})
+
+async function nowUs(): Promise<number> {
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1_000_000 + Number(micros)
+}
+
+async function timesOf(client: string, policy = mail): Promise<number[]> {
+  const times = await redis.lrange(`sluice:1:{${client}}:${policy.name}:${policy.windowMs}:sliding`, 0, -1)
+  return times.map(Number)
+}
+
+/** Puts admissions in Redis as if they had been so long ago. */
+async function admitEarlier(client: string, agesMs: readonly number[], policy = mail): Promise<void> {
+  const key = `sluice:1:{${client}}:${policy.name}:${policy.windowMs}:sliding`
+  const atUs = await nowUs()
+  await redis.rpush(key, ...agesMs.map((ageMs) => atUs - ageMs * 1000))
+  await redis.pexpire(key, policy.windowMs)
+}
+
+describe('the keys', () => {
+  it('are lists of times that expire when the last one leaves, and hold nothing of what was refused', async () => {
+    const client = newClient()
+    const fromUs = await nowUs()
+    expect(countAllowed(await decideAtOnce([limiter], 50, chargeAll(client, [mail])))).toBe(3)
+    const untilUs = await nowUs()
+    expect(await redis.keys('*')).toEqual([`sluice:1:{${client}}:mail:60000:sliding`])
+    const times = await timesOf(client)
+    expect(times).toHaveLength(3)
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
+    for (const timeUs of times) {
+      expect(timeUs).toBeGreaterThanOrEqual(fromUs)
+      expect(timeUs).toBeLessThanOrEqual(untilUs)
+    }
+    const expiresAtMs = await redis.call('PEXPIRETIME', `sluice:1:{${client}}:mail:60000:sliding`)
+    expect(expiresAtMs).toBe(Math.ceil(((times.at(-1) ?? NaN) + 60_000_000) / 1000))
+  })
+
+  it('let go of what has left, be it one or thousands, when the client asks again', async () => {
+    const many = makePolicy('many', 10_000, 60_000, { algorithm: 'sliding' })
+    for (const gone of [1, 2, 3, 777, 9_998]) {
+      const client = newClient()
+      await admitEarlier(client, [...Array.from({ length: gone }, (_, i) => 70_000 - i), 5_000, 4_000], many)
+      expect(await limiter.decide(chargeAll(client, [many]))).toMatchObject({
+        outcome: 'allowed',
+        states: [{ remaining: 9_997 }],
+      })
+      expect(await timesOf(client, many)).toHaveLength(3)
+    }
+  })
+
+  it('are others where window or algorithm changed, and the same where the number of requests did', async () => {
+    const client = newClient()
+    const decide = (changed: object) => limiter.decide(chargeAll(client, [{ ...mail, ...changed }]))
+    await admitEarlier(client, [50_000, 40_000, 30_000])
+    expect(await decide({})).toMatchObject({ outcome: 'refused' })
+    expect(await decide({ windowMs: 90_000 })).toMatchObject({ states: [{ remaining: 2 }] })
+    expect(await decide({ algorithm: 'fixed' })).toMatchObject({ states: [{ remaining: 2 }] })
+    expect(await decide({ quota: 10 })).toMatchObject({ outcome: 'allowed', states: [{ remaining: 6 }] })
+
+    // Four count now. One more is allowed when less than two do, which is when the third has left.
+    const lowered = await decide({ quota: 2 })
+    expect(lowered).toMatchObject({ outcome: 'refused', states: [{ remaining: 0 }] })
+    const leftMs = lowered.outcome === 'refused' ? lowered.states[0]?.resetMs : NaN
+    expect(leftMs).toBeGreaterThan(29_000)
+    expect(leftMs).toBeLessThanOrEqual(30_000)
+    expect(await timesOf(client)).toHaveLength(4)
+  })
+})
+
+it('a client known to be exhausted is refused without Redis until its oldest request leaves', async () => {
+  const client = newClient()
+  await admitEarlier(client, [59_500, 59_000, 1_000])
+  expect(await limiter.decide(chargeAll(client, [mail]))).toMatchObject({ outcome: 'refused' })
+  const again = limiter.decide(chargeAll(client, [mail]))
+  expect(again).not.toBeInstanceOf(Promise)
+  expect(again).toMatchObject({ outcome: 'refused', refusedBy: { name: 'mail' } })
+  await sleep(500)
+  expect(await limiter.decide(chargeAll(client, [mail]))).toMatchObject({ outcome: 'allowed' })
+  expect(await limiter.decide(chargeAll(client, [mail]))).toMatchObject({ outcome: 'refused' })
+})
+
+it.each([
+  ['a number', 'set', '7'],
+  ['a list of something else', 'rpush', 'words'],
+] as const)('%s under a key is the store error of its own requests only', async (_what, command, value) => {
+  const [bad, good] = [newClient(), newClient()]
+  await redis.call(command, `sluice:1:{${bad}}:mail:60000:sliding`, value)
+  const strict = chargeAll(bad, [wide, { ...mail, onStoreError: 'closed' }])
+  const [broken, sound] = await Promise.all([
+    limiter.decide(strict),
+    limiter.decide(chargeAll(good, [wide, mail])),
+  ])
+  expect(broken).toEqual({ outcome: 'unavailable', uncertain: false })
+  expect(sound).toMatchObject({ outcome: 'allowed' })
+  expect(await redis.exists(`sluice:1:{${bad}}:wide:60000`)).toBe(0)
+  expect(limiter.telemetry.failures).toBe(0)
+  expect(limiter.logLines.filter(({ level }) => level >= 50)).toHaveLength(2)
+})
+
+describe('what was admitted while Redis was away', () => {
+  it('is added with its age, so that no span has more than the rule allows from each', async () => {
+    const client = newClient()
+    await admitEarlier(client, [59_000])
+    await server.signal('SIGSTOP')
+    await waitUntil('given up', () => {
+      void limiter.decide(chargeAll(newClient(), [wide]))
+      return limiter.storeState() === 'away'
+    })
+    expect(countAllowed(await decideAtOnce([limiter], 2, chargeAll(client, [mail])))).toBe(2)
+    await sleep(200)
+    expect(countAllowed(await decideAtOnce([limiter], 5, chargeAll(client, [mail])))).toBe(1)
+    await server.signal('SIGCONT')
+    await waitUntil('back', () => limiter.telemetry.breaker.includes('closed'))
+    await waitUntilAnswering(limiter)
+
+    const ages = (await timesOf(client)).map((timeUs, _, times) => ((times.at(-1) ?? NaN) - timeUs) / 1000)
+    expect(ages).toHaveLength(3)
+    expect(ages[2]).toBe(0)
+    for (const ageMs of ages.slice(0, 2)) {
+      expect(ageMs).toBeGreaterThan(190)
+      expect(ageMs).toBeLessThan(400)
+    }
+    expect(await limiter.decide(chargeAll(client, [mail]))).toMatchObject({ outcome: 'refused' })
+  })
+
+  const five = makePolicy('five', 5, 60_000, { algorithm: 'sliding' })
+
+  function connect(): RedisLimiter {
+    const client = new Redis(server.url)
+    onTestFinished(() => client.disconnect())
+    return createRedisLimiter({
+      redis: client,
+      timeoutMs: 1000,
+      now: () => performance.now(),
+      hooks: {
+        answered: () => undefined,
+        failed: () => undefined,
+        counterBroken: () => undefined,
+        decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
+        refused: () => undefined,
+      },
+    })
+  }
+
+  function owe(client: string, agesMs: readonly number[]): UnsavedAdmissions {
+    const nowMs = performance.now()
+    return { policy: five, partitionKey: client, admittedAtMs: agesMs.map((ageMs) => nowMs - ageMs) }
+  }
+
+  /** In whole seconds, which is how far the ages in these tests are apart. */
+  async function agesInRedis(client: string): Promise<number[]> {
+    const atUs = await nowUs()
+    return (await timesOf(client, five)).map((timeUs) => Math.round((atUs - timeUs) / 1_000_000))
+  }
+
+  it('comes in its place between those that are there, and the newest are kept', async () => {
+    const shared = connect()
+    const client = newClient()
+    await expect.poll(() => shared.addOnce('first', [owe(client, [50_000, 30_000, 10_000])])).toBe(true)
+    expect(await agesInRedis(client)).toEqual([50, 30, 10])
+    expect(await shared.addOnce('second', [owe(client, [40_000, 20_000])])).toBe(true)
+    expect(await agesInRedis(client)).toEqual([50, 40, 30, 20, 10])
+    expect(await shared.addOnce('third', [owe(client, [45_000, 5_000, 0])])).toBe(true)
+    expect(await agesInRedis(client)).toEqual([30, 20, 10, 5, 0])
+    const leftMs = await redis.pttl(`sluice:1:{${client}}:five:60000:sliding`)
+    expect(leftMs).toBeGreaterThan(59_000)
+    expect(leftMs).toBeLessThanOrEqual(60_001)
+  })
+
+  it('is added once, with counters of fixed windows, and not to something else', async () => {
+    const shared = connect()
+    const [client, broken] = [newClient(), newClient()]
+    await redis.set(`sluice:1:{${broken}}:five:60000:sliding`, 'x')
+    const debt = [
+      owe(broken, [1000]),
+      { policy: wide, partitionKey: client, amount: 4, endsAtMs: performance.now() + 50_000 },
+      owe(client, [30_000, 20_000]),
+    ]
+    await expect.poll(() => shared.addOnce('all', debt)).toBe(true)
+    expect(await shared.addOnce('all', debt)).toBe(true)
+    expect(await agesInRedis(client)).toEqual([30, 20])
+    expect(await redis.get(`sluice:1:{${client}}:wide:60000`)).toBe('4')
+    expect(await redis.get(`sluice:1:{${broken}}:five:60000:sliding`)).toBe('x')
+    expect(await redis.pttl(`sluice:1:{${broken}}:five:60000:sliding`)).toBe(-1)
+  })
+})
+
+it('a user with the rights that docs/redis.md names may do all this', async () => {
+  const rights =
+    '-@all +eval +evalsha +incr +incrby +decr +del +pttl +pexpire +set +info +select +client|setname ' +
+    '+time +lindex +rpush +rpop +ltrim +lrem +pexpireat'
+  await redis.acl('SETUSER', 'sluice', 'on', '>pw', '~sluice:*', ...rights.split(' '))
+  const restricted = startRedisLimiter(server.url.replace('//', '//sluice:pw@'), 1000)
+  onTestFinished(() => restricted.close())
+  await waitUntilAnswering(restricted)
+  const client = newClient()
+  await admitEarlier(client, [70_000, 50_000])
+  const decisions = await decideAtOnce([restricted], 5, chargeAll(client, [wide, mail]))
+  expect(countAllowed(decisions)).toBe(2)
+
+  await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  await waitUntil('away', () => {
+    void restricted.decide(chargeAll(client, [mail]))
+    return restricted.storeState() === 'away'
+  })
+  await waitUntilAnswering(restricted)
+  const later = await restricted.decide(chargeAll(newClient(), [mail, wide]))
+  expect(later).toMatchObject({ outcome: 'allowed', states: [{ remaining: 2 }, { remaining: 99 }] })
+})
+
+it('three processes let exactly the quota through together, fixed and sliding', async () => {
+  const runs = Array.from({ length: 3 }, () =>
+    runNode('test/support/limiter-replica-process.ts', {}, [server.url]),
+  )
+  const totals = { fixed: Array.from({ length: 10 }, () => 0), sliding: Array.from({ length: 10 }, () => 0) }
+  for (const { status, stdout, stderr } of await Promise.all(runs)) {
+    expect(stderr).toBe('')
+    expect(status).toBe(0)
+    const [fixed = [], sliding = []] = JSON.parse(stdout) as number[][]
+    for (const [i, count] of fixed.entries()) totals.fixed[i] = (totals.fixed[i] ?? 0) + count
+    for (const [i, count] of sliding.entries()) totals.sliding[i] = (totals.sliding[i] ?? 0) + count
+  }
+  const all = Array.from({ length: 10 }, () => 137)
+  expect(totals).toEqual({ fixed: all, sliding: all })
+})

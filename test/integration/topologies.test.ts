@@ -1,0 +1,230 @@
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Charge } from '../../proxy/limiter/limiter.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  decideForEach,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  type RunningLimiter,
+} from '../support/limiters.ts'
+import { freePort } from '../support/ports.ts'
+import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.ts'
+import { startSentinel } from '../support/redis-sentinel.ts'
+import { startRedisServer } from '../support/redis.ts'
+import { untilMatches } from '../support/until-matches.ts'
+
+const login = makePolicy('login', 30, 60_000)
+const wide = makePolicy('wide', 100, 60_000)
+
+async function startReplicas(url: string): Promise<RunningLimiter[]> {
+  // Thousands ask at once: on a busy machine that takes a while, and then local counters would decide.
+  const replicas = [startRedisLimiter(url, 5000), startRedisLimiter(url, 5000)]
+  await Promise.all(replicas.map(({ connection }) => connection.connected(5000)))
+  return replicas
+}
+
+describe('a cluster', () => {
+  let cluster: RedisCluster
+  let replicas: RunningLimiter[] = []
+  let first: RunningLimiter
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster(3, 0)
+    replicas = await startReplicas(cluster.url)
+    first = replicas[0] as RunningLimiter
+    // So that every node knows the scripts: else each of thousands of commands carries the text.
+    await decideForEach(first, Array.from({ length: 50 }, newClient), [login, wide])
+  })
+  afterAll(() => {
+    replicas.forEach((replica) => replica.close())
+    cluster.close()
+  })
+
+  it('decides exactly for many clients at once, with all the rules of each in one command', async () => {
+    const clients = Array.from({ length: 100 }, newClient)
+    const answers = await Promise.all(
+      clients.map((client) => decideAtOnce(replicas, 40, chargeAll(client, [login, wide]))),
+    )
+    for (const { telemetry, logLines } of replicas)
+      expect({ telemetry, logLines }).toMatchObject({ telemetry: { failures: 0, breaker: [] } })
+    expect(answers.map(countAllowed)).toEqual(clients.map(() => 30))
+    const left = await decideForEach(first, clients, [wide])
+    for (const decision of left) expect(decision).toMatchObject({ states: [{ remaining: 69 }] })
+  })
+
+  it('gives back what was counted on one node of a request that another refuses', async () => {
+    const byKey = makePolicy('by-key', 3, 60_000)
+    const client = newClient()
+    const charges: Charge[] = [
+      { policy: wide, partitionKey: client },
+      { policy: byKey, partitionKey: `h:${client}` },
+      { policy: login, partitionKey: client },
+    ]
+    const decisions = []
+    for (let i = 0; i < 10; i++) decisions.push(await first.decide(charges))
+    expect(decisions[0]).toMatchObject({
+      outcome: 'allowed',
+      states: [
+        { policy: wide, remaining: 99 },
+        { policy: byKey, remaining: 2 },
+        { policy: login, remaining: 29 },
+      ],
+    })
+    expect(countAllowed(decisions)).toBe(3)
+    const [, , , refused] = decisions
+    expect(refused).toMatchObject({
+      outcome: 'refused',
+      refusedBy: byKey,
+      states: [{ remaining: 97 }, { exceeded: true, remaining: 0 }, { remaining: 27 }],
+    })
+    expect(await first.decide(chargeAll(client, [wide, login]))).toMatchObject({
+      states: [{ remaining: 96 }, { remaining: 26 }],
+    })
+  })
+
+  it('takes back from a sliding window the very admission that another node refuses', async () => {
+    const sliding = makePolicy('sliding', 50, 60_000, { algorithm: 'sliding' })
+    const byKey = makePolicy('by-key', 3, 60_000, { algorithm: 'sliding' })
+    const client = newClient()
+    const charges: Charge[] = [
+      { policy: sliding, partitionKey: client },
+      { policy: byKey, partitionKey: `h:${client}` },
+    ]
+    const outcomes = await Promise.all([
+      decideAtOnce(replicas, 40, charges),
+      ...Array.from({ length: 10 }, async () => first.decide(chargeAll(client, [sliding]))),
+    ])
+    const allowed = outcomes.flat()
+    expect(countAllowed(allowed)).toBe(13)
+    expect(await first.connection.client.llen(`sluice:1:{${client}}:sliding:60000:sliding`)).toBe(13)
+    expect(await first.connection.client.llen(`sluice:1:{h:${client}}:by-key:60000:sliding`)).toBe(3)
+
+    const refused = await first.decide([...charges].reverse())
+    expect(refused).toMatchObject({ outcome: 'refused', refusedBy: byKey })
+    expect(await first.decide(chargeAll(client, [sliding]))).toMatchObject({ states: [{ remaining: 36 }] })
+  })
+
+  it('lets never more than the quota through where the rules count by different keys, at once', async () => {
+    const byKey = makePolicy('by-key', 7, 60_000)
+    const client = newClient()
+    const charges: Charge[] = [
+      { policy: login, partitionKey: client },
+      { policy: byKey, partitionKey: `h:${client}` },
+    ]
+    // What one rule counts for a request that another refuses is given back, and missing until then.
+    let admitted = countAllowed(await decideAtOnce(replicas, 200, charges))
+    expect(admitted).toBeLessThanOrEqual(7)
+    const deadlineMs = performance.now() + 5000
+    while (admitted < 7 && performance.now() < deadlineMs) {
+      admitted += countAllowed(await decideAtOnce(replicas, 2, charges))
+      await sleep(10)
+    }
+    expect(countAllowed(await decideAtOnce(replicas, 20, charges))).toBe(0)
+    expect(admitted).toBe(7)
+  })
+
+  it('needs no more than the rights in docs/redis.md, of a user with any password', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
+    const [, rule = ''] = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page) ?? []
+    const [, moving = ''] = /and `([^`]*)`\s+in a cluster/.exec(page) ?? []
+    const rights = [...rule.trim().split(/\s+/), ...moving.split(/\s+/)]
+    for (const { operator } of cluster.nodes)
+      await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>p@ss/w:r d', ...rights)
+    const user = 'sluice:p%40ss%2Fw%3Ar%20d@'
+    const [limited] = await startReplicas(cluster.url.replace('://', `://${user}`))
+    if (!limited) throw new Error('not started')
+    for (const client of Array.from({ length: 10 }, newClient))
+      expect(countAllowed(await decideAtOnce([limited], 40, chargeAll(client, [wide, login])))).toBe(30)
+    expect(limited.telemetry).toMatchObject({ failures: 0 })
+    limited.close()
+  })
+
+  it('adds what was admitted while it was away, on every node', async () => {
+    const clients = Array.from({ length: 30 }, newClient)
+    const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
+    const nowMs = performance.now()
+    const debt = clients.flatMap((partitionKey) => [
+      { policy: login, partitionKey, amount: 30, endsAtMs: nowMs + 30_000 },
+      { policy: sliding, partitionKey, admittedAtMs: [nowMs - 2000, nowMs - 1000] },
+    ])
+    const { createRedisLimiter } = await import('../../proxy/limiter/redis/limiter.ts')
+    const limiter = createRedisLimiter({
+      redis: first.connection.client,
+      timeoutMs: 1000,
+      now: () => performance.now(),
+      hooks: {
+        answered: () => undefined,
+        failed: () => undefined,
+        counterBroken: () => undefined,
+        decideWithout: () => ({ outcome: 'unavailable', uncertain: false }),
+        refused: () => undefined,
+      },
+    })
+    expect(await limiter.addOnce('debt', debt)).toBe(true)
+    expect(await limiter.addOnce('debt', debt)).toBe(true)
+    expect(countAllowed(await decideForEach(first, clients, [login]))).toBe(0)
+    expect(countAllowed(await decideForEach(first, clients, [sliding]))).toBe(0)
+  })
+})
+
+describe('a log line', () => {
+  it.each([
+    ['redis+cluster', '', /^connect ECONNREFUSED 127\.0\.0\.1:/],
+    ['redis+sentinel', '/main', /^All sentinels are unreachable\. Last error: /],
+  ])('says once why %s cannot be reached', async (scheme, path, reason) => {
+    const limiter = startRedisLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)
+    await limiter.connection.connected(500)
+    limiter.close()
+    expect(limiter.logLines).toMatchObject([{ msg: 'cannot connect to Redis, trying on' }])
+    expect(limiter.logLines[0]?.reason).toMatch(reason)
+  })
+})
+
+describe('Sentinel', () => {
+  it('leads to the master, and the login is used there', async () => {
+    const users = ['--user', 'sluice', 'on', '>s3cret:', '+@all', '~*', '--requirepass', 'secret']
+    const master = await startRedisServer({ args: users })
+    const lines = ['sentinel auth-pass main secret']
+    const { port } = await startSentinel({ masterPort: master.port, lines })
+    const replicas = await startReplicas(`redis+sentinel://sluice:s3cret%3A@127.0.0.1:${port}/main/3`)
+    const client = newClient()
+    expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(client, [login])))).toBe(30)
+    const redis = new Redis(master.port, { password: 'secret', db: 3 })
+    expect(await redis.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
+    redis.disconnect()
+    replicas.forEach((replica) => replica.close())
+  })
+})
+
+describe('IPv6', () => {
+  const hasLoopback = Object.values(networkInterfaces())
+    .flat()
+    .some((address) => address?.address === '::1')
+
+  it.skipIf(!hasLoopback)('leads to a server, and to the nodes of a cluster', async () => {
+    const server = await startRedisServer({ args: ['--bind', '127.0.0.1', '::1'] })
+    const busPort = String(await freePort())
+    const cluster = ['--cluster-enabled', 'yes', '--cluster-port', busPort, '--cluster-announce-ip', '::1']
+    const node = await startRedisServer({
+      args: ['--bind', '127.0.0.1', '::1', '--databases', '1', ...cluster],
+    })
+    const operator = new Redis(node.port)
+    await operator.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
+    await untilMatches(() => operator.cluster('INFO'), /cluster_state:ok/)
+    operator.disconnect()
+    for (const url of [`redis://[::1]:${server.port}/7`, `redis+cluster://[::1]:${node.port}`]) {
+      const replicas = await startReplicas(url)
+      expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(newClient(), [login]))), url).toBe(30)
+      expect(replicas[0]?.telemetry, url).toMatchObject({ failures: 0 })
+      replicas.forEach((replica) => replica.close())
+    }
+  })
+})

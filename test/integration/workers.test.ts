@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
+import { serveLimiter, type LimiterPort } from '../../proxy/limiter/worker-ipc.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  limiterOptions,
+  makePolicy,
+  recordLog,
+  recordTelemetry,
+} from '../support/limiters.ts'
+import { runNode } from '../support/process.ts'
+
+const login = makePolicy('login', 5, 60_000)
+const strict = makePolicy('strict', 5, 60_000, { onStoreError: 'closed' })
+
+it('three real workers let exactly the quota through together', async () => {
+  const { status, stdout, stderr } = await runNode('test/support/limiter-workers.ts', {}, ['3'])
+  expect(stderr).toBe('')
+  expect(status).toBe(0)
+  const allowed = [...stdout.matchAll(/allowed (\d+) of 500/g)].map(([, count]) => Number(count))
+  expect(allowed).toHaveLength(3)
+  expect(allowed.reduce((sum, count) => sum + count, 0)).toBe(137)
+})
+
+describe('a primary process', () => {
+  it('that hangs makes nobody wait longer than the timeout; each rule does what its onStoreError says', async () => {
+    const { log, lines } = recordLog()
+    const telemetry = recordTelemetry()
+    const silent: LimiterPort = { send: () => undefined, listen: () => undefined }
+    const limiter = createWorkerLimiter(silent, limiterOptions({ storeTimeoutMs: 50, log, telemetry }))
+    const askedAtMs = performance.now()
+    const decisions = await decideAtOnce([limiter], 8, chargeAll('ip:1', [login]))
+    expect(performance.now() - askedAtMs).toBeLessThan(150)
+    expect(countAllowed(decisions)).toBe(5)
+    expect(await limiter.decide(chargeAll('ip:1', [strict]))).toEqual({
+      outcome: 'unavailable',
+      uncertain: true,
+    })
+    expect(telemetry).toMatchObject({ answers: 0, failures: 2 })
+    expect(lines.map(({ msg }) => msg)).toEqual([
+      'the primary process does not decide: each rule does what its onStoreError says',
+    ])
+  })
+
+  it('that is gone makes nobody wait at all', async () => {
+    const gone: LimiterPort = {
+      send: () => {
+        throw new Error('Channel closed')
+      },
+      listen: () => undefined,
+    }
+    const limiter = createWorkerLimiter(gone, limiterOptions({ storeTimeoutMs: 10_000 }))
+    const askedAtMs = performance.now()
+    expect(countAllowed(await decideAtOnce([limiter], 8, chargeAll('ip:1', [login])))).toBe(5)
+    expect(performance.now() - askedAtMs).toBeLessThan(100)
+  })
+
+  it('that has another table does not decide for a rule that it does not know', async () => {
+    let answer: (message: unknown) => void = () => undefined
+    let ask: (message: unknown) => void = () => undefined
+    serveLimiter({
+      decide: () => expect.unreachable(),
+      policies: [login],
+      port: { send: (message) => answer(message), listen: (receive) => void (ask = receive) },
+    })
+    const limiter = createWorkerLimiter(
+      { send: (message) => ask(message), listen: (receive) => void (answer = receive) },
+      limiterOptions(),
+    )
+    expect(await limiter.decide(chargeAll('ip:1', [strict]))).toEqual({
+      outcome: 'unavailable',
+      uncertain: false,
+    })
+  })
+})

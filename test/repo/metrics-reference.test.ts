@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { createMetrics } from '../../proxy/telemetry/metrics.ts'
+import { watchProcess } from '../../proxy/telemetry/prometheus.ts'
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
+const metrics = createMetrics({
+  policies: [],
+  limitsEnabled: true,
+  version: '1.2.3',
+  readNode: watchProcess('sluice_'),
+})
+
+/** The cells of the rows that begin with a metric's name. */
+const rows = page
+  .split('\n')
+  .map((line) => line.split('|').map((cell) => cell.trim()))
+  .filter(([, name]) => name?.startsWith('`sluice_'))
+  .map((cells) => ({ name: cells[1]?.replaceAll('`', '') ?? '', text: cells.slice(2).join(' ') }))
+
+// Some of Node's metrics are read from /proc, which only Linux has.
+test.runIf(process.platform === 'linux')('docs/operations.md lists every metric and no other', async () => {
+  const names = (await metrics.takeSnapshot()).map((metric) => metric.name)
+  expect(rows.map((row) => row.name).sort()).toEqual(names.sort())
+})
+
+test('it names every label and label value that does not come from the configuration', async () => {
+  for (const metric of await metrics.takeSnapshot()) {
+    if (metric.name.startsWith('sluice_nodejs_')) continue
+    const { text = '' } = rows.find((row) => row.name === metric.name) ?? {}
+    for (const [label, value] of metric.values.flatMap(({ labels }) => Object.entries(labels))) {
+      if (label === 'le') continue
+      expect(text, metric.name).toContain(`\`${label}\``)
+      if (label === 'version' || label === 'class') continue
+      expect(text, metric.name).toContain(`\`${value ?? ''}\``)
+    }
+  }
+})
+
+test('queries and text name only metrics that exist', async () => {
+  const names = new Set((await metrics.takeSnapshot()).map((metric) => metric.name))
+  const named = page.match(/\bsluice_[a-z0-9_]+/g) ?? []
+  expect(named.filter((name) => !names.has(name) && process.platform === 'linux')).toEqual([])
+})

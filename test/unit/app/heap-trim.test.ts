@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { returnMemoryAfterBursts } from '../../../proxy/app/heap-trim.ts'
+
+let open = 0
+let collected = 0
+let stop: () => void
+
+function start(): void {
+  open = 0
+  collected = 0
+  stop = returnMemoryAfterBursts(
+    () => open * 16 * 1024 + 16 * 1024,
+    () => collected++,
+  )
+}
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  start()
+  // What the start has left is collected.
+  pass(60, 0)
+  collected = 0
+})
+
+afterEach(() => {
+  stop()
+  vi.useRealTimers()
+})
+
+function pass(seconds: number, connections: number): void {
+  open = connections
+  vi.advanceTimersByTime(seconds * 1_000)
+}
+
+test('memory is collected once when a burst of connections is over', () => {
+  pass(10, 4_000)
+  pass(2, 50)
+  expect(collected).toBe(0)
+  pass(2, 50)
+  expect(collected).toBe(1)
+  pass(600, 50)
+  expect(collected).toBe(1)
+})
+
+test('not while half of them are left, nor after few, nor when they are back at once', () => {
+  pass(10, 4_000)
+  pass(10, 2_100)
+  pass(10, 4_000)
+  pass(2, 0)
+  pass(10, 4_000)
+  expect(collected).toBe(0)
+  pass(60, 0)
+  collected = 0
+  pass(10, 900)
+  pass(60, 0)
+  expect(collected).toBe(0)
+})
+
+test('bursts one after another do not make it collect all the time', () => {
+  for (let burst = 0; burst < 30; burst++) {
+    pass(4, 4_000)
+    pass(6, 0)
+  }
+  expect(collected).toBeGreaterThan(5)
+  expect(collected).toBeLessThanOrEqual(10)
+})
+
+test('what the start has left is collected once few are connected', () => {
+  stop()
+  start()
+  pass(20, 600)
+  expect(collected).toBe(0)
+  pass(4, 50)
+  expect(collected).toBe(1)
+  pass(600, 50)
+  expect(collected).toBe(1)
+})

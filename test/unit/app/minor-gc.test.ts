@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { divideCollections } from '../../../proxy/app/minor-gc.ts'
+
+let accepted = 0
+let collected = 0
+let stop: () => void
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  accepted = 1_000
+  collected = 0
+  stop = divideCollections(
+    () => accepted,
+    () => collected++,
+  )
+})
+
+afterEach(() => {
+  stop()
+  vi.useRealTimers()
+})
+
+/** So many new connections every tenth of a second. */
+function pass(seconds: number, connections: number): void {
+  for (let tenth = 0; tenth < 10 * seconds; tenth++) {
+    accepted += connections
+    vi.advanceTimersByTime(100)
+  }
+}
+
+test('many new connections are collected a tenth of a second at a time', () => {
+  pass(1, 40)
+  expect(collected).toBe(10)
+  pass(1, 4_000)
+  expect(collected).toBe(20)
+})
+
+test('few are until they are some, and none is nothing', () => {
+  pass(1, 1)
+  expect(collected).toBe(0)
+  pass(1, 1)
+  expect(collected).toBe(1)
+  pass(60, 0)
+  expect(collected).toBe(1)
+})
+
+test('nothing is collected once it is stopped', () => {
+  stop()
+  pass(10, 100)
+  expect(collected).toBe(0)
+})

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import {
+  adminConnectionsWithin,
+  fitToOpenFiles,
+  readLimitFromReport,
+  readOpenFilesLimit,
+} from '../../../proxy/app/open-files.ts'
+
+const usual = { maxConnections: 10_000, upstreamConnections: 256, upstreamStreams: 10_000, port: 80 }
+
+test('the limit is read, from /proc and from a report of Node alike', () => {
+  expect(readOpenFilesLimit()).toBeGreaterThan(20)
+  expect(readLimitFromReport()).toBe(readOpenFilesLimit())
+})
+
+describe('connections', () => {
+  test.each([undefined, 20_576, 1_048_576])('are left as set where the limit is %s', (limit) => {
+    expect(fitToOpenFiles(usual, limit)).toEqual({ settings: usual, warnings: [] })
+    expect(adminConnectionsWithin(limit)).toBe(256)
+  })
+
+  test.each([
+    [20_575, 9_999],
+    [17_300, 6_724],
+  ])('within %i open files have %i for streams, which is no warning', (limit, upstreamStreams) => {
+    expect(fitToOpenFiles(usual, limit)).toEqual({ settings: { ...usual, upstreamStreams }, warnings: [] })
+  })
+
+  test.each([
+    [10_000, 5_654, 256, 3_770],
+    [4_096, 2_112, 256, 1_408],
+    [1_024, 403, 224, 269],
+    [256, 79, 44, 53],
+    [64, 1, 1, 0],
+  ])('are so many within %i open files', (limit, maxConnections, upstreamConnections, upstreamStreams) => {
+    const { settings, warnings } = fitToOpenFiles(usual, limit)
+    expect(settings).toEqual({ maxConnections, upstreamConnections, upstreamStreams, port: 80 })
+    expect(warnings).toEqual([
+      `the limit of open files is ${limit} (ulimit -n) and the settings can need ` +
+        `${64 + adminConnectionsWithin(limit) + 20_256}: using MAX_CONNECTIONS=${maxConnections}, ` +
+        `UPSTREAM_CONNECTIONS=${upstreamConnections}, UPSTREAM_STREAMS=${upstreamStreams}. Raise the limit ` +
+        "(ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings",
+    ])
+  })
+
+  test('are never more than the limit, and none is more than was set', () => {
+    for (let limit = 128; limit < 30_000; limit += 61) {
+      const { settings } = fitToOpenFiles(usual, limit)
+      const { maxConnections, upstreamConnections, upstreamStreams } = settings
+      const all = maxConnections + upstreamConnections + upstreamStreams + adminConnectionsWithin(limit) + 64
+      expect(all).toBeLessThanOrEqual(limit)
+      expect(maxConnections).toBeLessThanOrEqual(usual.maxConnections)
+      expect(upstreamConnections).toBeLessThanOrEqual(usual.upstreamConnections)
+      expect(upstreamStreams).toBeLessThanOrEqual(usual.upstreamStreams)
+    }
+  })
+})

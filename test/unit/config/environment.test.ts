@@ -1,0 +1,323 @@
+import { describe, expect, test } from 'vitest'
+import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
+import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+
+const emptyDirectory = makeTemporaryDirectory()
+
+function load(env: Record<string, string>) {
+  return loadGatewaySettings(env, emptyDirectory)
+}
+
+describe('settings from the environment', () => {
+  test('without any, every setting has its default', () => {
+    const { settings, warnings } = load({})
+    expect({
+      ...settings,
+      upstreamUrl: settings.upstreamUrl.href,
+      rules: settings.rules.length,
+    }).toStrictEqual({
+      host: undefined,
+      port: 8080,
+      upstreamUrl: 'http://127.0.0.1:3000/',
+      redisUrl: undefined,
+      redisCaFile: undefined,
+      redisCertFile: undefined,
+      redisKeyFile: undefined,
+      redisSentinelUsername: undefined,
+      redisSentinelPassword: undefined,
+      configFile: undefined,
+      limitsFile: undefined,
+      rateLimitingDisabled: false,
+      trustedProxies: [],
+      proxyProtocol: false,
+      adminHost: '127.0.0.1',
+      adminPort: 9090,
+      adminToken: undefined,
+      workers: 1,
+      tlsCertFile: undefined,
+      tlsKeyFile: undefined,
+      tlsMinVersion: 'TLSv1.2',
+      tlsCiphers: undefined,
+      logLevel: 'info',
+      accessLog: false,
+      logAddresses: true,
+      storeTimeoutMs: 100,
+      storeMaxKeys: 1_000_000,
+      maxConnections: 10_000,
+      maxConnectionsPerClient: 5_000,
+      requestsPerConnection: 0,
+      maxStreams: 100,
+      maxHeaderBytes: 16_384,
+      maxHeaderCount: 100,
+      maxTargetBytes: 8_192,
+      maxBodyBytes: 0,
+      responseBufferBytes: 256 * 1024,
+      maxUnreadBytes: 192 * 1024 * 1024,
+      keepUnusualHeaders: false,
+      upstreamBareLf: false,
+      upstreamStreams: 10_000,
+      upstreamMaxAgeMs: 30_000,
+      upstreamMaxRequests: 10_000,
+      headersTimeoutMs: 10_000,
+      bodyTimeoutMs: 30_000,
+      minBodyRate: 100,
+      sendTimeoutMs: 60_000,
+      idleTimeoutMs: 65_000,
+      tunnelIdleTimeoutMs: 300_000,
+      upstreamConnectTimeoutMs: 5_000,
+      upstreamTimeoutMs: 60_000,
+      upstreamIdleTimeoutMs: 300_000,
+      upstreamConnections: 256,
+      upstreamQueue: 1024,
+      upstreamQueueTimeoutMs: 10_000,
+      upstreamCaFile: undefined,
+      shutdownDelayMs: 0,
+      shutdownGraceMs: 10_000,
+      rules: 6,
+    })
+    expect(warnings).toEqual([])
+  })
+
+  test('each variable sets its setting', () => {
+    const { settings } = load({
+      HOST: '::',
+      PORT: '0',
+      UPSTREAM_URL: 'https://app.example:8443',
+      REDIS_URL: 'rediss://user:p%40ss@redis.example:6380/2',
+      TRUSTED_PROXIES: '10.0.0.0/8, ::1,,192.168.1.7',
+      PROXY_PROTOCOL: '1',
+      ADMIN_HOST: '0.0.0.0',
+      ADMIN_PORT: '9999',
+      ADMIN_TOKEN: '0123456789abcdef',
+      WORKERS: '4',
+      LOG_LEVEL: 'silent',
+      ACCESS_LOG: '1',
+      LOG_ADDRESSES: '0',
+      STORE_TIMEOUT: '50ms',
+      STORE_MAX_KEYS: '16000000',
+      MAX_CONNECTIONS: '50',
+      MAX_CONNECTIONS_PER_CLIENT: '0',
+      REQUESTS_PER_CONNECTION: '1000',
+      MAX_STREAMS: '10',
+      MAX_HEADER_SIZE: '32k',
+      MAX_HEADER_COUNT: '200',
+      MAX_TARGET_SIZE: '4096',
+      MAX_BODY_SIZE: '10m',
+      RESPONSE_BUFFER_SIZE: '64k',
+      MAX_UNREAD_SIZE: '512m',
+      KEEP_UNUSUAL_HEADERS: 'true',
+      UPSTREAM_BARE_LF: '1',
+      UPSTREAM_STREAMS: '20000',
+      UPSTREAM_MAX_AGE: '1m',
+      UPSTREAM_MAX_REQUESTS: '500',
+      HEADERS_TIMEOUT: '5s',
+      BODY_TIMEOUT: '1m',
+      MIN_BODY_RATE: '1k',
+      SEND_TIMEOUT: '2m',
+      IDLE_TIMEOUT: '5s',
+      TUNNEL_IDLE_TIMEOUT: '1h',
+      UPSTREAM_CONNECT_TIMEOUT: '2s',
+      UPSTREAM_TIMEOUT: '1m',
+      UPSTREAM_IDLE_TIMEOUT: '1h',
+      UPSTREAM_CONNECTIONS: '1',
+      UPSTREAM_QUEUE: '0',
+      UPSTREAM_QUEUE_TIMEOUT: '1s',
+      SHUTDOWN_DELAY: '5s',
+      SHUTDOWN_GRACE: '0s',
+    })
+    expect({ ...settings, upstreamUrl: settings.upstreamUrl.href, rules: undefined }).toEqual({
+      host: '::',
+      port: 0,
+      upstreamUrl: 'https://app.example:8443/',
+      redisUrl: 'rediss://user:p%40ss@redis.example:6380/2',
+      redisCaFile: undefined,
+      redisCertFile: undefined,
+      redisKeyFile: undefined,
+      redisSentinelUsername: undefined,
+      redisSentinelPassword: undefined,
+      configFile: undefined,
+      limitsFile: undefined,
+      rateLimitingDisabled: false,
+      trustedProxies: ['10.0.0.0/8', '::1', '192.168.1.7'],
+      proxyProtocol: true,
+      adminHost: '0.0.0.0',
+      adminPort: 9999,
+      adminToken: '0123456789abcdef',
+      workers: 4,
+      tlsCertFile: undefined,
+      tlsKeyFile: undefined,
+      tlsMinVersion: 'TLSv1.2',
+      tlsCiphers: undefined,
+      logLevel: 'silent',
+      accessLog: true,
+      logAddresses: false,
+      storeTimeoutMs: 50,
+      storeMaxKeys: 16_000_000,
+      maxConnections: 50,
+      maxConnectionsPerClient: 0,
+      requestsPerConnection: 1_000,
+      maxStreams: 10,
+      maxHeaderBytes: 32_768,
+      maxHeaderCount: 200,
+      maxTargetBytes: 4_096,
+      maxBodyBytes: 10 * 1024 * 1024,
+      responseBufferBytes: 64 * 1024,
+      maxUnreadBytes: 512 * 1024 * 1024,
+      keepUnusualHeaders: true,
+      upstreamBareLf: true,
+      upstreamStreams: 20_000,
+      upstreamMaxAgeMs: 60_000,
+      upstreamMaxRequests: 500,
+      headersTimeoutMs: 5_000,
+      bodyTimeoutMs: 60_000,
+      minBodyRate: 1_024,
+      sendTimeoutMs: 120_000,
+      idleTimeoutMs: 5_000,
+      tunnelIdleTimeoutMs: 3_600_000,
+      upstreamConnectTimeoutMs: 2_000,
+      upstreamTimeoutMs: 60_000,
+      upstreamIdleTimeoutMs: 3_600_000,
+      upstreamConnections: 1,
+      upstreamQueue: 0,
+      upstreamQueueTimeoutMs: 1_000,
+      upstreamCaFile: undefined,
+      shutdownDelayMs: 5_000,
+      shutdownGraceMs: 0,
+      rules: undefined,
+    })
+  })
+
+  test('an empty variable is an unset one', () => {
+    const { settings, warnings } = load({
+      PORT: '',
+      REDIS_URL: '',
+      CONFIG_FILE: '',
+      RATE_LIMITING_DISABLED: '',
+    })
+    expect(settings).toMatchObject({ port: 8080, redisUrl: undefined, rateLimitingDisabled: false })
+    expect(warnings).toEqual([])
+  })
+
+  test('a variable wins over the file', () => {
+    const file = 'port: 8081\nupstream: http://file:1\nhost: 127.0.0.1\n'
+    const { settings } = loadWithFile(file, { PORT: '8082', UPSTREAM_URL: 'http://variable:2', HOST: '' })
+    expect(settings).toMatchObject({ port: 8082, host: '127.0.0.1' })
+    expect(settings.upstreamUrl.href).toBe('http://variable:2/')
+  })
+
+  test('a mistake in the file is told even where a variable wins', () => {
+    expect(problemsOf({ PORT: '8082' }, directoryWith('port: x\n'))).toEqual([
+      'sluice.yaml:1: port: got "x", needs a whole number from 0 to 65535',
+    ])
+  })
+
+  test('workers: auto is one a core', () => {
+    expect(load({ WORKERS: 'auto' }).settings.workers).toBeGreaterThanOrEqual(1)
+    expect(loadWithFile('workers: auto').settings.workers).toBe(load({ WORKERS: 'auto' }).settings.workers)
+  })
+
+  test.each([
+    ['1', true, ['RATE_LIMITING_DISABLED: 1, no request is limited until a restart without it']],
+    ['0', false, []],
+    ['', false, []],
+    ['true', false, ['RATE_LIMITING_DISABLED: got "true", only 1 turns limiting off: it is on']],
+    [' 1', false, ['RATE_LIMITING_DISABLED: got " 1", only 1 turns limiting off: it is on']],
+  ])('RATE_LIMITING_DISABLED=%j', (text, disabled, warnings) => {
+    const loaded = load({ RATE_LIMITING_DISABLED: text })
+    expect(loaded.settings.rateLimitingDisabled).toBe(disabled)
+    expect(loaded.warnings).toEqual(warnings)
+  })
+
+  test.each([
+    ['http://app:3000', 'http://app:3000/'],
+    ['http://app:3000/', 'http://app:3000/'],
+    ['http://app:3000/prefix', 'http://app:3000/prefix'],
+    ['http://app:3000/prefix/deep/', 'http://app:3000/prefix/deep'],
+    ['https://my_app', 'https://my_app/'],
+    ['http://[::1]:3000', 'http://[::1]:3000/'],
+  ])('UPSTREAM_URL=%s', (text, href) => {
+    expect(load({ UPSTREAM_URL: text }).settings.upstreamUrl.href).toBe(href)
+  })
+
+  test.each(['0.0.0.0/0', '::/0'])('trusting %s is warned of', (range) => {
+    const warning = `TRUSTED_PROXIES: ${range} lets every client choose the address that it counts by`
+    expect(load({ TRUSTED_PROXIES: `10.0.0.1,${range}` }).warnings).toEqual([warning])
+  })
+})
+
+const upstreamForm = 'http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], nothing more'
+const redisForms =
+  'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
+  'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS'
+const unshown = 'a value that is not shown, as it may hold a password'
+const addressForm = 'an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8'
+
+describe('mistakes in the environment', () => {
+  test.each([
+    ['PORT', '80a', 'got "80a", needs a whole number from 0 to 65535'],
+    ['PORT', '-1', 'got -1, needs a whole number from 0 to 65535'],
+    ['PORT', '08080', 'got "08080", needs a whole number from 0 to 65535'],
+    ['PORT', ' 8080', 'got " 8080", needs a whole number from 0 to 65535'],
+    ['PORT', '"8080"', 'got "\\"8080\\"", needs a whole number from 0 to 65535'],
+    ['ADMIN_PORT', 'tcp://10.0.0.1:80', 'got "tcp://10.0.0.1:80", needs a whole number from 0 to 65535'],
+    ['HOST', '*', 'got "*", needs an IP address or a host name, without a port and without brackets'],
+    ['WORKERS', '0', 'got 0, needs auto or a whole number from 1 to 1024'],
+    ['LOG_LEVEL', 'INFO', 'got "INFO", needs one of trace, debug, info, warn, error, fatal, silent'],
+    ['ACCESS_LOG', 'on', 'got "on", needs true or false (in the environment also 1 or 0)'],
+    ['ACCESS_LOG', 'constructor', 'got "constructor", needs true or false (in the environment also 1 or 0)'],
+    [
+      'STORE_TIMEOUT',
+      '100',
+      'got "100", needs a duration from 1ms to 1m, a whole number and one of ms, s, m, h, d',
+    ],
+    ['MAX_BODY_SIZE', '1.5g', 'got "1.5g", needs a size such as 500k, 10m or 1g, or a number of bytes'],
+    ['TRUSTED_PROXIES', '10.0.0.0/8,10.0.0.0/08', `got "10.0.0.0/08", needs ${addressForm}`],
+    ['TRUSTED_PROXIES', '10.0.0/8', `got "10.0.0/8", needs ${addressForm}`],
+    ['TRUSTED_PROXIES', 'fe80::1%eth0', `got "fe80::1%eth0", needs ${addressForm}`],
+    ['TRUSTED_PROXIES', '::/129', `got "::/129", needs ${addressForm}`],
+    ['UPSTREAM_URL', 'app:3000', `got "app:3000", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http:app', `got "http:app", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', ' http://app', `got " http://app", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http://app:99999', `got "http://app:99999", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http://app:0', `got "http://app:0", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http://app/a/../b', `got "http://app/a/../b", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http://app\\b', `got "http://app\\\\b", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http://app/#x', `got "http://app/#x", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http://u:s3cret@app', `got "http://***@app", needs ${upstreamForm}`],
+    ['UPSTREAM_URL', 'http://app?t=s3cret', `got "http://app?***", needs ${upstreamForm}`],
+    ['REDIS_URL', 'localhost:6379', `got "localhost:6379", needs ${redisForms}`],
+    ['REDIS_URL', 'redis://a,b', `got "redis://a,b", needs ${redisForms}`],
+    ['REDIS_URL', 'redis+sentinel://a:1', `got "redis+sentinel://a:1", needs ${redisForms}`],
+    ['REDIS_URL', 'http://:s3cret@localhost', `got "http://***@localhost", needs ${redisForms}`],
+    ['REDIS_URL', 'redis://:s3cret', `got ${unshown}, needs ${redisForms}`],
+    ['REDIS_URL', 'redis://:s3/cret@localhost', `got "redis://***@localhost", needs ${redisForms}`],
+    ['REDIS_URL', 'redis:://:s3cret@h', `got ${unshown}, needs ${redisForms}`],
+    ['REDIS_URL', 'redis://h/0?password=s3cret', `got ${unshown}, needs ${redisForms}`],
+    [
+      'ADMIN_TOKEN',
+      's3cret',
+      'got a value that is not shown, needs 16 or more visible ASCII characters, no blanks',
+    ],
+    [
+      'ADMIN_TOKEN',
+      's3cret s3cret s3cret',
+      'got a value that is not shown, needs 16 or more visible ASCII characters, no blanks',
+    ],
+  ])('%s=%s', (variable, text, message) => {
+    const problems = problemsOf({ [variable]: text }, emptyDirectory)
+    expect(problems).toEqual([`${variable}: ${message}`])
+  })
+
+  test('all of them are told at once, with those of the file after them in the order of its lines', () => {
+    const cwd = directoryWith('typo: 1\nlimits: 5\nport: x\n')
+    expect(problemsOf({ PORT: 'x', WORKERS: '0', ADMIN_TOKEN: 'short' }, cwd)).toEqual([
+      'PORT: got "x", needs a whole number from 0 to 65535',
+      'ADMIN_TOKEN: got a value that is not shown, needs 16 or more visible ASCII characters, no blanks',
+      'WORKERS: got 0, needs auto or a whole number from 1 to 1024',
+      'sluice.yaml:1: unknown field "typo"',
+      'sluice.yaml:2: limits: got 5, needs a list of rules',
+      'sluice.yaml:3: port: got "x", needs a whole number from 0 to 65535',
+    ])
+  })
+})

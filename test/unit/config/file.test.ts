@@ -1,0 +1,113 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
+import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+
+const needs = 'needs a readable file of UTF-8 text, at most 1 MiB'
+
+describe('which file is read', () => {
+  test('sluice.yaml in the working directory where it is there', () => {
+    const cwd = directoryWith('port: 8081\n')
+    const { settings } = loadGatewaySettings({}, cwd)
+    expect(settings).toMatchObject({ port: 8081, configFile: join(cwd, 'sluice.yaml') })
+  })
+
+  test('what CONFIG_FILE names, and then not sluice.yaml', () => {
+    const cwd = directoryWith('adminPort: 1\nport: 8081\n')
+    writeFileSync(join(cwd, 'other.yaml'), 'port: 8082\n')
+    const { settings } = loadGatewaySettings({ CONFIG_FILE: 'other.yaml' }, cwd)
+    expect(settings).toMatchObject({ port: 8082, adminPort: 9090, configFile: join(cwd, 'other.yaml') })
+    const absolute = { CONFIG_FILE: join(cwd, 'other.yaml') }
+    expect(loadGatewaySettings(absolute, '/').settings.configFile).toBe(join(cwd, 'other.yaml'))
+  })
+
+  test('CONFIG_FILE has to be there', () => {
+    expect(problemsOf({ CONFIG_FILE: 'nope.yaml' })).toEqual([
+      `CONFIG_FILE: got "nope.yaml", ${needs} (ENOENT: no such file or directory)`,
+    ])
+  })
+
+  test('a directory is no file', () => {
+    const cwd = makeTemporaryDirectory()
+    mkdirSync(join(cwd, 'sluice.yaml'))
+    expect(problemsOf({}, cwd)).toEqual([`sluice.yaml: ${needs} (EISDIR: illegal operation on a directory)`])
+  })
+
+  test('a link that leads nowhere is not passed over', () => {
+    const cwd = makeTemporaryDirectory()
+    symlinkSync('nope', join(cwd, 'sluice.yaml'))
+    expect(problemsOf({}, cwd)).toEqual([`sluice.yaml: ${needs} (ENOENT: no such file or directory)`])
+  })
+})
+
+describe('a name that may be a mistake', () => {
+  const withFile = (name: string): string => {
+    const cwd = makeTemporaryDirectory()
+    writeFileSync(join(cwd, name), 'port: 8081\n')
+    return cwd
+  }
+
+  test.each(['sluice.yml', 'Sluice.yml', 'sluice.json', 'slucie.yaml', '.sluice.yaml', 'sluice.yaml~'])(
+    '%s is not read without a word',
+    (name) => {
+      const { settings, warnings } = loadGatewaySettings({}, withFile(name))
+      expect(settings.port).toBe(8080)
+      expect(warnings).toEqual([`${name}: not read, the settings file is called sluice.yaml`])
+    },
+  )
+
+  test.each([
+    'sluice.schema.json',
+    'sluice.example.yaml',
+    'package.json',
+    'service.yaml',
+    'docker-compose.yml',
+  ])('%s is none', (name) => expect(loadGatewaySettings({}, withFile(name)).warnings).toEqual([]))
+
+  test('beside sluice.yaml, or with CONFIG_FILE, nothing is said', () => {
+    const cwd = withFile('sluice.yml')
+    expect(loadGatewaySettings({ CONFIG_FILE: 'sluice.yml' }, cwd).warnings).toEqual([])
+    writeFileSync(join(cwd, 'sluice.yaml'), '')
+    expect(loadGatewaySettings({}, cwd).warnings).toEqual([])
+  })
+})
+
+describe('what a file may be', () => {
+  test('1 MiB and no more', () => {
+    const comment = `#${'x'.repeat(1024 * 1024 - 1)}`
+    expect(problemsOf({}, directoryWith(comment))).toEqual([])
+    expect(problemsOf({}, directoryWith(`${comment}x`))).toEqual([`sluice.yaml: ${needs} (it is larger)`])
+  })
+
+  test('UTF-8, with or without a byte order mark', () => {
+    expect(loadWithFile('\ufeffport: 8081\n').settings.port).toBe(8081)
+    expect(problemsOf({}, directoryWith(Buffer.from([0x70, 0xff, 0xfe])))).toEqual([
+      expect.stringMatching(/^sluice\.yaml: needs a readable file of UTF-8 text, at most 1 MiB \(.+\)$/),
+    ])
+  })
+
+  test('JSON, and lines that end as on Windows', () => {
+    expect(loadWithFile('{"port": 8081, "limits": []}').settings).toMatchObject({ port: 8081, rules: [] })
+    expect(problemsOf({}, directoryWith('port: 8081\r\nadminPort: x\r\n'))).toEqual([
+      'sluice.yaml:2: adminPort: got "x", needs a whole number from 0 to 65535',
+    ])
+  })
+
+  test('empty, or nothing but comments', () => {
+    for (const text of ['', '\n', '# port: 80\n', '---\n', '--- {}\n']) {
+      expect(loadWithFile(text).settings).toMatchObject({ port: 8080, rules: { length: 6 } })
+    }
+  })
+
+  test('10,000 rules are read quickly', () => {
+    const rules = Array.from(
+      { length: 10_000 },
+      (_, i) => `- {name: r${i}, match: GET /p${i}, requests: 1, window: 1m}`,
+    )
+    const begin = performance.now()
+    expect(loadWithFile(`limits:\n${rules.join('\n')}\n`).settings.rules).toHaveLength(10_000)
+    expect(performance.now() - begin).toBeLessThan(10_000)
+  })
+})

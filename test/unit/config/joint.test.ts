@@ -1,0 +1,211 @@
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
+import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+
+const pems = join(import.meta.dirname, 'mistakes/tls')
+
+describe('settings that are wrong only together', () => {
+  test.each(['127.0.0.1', '127.9.9.9', '::1', '0:0:0:0:0:0:0:1', 'localhost', 'LOCALHOST'])(
+    'no token is needed on loopback: ADMIN_HOST=%s',
+    (host) => expect(problemsOf({ ADMIN_HOST: host })).toEqual([]),
+  )
+
+  test.each(['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'admin.internal', 'localhost.example'])(
+    'a token is needed beyond loopback: ADMIN_HOST=%s',
+    (host) => {
+      expect(problemsOf({ ADMIN_HOST: host })).toEqual([
+        `ADMIN_TOKEN: missing, needs a value where the admin host is not loopback (it is "${host}")`,
+      ])
+      expect(problemsOf({ ADMIN_HOST: host, ADMIN_TOKEN: '0123456789abcdef' })).toEqual([])
+    },
+  )
+
+  test('a token that is too short is told once', () => {
+    expect(problemsOf({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: 'short' })).toHaveLength(1)
+  })
+
+  test.each([
+    { PORT: '9090' },
+    { HOST: '0.0.0.0', PORT: '9090' },
+    { HOST: '127.0.0.1', PORT: '9090' },
+    { HOST: '10.0.0.1', PORT: '9090', ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: '0123456789abcdef' },
+  ])('one port for clients and operators: %j', (env) => {
+    expect(problemsOf(env)).toEqual(["ADMIN_PORT: got 9090, needs another port than the clients'"])
+  })
+
+  test.each([
+    { HOST: '127.0.0.2', PORT: '9090' },
+    { PORT: '0', ADMIN_PORT: '0' },
+  ])('one port on two addresses, or any two free ports: %j', (env) => expect(problemsOf(env)).toEqual([]))
+
+  test.each([
+    { PORT: '3000' },
+    { PORT: '3000', HOST: '127.0.0.1' },
+    { PORT: '80', UPSTREAM_URL: 'http://localhost/x' },
+    { PORT: '443', UPSTREAM_URL: 'https://[::1]' },
+  ])('a gateway before itself: %j', (env) => {
+    const [problem, ...others] = problemsOf(env)
+    expect(problem).toMatch(
+      /^UPSTREAM_URL: got "http.+", needs the backend's address, not the gateway's own$/,
+    )
+    expect(others).toEqual([])
+  })
+
+  test('a backend on another address may have the same port', () => {
+    expect(problemsOf({ PORT: '3000', HOST: '10.0.0.1' })).toEqual([])
+    expect(problemsOf({ PORT: '3000', UPSTREAM_URL: 'http://app:3000' })).toEqual([])
+  })
+
+  test('what was given in the file is blamed there', () => {
+    expect(problemsOf({}, directoryWith('\nadminPort: 8080\n'))).toEqual([
+      "sluice.yaml:2: adminPort: got 8080, needs another port than the clients'",
+    ])
+  })
+})
+
+describe('certificate and key', () => {
+  test('a pair is taken, and its paths become absolute', () => {
+    const { settings } = loadGatewaySettings({ TLS_CERT_FILE: 'cert.pem', TLS_KEY_FILE: 'key.pem' }, pems)
+    expect(settings).toMatchObject({ tlsCertFile: join(pems, 'cert.pem'), tlsKeyFile: join(pems, 'key.pem') })
+  })
+
+  test('in the file they are taken as well', () => {
+    const file = `tlsCertFile: ${pems}/cert.pem\ntlsKeyFile: ${pems}/key.pem\n`
+    expect(loadWithFile(file).settings.tlsKeyFile).toBe(join(pems, 'key.pem'))
+  })
+
+  test.each([
+    ['cert.pem', '', /^TLS_KEY_FILE: missing, needs a file beside the TLS certificate$/],
+    ['', 'key.pem', /^TLS_CERT_FILE: missing, needs a file beside the TLS key$/],
+    [
+      'nope.pem',
+      'key.pem',
+      /^TLS_CERT_FILE: got "nope.pem", needs a readable PEM certificate \(ENOENT: no such file or directory\)$/,
+    ],
+    ['cert.pem', '.', /^TLS_KEY_FILE: got ".", needs a readable PEM key without passphrase \(EISDIR: .+\)$/],
+    [
+      'key.pem',
+      'key.pem',
+      /^TLS_CERT_FILE: got "key.pem", needs a readable PEM certificate \(error:.+no start line\)$/,
+    ],
+    [
+      'cert.pem',
+      'cert.pem',
+      /^TLS_KEY_FILE: got "cert.pem", needs a readable PEM key without passphrase \(error:.+\)$/,
+    ],
+    [
+      'cert.pem',
+      'encrypted-key.pem',
+      /^TLS_KEY_FILE: got "encrypted-key.pem", needs a readable PEM key without passphrase \(error:.+\)$/,
+    ],
+    [
+      'cert.pem',
+      'other-key.pem',
+      /^TLS_KEY_FILE: got "other-key.pem", needs the key of the certificate in "cert.pem"$/,
+    ],
+    // The certificate's is on an elliptic curve: what OpenSSL compares are keys of one kind only.
+    [
+      'cert.pem',
+      'rsa-key.pem',
+      /^TLS_KEY_FILE: got "rsa-key.pem", needs the key of the certificate in "cert.pem"$/,
+    ],
+  ])('TLS_CERT_FILE=%s TLS_KEY_FILE=%s', (cert, key, message) => {
+    const problems = problemsOf({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }, pems)
+    expect(problems).toEqual([expect.stringMatching(message)])
+  })
+
+  test('each of two wrong ones is told', () => {
+    const cwd = makeTemporaryDirectory()
+    copyFileSync(join(pems, 'cert.pem'), join(cwd, 'cert.pem'))
+    expect(problemsOf({ TLS_CERT_FILE: 'a.pem', TLS_KEY_FILE: 'b.pem' }, cwd)).toHaveLength(2)
+  })
+})
+
+describe('what is for connections to Redis', () => {
+  const pair = { REDIS_CERT_FILE: 'cert.pem', REDIS_KEY_FILE: 'key.pem' }
+
+  test('certificates are taken, and their paths become absolute', () => {
+    const env = { REDIS_URL: 'rediss://r', REDIS_CA_FILE: 'cert.pem', ...pair }
+    expect(loadGatewaySettings(env, pems).settings).toMatchObject({
+      redisCaFile: join(pems, 'cert.pem'),
+      redisCertFile: join(pems, 'cert.pem'),
+      redisKeyFile: join(pems, 'key.pem'),
+    })
+  })
+
+  test('is checked where there is no Redis, too, but may be there', () => {
+    expect(problemsOf({ REDIS_CA_FILE: 'cert.pem', ...pair }, pems)).toEqual([])
+    expect(problemsOf({ REDIS_CA_FILE: 'nope.pem' }, pems)).toHaveLength(1)
+  })
+
+  test.each([
+    [{ REDIS_CERT_FILE: '' }, /^REDIS_CERT_FILE: missing, needs a file beside the TLS key$/],
+    [{ REDIS_KEY_FILE: '' }, /^REDIS_KEY_FILE: missing, needs a file beside the TLS certificate$/],
+    [
+      { REDIS_KEY_FILE: 'other-key.pem' },
+      /^REDIS_KEY_FILE: got "other-key.pem", needs the key of the certificate in "cert.pem"$/,
+    ],
+    [
+      { REDIS_CA_FILE: 'key.pem' },
+      /^REDIS_CA_FILE: got "key.pem", needs a readable PEM certificate \(error:.+\)$/,
+    ],
+    [
+      { REDIS_CA_FILE: 'cert.pem', REDIS_CERT_FILE: '', REDIS_KEY_FILE: '', REDIS_URL: 'redis://r' },
+      /^REDIS_CA_FILE: has no effect, needs a URL of Redis with rediss$/,
+    ],
+    [
+      { REDIS_URL: 'redis+cluster://r' },
+      /^REDIS_CERT_FILE: has no effect, needs a URL of Redis with rediss$/,
+    ],
+    [
+      { REDIS_SENTINEL_PASSWORD: 'secret' },
+      /^REDIS_SENTINEL_PASSWORD: has no effect, needs a URL of Redis with sentinel$/,
+    ],
+    [
+      { REDIS_URL: 'rediss+sentinel://s/main', REDIS_SENTINEL_USERNAME: 'sluice' },
+      /^REDIS_SENTINEL_PASSWORD: missing, needs the user's password$/,
+    ],
+  ])('%j', (env, message) => {
+    const problems = problemsOf({ REDIS_URL: 'rediss://r', ...pair, ...env }, pems)
+    expect(problems).toEqual([expect.stringMatching(message)])
+    expect(problems.join()).not.toContain('secret')
+  })
+})
+
+describe('cipher suites', () => {
+  test.each([
+    'ECDHE-RSA-AES128-GCM-SHA256',
+    'ECDHE+AESGCM:HIGH:!aNULL:-SHA1:+AES128:@SECLEVEL=2',
+    'TLS_AES_128_GCM_SHA256:AES128-SHA',
+  ])('%s are taken', (ciphers) => expect(problemsOf({ TLS_CIPHERS: ciphers })).toEqual([]))
+
+  test.each([
+    ['ECDHE-RSA-AES128-GCM-SHA265', '"ECDHE-RSA-AES128-GCM-SHA265"'],
+    ['AES128-SHA:aes256:AES256-SHA:!FOO', '"aes256", "!FOO"'],
+    ['AES128-SHA:TLS_AES_128_GCM', '"TLS_AES_128_GCM"'],
+    ['AES128-SHA::AES256-SHA', '""'],
+    ['AES128-SHA|AES256-SHA', '"AES128-SHA|AES256-SHA"'],
+    ['AES128-SHA:@SECLEVEL=9', '"@SECLEVEL=9"'],
+  ])('%s: what OpenSSL does not know is named', (ciphers, named) => {
+    expect(problemsOf({ TLS_CIPHERS: ciphers })).toEqual([
+      `TLS_CIPHERS: got ${named}, needs names that OpenSSL knows (openssl ciphers), with colons between`,
+    ])
+  })
+
+  test('suites of TLS 1.3 alone go with that version alone', () => {
+    const env = { TLS_CIPHERS: 'TLS_AES_128_GCM_SHA256' }
+    expect(problemsOf({ ...env, TLS_MIN_VERSION: 'TLSv1.3' })).toEqual([])
+    expect(problemsOf(env)).toEqual([
+      'TLS_CIPHERS: got only suites of TLS 1.3, needs some of TLS 1.2, or TLS_MIN_VERSION set to TLSv1.3',
+    ])
+  })
+
+  test.each(['TLSv1.1', '1.2', 'tlsv1.2'])('there is no version %s to begin from', (version) => {
+    expect(problemsOf({ TLS_MIN_VERSION: version })).toEqual([
+      `TLS_MIN_VERSION: got "${version}", needs one of TLSv1.2, TLSv1.3`,
+    ])
+  })
+})

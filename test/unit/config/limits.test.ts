@@ -1,0 +1,194 @@
+import { expect, test } from 'vitest'
+import { loadWithFile } from '../../support/settings.ts'
+
+const login = 'name: login, requests: 30, window: 15m'
+
+function rulesOf(yaml: string) {
+  return loadWithFile(yaml).settings.rules
+}
+
+function ruleOf(fields: string) {
+  const [rule, ...others] = rulesOf(`limits: [{${fields}}]`)
+  expect(others).toEqual([])
+  return rule
+}
+
+test('the built-in table', () => {
+  const minute = 60_000
+  const table = rulesOf('port: 8080').map(({ policy, match, except }) => {
+    expect({ ...policy, except }).toMatchObject({
+      mode: 'enforce',
+      onStoreError: 'local',
+      partition: [{ kind: 'ip' }],
+      except: [],
+    })
+    return [policy.name, match, policy.quota, policy.windowMs / minute]
+  })
+  expect(table).toEqual([
+    ['login', [{ methods: ['POST'], path: '/login' }], 30, 15],
+    ['signup', [{ methods: ['POST'], path: '/signup' }], 30, 60],
+    ['verify-email', [{ methods: ['POST'], path: '/verify-email' }], 10, 60],
+    ['forgot-password', [{ methods: ['POST'], path: '/forgot-password' }], 5, 60],
+    ['client-side-api', [{ methods: ['GET'], path: '/client-side-api' }], 100, 1],
+    ['share', [{ methods: ['POST'], path: '/share' }], 100, 60],
+  ])
+})
+
+test('a sliding window', () =>
+  expect(ruleOf(`${login}, match: POST /login, algorithm: sliding`)?.policy).toMatchObject({
+    quota: 30,
+    windowMs: 900_000,
+    algorithm: 'sliding',
+  }))
+
+test('an empty list is no limits', () => expect(rulesOf('limits: []')).toEqual([]))
+
+test('a rule with what it must have', () => {
+  expect(ruleOf(`${login}, match: POST /login`)).toStrictEqual({
+    policy: {
+      name: 'login',
+      quota: 30,
+      windowMs: 900_000,
+      algorithm: 'fixed',
+      mode: 'enforce',
+      onStoreError: 'local',
+      partition: [{ kind: 'ip' }],
+    },
+    match: [{ methods: ['POST'], path: '/login' }],
+    except: [],
+  })
+})
+
+test('a rule with all that it can have', () => {
+  const [rule] = rulesOf(`
+limits:
+  - name: v1.management_api-2
+    match: ["GET,POST /api/v1/management/*", "* /x/:y/z"]
+    except: ["GET /api/v1/management/health"]
+    key: [ip, header:X-Api-Key]
+    requests: 1000000000
+    window: 365d
+    algorithm: fixed
+    mode: shadow
+    onStoreError: closed
+`)
+  expect(rule).toStrictEqual({
+    policy: {
+      name: 'v1.management_api-2',
+      quota: 1_000_000_000,
+      windowMs: 365 * 24 * 3_600_000,
+      algorithm: 'fixed',
+      mode: 'shadow',
+      onStoreError: 'closed',
+      partition: [{ kind: 'ip' }, { kind: 'header', name: 'x-api-key' }],
+    },
+    match: [
+      { methods: ['GET', 'POST'], path: '/api/v1/management/*' },
+      { methods: [], path: '/x/:y/z' },
+    ],
+    except: [{ methods: ['GET'], path: '/api/v1/management/health' }],
+  })
+})
+
+test.each([
+  ['1s', 1_000],
+  ['90s', 90_000],
+  ['15m', 900_000],
+  ['1h', 3_600_000],
+  ['30d', 30 * 24 * 3_600_000],
+])('window: %s', (window, windowMs) => {
+  expect(ruleOf(`name: x, match: GET /, requests: 1, window: ${window}`)?.policy.windowMs).toBe(windowMs)
+})
+
+test.each(['enforce', 'shadow'])('mode: %s', (mode) => {
+  expect(ruleOf(`${login}, match: POST /login, mode: ${mode}`)?.policy.mode).toBe(mode)
+})
+
+test.each(['local', 'open', 'closed'])('onStoreError: %s', (onStoreError) => {
+  expect(ruleOf(`${login}, match: POST /login, onStoreError: ${onStoreError}`)?.policy.onStoreError).toBe(
+    onStoreError,
+  )
+})
+
+test.each([
+  '/',
+  '/*',
+  '/login/',
+  '/Login',
+  '/:name',
+  '/a/:b-c/*',
+  '/a:b',
+  "/a.b_c~d-e!f$g&h'i(j)k+l,m=n:o@p",
+  '/caf%C3%A9',
+  '/a%2Fb',
+  '/100%25',
+  '/%2A',
+  '/...',
+  '/.well-known/x',
+])('a path that can match: %s', (path) => {
+  expect(ruleOf(`${login}, match: ${JSON.stringify(`GET ${path}`)}`)?.match).toEqual([
+    { methods: ['GET'], path },
+  ])
+})
+
+test('every method that clients can send', () => {
+  const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PURGE', 'M-SEARCH']
+  expect(ruleOf(`${login}, match: "${methods.join(',')} /x"`)?.match).toEqual([{ methods, path: '/x' }])
+})
+
+test('a wide and a narrow rule may match the same', () => {
+  const rules = rulesOf(`
+limits:
+  - {name: wide, match: POST /login, requests: 30, window: 15m}
+  - {name: narrow, match: POST /login, requests: 5, window: 10s}
+`)
+  expect(rules.map(({ policy }) => policy.name)).toEqual(['wide', 'narrow'])
+})
+
+test.each([
+  ['GET /a/b', '[GET /a/c, POST /a/b]'],
+  ['GET,POST /a/b', 'GET /a/*'],
+  ['"* /a"', 'GET /a'],
+  ['GET /a/*', '["GET /a/:x", GET /a]'],
+  ['GET /a/:x', 'GET /a/b'],
+  ['GET /:x', 'GET /a/b'],
+  ['HEAD,GET /a', 'HEAD /a'],
+  ['GET /', '"GET /:x"'],
+])('an exception that leaves something to match: %s but %s', (match, except) => {
+  expect(
+    ruleOf(`${login}, match: [${match.replace(/^([^"].*,.*)$/, '"$1"')}], except: ${except}`)?.except,
+  ).not.toEqual([])
+})
+
+test('anchors and aliases', () => {
+  const rules = rulesOf(`
+limits:
+  - {name: a, match: &api [GET /x, GET /y], requests: 1, window: 1m}
+  - {name: b, match: *api, requests: 1, window: 1h}
+`)
+  expect(rules[1]?.match).toEqual(rules[0]?.match)
+})
+
+test('one anchor in a thousand rules is no bomb', () => {
+  const rules = Array.from(
+    { length: 1_000 },
+    (_, i) => `  - {name: r${i}, match: *m, requests: 1, window: 1m}\n`,
+  )
+  const first = '  - {name: first, match: &m [GET /x], requests: 1, window: 1m}\n'
+  expect(rulesOf(`limits:\n${first}${rules.join('')}`)).toHaveLength(1_001)
+})
+
+test('a rule that counts by header only is warned of', () => {
+  const { warnings } = loadWithFile(`
+limits:
+  - name: by-key
+    match: GET /
+    key: header:x-api-key
+    requests: 1
+    window: 1m
+  - {name: both, match: GET /, key: [header:x-api-key, ip], requests: 1, window: 1m}
+`)
+  expect(warnings).toEqual([
+    'sluice.yaml:5: rule "by-key", key: without ip, a client that leaves the header out or changes it is not limited',
+  ])
+})

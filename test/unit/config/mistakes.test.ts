@@ -1,0 +1,23 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { problemsOf } from '../../support/settings.ts'
+
+/**
+ * Each file of the folder has mistakes. It begins with the exact messages that it must give, one a line as a comment:
+ * the line of the mistake, then what is said of it.
+ */
+const folder = join(import.meta.dirname, 'mistakes')
+const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'))
+
+test.each(files)('%s', (file) => {
+  const expected = messagesOf(readFileSync(join(folder, file), 'utf8'))
+  expect(expected.length).toBeGreaterThan(0)
+  expect(problemsOf({ CONFIG_FILE: file }, folder)).toEqual(expected.map((message) => `${file}:${message}`))
+})
+
+function messagesOf(text: string): string[] {
+  const lines = text.split('\n')
+  const end = lines.findIndex((line) => !line.startsWith('# '))
+  return lines.slice(0, end).map((line) => line.slice('# '.length))
+}

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { reportDecision } from '../../../proxy/decide/decision-report.ts'
+import type { Decision, PolicyState } from '../../../proxy/limiter/limiter.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import { chargeAll, makePolicy } from '../../support/limiters.ts'
+
+const a = makePolicy('a', 1, 1000)
+const b = makePolicy('b', 1, 1000)
+const c = makePolicy('c', 1, 1000)
+
+const stateOf = (policy: Policy, exceeded = false): PolicyState => ({
+  policy,
+  exceeded,
+  remaining: 0,
+  resetMs: 1,
+})
+const allowed = (states: PolicyState[], withoutStore?: true): Decision => ({
+  outcome: 'allowed',
+  states,
+  ...(withoutStore && { withoutStore }),
+})
+
+test.each<[string, Decision, string[], string[] | undefined]>([
+  [
+    'all counted',
+    allowed([stateOf(a), stateOf(b), stateOf(c)]),
+    ['a allowed', 'b allowed', 'c allowed'],
+    undefined,
+  ],
+  [
+    'a shadow',
+    allowed([stateOf(a), stateOf(b, true), stateOf(c)]),
+    ['a allowed', 'b shadow', 'c allowed'],
+    ['b'],
+  ],
+  [
+    'local, with a shadow, and open',
+    allowed([stateOf(a), stateOf(c, true)], true),
+    ['a local', 'c shadow', 'b open'],
+    ['c'],
+  ],
+  ['open', allowed([], true), ['a open', 'b open', 'c open'], undefined],
+  ['refused', { outcome: 'refused', refusedBy: b, states: [stateOf(b, true)] }, ['b refused'], undefined],
+  [
+    'closed',
+    { outcome: 'unavailable', uncertain: false },
+    ['a unavailable', 'b unavailable', 'c unavailable'],
+    undefined,
+  ],
+])('%s', (_, decision, reported, shadows) => {
+  const told: string[] = []
+  const telemetry = { decided: (policy: Policy, outcome: string) => told.push(`${policy.name} ${outcome}`) }
+  expect(reportDecision(telemetry, decision, chargeAll('ip:1', [a, b, c]))).toEqual(shadows)
+  expect(told).toEqual(reported)
+})

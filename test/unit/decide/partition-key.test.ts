@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { partitionKeyOf } from '../../../proxy/decide/partition-key.ts'
+import type { PartitionPart, Policy } from '../../../proxy/policy.ts'
+
+const ip: PartitionPart = { kind: 'ip' }
+const header = (name: string): PartitionPart => ({ kind: 'header', name })
+const client = { address: '2001:db8::5', partition: '2001:db8::/64' }
+
+function keyOf(
+  partition: readonly PartitionPart[],
+  headers: IncomingHttpHeaders = {},
+  by: { address: string; partition: string } = client,
+): string | undefined {
+  const policy: Policy = {
+    name: 'p',
+    quota: 1,
+    windowMs: 1000,
+    algorithm: 'fixed',
+    mode: 'enforce',
+    onStoreError: 'local',
+    partition,
+  }
+  return partitionKeyOf(policy, by, headers)
+}
+
+describe('a partition key', () => {
+  test('by address alone is the partition, to be read', () => {
+    expect(keyOf([ip])).toBe('2001:db8::/64')
+    expect(keyOf([ip], {}, { address: '203.0.113.7', partition: '203.0.113.7' })).toBe('203.0.113.7')
+  })
+
+  test('by a header is a hash: the header may be a secret', () => {
+    const hash = createHash('sha256').update('3:k-1').digest('base64url')
+    expect(keyOf([header('x-api-key')], { 'x-api-key': 'k-1' })).toBe(`h:${hash.slice(0, 22)}`)
+  })
+
+  test.each<[partition: PartitionPart[], headers: IncomingHttpHeaders]>([
+    [[header('x-api-key')], {}],
+    [[header('x-api-key')], { 'x-api-key': '' }],
+    [[header('x-api-key')], { 'x-api-key': undefined }],
+    [[header('set-cookie')], { 'set-cookie': [] }],
+    [[ip, header('x-api-key')], { 'x-other': 'a' }],
+    [[header('a'), header('b')], { a: '1' }],
+    [[header('x-api-key')], { 'x-api-key': ' \t' }],
+    [[header('authorization')], { authorization: ' ' }],
+    // Every object has something by these names.
+    [[header('constructor')], {}],
+    [[header('__proto__')], {}],
+    [[header('tostring')], {}],
+  ])('%# %j is none without its header: %j', (partition, headers) => {
+    expect(keyOf(partition, headers)).toBeUndefined()
+  })
+
+  test('is not of the prototype but of the field', () => {
+    const headers = Object.defineProperty({}, '__proto__', {
+      value: 'a',
+      enumerable: true,
+    }) as IncomingHttpHeaders
+    expect(keyOf([header('__proto__')], headers)).toBe(keyOf([header('x')], { x: 'a' }))
+    expect(keyOf([header('constructor')], { constructor: 'a' })).toMatch(/^h:/)
+  })
+
+  test('takes several lines of a field as one value', () => {
+    expect(keyOf([header('set-cookie')], { 'set-cookie': ['a', 'b'] })).toBe(
+      keyOf([header('x')], { x: 'a, b' }),
+    )
+  })
+
+  test('differs where parts would run together', () => {
+    const two = [header('a'), header('b')]
+    const keys = [
+      ['a:b', 'c'],
+      ['a', 'b:c'],
+      ['a:', 'b:c'],
+      ['ab', 'c'],
+      ['a', 'bc'],
+      ['1:a', '1:b'],
+      ['1', '1:a1:b'],
+      ['a1:b', 'c'],
+    ].map(([a, b]) => keyOf(two, { a, b }))
+    expect(new Set(keys).size).toBe(keys.length)
+  })
+
+  test('of address and header differs with either, and is all hashed', () => {
+    const parts = [ip, header('x-api-key')]
+    const other = { address: '203.0.113.7', partition: '203.0.113.7' }
+    const keys = [
+      keyOf(parts, { 'x-api-key': 'a' }),
+      keyOf(parts, { 'x-api-key': 'b' }),
+      keyOf(parts, { 'x-api-key': 'a' }, other),
+      keyOf(parts, { 'x-api-key': 'b' }, other),
+    ]
+    expect(new Set(keys).size).toBe(4)
+    for (const key of keys) expect(key).toMatch(/^h:[\w-]{22}$/)
+  })
+
+  test('is one for one list of values and differs for any other, and none is an address', () => {
+    const value = fc
+      .string({
+        unit: fc.constantFrom('a', 'b', ':', '1', '2', ',', ' '),
+        minLength: 1,
+        maxLength: 6,
+      })
+      .filter((text) => text.trim() !== '')
+    const values = fc.tuple(value, value, value)
+    const trimmed = (texts: readonly string[]): string => JSON.stringify(texts.map((text) => text.trim()))
+    const keyFor = ([a, b, c]: readonly string[]): string | undefined =>
+      keyOf([header('a'), header('b'), header('c')], { a, b, c })
+    fc.assert(
+      fc.property(values, values, (one, other) => {
+        expect(keyFor(one) === keyFor(other)).toBe(trimmed(one) === trimmed(other))
+        expect(keyFor(one)).toMatch(/^h:[\w-]{22}$/)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test.each<[name: string, spellings: string[]]>([
+    ['x-api-key', ['k-1', ' k-1', 'k-1\t ']],
+    [
+      'authorization',
+      ['Bearer tok', 'bearer tok', 'BEARER  \ttok ', 'Bearer\xa0tok', 'Bearer tok x', 'Bearer tok, x'],
+    ],
+    ['authorization', ['Token tok', 'token tok', 'Token token="tok"', 'token nonce=7, token=tok;x=y']],
+    ['cf-connecting-ip', ['203.0.113.7', ' 203.0.113.7', '::ffff:203.0.113.7', '203.0.113.7:80']],
+    ['true-client-ip', ['2001:db8::1', '2001:DB8:0::2', '[2001:db8::ffff]:1']],
+  ])('by %s is one for %j', (name, spellings) => {
+    const keys = spellings.map((value) => keyOf([header(name)], { [name]: value }))
+    // A comma is no part of a token, but what several lines are joined with.
+    expect(new Set(keys).size).toBe(spellings.some((value) => value.includes('tok, x')) ? 2 : 1)
+  })
+
+  test.each([
+    'Bearer tok',
+    'Basic dTpw',
+    'Digest username="a", nonce="b"',
+    'k-1',
+    'DPoP x',
+    'AWS4-HMAC-SHA256 Credential=a/b',
+  ])('by the usual spelling %j is the hash of just that', (value) => {
+    const hash = createHash('sha256').update(`${value.length}:${value}`).digest('base64url')
+    expect(keyOf([header('authorization')], { authorization: value })).toBe(`h:${hash.slice(0, 22)}`)
+  })
+})

@@ -1,0 +1,77 @@
+import { expect, it } from 'vitest'
+import { createLimitedClients, type LimitedClients } from '../../../proxy/decide/throttled-clients.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import { chargeAll, makePolicy } from '../../support/limiters.ts'
+
+const login = makePolicy('login', 5, 60_000)
+const wide = makePolicy('wide', 100, 60_000)
+const shadow = makePolicy('shadow', 1, 60_000, { mode: 'shadow' })
+
+let nowMs = 0
+
+function create(maxEntries: number): LimitedClients {
+  nowMs = 1_000
+  return createLimitedClients(maxEntries, () => nowMs)
+}
+
+function refuse(clients: LimitedClients, client: string, policy: Policy = login, resetMs = 500): void {
+  const states = [wide, policy].map((each) => ({
+    policy: each,
+    exceeded: each === policy,
+    remaining: each === policy ? 0 : 40,
+    resetMs,
+  }))
+  const charges = chargeAll(client, [wide, policy])
+  clients.note(
+    charges,
+    policy.mode === 'shadow'
+      ? { outcome: 'allowed', states }
+      : { outcome: 'refused', refusedBy: policy, states },
+  )
+}
+
+it('lists those with the most refusals first, of one policy or of all, as many as are wanted', () => {
+  const clients = create(100)
+  for (let i = 0; i < 3; i++) refuse(clients, 'often')
+  refuse(clients, 'once')
+  for (let i = 0; i < 2; i++) refuse(clients, 'shadowed', shadow)
+  expect(clients.list(undefined, 10).map(({ partitionKey, refusals }) => [partitionKey, refusals])).toEqual([
+    ['often', 3],
+    ['shadowed', 2],
+    ['once', 1],
+  ])
+  expect(clients.list('login', 1)).toEqual([
+    { policy: 'login', partitionKey: 'often', refusals: 3, resetMs: 500 },
+  ])
+})
+
+it('forgets a client with its window, and counts anew in the next', () => {
+  const clients = create(100)
+  refuse(clients, 'a')
+  nowMs += 500
+  expect(clients.list(undefined, 10)).toEqual([])
+  refuse(clients, 'a')
+  expect(clients.list(undefined, 10)).toMatchObject([{ refusals: 1 }])
+})
+
+it('keeps who asks often through any flood, within its bound', () => {
+  const clients = create(100)
+  for (let i = 0; i < 10_000; i++) {
+    refuse(clients, `flood ${i}`)
+    if (i % 40 === 0) refuse(clients, 'often')
+  }
+  expect(clients.list(undefined, 1)).toMatchObject([{ partitionKey: 'often', refusals: 250 }])
+  const { size, capacity, evictions } = clients.readUse()
+  expect(size).toBeLessThanOrEqual(capacity)
+  expect(evictions).toBeGreaterThan(9_000)
+})
+
+it('forgets one client under one policy or under all', () => {
+  const clients = create(100)
+  for (const policy of [login, shadow]) for (const client of ['a', 'b']) refuse(clients, client, policy)
+  clients.forget('login', 'a')
+  expect(clients.list(undefined, 10)).toHaveLength(3)
+  clients.forget(undefined, 'b')
+  expect(clients.list(undefined, 10)).toMatchObject([{ policy: 'shadow', partitionKey: 'a' }])
+  expect(clients.readUse().size).toBe(1)
+})

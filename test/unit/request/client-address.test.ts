@@ -1,0 +1,233 @@
+import { describe, expect, test } from 'vitest'
+import { createAddressReader } from '../../../proxy/request/client-address.ts'
+import { formatAddress, isInRange, parseAddress, parseAddressRange } from '../../../proxy/request/ip-address.ts'
+import { peerAt } from '../../support/peer-at.ts'
+
+// The attack: a client that passes for many, and so gets a fresh quota with each request, or for somebody else, and so
+// uses up theirs.
+
+const reader = createAddressReader(['10.0.0.0/8', '::ffff:192.0.2.0/120', 'fd00::/8', '198.51.100.7'])
+const proxy = peerAt(reader, '10.0.0.1')
+const stranger = peerAt(reader, '203.0.113.9')
+
+describe('the peer', () => {
+  const table: [remoteAddress: string | undefined, address: string, partition: string, trusted: boolean][] = [
+    ['203.0.113.9', '203.0.113.9', '203.0.113.9', false],
+    ['10.1.2.3', '10.1.2.3', '10.1.2.3', true],
+    ['11.0.0.0', '11.0.0.0', '11.0.0.0', false],
+    ['9.255.255.255', '9.255.255.255', '9.255.255.255', false],
+    ['198.51.100.7', '198.51.100.7', '198.51.100.7', true],
+    ['198.51.100.6', '198.51.100.6', '198.51.100.6', false],
+    ['192.0.2.255', '192.0.2.255', '192.0.2.255', true],
+    ['192.0.3.0', '192.0.3.0', '192.0.3.0', false],
+    ['::ffff:203.0.113.9', '203.0.113.9', '203.0.113.9', false],
+    ['::ffff:cb00:7109', '203.0.113.9', '203.0.113.9', false],
+    ['::FFFF:10.0.0.1', '10.0.0.1', '10.0.0.1', true],
+    ['0:0:0:0:0:ffff:a00:1', '10.0.0.1', '10.0.0.1', true],
+    ['2001:db8::1', '2001:db8::1', '2001:db8::/64', false],
+    ['2001:0DB8:0:0:1:0:0:1', '2001:db8::1:0:0:1', '2001:db8::/64', false],
+    ['2001:db8:0:1::1', '2001:db8:0:1::1', '2001:db8:0:1::/64', false],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64', false],
+    ['fdff::1', 'fdff::1', 'fdff::/64', true],
+    ['fe00::1', 'fe00::1', 'fe00::/64', false],
+    ['fe80::1%eth0', 'fe80::1', 'fe80::/64', false],
+    ['::1', '::1', '::/64', false],
+    ['::', '::', '::/64', false],
+    ['0:0:0:1::', '0:0:0:1::', '0:0:0:1::/64', false],
+    ['1:0:0:2::3', '1:0:0:2::3', '1:0:0:2::/64', false],
+    ['::1.2.3.4', '::102:304', '::/64', false],
+    ['64:ff9b::1.2.3.4', '64:ff9b::102:304', '64:ff9b::/64', false],
+  ]
+  test.each(table)('%# %s', (remoteAddress, address, partition, trusted) => {
+    expect(reader.readPeer(remoteAddress)).toEqual({ address, trusted, client: { address, partition } })
+  })
+
+  test.each([undefined, '', '/run/gateway.sock'])('%s is nobody', (remoteAddress) => {
+    expect(reader.readPeer(remoteAddress)).toBeUndefined()
+  })
+
+  test('is trusted where everything is, in either family', () => {
+    const everybody = createAddressReader(['0.0.0.0/0', '::/0'])
+    for (const address of ['203.0.113.9', '::ffff:1.2.3.4', '2001:db8::1'])
+      expect(everybody.readPeer(address)?.trusted).toBe(true)
+    expect(createAddressReader(['0.0.0.0/0']).readPeer('2001:db8::1')?.trusted).toBe(false)
+    expect(createAddressReader([]).readPeer('10.0.0.1')?.trusted).toBe(false)
+  })
+})
+
+describe('the client behind a trusted proxy', () => {
+  const table: [forwardedFor: string | readonly string[] | undefined, address: string][] = [
+    [undefined, '10.0.0.1'],
+    ['203.0.113.7', '203.0.113.7'],
+    ['  203.0.113.7\t', '203.0.113.7'],
+    ['1.1.1.1, 203.0.113.7', '203.0.113.7'],
+    ['1.1.1.1,203.0.113.7,10.0.0.2', '203.0.113.7'],
+    ['203.0.113.7, 192.0.2.1, 198.51.100.7, fd00::1', '203.0.113.7'],
+    // Several lines, in their order.
+    [['1.1.1.1', '203.0.113.7'], '203.0.113.7'],
+    [['203.0.113.7', '10.0.0.2, 10.0.0.3'], '203.0.113.7'],
+    [[], '10.0.0.1'],
+    // All are trusted.
+    ['10.0.0.9', '10.0.0.9'],
+    ['10.0.0.9, 10.0.0.2', '10.0.0.9'],
+    // Forms of an entry.
+    ['203.0.113.7:5555', '203.0.113.7'],
+    ['2001:db8::1', '2001:db8::1'],
+    ['2001:DB8:0::01', '2001:db8::1'],
+    ['[2001:db8::1]', '2001:db8::1'],
+    ['[2001:db8::1]:443', '2001:db8::1'],
+    ['::ffff:1.2.3.4', '1.2.3.4'],
+    ['::ffff:102:304', '1.2.3.4'],
+    ['[::ffff:1.2.3.4]:1', '1.2.3.4'],
+    ['203.0.113.7, ::ffff:10.0.0.2', '203.0.113.7'],
+    // A malformed entry ends the walk at what was sound before it.
+    ['', '10.0.0.1'],
+    [' ', '10.0.0.1'],
+    [',', '10.0.0.1'],
+    ['203.0.113.7,', '10.0.0.1'],
+    ['unknown', '10.0.0.1'],
+    ['203.0.113.7, unknown, 10.0.0.2', '10.0.0.2'],
+    ['203.0.113.7,, 10.0.0.2', '10.0.0.2'],
+    [', 10.0.0.2', '10.0.0.2'],
+    ['203.0.113.7, _hidden, 10.0.0.2', '10.0.0.2'],
+    ...[
+      '01.2.3.4',
+      '1.2.3.04',
+      '1.2.3',
+      '1.2.3.4.5',
+      '1.2.3.4.',
+      '.1.2.3.4',
+      '1..2.3',
+      '1.2.3.256',
+      '1.2.3.1000',
+      '0x1.2.3.4',
+      '16909060',
+      '0x01020304',
+      '1.2.3.-4',
+      '+1.2.3.4',
+      '1.2.3.4/32',
+      '1.2.3.4:',
+      '1.2.3.4:x',
+      '1.2.3.4:123456',
+      '1.2.3.4:80:80',
+      '[1.2.3.4]',
+      '[1.2.3.4]:80',
+      '1.2.3.4 5.6.7.8',
+      '1.2.3.4;5.6.7.8',
+      '"1.2.3.4"',
+      '\u00a01.2.3.4',
+      '1.2.3.4\u00a0',
+      '\uff11.2.3.4',
+      'fe80::1%eth0',
+      '[fe80::1%25eth0]',
+      '2001:db8::1::2',
+      '2001:db8',
+      '1:2:3:4:5:6:7',
+      '1:2:3:4:5:6:7:8:9',
+      '12345::',
+      ':::',
+      '::g',
+      '::1.2.3.04',
+      '::1.2.3',
+      '[2001:db8::1',
+      '2001:db8::1]',
+      '[2001:db8::1]443',
+      '[]',
+      '[[::1]]',
+      'localhost',
+      'for=1.2.3.4',
+      '__proto__',
+      '1'.repeat(5000),
+      ':'.repeat(5000),
+    ].map((entry): [string, string] => [`203.0.113.7, ${entry}, 10.0.0.2`, '10.0.0.2']),
+  ]
+  test.each(table)('%# %j', (forwardedFor, address) => {
+    expect(reader.readClientAddress(proxy, forwardedFor).address).toBe(address)
+  })
+
+  test('is the peer, whatever a peer says that is not trusted', () => {
+    for (const [forwardedFor] of table)
+      expect(reader.readClientAddress(stranger, forwardedFor)).toBe(stranger.client)
+  })
+
+  test('counts by its /64: a thousand addresses of one are one client', () => {
+    const partitions = new Set(
+      Array.from({ length: 1000 }, (_, i) => {
+        const address = `2001:db8:1:2:${(i * 7).toString(16)}:${i.toString(16)}::${(i + 1).toString(16)}`
+        return reader.readClientAddress(proxy, address).partition
+      }),
+    )
+    expect([...partitions]).toEqual(['2001:db8:1:2::/64'])
+  })
+
+  test('is looked for through 64 entries and no more', () => {
+    const trusted = (count: number): string => '10.0.0.2, '.repeat(count)
+    expect(reader.readClientAddress(proxy, `203.0.113.7, ${trusted(62)}10.0.0.3`).address).toBe('203.0.113.7')
+    expect(reader.readClientAddress(proxy, `203.0.113.7, ${trusted(63)}10.0.0.3`).address).toBe('10.0.0.2')
+  })
+
+  test('is found in a field of any length at the cost of its end', () => {
+    const field = `${'1.2.3.4, '.repeat(100_000)}203.0.113.7`
+    const start = performance.now()
+    for (let i = 0; i < 1000; i++) reader.readClientAddress(proxy, field)
+    expect(performance.now() - start).toBeLessThan(500)
+  })
+})
+
+describe('trusted proxies', () => {
+  test.each([
+    '10.0.0.0/33',
+    '10.0.0/8',
+    '::/129',
+    'fe80::1%eth0',
+    'localhost',
+    '',
+    '10.0.0.0/',
+    '10.0.0.0/08',
+    '/8',
+  ])('%# %j is neither an address nor a range', (entry) => {
+    expect(() => createAddressReader(['10.0.0.0/8', entry])).toThrow(
+      new RangeError(`'${entry}' is neither an address nor a CIDR such as 10.0.0.0/8`),
+    )
+  })
+
+  const ranges: [range: string, inside: string[], outside: string[]][] = [
+    ['10.1.2.3/8', ['10.0.0.0', '10.255.255.255'], ['11.0.0.0', '::a00:0']],
+    ['172.16.0.0/12', ['172.16.0.0', '172.31.255.255'], ['172.15.255.255', '172.32.0.0']],
+    ['203.0.113.9/32', ['203.0.113.9'], ['203.0.113.8', '203.0.113.10']],
+    ['203.0.113.8/31', ['203.0.113.9'], ['203.0.113.10']],
+    ['::ffff:10.0.0.0/104', ['10.9.9.9'], ['11.0.0.0']],
+    ['2001:db8::/33', ['2001:db8:7fff::'], ['2001:db8:8000::', '2001:db9::']],
+    ['2001:db8::/32', ['2001:db8:ffff::'], ['2001:db9::']],
+    ['::1/128', ['::1'], ['::', '::2', '0.0.0.1']],
+    ['::1', ['::1'], ['::3']],
+    ['0.0.0.0/0', ['0.0.0.0', '255.255.255.255'], ['::', '2001:db8::']],
+  ]
+  test.each(ranges)('%# %s', (text, inside, outside) => {
+    const contains = (address: string): boolean => {
+      const [parsed, range] = [parseAddress(address), parseAddressRange(text)]
+      return parsed !== undefined && range !== undefined && isInRange(parsed, range)
+    }
+    expect(inside.map(contains)).toEqual(inside.map(() => true))
+    expect(outside.map(contains)).toEqual(outside.map(() => false))
+  })
+})
+
+describe('the canonical text of an address (RFC 5952)', () => {
+  test.each([
+    ['2001:db8:0:0:0:0:2:1', '2001:db8::2:1'],
+    ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
+    ['2001:0:0:1:0:0:0:1', '2001:0:0:1::1'],
+    ['2001:db8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
+    ['2001:DB8::ABCD', '2001:db8::abcd'],
+    ['::', '::'],
+    ['1::', '1::'],
+    ['::ffff:0:1.2.3.4', '::ffff:0:102:304'],
+    ['::fffe:1.2.3.4', '::fffe:102:304'],
+    ['::ffff:0.0.0.0', '0.0.0.0'],
+    ['255.255.255.255', '255.255.255.255'],
+  ])('%# %s is %s', (text, canonical) => {
+    const address = parseAddress(text)
+    expect(address && formatAddress(address)).toBe(canonical)
+  })
+})

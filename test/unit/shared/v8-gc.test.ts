@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { getHeapSpaceStatistics } from 'node:v8'
+import { expect, test } from 'vitest'
+import { collectGarbage, collectYoungGarbage, gatewayOptions } from '../../../shared/v8-gc.ts'
+
+test('what is collected leaves the heap', () => {
+  let garbage: object[] = Array.from({ length: 200_000 }, (_, i) => ({ i }))
+  collectGarbage()
+  const held = process.memoryUsage().heapUsed
+  garbage = garbage.slice(0, 1)
+  collectGarbage()
+  expect(held - process.memoryUsage().heapUsed).toBeGreaterThan(2_000_000)
+  expect(garbage).toHaveLength(1)
+})
+
+test('young garbage is collected alone', () => {
+  const used = (): number =>
+    getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space')?.space_used_size ?? 0
+  collectYoungGarbage()
+  const kept = Array.from({ length: 2_000 }, (_, i) => ({ i }))
+  const full = used()
+  collectYoungGarbage()
+  collectYoungGarbage()
+  // What is still in use is no longer young.
+  expect(full - used()).toBeGreaterThan(50_000)
+  expect(kept).toHaveLength(2_000)
+})
+
+test('all that starts a gateway gives its options to Node', () => {
+  const read = (name: string): string => readFileSync(join(import.meta.dirname, '../../..', name), 'utf8')
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const command = `node ${gatewayOptions.join(' ')} scripts/run.js proxy/main.ts`
+  expect(scripts['gateway']).toBe(`exec ${command} || ${command}`)
+
+  const inImage = JSON.stringify(['node', ...gatewayOptions, 'proxy/main.ts']).replaceAll(',', ', ')
+  expect(read('Dockerfile')).toContain(`CMD ${inImage}`)
+})

@@ -1,0 +1,135 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeEach, expect, test } from 'vitest'
+import { startRawBackend } from '../../support/backend.ts'
+import { waitUntil } from '../../support/limiters.ts'
+import { startRelay, type Relay } from '../../support/relay.ts'
+
+/* The relay breaks connections for other tests, which are worth something only if it does what they think it does. */
+
+let relay: Relay
+/** Everything that has arrived at the target, which answers each piece with the same in capitals. */
+let arrived: string
+
+beforeEach(async () => {
+  arrived = ''
+  const target = await startRawBackend((socket) => {
+    socket.on('data', (bytes) => {
+      arrived += bytes.toString()
+      socket.write(bytes.toString().toUpperCase())
+    })
+    socket.on('end', () => socket.end())
+  })
+  relay = await startRelay(target.port)
+})
+
+type Client = { readonly socket: Socket; heard: string; ended?: 'end' | 'reset' }
+
+async function startClient(): Promise<Client> {
+  const socket = connect(relay.port, '127.0.0.1')
+  const client: Client = { socket, heard: '' }
+  socket.on('data', (bytes) => (client.heard += bytes.toString()))
+  socket.on('end', () => (client.ended = 'end'))
+  socket.on('error', () => (client.ended = 'reset'))
+  await once(socket, 'connect')
+  return client
+}
+
+const hears = (client: Client, text: string): Promise<void> =>
+  waitUntil(`it hears ${text}`, () => client.heard === text)
+
+test('passes on both ways, and the end of each', async () => {
+  const client = await startClient()
+  client.socket.write('a')
+  await hears(client, 'A')
+  client.socket.end('b')
+  await hears(client, 'AB')
+  await waitUntil('it ends', () => client.ended === 'end')
+  await waitUntil('nothing is left', () => relay.size === 0)
+})
+
+test('delays, in order, without adding up', async () => {
+  const client = await startClient()
+  await relay.set({ kind: 'delay', delayMs: 60 })
+  const sentMs = performance.now()
+  for (const letter of 'abcdef') {
+    client.socket.write(letter)
+    await sleep(5)
+  }
+  await hears(client, 'ABCDEF')
+  const tookMs = performance.now() - sentMs
+  expect(tookMs).toBeGreaterThan(120)
+  expect(tookMs).toBeLessThan(400)
+})
+
+test('cuts, resets and refuses, and takes connections again', async () => {
+  const cut = await startClient()
+  relay.cut()
+  await waitUntil('it has ended', () => cut.ended === 'end')
+  const reset = await startClient()
+  await waitUntil('both sides are there', () => relay.size === 1)
+  relay.reset()
+  await waitUntil('it was reset', () => reset.ended === 'reset')
+
+  await relay.set({ kind: 'refuse' })
+  await expect(startClient()).rejects.toThrow('ECONNREFUSED')
+  await relay.set({ kind: 'none' })
+  const client = await startClient()
+  client.socket.write('a')
+  await hears(client, 'A')
+})
+
+test('loses replies, and never delivers what comes after them', async () => {
+  const client = await startClient()
+  await relay.set({ kind: 'swallow-replies' })
+  client.socket.write('a')
+  await waitUntil('the request arrives', () => arrived === 'a')
+  await sleep(30)
+  expect(client.heard).toBe('')
+  await relay.set({ kind: 'none' })
+  await waitUntil('it was reset', () => client.ended === 'reset')
+  expect(client.heard).toBe('')
+})
+
+test('swallows everything, and hangs up on nobody', async () => {
+  const client = await startClient()
+  await relay.set({ kind: 'swallow' })
+  client.socket.write('a')
+  const late = await startClient()
+  late.socket.write('b')
+  await sleep(30)
+  expect([arrived, client.heard, late.heard, client.ended]).toEqual(['', '', '', undefined])
+})
+
+test('forgets the connections there are, and them alone', async () => {
+  const old = await startClient()
+  old.socket.write('a')
+  await hears(old, 'A')
+  relay.strand()
+  old.socket.write('b')
+  const young = await startClient()
+  young.socket.write('c')
+  await hears(young, 'C')
+  expect([arrived, old.heard, old.ended]).toEqual(['ac', 'A', undefined])
+})
+
+test('trickles', async () => {
+  const client = await startClient()
+  const pieces: string[] = []
+  client.socket.on('data', (bytes) => pieces.push(bytes.toString()))
+  await relay.set({ kind: 'trickle', bytes: 2, everyMs: 10 })
+  client.socket.write('abcde')
+  await hears(client, 'ABCDE')
+  expect(pieces.length).toBeGreaterThanOrEqual(3)
+})
+
+test('pauses, and delivers everything afterwards', async () => {
+  const client = await startClient()
+  await relay.set({ kind: 'pause' })
+  client.socket.write('a')
+  await sleep(30)
+  expect(arrived).toBe('')
+  await relay.set({ kind: 'none' })
+  await hears(client, 'A')
+})

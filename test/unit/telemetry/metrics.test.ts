@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import { createMetrics, type Metrics } from '../../../proxy/telemetry/metrics.ts'
+import { renderMetrics, watchProcess } from '../../../proxy/telemetry/prometheus.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import { parseExposition, type Exposition } from '../../support/prometheus.ts'
+
+const readNode = watchProcess('sluice_')
+
+function policyNamed(name: string): Policy {
+  const partition = [{ kind: 'ip' }] as const
+  return {
+    name,
+    quota: 30,
+    windowMs: 900_000,
+    algorithm: 'fixed',
+    mode: 'enforce',
+    onStoreError: 'local',
+    partition,
+  }
+}
+
+function metricsFor(policies: readonly Policy[]): Metrics {
+  return createMetrics({ policies, limitsEnabled: true, version: '1.2.3', readNode })
+}
+
+async function scrape(metrics: Metrics): Promise<Exposition> {
+  return parseExposition(await renderMetrics([await metrics.takeSnapshot()]))
+}
+
+const login = policyNamed('login')
+const share = policyNamed('share')
+
+describe('what the request path reports', () => {
+  test('requests are counted by status class, and by none where the client left first', async () => {
+    const metrics = metricsFor([])
+    for (const status of [200, 204, 299, 301, 404, 429, 500, 101, 0, 0]) {
+      metrics.telemetry.requestFinished(status, 1)
+    }
+    const found = await scrape(metrics)
+    const counts = ['1xx', '2xx', '3xx', '4xx', '5xx', 'none'].map((name) =>
+      found.value('sluice_requests_total', { class: name }),
+    )
+    expect(counts).toEqual([1, 3, 1, 2, 1, 2])
+    expect(found.value('sluice_request_duration_seconds_count')).toBe(10)
+  })
+
+  test('a status outside of HTTP does no harm', async () => {
+    const metrics = metricsFor([])
+    for (const status of [999, -100, NaN, 2 ** 40]) metrics.telemetry.requestFinished(status, 1)
+    const found = await scrape(metrics)
+    const counted = found.samples.filter((sample) => sample.name === 'sluice_requests_total')
+    expect(counted.every((sample) => sample.value === 0)).toBe(true)
+  })
+
+  test('decisions are counted by policy and outcome', async () => {
+    const metrics = metricsFor([login, share])
+    metrics.telemetry.decided(login, 'allowed')
+    metrics.telemetry.decided(login, 'allowed')
+    metrics.telemetry.decided(login, 'refused')
+    metrics.telemetry.decided(share, 'shadow')
+    metrics.telemetry.decided(share, 'unavailable')
+    const found = await scrape(metrics)
+    const count = (policy: string, outcome: string): number =>
+      found.value('sluice_decisions_total', { policy, outcome })
+    expect(count('login', 'allowed')).toBe(2)
+    expect(count('login', 'refused')).toBe(1)
+    expect(count('login', 'shadow')).toBe(0)
+    expect(count('share', 'shadow')).toBe(1)
+    expect(count('share', 'unavailable')).toBe(1)
+  })
+
+  test('a histogram has cumulative buckets in seconds, a sum and a count', async () => {
+    const metrics = metricsFor([])
+    for (const durationMs of [0, 0.25, 0.26, 99, 5_000]) metrics.telemetry.storeAnswered(durationMs)
+    const found = await scrape(metrics)
+    const bucket = (le: string): number => found.value('sluice_store_duration_seconds_bucket', { le })
+    expect(bucket('0.00025')).toBe(2)
+    expect(bucket('0.0005')).toBe(3)
+    expect(bucket('0.1')).toBe(4)
+    expect(bucket('1')).toBe(4)
+    expect(bucket('+Inf')).toBe(5)
+    expect(found.value('sluice_store_duration_seconds_count')).toBe(5)
+    expect(found.value('sluice_store_duration_seconds_sum')).toBeCloseTo(5.09951)
+    expect(found.types.get('sluice_store_duration_seconds')).toBe('histogram')
+  })
+
+  test('a duration that is no duration is left out', async () => {
+    const metrics = metricsFor([])
+    metrics.telemetry.upstreamAnswered(NaN)
+    metrics.telemetry.upstreamAnswered(-1)
+    metrics.telemetry.upstreamAnswered(Infinity)
+    metrics.telemetry.upstreamAnswered(7)
+    const found = await scrape(metrics)
+    expect(found.value('sluice_upstream_duration_seconds_count')).toBe(1)
+    expect(found.value('sluice_upstream_duration_seconds_sum')).toBe(0.007)
+  })
+
+  test('rejections, failures, errors and the breaker', async () => {
+    const metrics = metricsFor([])
+    const { telemetry } = metrics
+    telemetry.requestRejected('body-too-large')
+    telemetry.upstreamFailed('timeout')
+    telemetry.storeFailed()
+    telemetry.errorCaught('request')
+    telemetry.errorCaught('process')
+    telemetry.breakerChanged('open')
+    const open = await scrape(metrics)
+    expect(open.value('sluice_rejected_requests_total', { reason: 'body-too-large' })).toBe(1)
+    expect(open.value('sluice_rejected_requests_total', { reason: 'target' })).toBe(0)
+    expect(open.value('sluice_upstream_errors_total', { kind: 'timeout' })).toBe(1)
+    expect(open.value('sluice_store_errors_total')).toBe(1)
+    expect(open.value('sluice_uncaught_errors_total', { place: 'request' })).toBe(1)
+    expect(open.value('sluice_uncaught_errors_total', { place: 'process' })).toBe(1)
+    expect(open.value('sluice_store_breaker_open')).toBe(1)
+    telemetry.breakerChanged('closed')
+    expect((await scrape(metrics)).value('sluice_store_breaker_open')).toBe(0)
+  })
+
+  test('connections and tunnels go up and down', async () => {
+    const metrics = metricsFor([])
+    const { telemetry } = metrics
+    telemetry.connectionOpened()
+    telemetry.connectionOpened()
+    telemetry.upgradeOpened()
+    telemetry.connectionClosed()
+    const found = await scrape(metrics)
+    expect(found.value('sluice_connections')).toBe(1)
+    expect(found.value('sluice_upgrades')).toBe(1)
+  })
+
+  test('a table is read when it is asked about', async () => {
+    const metrics = metricsFor([])
+    let size = 0
+    metrics.telemetry.observeTable('blocked', () => ({ size, capacity: 100, evictions: 7 }))
+    size = 42
+    const found = await scrape(metrics)
+    expect(found.value('sluice_table_entries', { table: 'blocked' })).toBe(42)
+    expect(found.value('sluice_table_capacity', { table: 'blocked' })).toBe(100)
+    expect(found.value('sluice_table_evictions_total', { table: 'blocked' })).toBe(7)
+  })
+
+  test('the last forwarded request tells how the backend is', () => {
+    const metrics = metricsFor([])
+    expect(metrics.upstreamState()).toBe('unknown')
+    metrics.telemetry.upstreamFailed('refused')
+    expect(metrics.upstreamState()).toBe('away')
+    metrics.telemetry.upstreamAnswered(3)
+    expect(metrics.upstreamState()).toBe('answering')
+  })
+})
+
+describe('the exposition', () => {
+  test('every name begins with sluice_, and Node is among them', async () => {
+    const found = await scrape(metricsFor([login]))
+    expect([...found.types.keys()].filter((name) => !name.startsWith('sluice_'))).toEqual([])
+    expect(found.value('sluice_process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
+    expect(found.value('sluice_process_start_time_seconds')).toBeGreaterThan(1_700_000_000)
+    expect(found.value('sluice_build_info', { version: '1.2.3' })).toBe(1)
+    expect(found.value('sluice_processes')).toBe(1)
+  })
+
+  test('each policy is listed from the start with each outcome at 0', async () => {
+    const found = await scrape(metricsFor([login, share]))
+    const decisions = found.samples.filter((sample) => sample.name === 'sluice_decisions_total')
+    expect(decisions).toHaveLength(2 * 6)
+    expect(decisions.every((sample) => sample.value === 0)).toBe(true)
+  })
+
+  test('with many policies only what was counted is listed', async () => {
+    const policies = Array.from({ length: 251 }, (_, index) => policyNamed(`rule-${index}`))
+    const metrics = metricsFor(policies)
+    metrics.telemetry.decided(policyNamed('rule-200'), 'refused')
+    const found = await scrape(metrics)
+    const decisions = found.samples.filter((sample) => sample.name === 'sluice_decisions_total')
+    expect(decisions).toEqual([
+      { name: 'sluice_decisions_total', labels: { policy: 'rule-200', outcome: 'refused' }, value: 1 },
+    ])
+  })
+
+  test('a policy name with quotes, backslashes and line ends is escaped', async () => {
+    const name = 'a"b\\c\nd'
+    const metrics = metricsFor([policyNamed(name)])
+    metrics.telemetry.decided(policyNamed(name), 'allowed')
+    const found = await scrape(metrics)
+    expect(found.value('sluice_decisions_total', { policy: name, outcome: 'allowed' })).toBe(1)
+  })
+})

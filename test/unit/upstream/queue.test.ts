@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import type { UpstreamExchange } from '../../../proxy/upstream/connection.ts'
+import { WaitingExchanges } from '../../../proxy/upstream/queue.ts'
+
+type Named = UpstreamExchange & { readonly name: string; cancelled: boolean }
+
+function exchange(client: string, name: string): Named {
+  return { client, name, cancelled: false } as Named
+}
+
+const anyone = (): boolean => true
+
+function takeAll(queue: WaitingExchanges, mayHave: (client: string) => boolean = anyone): string[] {
+  const taken: string[] = []
+  for (let next = queue.take(mayHave); next; next = queue.take(mayHave)) taken.push((next as Named).name)
+  return taken
+}
+
+test('clients take turns, and each is served in order', () => {
+  const queue = new WaitingExchanges(10, 1_000)
+  for (const name of ['a1', 'a2', 'a3', 'b1', 'c1', 'b2'])
+    expect(queue.add(exchange(name.charAt(0), name), 0)).toBeUndefined()
+  expect(queue.size).toBe(6)
+  expect(takeAll(queue)).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+  expect(queue.size).toBe(0)
+})
+
+test('a client that may not have a connection keeps its turn', () => {
+  const queue = new WaitingExchanges(10, 1_000)
+  for (const name of ['a1', 'b1', 'b2']) queue.add(exchange(name.charAt(0), name), 0)
+  expect(takeAll(queue, (client) => client !== 'a')).toEqual(['b1', 'b2'])
+  expect(takeAll(queue)).toEqual(['a1'])
+})
+
+test('a full queue makes room for a client that has less in it', () => {
+  const queue = new WaitingExchanges(3, 1_000)
+  const waiting = ['a1', 'a2', 'a3'].map((name) => exchange('a', name))
+  for (const one of waiting) queue.add(one, 0)
+  const fourth = exchange('a', 'a4')
+  expect(queue.add(fourth, 0)).toBe(fourth)
+  expect(queue.add(exchange('b', 'b1'), 0)).toBe(waiting[2])
+  // Each has as much as the other could have after that.
+  const second = exchange('b', 'b2')
+  expect(queue.add(second, 0)).toBe(second)
+  expect(takeAll(queue)).toEqual(['a1', 'b1', 'a2'])
+})
+
+test('those whose client has gone are passed over and make room', () => {
+  const queue = new WaitingExchanges(2, 1_000)
+  const gone = exchange('a', 'a1')
+  queue.add(gone, 0)
+  queue.add(exchange('a', 'a2'), 0)
+  gone.cancelled = true
+  expect(queue.add(exchange('a', 'a3'), 0)).toBeUndefined()
+  expect(takeAll(queue)).toEqual(['a2', 'a3'])
+})
+
+test('those that have waited too long come out', () => {
+  const queue = new WaitingExchanges(10, 1_000)
+  queue.add(exchange('a', 'a1'), 0)
+  queue.add(exchange('b', 'b1'), 500)
+  expect(queue.takeOverdue(999)).toEqual([])
+  expect(queue.takeOverdue(1_000)).toMatchObject([{ name: 'a1' }])
+  expect(queue.size).toBe(1)
+})

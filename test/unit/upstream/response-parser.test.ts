@@ -1,0 +1,277 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ResponseSyntaxError, type ResponseHead } from '../../../proxy/upstream/response-head.ts'
+import { ResponseParser } from '../../../proxy/upstream/response-parser.ts'
+
+type Seen = {
+  heads: ResponseHead[]
+  informed: number[]
+  body: string
+  ended: boolean[]
+  rest: string | undefined
+}
+
+/** Feeds one response to a parser in the given pieces and says what came out. */
+function parse(pieces: readonly string[], method = 'GET', closed = false, bareLf = false): Seen {
+  const seen: Seen = { heads: [], informed: [], body: '', ended: [], rest: undefined }
+  const parser = new ResponseParser(bareLf)
+  parser.expect(method, {
+    onInformation: (head) => seen.informed.push(head.status),
+    onHead: (head) => seen.heads.push(head),
+    onBody: (chunk) => (seen.body += chunk.toString('latin1')),
+    onEnd: (persistent) => seen.ended.push(persistent),
+    onUpgrade: (head, rest) => {
+      seen.heads.push(head)
+      seen.rest = rest.toString('latin1')
+    },
+  })
+  for (const piece of pieces) parser.execute(Buffer.from(piece, 'latin1'))
+  if (closed) parser.finish()
+  return seen
+}
+
+const ok = 'HTTP/1.1 200 OK\r\n'
+
+describe('what a response is', () => {
+  test.each([
+    ['a length', `${ok}Content-Length: 5\r\n\r\nhello`, 'hello', [true]],
+    ['a length of zero', `${ok}Content-Length: 0\r\n\r\n`, '', [true]],
+    ['the same length twice', `${ok}Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi`, 'hi', [true]],
+    [
+      'chunks',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n`,
+      'abcde',
+      [true],
+    ],
+    [
+      'chunks and trailers',
+      `${ok}Transfer-Encoding: Chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\n`,
+      'a',
+      [true],
+    ],
+    ['close', `${ok}Connection: close\r\nContent-Length: 1\r\n\r\na`, 'a', [false]],
+    ['HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na', 'a', [false]],
+    [
+      'HTTP/1.0 that goes on',
+      'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na',
+      'a',
+      [true],
+    ],
+    ['no reason', 'HTTP/1.1 200\r\nContent-Length: 1\r\n\r\na', 'a', [true]],
+    ['no content', 'HTTP/1.1 204 No Content\r\n\r\n', '', [true]],
+    ['not modified, with a length', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n', '', [true]],
+    ['until close', `${ok}\r\nall there is`, 'all there is', []],
+  ])('%s', (_, text, body, ended) => {
+    expect(parse([text])).toMatchObject({ body, ended })
+  })
+
+  test('a response to HEAD has no body whatever it declares', () => {
+    expect(parse([`${ok}Content-Length: 9\r\n\r\n`], 'HEAD')).toMatchObject({ body: '', ended: [true] })
+  })
+
+  test('a body that ends with the connection is complete when that ends in order', () => {
+    expect(parse([`${ok}\r\nall`], 'GET', true)).toMatchObject({ body: 'all', ended: [false] })
+  })
+
+  test('interim responses come before the final one', () => {
+    const text = `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${ok}Content-Length: 0\r\n\r\n`
+    expect(parse([text])).toMatchObject({ informed: [100, 103], ended: [true] })
+  })
+
+  test('an upgrade hands over what followed it', () => {
+    const text =
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x01a'
+    const seen = parse([text])
+    expect(seen.heads[0]?.upgrade).toBe('websocket')
+    expect(seen.rest).toBe('\x81\x01a')
+  })
+
+  test('fields of one hop, and those that Connection names, are taken out', () => {
+    const fields =
+      'Connection: X-Hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: timeout=7\r\nTrailer: a\r\nX-Kept:  a b \r\n'
+    const [head] = parse([`${ok}${fields}Set-Cookie: a\r\nset-cookie: b\r\nContent-Length: 0\r\n\r\n`]).heads
+    expect(head?.fields).toEqual([
+      'x-kept',
+      'a b',
+      'set-cookie',
+      'a',
+      'set-cookie',
+      'b',
+      'content-length',
+      '0',
+    ])
+    expect(head?.keepAliveMs).toBe(7000)
+  })
+})
+
+describe('what is no response', () => {
+  test.each([
+    ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n', 'not a status line'],
+    ['HTTP/2.0', 'HTTP/2.0 200 OK\r\n\r\n', 'not a status line'],
+    ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n', 'not a status line'],
+    [
+      'both framings',
+      `${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      'a length and a transfer coding',
+    ],
+    ['two lengths', `${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, 'two different lengths'],
+    ['a list of lengths', `${ok}Content-Length: 1, 1\r\n\r\n`, 'a length that is no number'],
+    ['a signed length', `${ok}Content-Length: +1\r\n\r\n`, 'a length that is no number'],
+    ['an empty length', `${ok}Content-Length:\r\n\r\n`, 'a length that is no number'],
+    ['gzip, chunked', `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n`, 'an unknown transfer coding'],
+    [
+      'chunked twice',
+      `${ok}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      'two transfer codings',
+    ],
+    [
+      'chunked in 1.0',
+      'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'a transfer coding in HTTP/1.0',
+    ],
+    ['a folded line', `${ok}X: a\r\n b\r\n\r\n`, 'a field line without a colon'],
+    ['a folded line with a colon', `${ok}X: a\r\n b:c\r\n\r\n`, 'an illegal field name'],
+    ['a space before the colon', `${ok}X : a\r\n\r\n`, 'an illegal field name'],
+    ['no name', `${ok}: a\r\n\r\n`, 'an illegal field name'],
+    ['a bare LF', `${ok}X: a\nY: b\r\n\r\n`, 'an illegal character in a field value'],
+    [
+      'lines that end in LF',
+      'HTTP/1.1 200 OK\nContent-Length: 0\n\n',
+      'a line of the head that ends without CR (UPSTREAM_BARE_LF)',
+    ],
+    ['a bare CR', `${ok}X: a\rY: b\r\n\r\n`, 'an illegal character in a field value'],
+    ['a NUL', `${ok}X: a\0b\r\n\r\n`, 'an illegal character in a field value'],
+    ['a chunk size in words', `${ok}Transfer-Encoding: chunked\r\n\r\nten\r\n`, 'not a chunk size'],
+    ['a negative chunk size', `${ok}Transfer-Encoding: chunked\r\n\r\n-1\r\n`, 'not a chunk size'],
+    [
+      'a chunk size of 14 digits',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n10000000000000\r\n`,
+      'not a chunk size',
+    ],
+    ['a longer chunk', `${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n`, 'a chunk longer than declared'],
+    ['chunks with LF', `${ok}Transfer-Encoding: chunked\r\n\r\n1\na\r\n`, 'a line that ends without CR'],
+    [
+      'an endless extension',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(1100)}`,
+      'a line of more than 1 KiB',
+    ],
+    ['an endless head', `${ok}X: ${'x'.repeat(70_000)}`, 'a head of more than 64 KiB'],
+    [
+      'endless trailers',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${'X: y\r\n'.repeat(12_000)}`,
+      'trailers of more',
+    ],
+    ['endless interim responses', 'HTTP/1.1 103 Early\r\n\r\n'.repeat(17), 'too many interim responses'],
+    ['a second response', `${ok}Content-Length: 1\r\n\r\na${ok}`, 'bytes that no request asked for'],
+    ['a body where none can be', `HTTP/1.1 204 No\r\n\r\nbody`, 'bytes that no request asked for'],
+  ])('%s', (_, text, message) => {
+    const run = (): unknown => parse([text])
+    expect(run).toThrow(ResponseSyntaxError)
+    expect(run).toThrow(message)
+  })
+
+  test('a body cut short is not complete', () => {
+    expect(parse([`${ok}Content-Length: 5\r\n\r\nhell`], 'GET', true).ended).toEqual([])
+    expect(parse([`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`], 'GET', true).ended).toEqual([])
+  })
+})
+
+test('the pieces in which a response arrives change nothing', () => {
+  const texts = [
+    `${ok}Content-Length: 11\r\nX-A: b\r\n\r\nhello world`,
+    `HTTP/1.1 103 Early\r\nLink: a\r\n\r\n${ok}Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n6\r\n world\r\n0\r\nT: x\r\n\r\n`,
+    `${ok}Connection: close\r\n\r\nhello world`,
+  ]
+  fc.assert(
+    fc.property(fc.constantFrom(...texts), fc.array(fc.nat(200), { maxLength: 30 }), (text, cuts) => {
+      const places = [0, ...cuts.map((cut) => cut % text.length).sort((a, b) => a - b), text.length]
+      const pieces = places.slice(1).map((end, i) => text.slice(places[i], end))
+      expect(parse(pieces)).toEqual(parse([text]))
+    }),
+  )
+})
+
+test('no bytes make it throw anything but its own error', () => {
+  const bit = fc.constantFrom(
+    'HTTP/1.1 200 OK',
+    '\r\n',
+    '\n',
+    ':',
+    'Content-Length: 3',
+    'Transfer-Encoding: chunked',
+    '0',
+    '5',
+    ' ',
+    'x',
+    '\0',
+  )
+  fc.assert(
+    fc.property(fc.array(fc.oneof(bit, fc.string({ maxLength: 4 })), { maxLength: 40 }), (bits) => {
+      try {
+        parse(bits)
+      } catch (error) {
+        expect(error).toBeInstanceOf(ResponseSyntaxError)
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+/** The same bytes whole, byte by byte, and cut in two at each place. */
+function cuts(bytes: string): string[][] {
+  return [[bytes], Array.from(bytes), ...Array.from(bytes, (_, at) => [bytes.slice(0, at), bytes.slice(at)])]
+}
+
+describe('lines of a head that end with LF alone', () => {
+  const plain = 'HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 2\r\n\r\n'
+  const spellings = [plain, plain.replaceAll('\r', ''), plain.replace('\r', ''), plain.replace(/\r\n$/, '\n')]
+
+  test.each(spellings)('%j is read with bareLf, and nothing else of it is', (head) => {
+    for (const pieces of cuts(`${head}hi`)) {
+      const seen = parse(pieces, 'GET', false, true)
+      expect(seen).toMatchObject({ body: 'hi', ended: [true] })
+      expect(seen.heads[0]?.fields).toEqual(['x-a', 'b', 'content-length', '2'])
+    }
+    if (head !== plain) expect(() => parse([`${head}hi`])).toThrow(ResponseSyntaxError)
+  })
+
+  test.each([
+    ['chunks that end with LF', `${ok}Transfer-Encoding: chunked\n\n1\na\n0\n\n`],
+    ['CR in a value', 'HTTP/1.1 200 OK\nX-A: b\rX-B: c\nContent-Length: 0\n\n'],
+    ['CR before the CR of a line end', 'HTTP/1.1 200 OK\nX-A: b\r\r\nContent-Length: 0\n\n'],
+    ['a folded line', 'HTTP/1.1 200 OK\nX-A: b\n c\nContent-Length: 0\n\n'],
+    ['differing lengths', 'HTTP/1.1 200 OK\nContent-Length: 1\nContent-Length: 2\n\nab'],
+    ['a length and a coding', 'HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked\n\n1\r\na\r\n'],
+    ['a head of more than 64 KiB', `HTTP/1.1 200 OK\n${'X-A: b\n'.repeat(10_000)}\n`],
+    [
+      'bytes behind the response',
+      'HTTP/1.1 200 OK\nContent-Length: 0\n\nHTTP/1.1 200 OK\nContent-Length: 0\n\n',
+    ],
+  ])('%s stay an error', (_, bytes) => {
+    for (const pieces of [[bytes], ...(bytes.length < 1_000 ? [Array.from(bytes)] : [])])
+      expect(() => parse(pieces, 'GET', false, true)).toThrow(ResponseSyntaxError)
+  })
+})
+
+describe('an empty line behind 100 Continue', () => {
+  const final = `${ok}Content-Length: 2\r\n\r\nhi`
+
+  test('is skipped', () => {
+    for (const pieces of cuts(`HTTP/1.1 100 Continue\r\n\r\n\r\n${final}`))
+      expect(parse(pieces)).toMatchObject({ informed: [100], body: 'hi', ended: [true] })
+  })
+
+  test.each([
+    ['two of them', `HTTP/1.1 100 Continue\r\n\r\n\r\n\r\n${final}`],
+    ['one before any response', `\r\n${final}`],
+    ['LF alone', `HTTP/1.1 100 Continue\r\n\r\n\n${final}`],
+  ])('%s is an error', (_, bytes) => {
+    for (const pieces of [[bytes], Array.from(bytes)])
+      expect(() => parse(pieces)).toThrow(ResponseSyntaxError)
+  })
+})
+
+test('what a server of HTTP/2 says first is told as that', () => {
+  const settings = '\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64'
+  for (const pieces of cuts(settings)) expect(() => parse(pieces)).toThrow('the backend answers with HTTP/2')
+})
