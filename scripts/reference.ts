@@ -7,18 +7,25 @@ import { defaultLimits } from '../proxy/config/default-limits.ts'
 import { ruleFields } from '../proxy/config/limits.ts'
 import { configFileSchema } from '../proxy/config/settings.ts'
 import { gatewayTable } from '../proxy/config/settings-table.ts'
+import { renderFolders } from './folders.ts'
 import { fileNames, variableName, type SettingsTable } from '../shared/settings/table.ts'
 
 const root = join(import.meta.dirname, '..')
 
-/** What is generated from the settings, by its file's path: the whole JSON Schema, and the reference with new tables. */
+/**
+ * What is generated, by its file's path: from the settings the whole JSON Schema and the tables of the reference, from the
+ * imports the picture of the folders.
+ */
 export async function renderGenerated(): Promise<Map<string, string>> {
   const reference = join(root, 'docs/configuration.md')
   const style = await resolveConfig(reference)
   const text = await format(withTables(readFileSync(reference, 'utf8')), { ...style, filepath: reference })
+  const architecture = join(root, 'docs/architecture.md')
+  const picture = await renderFolders()
   return new Map([
     [join(root, 'sluice.schema.json'), `${JSON.stringify(renderJsonSchema(), null, 2)}\n`],
     [reference, text],
+    [architecture, replaceGenerated(readFileSync(architecture, 'utf8'), () => picture)],
   ])
 }
 
@@ -35,13 +42,17 @@ const tables: Readonly<Record<string, () => string>> = {
 }
 
 function withTables(text: string): string {
+  return replaceGenerated(text, (name) => {
+    const render = tables[name]
+    if (!render) throw new Error(`docs/configuration.md asks for a table that there is not: ${name}`)
+    return render()
+  })
+}
+
+function replaceGenerated(text: string, render: (name: string) => string): string {
   return text.replace(
     /(<!-- generated: (.+) -->\n)[^]*?(<!-- end -->)/g,
-    (_block, begin: string, name: string, end: string) => {
-      const render = tables[name]
-      if (!render) throw new Error(`docs/configuration.md asks for a table that there is not: ${name}`)
-      return `${begin}\n${render()}\n\n${end}`
-    },
+    (_block, begin: string, name: string, end: string) => `${begin}\n${render(name)}\n\n${end}`,
   )
 }
 
