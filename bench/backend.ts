@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startServer, type Running } from './processes.ts'
+import { startServer, type Running } from './measure/processes.ts'
 
 /** What the backend answers with, and the bare server too. */
 export const jsonBody = '{"id":"clx0000000000000000000000","project":{"id":"p1","name":"Bench"},"ok":true}\n'

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readOptions } from './options.ts'
-import { medianRatio, samplesOf, type Results } from './results.ts'
+import { medianRatio, samplesOf, type Results } from './report/results.ts'
 import { runBenchmark } from './run.ts'
 import { bare } from './subjects/node-stacks.ts'
 import { sluice } from './subjects/sluice.ts'

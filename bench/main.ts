@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { installNpmPackages } from '../test/support/packages.ts'
 import { readOptions, usage } from './options.ts'
-import { renderReport } from './report.ts'
+import { renderReport } from './report/report.ts'
 import { runBenchmark } from './run.ts'
 
 const args = process.argv.slice(2)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Timing } from './measure.ts'
+import type { Timing } from './measure/round.ts'
 
 export type Options = Timing & {
   readonly rounds: number

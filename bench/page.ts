@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { format, resolveConfig } from 'prettier'
-import { renderBounds, renderLatency, renderMachine, renderMemory, renderScenario } from './report.ts'
-import type { Results } from './results.ts'
+import { renderBounds, renderLatency, renderMachine, renderMemory, renderScenario } from './report/report.ts'
+import type { Results } from './report/results.ts'
 import { scenarios } from './scenarios.ts'
 
 // Writes the tables of docs/performance.md from a complete run: `npm run bench`, then `npm run bench:page`.

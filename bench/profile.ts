@@ -14,12 +14,12 @@ import {
   sharesBy,
   sharesByMany,
   type Share,
-} from './perf-samples.ts'
+} from './measure/perf-samples.ts'
 import { installNpmPackages } from '../test/support/packages.ts'
 import { scenarios } from './scenarios.ts'
-import { openStage } from './stage.ts'
-import { validateBefore } from './validate.ts'
-import { loadWithWrk, warmUp, type Loaded } from './wrk.ts'
+import { openStage } from './measure/stage.ts'
+import { validateBefore } from './measure/validate.ts'
+import { loadWithWrk, warmUp, type Loaded } from './measure/wrk.ts'
 
 // Where the time of a subject on Node goes, by perf(1) and strace(1):
 //

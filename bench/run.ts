@@ -1,14 +1,14 @@
-import { measureAtFixedRate } from './fixed-rate.ts'
-import { measureMemory } from './idle-connections.ts'
-import { currentLoad, describeMachine } from './machine.ts'
-import { measureRound } from './measure.ts'
+import { measureAtFixedRate } from './measure/fixed-rate.ts'
+import { measureMemory } from './measure/idle-connections.ts'
+import { currentLoad, describeMachine } from './measure/machine.ts'
+import { measureRound } from './measure/round.ts'
 import type { Options } from './options.ts'
-import { median, type LatencySample, type Measured, type Results } from './results.ts'
+import { median, type LatencySample, type Measured, type Results } from './report/results.ts'
 import { proxies, scenarios, type Scenario } from './scenarios.ts'
-import { openStage, type Stage } from './stage.ts'
+import { openStage, type Stage } from './measure/stage.ts'
 import type { Subject } from './subjects/subject.ts'
-import { validateBefore } from './validate.ts'
-import { warmUp } from './wrk.ts'
+import { validateBefore } from './measure/validate.ts'
+import { warmUp } from './measure/wrk.ts'
 
 /** Says how far a run is. */
 export type Say = (line: string) => void

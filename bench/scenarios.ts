@@ -9,7 +9,7 @@ export type Scenario = {
   readonly meaning: string
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** A script of `bench/wrk`. */
+  /** A script of `bench/measure/lua`. */
   readonly script?: string
   /** Bytes sent with each request. */
   readonly uploadBytes: number

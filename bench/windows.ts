@@ -8,7 +8,7 @@ import { createRedisLimiter } from '../proxy/limiter/redis/limiter.ts'
 import { describePolicy, keyOf } from '../proxy/limiter/redis/keys.ts'
 import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/ports.ts'
-import { startServer } from './processes.ts'
+import { startServer } from './measure/processes.ts'
 
 // What a decision costs under a fixed window and under sliding ones, and what a client takes of Redis's memory:
 //

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { jsonBody } from '../backend.ts'
-import { startServer } from '../processes.ts'
+import { startServer } from '../measure/processes.ts'
 import type { Subject } from './subject.ts'
 
 function nodeSubject(name: string, kind: Subject['kind'], script: string): Subject {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gatewayOptions } from '../../shared/v8-gc.ts'
-import { startServer } from '../processes.ts'
+import { startServer } from '../measure/processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
 const root = join(import.meta.dirname, '../..')

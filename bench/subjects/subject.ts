@@ -1,4 +1,4 @@
-import type { Running } from '../processes.ts'
+import type { Running } from '../measure/processes.ts'
 
 /** What a subject is started with. */
 export type Setup = {

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { startServer } from '../processes.ts'
+import { startServer } from '../measure/processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
 /** Debian keeps servers where only root's path looks. */

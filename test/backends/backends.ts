@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from '../../bench/processes.ts'
+import type { Command } from '../../bench/measure/processes.ts'
 
 /** A framework or server that serves the routes, started as its manual says. */
 export type Backend = {

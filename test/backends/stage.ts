@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startServer } from '../../bench/processes.ts'
+import { startServer } from '../../bench/measure/processes.ts'
 import { freePort } from '../support/ports.ts'
 import { askAll } from './ask.ts'
 import type { Backend } from './backends.ts'

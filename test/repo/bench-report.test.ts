@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { layerOf, nearestFunction, readStacks, sharesBy } from '../../bench/perf-samples.ts'
-import { renderBounds } from '../../bench/report.ts'
-import { median, medianRatio, percentile, type Results, type Sample } from '../../bench/results.ts'
+import { layerOf, nearestFunction, readStacks, sharesBy } from '../../bench/measure/perf-samples.ts'
+import { renderBounds } from '../../bench/report/report.ts'
+import { median, medianRatio, percentile, type Results, type Sample } from '../../bench/report/results.ts'
 
 function sample(cpuUs: number): Sample {
   return { cpuUs, userUs: cpuUs, systemUs: 0, redisUs: 0, requestsPerSecond: 1 }

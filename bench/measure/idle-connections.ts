@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isComplete, openConnection } from './fixed-rate.ts'
 import { familyOf, readResidentBytes } from './process-usage.ts'
-import type { MemorySample } from './results.ts'
+import type { MemorySample } from '../report/results.ts'
 
 /** Time for a server to come to rest. */
 const settleMs = 1_000

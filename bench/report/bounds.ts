@@ -1,5 +1,5 @@
 import { median, medianRatio, samplesOf, type Results, type Sample } from './results.ts'
-import { noProxy } from './run.ts'
+import { noProxy } from '../run.ts'
 
 /** Something that a run is to show. */
 export type Bound = {

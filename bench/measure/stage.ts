@@ -1,14 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { atEnd } from '../test/support/at-end.ts'
-import { freePort } from '../test/support/ports.ts'
-import { launchRedisServer, obtainRedisBinary } from '../test/support/redis-server.ts'
-import { startBackend } from './backend.ts'
+import { atEnd } from '../../test/support/at-end.ts'
+import { freePort } from '../../test/support/ports.ts'
+import { launchRedisServer, obtainRedisBinary } from '../../test/support/redis-server.ts'
+import { startBackend } from '../backend.ts'
 import { connectCounters, type Counters } from './counters.ts'
 import type { Running } from './processes.ts'
-import type { Scenario } from './scenarios.ts'
-import type { Subject } from './subjects/subject.ts'
+import type { Scenario } from '../scenarios.ts'
+import type { Subject } from '../subjects/subject.ts'
 
 /** What all subjects share: one backend, one Redis. */
 export type Stage = {

@@ -1,6 +1,6 @@
 import { bounds } from './bounds.ts'
 import { median, medianRatio, samplesOf, type Measured, type Results, type Sample } from './results.ts'
-import { scenarios } from './scenarios.ts'
+import { scenarios } from '../scenarios.ts'
 
 /** The parts of a report as Markdown tables: what the terminal shows and `docs/performance.md` holds. */
 export function renderReport(results: Results): string {

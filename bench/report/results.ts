@@ -1,4 +1,4 @@
-import type { Machine } from './machine.ts'
+import type { Machine } from '../measure/machine.ts'
 
 /** One round of one subject. CPU is for each request, in microseconds. */
 export type Sample = {

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import type { Counters } from './counters.ts'
-import type { Scenario } from './scenarios.ts'
-import type { Subject } from './subjects/subject.ts'
+import type { Scenario } from '../scenarios.ts'
+import type { Subject } from '../subjects/subject.ts'
 import type { Loaded } from './wrk.ts'
 
 type Reply = { readonly status: number; readonly body: string }

@@ -6,7 +6,7 @@ export type Load = {
   readonly path: string
   readonly seconds: number
   readonly connections: number
-  /** A script of `bench/wrk`. */
+  /** A script of `bench/measure/lua`. */
   readonly script?: string | undefined
 }
 
@@ -25,7 +25,7 @@ export type Loaded = {
  */
 export async function loadWithWrk({ port, path, seconds, connections, script }: Load): Promise<Loaded> {
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s']
-  if (script !== undefined) args.push('-s', join(import.meta.dirname, 'wrk', script))
+  if (script !== undefined) args.push('-s', join(import.meta.dirname, 'lua', script))
   const stdout = await runProgram('wrk', [...args, `http://127.0.0.1:${port}${path}`], (seconds + 20) * 1000)
   const errors = /Socket errors: .*/.exec(stdout)
   if (errors) throw new Error(`wrk, ${path}: ${errors[0]}`)

@@ -1,8 +1,8 @@
 import { familyOf, readCpuTime, type CpuTime } from './process-usage.ts'
-import type { Sample } from './results.ts'
-import type { Scenario } from './scenarios.ts'
+import type { Sample } from '../report/results.ts'
+import type { Scenario } from '../scenarios.ts'
 import type { Stage } from './stage.ts'
-import type { Subject } from './subjects/subject.ts'
+import type { Subject } from '../subjects/subject.ts'
 import { validateAfter, validateBefore } from './validate.ts'
 import { loadWithWrk, warmUp } from './wrk.ts'
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
-import { findProgram } from './subjects/system-proxies.ts'
+import { findProgram } from '../subjects/system-proxies.ts'
 
 /** Where and with what a run was made. */
 export type Machine = {
@@ -16,7 +16,7 @@ export type Machine = {
   readonly versions: Readonly<Record<string, string>>
 }
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 
 export function describeMachine(): Machine {
   return {

@@ -92,7 +92,7 @@ function isKernel(frame: Frame | undefined): boolean {
 function scriptFunction({ symbol }: Frame): string | undefined {
   const [, name, url, line] = /^JS:[*^~+]?'?(.*?) ?((?:file:|node:|\/)\S*?):(\d+):\d+$/.exec(symbol) ?? []
   if (url === undefined || line === undefined) return undefined
-  const root = new URL('..', import.meta.url)
+  const root = new URL('../..', import.meta.url)
   const file = url
     .replace(root.href, '')
     .replace(root.pathname, '')

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
-import { percentile, type LatencySample } from './results.ts'
+import { percentile, type LatencySample } from '../report/results.ts'
 
 export type FixedRate = {
   readonly port: number
