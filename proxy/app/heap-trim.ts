@@ -2,13 +2,11 @@
 const sweepMs = 2_000
 /** So much less than there was, and at most half of it left, is a burst that is over. */
 const burstBytes = 16 * 1024 * 1024
-/** What only the start needed; given back like a burst, as soon as few are connected. */
-const startBytes = 20 * 1024 * 1024
 /** Whoever sends one burst after another does not make the process collect all the time. */
 const leastPauseMs = 30_000
 
 /**
- * Gives the memory of many clients back when they are gone, and that of the start.
+ * Gives the memory of many clients back when they are gone.
  *
  * What they held lives long enough to end up in the part of the heap that is collected seldom. After 4,000 connections of
  * an attack, which came and went for half a minute, the process held 277 MiB instead of 127, and still did a minute and a
@@ -21,7 +19,7 @@ const leastPauseMs = 30_000
  * @returns how to stop
  */
 export function returnMemoryAfterBursts(heldBytes: () => number, returnMemory: () => void): () => void {
-  let most = startBytes
+  let most = 0
   let wasOver = false
   let rests = 0
   const sweep = setInterval(() => {

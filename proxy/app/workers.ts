@@ -1,6 +1,5 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import { collectGarbage } from '../../shared/v8-gc.ts'
 import { guardProcess } from '../../shared/uncaught-exceptions.ts'
 import type { Log } from '../../shared/log.ts'
 import { StartError } from '../../shared/start-error.ts'
@@ -100,8 +99,6 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       })
       if (!ports) return undefined
       own.markReady()
-      // What only the start needed is some 20 MB, and nothing will be asked of this process for a while.
-      collectGarbage()
       // One that has ended since it listened was not replaced as long as others started.
       for (const worker of workers) if (worker?.isDead()) startLater()
       guardProcess(log, () => metrics.telemetry.errorCaught('process'))

@@ -17,9 +17,6 @@ function start(): void {
 beforeEach(() => {
   vi.useFakeTimers()
   start()
-  // What the start has left is collected.
-  pass(60, 0)
-  collected = 0
 })
 
 afterEach(() => {
@@ -63,15 +60,4 @@ test('bursts one after another do not make it collect all the time', () => {
   }
   expect(collected).toBeGreaterThan(5)
   expect(collected).toBeLessThanOrEqual(10)
-})
-
-test('what the start has left is collected once few are connected', () => {
-  stop()
-  start()
-  pass(20, 600)
-  expect(collected).toBe(0)
-  pass(4, 50)
-  expect(collected).toBe(1)
-  pass(600, 50)
-  expect(collected).toBe(1)
 })
