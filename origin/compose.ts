@@ -8,7 +8,7 @@ import type { Running } from '../shared/shutdown.ts'
 import { makeFirstKey } from './first-key.ts'
 import { databaseProblem } from './key-database.ts'
 import { openKeyStore, type KeyStore } from './key-store.ts'
-import { answerUnreadable, sendError } from './respond.ts'
+import { answerParserError, sendError } from './respond.ts'
 import { createRoutes } from './routes.ts'
 import type { OriginSettings } from './settings.ts'
 
@@ -46,7 +46,7 @@ export function composeOrigin(settings: OriginSettings, log: Log): Origin {
   server.on('checkExpectation', (_, response: ServerResponse) =>
     sendError(response, errors.expectationFailed),
   )
-  server.on('clientError', answerUnreadable)
+  server.on('clientError', answerParserError)
   const connections = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     connections.add(socket)

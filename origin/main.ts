@@ -1,4 +1,4 @@
-import { guardProcess } from '../shared/uncaught-exceptions.ts'
+import { handleUncaughtExceptions } from '../shared/uncaught-exceptions.ts'
 import { createLog } from '../shared/log.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
@@ -19,7 +19,7 @@ try {
   closeOnSignal(origin, log)
   log.info(address, 'listening')
   process.stdout.write(origin.makeFirstKey(keysCommand) ?? '')
-  guardProcess(log, () => undefined)
+  handleUncaughtExceptions(log, () => undefined)
 } catch (error) {
   exitOnStartError(error)
 }

@@ -32,7 +32,7 @@ export function sendError(
 const lingerMs = 1_000
 
 /** Answers, on the bare socket, what could not be read as a request, and closes: what follows cannot be trusted. */
-export function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+export function answerParserError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable) {
     socket.destroy()
     return

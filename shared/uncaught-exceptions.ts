@@ -13,7 +13,7 @@ import type { Log } from './log.ts'
  *
  * @param onError called for each, to count it
  */
-export function guardProcess(log: Log, onError: () => void): void {
+export function handleUncaughtExceptions(log: Log, onError: () => void): void {
   // A rejection without a listener of its own arrives here too.
   process.on('uncaughtException', (error, origin) => {
     onError()

@@ -58,7 +58,7 @@ const LONGEST_VALUE = 8 * 1024
 
 const addresses = createAddressReader([])
 /** Where no `ip` is given: then no rule that counts by it is asked. */
-const nobody: ClientAddress = { address: '', partition: '' }
+const nobody: ClientAddress = { address: '', prefix: '' }
 
 function readName(client: unknown): ClientName | ErrorReply {
   if (typeof client !== 'object' || client === null || Array.isArray(client)) return errors.clientUnreadable
@@ -91,7 +91,7 @@ function readName(client: unknown): ClientName | ErrorReply {
 /** An address, or what it counts as, such as `2001:db8::/64`, as lists have them. */
 function readAddress(text: string): ClientAddress | undefined {
   const client = addresses.readPeer(text.split('/', 1)[0])?.client
-  return parseAddress(text) || client?.partition === text ? client : undefined
+  return parseAddress(text) || client?.prefix === text ? client : undefined
 }
 
 /** @param isExact whether the client may have no parts that the policy does not count by */

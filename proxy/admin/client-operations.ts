@@ -1,6 +1,6 @@
 import type { Log } from '../../shared/log.ts'
-import type { LimitedClient, LimitedClients } from '../decide/throttled-clients.ts'
-import type { CounterOperations, CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
+import type { ThrottledClient, ThrottledClients } from '../decide/throttled-clients.ts'
+import type { CounterAdmin, CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
 
 /** What an operator can ask of this gateway about clients, whatever it is made of. None of these rejects. */
@@ -9,13 +9,13 @@ export type ClientOperations = {
   inspect(charges: readonly Charge[]): Promise<readonly CounterState[]>
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
   /** Of this gateway, with the most refusals first. */
-  listLimited(policyName: string | undefined, limit: number): Promise<readonly LimitedClient[]>
+  listLimited(policyName: string | undefined, limit: number): Promise<readonly ThrottledClient[]>
 }
 
 /** In a process that has counters or asks Redis. Each reset is a line in the log and in a metric. */
 export function createClientOperations(options: {
-  readonly counters: Pick<CounterOperations, 'inspect' | 'reset'>
-  readonly limited: Pick<LimitedClients, 'list'>
+  readonly counters: Pick<CounterAdmin, 'inspect' | 'reset'>
+  readonly limited: Pick<ThrottledClients, 'list'>
   readonly onReset: () => void
   readonly log: Log
 }): ClientOperations {

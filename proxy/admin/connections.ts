@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { createAddressReader } from '../request/client-address.ts'
-import { keepRoom } from '../connection/eviction.ts'
+import { createEviction } from '../connection/eviction.ts'
 
 /** Somebody's connection to the admin listener. */
 type Visit = {
@@ -29,7 +29,7 @@ const now = (): number => performance.now()
  */
 export function limitConnections(server: Server, capacity: number): void {
   const open = new Set<Visit>()
-  const makeRoom = keepRoom<Visit>({
+  const makeRoom = createEviction<Visit>({
     open,
     capacity,
     // An operator's goes last: as if it were the only one of its client.
@@ -48,7 +48,7 @@ export function limitConnections(server: Server, capacity: number): void {
       return
     }
     const openedMs = now()
-    const address = addresses.readPeer(socket.remoteAddress)?.client.partition
+    const address = addresses.readPeer(socket.remoteAddress)?.client.prefix
     const visit = { socket, address, openedMs, operator: false, serving: 0, idleSinceMs: openedMs }
     open.add(visit)
     visits.set(socket, visit)

@@ -1,4 +1,4 @@
-import { byRefusals, type LimitedClient } from '../decide/throttled-clients.ts'
+import { byRefusals, type ThrottledClient } from '../decide/throttled-clients.ts'
 import type { CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
@@ -15,7 +15,7 @@ export type ClientsQuestion =
 export type ClientsAnswer =
   | { readonly of: 'inspect'; readonly states: readonly Omit<CounterState, 'policy'>[] }
   | { readonly of: 'reset'; readonly outcome: ResetOutcome }
-  | { readonly of: 'list'; readonly clients: readonly LimitedClient[] }
+  | { readonly of: 'list'; readonly clients: readonly ThrottledClient[] }
 
 /** In a worker: what it answers with. */
 export async function answerClients(
@@ -65,11 +65,11 @@ async function listOfWorkers(
   ask: AskWorkers,
   policyName: string | undefined,
   limit: number,
-): Promise<LimitedClient[]> {
+): Promise<ThrottledClient[]> {
   // Of a sum's largest parts each is among its worker's largest, or nearly: what is cut off there is small.
   const answers = await ask({ of: 'list', policy: policyName, limit: 2 * limit }, 'all')
   const clients = answers.flatMap((answer) => (answer.of === 'list' ? answer.clients : []))
-  const sums = new Map<string, LimitedClient>()
+  const sums = new Map<string, ThrottledClient>()
   for (const client of clients) {
     const name = `${client.policy} ${client.partitionKey}`
     const sum = sums.get(name)

@@ -1,5 +1,5 @@
 import cluster from 'node:cluster'
-import { guardProcess } from '../../shared/uncaught-exceptions.ts'
+import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
 import type { Log } from '../../shared/log.ts'
 import { renderMetrics } from '../telemetry/prometheus.ts'
 import { composeAdmin } from './admin.ts'
@@ -27,7 +27,7 @@ async function composeSingle(settings: GatewaySettings, log: Log): Promise<Gatew
       const adminPort = await admin.listen()
       const address = await serving.listen()
       if (!address) return undefined
-      guardProcess(log, () => metrics.telemetry.errorCaught('process'))
+      handleUncaughtExceptions(log, () => metrics.telemetry.errorCaught('process'))
       return { port: address.port, adminPort }
     },
     async close() {

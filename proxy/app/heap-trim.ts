@@ -18,7 +18,7 @@ const leastPauseMs = 30_000
  *   second
  * @returns how to stop
  */
-export function returnMemoryAfterBursts(heldBytes: () => number, returnMemory: () => void): () => void {
+export function trimHeapAfterBursts(heldBytes: () => number, returnMemory: () => void): () => void {
   let most = 0
   let wasOver = false
   let rests = 0

@@ -15,7 +15,7 @@ const leastConnections = 20
  * @param collect collects young garbage
  * @returns how to stop
  */
-export function divideCollections(accepted: () => number, collect: () => void): () => void {
+export function scheduleMinorGcs(accepted: () => number, collect: () => void): () => void {
   let collectedAt = accepted()
   const sweep = setInterval(() => {
     const now = accepted()

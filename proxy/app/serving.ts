@@ -10,31 +10,31 @@ import { createClientOperations, type ClientOperations } from '../admin/client-o
 import { createHealth, type Health, type StoreState } from '../admin/health.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import { watchProcess } from '../telemetry/prometheus.ts'
-import { answerBugs } from '../server/error-boundary.ts'
+import { createErrorBoundary } from '../server/error-boundary.ts'
 import { createAddressReader } from '../request/client-address.ts'
 import { createClientServer } from './server.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { drain, endAfterResponses } from '../connection/drain.ts'
-import { returnMemoryAfterBursts } from './heap-trim.ts'
-import { divideCollections } from './minor-gc.ts'
-import { gateConnections } from '../connection/connection-limit.ts'
+import { trimHeapAfterBursts } from './heap-trim.ts'
+import { scheduleMinorGcs } from './minor-gc.ts'
+import { limitConnections } from '../connection/connection-limit.ts'
 import { superviseSessions } from '../connection/http2-sessions.ts'
 import { endIdleConnections } from '../connection/idle-timeout.ts'
-import { takeTurns } from '../connection/pipelining.ts'
+import { serializeRequests } from '../connection/pipelining.ts'
 import { readProxyHeader } from '../connection/proxy-protocol.ts'
 import { watchSlowClients } from '../connection/slow-clients.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
 import { createFailureLog } from '../telemetry/failure-log.ts'
 import { createHandler } from '../server/handler.ts'
-import { createLimitedClients, type LimitedClients } from '../decide/throttled-clients.ts'
-import type { CounterOperations } from '../limiter/counter-admin.ts'
+import { createThrottledClients, type ThrottledClients } from '../decide/throttled-clients.ts'
+import type { CounterAdmin } from '../limiter/counter-admin.ts'
 import { createLimiter, type LimiterOptions } from '../limiter/create-limiter.ts'
 import type { Limiter } from '../limiter/limiter.ts'
 import type { RedisConnection } from '../limiter/redis/connection.ts'
 import { parseRedisUrl } from '../limiter/redis/url.ts'
 import { serveClients } from '../server/listener.ts'
 import type { Policy } from '../policy.ts'
-import { createProxyNotice } from '../telemetry/untrusted-proxy-warning.ts'
+import { createUntrustedProxyWarning } from '../telemetry/untrusted-proxy-warning.ts'
 import { compileRules } from '../rules/rule-table.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { createUnreadLog } from '../telemetry/unread-log.ts'
@@ -65,7 +65,7 @@ export type Counting = Running & {
   readonly limiter: Limiter
   readonly storeState: () => StoreState
   /** For an operator. Where another process counts, it is asked there. */
-  readonly operations: Pick<CounterOperations, 'inspect' | 'reset'>
+  readonly operations: Pick<CounterAdmin, 'inspect' | 'reset'>
   /** Resolves once the store can be asked, or when it is no longer worth waiting for. */
   ready(): Promise<void>
 }
@@ -77,7 +77,7 @@ const connectAtStartMs = 1_000
 const bytesAConnection = 16 * 1024
 
 /** Whom the limits hold back, for an operator to look at: two megabytes at most. */
-const LIMITED_CLIENTS = 10_000
+const THROTTLED_CLIENTS = 10_000
 
 const now = (): number => performance.now()
 
@@ -88,7 +88,7 @@ const now = (): number => performance.now()
 export async function composeServing(
   settings: GatewaySettings,
   log: Log,
-  countElsewhere?: (telemetry: Telemetry, forgotten: LimitedClients['forget']) => Counting,
+  countElsewhere?: (telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting,
 ): Promise<Serving> {
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   const policies = rules.map(({ policy }) => policy)
@@ -99,10 +99,10 @@ export async function composeServing(
     readNode: watchProcess('sluice_'),
   })
   const { telemetry } = metrics
-  const limitedClients = createLimitedClients(LIMITED_CLIENTS, now)
-  telemetry.observeTable('limited', () => limitedClients.readUse())
-  const forgotten: LimitedClients['forget'] = (policyName, partitionKey) =>
-    limitedClients.forget(policyName, partitionKey)
+  const throttledClients = createThrottledClients(THROTTLED_CLIENTS, now)
+  telemetry.observeTable('limited', () => throttledClients.readUse())
+  const forgotten: ThrottledClients['forget'] = (policyName, partitionKey) =>
+    throttledClients.forget(policyName, partitionKey)
   const counters =
     countElsewhere?.(telemetry, forgotten) ?? (await composeCounting(settings, log, telemetry, forgotten))
   const health = createHealth({
@@ -112,7 +112,7 @@ export async function composeServing(
   const pool = composePool(settings, telemetry)
   const { server, certificate } = createClientServer(settings, log)
   const addresses = createAddressReader(settings.trustedProxies)
-  const gate = gateConnections(server, {
+  const connectionLimit = limitConnections(server, {
     maxConnections: settings.maxConnections,
     maxConnectionsPerClient: settings.maxConnectionsPerClient,
     addresses,
@@ -135,29 +135,29 @@ export async function composeServing(
     now,
   )
   endIdleConnections(
-    gate.connections,
+    connectionLimit.connections,
     { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs },
     now,
   )
   const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
   telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
-  const stopReturningMemory = returnMemoryAfterBursts(
-    () => gate.size * bytesAConnection + slowClients.readUnread().size,
+  const stopReturningMemory = trimHeapAfterBursts(
+    () => connectionLimit.size * bytesAConnection + slowClients.readUnread().size,
     returnMemory,
   )
-  const stopDividing = divideCollections(() => gate.accepted, collectYoungGarbage)
+  const stopDividing = scheduleMinorGcs(() => connectionLimit.accepted, collectYoungGarbage)
   const tunnels = createTunnels({
     idleMs: settings.tunnelIdleTimeoutMs,
     onOpen: () => telemetry.upgradeOpened(),
     onClose: () => telemetry.upgradeClosed(),
   })
-  const onBug = answerBugs(telemetry, log)
+  const onException = createErrorBoundary(telemetry, log)
   const handler = createHandler({
     rules: compileRules(rules),
     limiter: counters.limiter,
-    limitedClients,
+    throttledClients,
     addresses,
-    addressOf: (socket) => gate.addressOf(socket),
+    addressOf: (socket) => connectionLimit.addressOf(socket),
     slowClients,
     maxTargetBytes: settings.maxTargetBytes,
     maxHeaderCount: settings.maxHeaderCount,
@@ -174,7 +174,7 @@ export async function composeServing(
       onFailure: createFailureLog(log),
     },
     telemetry,
-    onBug,
+    onException,
     upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
     upstreamHost: settings.upstreamUrl.host,
     classifyField: createRequestClassifier(policies.flatMap(headersOf), settings.keepUnusualHeaders),
@@ -182,18 +182,18 @@ export async function composeServing(
     makeRequestId: randomUUID,
     now,
     isStopping: () => health.read().status === 'stopping',
-    noticeProxy: createProxyNotice(log, settings),
+    onUntrustedProxy: createUntrustedProxyWarning(log, settings),
     onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
-  const serveInTurn = takeTurns(settings.requestsPerConnection)
+  const serveInTurn = serializeRequests(settings.requestsPerConnection)
   serveClients(server, {
     handler,
     serveInTurn,
     tunnels,
     telemetry,
-    onBug,
-    onUnreadable: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
+    onException,
+    onParserError: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
   })
   const reload = (): void => void certificate?.reload()
   if (certificate) process.on('SIGHUP', reload)
@@ -203,7 +203,7 @@ export async function composeServing(
     health,
     clients: createClientOperations({
       counters: counters.operations,
-      limited: limitedClients,
+      limited: throttledClients,
       onReset: () => telemetry.clientReset(),
       log,
     }),
@@ -217,10 +217,10 @@ export async function composeServing(
     },
     async close() {
       health.beginStopping()
-      endAfterResponses(server, gate)
+      endAfterResponses(server, connectionLimit)
       if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
       tunnels.closeAll()
-      await drain(server, { gate, sessions, log }, settings.shutdownGraceMs)
+      await drain(server, { connectionLimit, sessions, log }, settings.shutdownGraceMs)
       process.off('SIGHUP', reload)
       certificate?.close()
       slowClients.close()
@@ -237,7 +237,7 @@ async function composeCounting(
   settings: GatewaySettings,
   log: Log,
   telemetry: Telemetry,
-  forgotten: LimitedClients['forget'],
+  forgotten: ThrottledClients['forget'],
 ): Promise<Counting> {
   const redis = await composeRedis(settings, log)
   const limiter = createLimiter({
@@ -281,7 +281,7 @@ export function counterOptions(
   settings: GatewaySettings,
   log: Log,
   telemetry: Telemetry,
-  forgotten: LimitedClients['forget'],
+  forgotten: ThrottledClients['forget'],
 ): LimiterOptions {
   const { storeTimeoutMs, storeMaxKeys } = settings
   return { storeTimeoutMs, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }

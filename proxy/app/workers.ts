@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import { guardProcess } from '../../shared/uncaught-exceptions.ts'
+import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
 import type { Log } from '../../shared/log.ts'
 import { StartError } from '../../shared/start-error.ts'
 import { createClientOperations } from '../admin/client-operations.ts'
@@ -14,7 +14,7 @@ import { composeServing, counterOptions, type Counting, type Gateway } from './s
 import type { GatewaySettings } from '../config/settings.ts'
 import { createEmbeddedLimiter, createWorkerLimiter } from '../limiter/create-limiter.ts'
 import { serveLimiter, tellReset, type LimiterPort } from '../limiter/worker-ipc.ts'
-import type { LimitedClients } from '../decide/throttled-clients.ts'
+import type { ThrottledClients } from '../decide/throttled-clients.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { version } from './version.ts'
 
@@ -101,7 +101,7 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       own.markReady()
       // One that has ended since it listened was not replaced as long as others started.
       for (const worker of workers) if (worker?.isDead()) startLater()
-      guardProcess(log, () => metrics.telemetry.errorCaught('process'))
+      handleUncaughtExceptions(log, () => metrics.telemetry.errorCaught('process'))
       return { port: ports[0] ?? settings.port, adminPort }
     },
     async close() {
@@ -157,7 +157,7 @@ export async function composeWorker(settings: GatewaySettings, log: Log): Promis
     async listen() {
       const address = await serving.listen()
       if (!address) return undefined
-      guardProcess(log, () => serving.metrics.telemetry.errorCaught('process'))
+      handleUncaughtExceptions(log, () => serving.metrics.telemetry.errorCaught('process'))
       return { port: address.port, adminPort: settings.adminPort }
     },
     async close() {
@@ -170,7 +170,7 @@ export async function composeWorker(settings: GatewaySettings, log: Log): Promis
 function countInPrimary(
   settings: GatewaySettings,
   log: Log,
-): (telemetry: Telemetry, forgotten: LimitedClients['forget']) => Counting {
+): (telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting {
   return (telemetry, forgotten) => {
     const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry, forgotten))
     return {

@@ -5,11 +5,11 @@ import type { AddressReader, Peer } from '../request/client-address.ts'
 import { paceLines } from '../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../telemetry/telemetry.ts'
 import { idleSince, type Connection } from './connection.ts'
-import { keepRoom } from './eviction.ts'
+import { createEviction } from './eviction.ts'
 import { sessionOn } from './http2-sessions.ts'
 import type { ConnectionAddresses } from '../http/messages.ts'
 
-export type GateOptions = {
+export type ConnectionLimitOptions = {
   /** Connections at a time. */
   readonly maxConnections: number
   /** Connections at a time of one client, who is an IPv4 address or an IPv6 /64; 0 is no limit. */
@@ -29,7 +29,7 @@ export type GateOptions = {
 }
 
 /** Stands before a server and decides which connections it gets to see. */
-export type ConnectionGate = {
+export type ConnectionLimit = {
   /** The address of who is at the other end: as a trusted proxy has named it, else the connection's own. */
   addressOf(socket: ConnectionAddresses): string | undefined
   /** Those that are open. */
@@ -53,7 +53,7 @@ const fullLineMs = 60_000
  * word: an answer would have to be waited for. Where all places are taken, others make room for it, as far as that is fair.
  * Trusted proxies carry the connections of many and are counted in total only.
  */
-export function gateConnections(server: Server, options: GateOptions): ConnectionGate {
+export function limitConnections(server: Server, options: ConnectionLimitOptions): ConnectionLimit {
   const { maxConnections, maxConnectionsPerClient, addresses, readNamedAddress, telemetry, now } = options
   const open = new Set<Connection>()
   const perClient = new Map<string, number>()
@@ -64,7 +64,7 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
   const named = new Map<string, Named>()
   const serve = server.listeners('connection')
   server.removeAllListeners('connection')
-  const makeRoom = keepRoom({
+  const makeRoom = createEviction({
     open,
     capacity: maxConnections,
     clientOf: ({ client }: Connection) => client,
@@ -75,7 +75,7 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
   })
   const isTls = server instanceof TlsServer
   const connections = new WeakMap<Socket, Connection>()
-  const tellFull = tellFullHouse(options, perClient)
+  const tellFull = createLimitReachedLog(options, perClient)
 
   const countOf = (client: string | undefined): number =>
     client === undefined ? 0 : (perClient.get(client) ?? 0)
@@ -119,7 +119,7 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
     for (const listener of serve) listener.call(server, socket)
   }
   /** Whom a connection counts as: nobody known where a trusted proxy is at its other end. */
-  const clientOf = ({ trusted, client }: Peer): string | undefined => (trusted ? undefined : client.partition)
+  const clientOf = ({ trusted, client }: Peer): string | undefined => (trusted ? undefined : client.prefix)
   const letInNamed = (connection: Connection, peer: Peer | undefined): void => {
     const { socket } = connection
     if (socket.destroyed) return
@@ -185,8 +185,8 @@ export function gateConnections(server: Server, options: GateOptions): Connectio
 }
 
 /** Says now and then that all places are taken, and who has most of them. */
-function tellFullHouse(
-  { log, logAddresses, maxConnections }: GateOptions,
+function createLimitReachedLog(
+  { log, logAddresses, maxConnections }: ConnectionLimitOptions,
   perClient: ReadonlyMap<string, number>,
 ): () => void {
   const tell = paceLines<undefined>(fullLineMs, (newcomers) => {

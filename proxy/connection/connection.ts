@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { waitsSince } from './pending-responses.ts'
 import { sessionOn } from './http2-sessions.ts'
 
-/** A client's connection, as the gate has let it in. */
+/** A client's connection, as `limitConnections` has admitted it. */
 export type Connection = {
   /** As it was accepted. With TLS, requests come over another one that is put around it. */
   readonly socket: Socket

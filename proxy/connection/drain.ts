@@ -3,7 +3,7 @@ import type { Http2SecureServer } from 'node:http2'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Log } from '../../shared/log.ts'
 import { idleSince } from './connection.ts'
-import type { ConnectionGate } from './connection-limit.ts'
+import type { ConnectionLimit } from './connection-limit.ts'
 import type { Http2Sessions } from './http2-sessions.ts'
 import { latestResponse, owesNothing } from './pending-responses.ts'
 import { closeAfterResponse, closeSoon } from '../http/reply.ts'
@@ -16,7 +16,7 @@ const longestNoticeMs = 500
 type ClientServer = Server | Http2SecureServer
 
 export type Draining = {
-  readonly gate: ConnectionGate
+  readonly connectionLimit: ConnectionLimit
   readonly sessions: Http2Sessions
   readonly log: Log
 }
@@ -25,10 +25,10 @@ export type Draining = {
  * From now on each client is told with its response that the connection ends with it (RFC 9112 section 9.6): those whose
  * request is in flight too, unless the response has begun.
  */
-export function endAfterResponses(server: ClientServer, gate: ConnectionGate): void {
+export function endAfterResponses(server: ClientServer, connectionLimit: ConnectionLimit): void {
   for (const event of ['request', 'checkContinue', 'checkExpectation'])
     server.prependListener(event, closeAfterResponse)
-  for (const socket of socketsOf(gate)) {
+  for (const socket of socketsOf(connectionLimit)) {
     const response = latestResponse(socket)
     if (response && !response.headersSent) closeAfterResponse(response.req, response)
   }
@@ -40,29 +40,31 @@ export function endAfterResponses(server: ClientServer, gate: ConnectionGate): v
  */
 export function drain(
   server: ClientServer,
-  { gate, sessions, log }: Draining,
+  { connectionLimit, sessions, log }: Draining,
   graceMs: number,
 ): Promise<void> {
   return new Promise((resolve) => {
     const closeUnused = (): void => {
-      gate.closeUnused()
+      connectionLimit.closeUnused()
       // With TLS the handshake may have brought bytes, and nothing else has come.
-      for (const socket of socketsOf(gate)) if (socket.bytesRead === 0) socket.destroy()
+      for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
     }
     const sweep = setInterval(() => {
       // Answered a moment ago: the client may have sent more, and may have to read on.
-      for (const socket of betweenRequests(server, gate)) if (socket.writable) closeSoon(socket)
+      for (const socket of betweenRequests(server, connectionLimit)) if (socket.writable) closeSoon(socket)
       closeUnused()
     }, sweepMs)
     const cutOff = setTimeout(() => {
-      const connections = Array.from(gate.connections).filter((each) => idleSince(each) === undefined).length
+      const connections = Array.from(connectionLimit.connections).filter(
+        (each) => idleSince(each) === undefined,
+      ).length
       if (connections > 0)
         log.warn({ connections }, 'connections were cut off: the grace period (SHUTDOWN_GRACE) was over')
       sessions.destroy()
-      gate.closeAll()
+      connectionLimit.closeAll()
     }, graceMs)
     sessions.close(Math.min(longestNoticeMs, graceMs / 2))
-    for (const socket of betweenRequests(server, gate)) socket.destroy()
+    for (const socket of betweenRequests(server, connectionLimit)) socket.destroy()
     closeUnused()
     // The close of any server: that of HTTP/2 refuses requests on open connections at once.
     NetServer.prototype.close.call(server, () => {
@@ -78,14 +80,14 @@ export function drain(
  * Only Node's parser knows the former, and there is no way to ask: it is told to close idle connections and kept from it.
  * It counts one as idle once `response.end()` was called, although much of the response may wait for the client.
  */
-function betweenRequests(server: ClientServer, gate: ConnectionGate): Socket[] {
+function betweenRequests(server: ClientServer, connectionLimit: ConnectionLimit): Socket[] {
   if (!('closeIdleConnections' in server)) return []
   const idle: Socket[] = []
   const note = function (this: Socket): Socket {
     if (owesNothing(this)) idle.push(this)
     return this
   }
-  const sockets = socketsOf(gate)
+  const sockets = socketsOf(connectionLimit)
   for (const socket of sockets) socket.destroy = note
   server.closeIdleConnections()
   for (const socket of sockets) Reflect.deleteProperty(socket, 'destroy')
@@ -93,6 +95,6 @@ function betweenRequests(server: ClientServer, gate: ConnectionGate): Socket[] {
 }
 
 /** With TLS those within which it is spoken. */
-function socketsOf({ connections }: ConnectionGate): Socket[] {
+function socketsOf({ connections }: ConnectionLimit): Socket[] {
   return Array.from(connections, ({ socket, secured }) => secured ?? socket)
 }

@@ -1,7 +1,7 @@
 import type { EvictedConnection } from '../telemetry/telemetry.ts'
 import { chooseVictims, type Candidate, type Victim } from './eviction-order.ts'
 
-export type HouseOptions<Subject> = {
+export type EvictionOptions<Subject> = {
   /** All that are open. */
   readonly open: ReadonlySet<Subject>
   readonly capacity: number
@@ -32,7 +32,9 @@ const restFactor = 10
  *
  * @returns a function that makes room for one more connection of a client, told how many it has, or says that there is none
  */
-export function keepRoom<Subject>(options: HouseOptions<Subject>): (newcomersConnections: number) => boolean {
+export function createEviction<Subject>(
+  options: EvictionOptions<Subject>,
+): (newcomersConnections: number) => boolean {
   const { open, capacity, clientOf, idleSince, openedAt, close, now } = options
   const batch = Math.max(1, Math.floor(capacity * batchShare))
   // Both in reverse order.

@@ -5,7 +5,7 @@ import type { Rejection } from '../telemetry/telemetry.ts'
 import { latestResponse } from './pending-responses.ts'
 
 /** What Node's parser found, as the reply to give and the reason to count. */
-export type Unreadable = {
+export type ParserFailure = {
   readonly reply: ErrorReply
   readonly rejection: Rejection
   /** For the log: the parser's own words, without anything of the request. */
@@ -20,7 +20,7 @@ export function isPaused(
 }
 
 /** @returns undefined for an error of the connection itself, on which nothing can be said any more */
-export function readParserError({ code = '', message }: NodeJS.ErrnoException): Unreadable | undefined {
+export function readParserError({ code = '', message }: NodeJS.ErrnoException): ParserFailure | undefined {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return {
@@ -52,7 +52,7 @@ export function readParserError({ code = '', message }: NodeJS.ErrnoException): 
  * on the connection are still owed their responses, these go first, so that no client takes the error for one of them
  * (RFC 9112 section 9.3.2).
  */
-export function answerUnreadable(socket: Socket, reply: ErrorReply, fields: readonly string[] = []): void {
+export function answerParserError(socket: Socket, reply: ErrorReply, fields: readonly string[] = []): void {
   const response = latestResponse(socket)
   if (!response || (response.req.complete && response.destroyed)) endWith(socket, reply, fields)
   else if (response.req.complete) response.once('close', () => endWith(socket, reply, fields))

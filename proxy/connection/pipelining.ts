@@ -6,7 +6,7 @@ import { closeAfterResponse } from '../http/reply.ts'
 const mostWaiting = 16
 
 /** Calls `serve` when it is the request's turn, or never where its connection ends before. */
-export type Turns = (request: ClientRequest, response: ClientResponse, serve: () => void) => void
+export type RequestSerializer = (request: ClientRequest, response: ClientResponse, serve: () => void) => void
 
 type Use = { waiting: number; served: number }
 
@@ -17,7 +17,7 @@ type Use = { waiting: number; served: number }
  *
  * @param maxRequests that a connection may bring; 0 is no limit. The last answer ends the connection
  */
-export function takeTurns(maxRequests: number): Turns {
+export function serializeRequests(maxRequests: number): RequestSerializer {
   const uses = new WeakMap<Socket, Use>()
   const useOf = (socket: Socket): Use => {
     let use = uses.get(socket)

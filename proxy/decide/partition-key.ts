@@ -21,7 +21,7 @@ export function partitionKeyOf(
   headers: IncomingHttpHeaders,
 ): string | undefined {
   const { partition } = policy
-  if (partition.length === 1 && partition[0]?.kind === 'ip') return client.partition
+  if (partition.length === 1 && partition[0]?.kind === 'ip') return client.prefix
   let text = ''
   for (const part of partition) {
     const value = readPart(part, client, headers)
@@ -32,14 +32,14 @@ export function partitionKeyOf(
 }
 
 function readPart(part: PartitionPart, client: ClientAddress, headers: IncomingHttpHeaders): string {
-  if (part.kind === 'ip') return client.partition
+  if (part.kind === 'ip') return client.prefix
   // A field may be named as something that every object has.
   const value = Object.hasOwn(headers, part.name) ? headers[part.name] : undefined
   const text = typeof value === 'string' ? value : (value?.join(', ') ?? '')
   if (part.name === 'authorization') return canonicalCredentials(text)
   const address = addressHeaders.has(part.name) ? readClientField(text) : undefined
   // Blanks around a value are no part of it (RFC 9110 section 5.5).
-  return address?.partition ?? withoutBlanksAround(text)
+  return address?.prefix ?? withoutBlanksAround(text)
 }
 
 const addressHeaders = new Set(clientAddressHeaders)

@@ -9,7 +9,7 @@ import type { PolicyState } from '../limiter/limiter.ts'
  */
 
 /** `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined where none is enforced. */
-export function rateLimitPolicyField(states: readonly PolicyState[]): string | undefined {
+export function rateLimitPolicyHeader(states: readonly PolicyState[]): string | undefined {
   let list: string | undefined
   for (const { policy } of states) {
     if (policy.mode === 'shadow') continue
@@ -23,7 +23,7 @@ export function rateLimitPolicyField(states: readonly PolicyState[]): string | u
  * `RateLimit`: what is left under each policy, and the seconds until more is left, rounded up: the effective window of
  * section 4.1.2, within which the client can use no more than what is left.
  */
-export function rateLimitField(states: readonly PolicyState[]): string | undefined {
+export function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
   let list: string | undefined
   for (const { policy, remaining, resetMs } of states) {
     if (policy.mode === 'shadow') continue
@@ -34,7 +34,7 @@ export function rateLimitField(states: readonly PolicyState[]): string | undefin
 }
 
 /** `Retry-After` in whole seconds, rounded up: when every exhausted policy lets the client through again. */
-export function retryAfterField(states: readonly PolicyState[]): string {
+export function retryAfterHeader(states: readonly PolicyState[]): string {
   let longestMs = 0
   for (const { policy, exceeded, resetMs } of states) {
     if (exceeded && policy.mode === 'enforce' && resetMs > longestMs) longestMs = resetMs

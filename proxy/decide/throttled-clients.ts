@@ -2,7 +2,7 @@ import type { Charge, Decision } from '../limiter/limiter.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 
 /** A client that is over a limit now. */
-export type LimitedClient = {
+export type ThrottledClient = {
   /** The policy's name. */
   readonly policy: string
   readonly partitionKey: string
@@ -12,11 +12,11 @@ export type LimitedClient = {
   readonly resetMs: number
 }
 
-export type LimitedClients = {
+export type ThrottledClients = {
   /** Takes note of a decision, if it found a client over a limit. `charges` are those that were decided. */
   note(charges: readonly Charge[], decision: Decision): void
   /** Those with the most refusals first. */
-  list(policyName: string | undefined, limit: number): LimitedClient[]
+  list(policyName: string | undefined, limit: number): ThrottledClient[]
   /** Under the policy of this name, or under all. */
   forget(policyName: string | undefined, partitionKey: string): void
   readUse(): TableUse
@@ -26,14 +26,14 @@ export type LimitedClients = {
  * Whom the limits hold back, for an operator's eyes: clients over a limit and how often they asked in spite of it. It
  * costs a look into a map for each request over a limit, and nothing for others.
  *
- * Bounded by two generations, as `exhausted-clients.ts` is; but here a client that is noted again moves to the younger
+ * Bounded by two generations, as `over-limit-cache.ts` is; but here a client that is noted again moves to the younger
  * one. So whoever asks often stays, with an exact count, however many others come and go: an entry is dropped only when
  * half the bound of other clients were noted since its own last request. See docs/decisions/operators-interface.md.
  *
  * @param maxEntries at least 2
  * @param now milliseconds of a monotonic clock
  */
-export function createLimitedClients(maxEntries: number, now: () => number): LimitedClients {
+export function createThrottledClients(maxEntries: number, now: () => number): ThrottledClients {
   let younger = createGeneration()
   let older = createGeneration()
   let evictions = 0
@@ -69,7 +69,7 @@ export function createLimitedClients(maxEntries: number, now: () => number): Lim
 
     list(policyName, limit) {
       const nowMs = now()
-      const found: LimitedClient[] = []
+      const found: ThrottledClient[] = []
       for (const { policies } of [younger, older]) {
         for (const [policy, clients] of policies) {
           if (policyName !== undefined && policy !== policyName) continue
@@ -93,7 +93,7 @@ export function createLimitedClients(maxEntries: number, now: () => number): Lim
 }
 
 /** The most refusals first. */
-export function byRefusals(a: LimitedClient, b: LimitedClient): number {
+export function byRefusals(a: ThrottledClient, b: ThrottledClient): number {
   return b.refusals - a.refusals
 }
 

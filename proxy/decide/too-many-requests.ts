@@ -1,13 +1,13 @@
 import { errors } from '../../shared/error-replies.ts'
 import type { PolicyState } from '../limiter/limiter.ts'
-import { rateLimitField, rateLimitPolicyField, retryAfterField } from './ratelimit-headers.ts'
+import { rateLimitHeader, rateLimitPolicyHeader, retryAfterHeader } from './ratelimit-headers.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { sendError } from '../http/reply.ts'
 
 /** The `RateLimit` fields of a response on a limited endpoint, allowed or refused: name, value, name, value… */
-export function rateLimitFields(states: readonly PolicyState[]): string[] {
-  const policies = rateLimitPolicyField(states)
-  const limits = rateLimitField(states)
+export function rateLimitHeaders(states: readonly PolicyState[]): string[] {
+  const policies = rateLimitPolicyHeader(states)
+  const limits = rateLimitHeader(states)
   return policies === undefined || limits === undefined
     ? []
     : ['ratelimit-policy', policies, 'ratelimit', limits]
@@ -21,10 +21,10 @@ export function refuse(
 ): void {
   sendError(request, response, errors.tooManyRequests, [
     'retry-after',
-    retryAfterField(states),
+    retryAfterHeader(states),
     'cache-control',
     'no-store',
-    ...rateLimitFields(states),
+    ...rateLimitHeaders(states),
   ])
 }
 

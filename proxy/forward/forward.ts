@@ -3,7 +3,16 @@ import { errors } from '../../shared/error-replies.ts'
 import { failureReply } from './failure-reply.ts'
 import { hasContent } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import { breakOff, cutShort, endAfterResponse, endResponse, flushHead, sendError, writeEarlyHints, writeHead } from '../http/reply.ts'
+import {
+  breakOff,
+  cutShort,
+  endAfterResponse,
+  endResponse,
+  flushHead,
+  sendError,
+  writeEarlyHints,
+  writeHead,
+} from '../http/reply.ts'
 import { RequestBody } from './request-body.ts'
 import { ResponseBody, type ReadAhead } from './response-body.ts'
 import type { Telemetry, UpstreamFailure as FailureMetric } from '../telemetry/telemetry.ts'
@@ -25,7 +34,7 @@ export type ForwarderOptions = {
 }
 
 /** One request that was let pass, with all that is to be told to the backend and to the client. */
-export type Forwarded = {
+export type ForwardRequest = {
   readonly request: ClientRequest
   readonly response: ClientResponse
   /** Whom the request counts as where connections to the backend are shared. */
@@ -33,9 +42,9 @@ export type Forwarded = {
   /** Path and query for the request line. */
   readonly target: string
   /** Field lines for the backend, each ending in CRLF, without framing. */
-  readonly upstreamFields: string
+  readonly upstreamHeaders: string
   /** Name, value, name, value… to add to the response. */
-  readonly responseFields: readonly string[]
+  readonly responseHeaders: readonly string[]
   readonly requestId: string
   /** The body has turned out larger than it may be. */
   readonly onBodyOverLimit: () => void
@@ -64,7 +73,7 @@ const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMe
  * Forwards a request to the backend and its response to the client, streaming both ways at the pace of the slower side.
  * Every outcome ends in a complete response, in an error reply, or in a broken-off connection.
  */
-export function forward(options: ForwarderOptions, forwarded: Forwarded): Forwarding {
+export function forward(options: ForwarderOptions, forwarded: ForwardRequest): Forwarding {
   const forwarding = new Forwarding(options, forwarded)
   options.pool.send(forwarding)
   return forwarding
@@ -75,7 +84,7 @@ export class Forwarding implements UpstreamExchange {
   readonly client: string
   cancelled = false
   readonly #options: ForwarderOptions
-  readonly #forwarded: Forwarded
+  readonly #forwarded: ForwardRequest
   readonly #body: RequestBody | undefined
   readonly #startedMs: number
   #connection: UpstreamConnection | undefined
@@ -87,7 +96,7 @@ export class Forwarding implements UpstreamExchange {
   /** The backend broke off, and what came before is still on its way to the client. */
   #isCut = false
 
-  constructor(options: ForwarderOptions, forwarded: Forwarded) {
+  constructor(options: ForwarderOptions, forwarded: ForwardRequest) {
     this.#options = options
     this.#forwarded = forwarded
     this.#startedMs = options.now()
@@ -139,9 +148,9 @@ export class Forwarding implements UpstreamExchange {
   }
 
   start(connection: UpstreamConnection): void {
-    const { request, target, upstreamFields, onUpgrade } = this.#forwarded
+    const { request, target, upstreamHeaders, onUpgrade } = this.#forwarded
     this.#connection = connection
-    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamFields}`
+    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}`
     if (this.#body) {
       this.#body.sendTo(connection, head)
       return
@@ -162,7 +171,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onHead(head: ResponseHead): void {
-    const { request, response, responseFields } = this.#forwarded
+    const { request, response, responseHeaders } = this.#forwarded
     if (head.status > 599 && request.httpVersionMajor > 1)
       throw new ResponseSyntaxError('a status that HTTP/2 cannot carry')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
@@ -175,7 +184,7 @@ export class Forwarding implements UpstreamExchange {
     let fields = isWithoutLength ? withoutLength(head.fields) : head.fields
     if (head.status === 426 && head.upgrade !== undefined && request.httpVersion === '1.1')
       fields = fields.concat(upgradeFields(head.upgrade, response.shouldKeepAlive))
-    writeHead(response, head.status, responseFields.length === 0 ? fields : fields.concat(responseFields))
+    writeHead(response, head.status, responseHeaders.length === 0 ? fields : fields.concat(responseHeaders))
   }
 
   onBody(chunk: Buffer, last: boolean): void {
@@ -203,11 +212,11 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    const { request, responseFields, onUpgrade } = this.#forwarded
+    const { request, responseHeaders, onUpgrade } = this.#forwarded
     this.#connection = undefined
     if (onUpgrade && acceptsHandshake(request, head)) {
       this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
-      onUpgrade({ ...head, fields: head.fields.concat(responseFields) }, socket, rest)
+      onUpgrade({ ...head, fields: head.fields.concat(responseHeaders) }, socket, rest)
       return
     }
     socket.destroy()
@@ -215,7 +224,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onFailure(failure: UpstreamFailure): void {
-    const { request, response, responseFields, requestId } = this.#forwarded
+    const { request, response, responseHeaders, requestId } = this.#forwarded
     this.#connection = undefined
     if (this.cancelled) return
     if (failure.onReusedConnection && !this.#retried && !this.#body && idempotentMethods.has(this.method)) {
@@ -230,7 +239,7 @@ export class Forwarding implements UpstreamExchange {
     else {
       const reply = failureReply(failure, request)
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
-      sendError(request, response, reply, [...responseFields, ...retryAfter])
+      sendError(request, response, reply, [...responseHeaders, ...retryAfter])
     }
   }
 
@@ -251,12 +260,12 @@ export class Forwarding implements UpstreamExchange {
   }
 
   #refuseBody(): void {
-    const { request, response, responseFields } = this.#forwarded
+    const { request, response, responseHeaders } = this.#forwarded
     this.abandon('the request body is over the limit')
     if (this.#responding) breakOff(response)
     else {
       this.#forwarded.onBodyOverLimit()
-      sendError(request, response, errors.bodyTooLarge, responseFields)
+      sendError(request, response, errors.bodyTooLarge, responseHeaders)
     }
   }
 }

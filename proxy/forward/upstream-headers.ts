@@ -25,7 +25,7 @@ export type Provenance = {
  *
  * @param rawFields name, value, name, value… as received, names in any case; HTTP/2 pseudo-fields are passed over
  */
-export function upstreamFields(
+export function upstreamHeaders(
   classify: RequestFieldClassifier,
   rawFields: readonly string[],
   from: Provenance,

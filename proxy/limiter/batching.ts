@@ -31,7 +31,7 @@ export type DecisionHooks = {
   refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
 }
 
-export type DecisionBatches = {
+export type Batching = {
   decide(charges: readonly Charge[]): Promise<Decision>
   /** Decides everything that waits without the store. */
   giveUp(): void
@@ -43,12 +43,12 @@ export type DecisionBatches = {
  *
  * @param options.now milliseconds of a monotonic clock
  */
-export function createDecisionBatches(options: {
+export function createBatching(options: {
   readonly counters: RemoteCounters
   readonly timeoutMs: number
   readonly now: () => number
   readonly hooks: DecisionHooks
-}): DecisionBatches {
+}): Batching {
   const { counters, timeoutMs, now, hooks } = options
   const awaited = new Set<Batch>()
   let next = createBatch()

@@ -1,4 +1,4 @@
-export type Breaker = {
+export type CircuitBreaker = {
   /** While true the store is given up on: it is not to be asked. */
   readonly isOpen: boolean
   succeeded(): void
@@ -18,13 +18,13 @@ export type Breaker = {
  * @param options.failuresToOpen a single lost answer is no outage
  * @param options.recover tries whether the store answers and, when all is well, calls `close`. Must not reject
  */
-export function createBreaker(options: {
+export function createCircuitBreaker(options: {
   readonly failuresToOpen: number
   readonly retryEveryMs: number
   readonly recover: () => Promise<void>
   readonly opened: (reason: string) => void
   readonly closed: () => void
-}): Breaker {
+}): CircuitBreaker {
   let isOpen = false
   let failuresInARow = 0
   /** Of the first failure in the row: those after it may be consequences. */

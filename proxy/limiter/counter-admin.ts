@@ -25,7 +25,7 @@ export type CounterState = {
 export type ResetOutcome = 'done' | 'away' | 'uncertain'
 
 /** An operator's questions to counters. None of these throws or rejects. */
-export type CounterOperations = {
+export type CounterAdmin = {
   /** Counts nothing. */
   inspect(charges: readonly Charge[]): Promise<CounterState[]>
   /** What a client has used up is forgotten, everywhere. */

@@ -1,23 +1,23 @@
 import type { Log } from '../../shared/log.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { toState, type CounterOperations } from './counter-admin.ts'
-import { createExhaustedClients } from './over-limit-cache.ts'
-import { createFailoverLimiter } from './redis-with-fallback.ts'
-import { createChannelLimiter, hearResets, type LimiterPort } from './worker-ipc.ts'
+import { toState, type CounterAdmin } from './counter-admin.ts'
+import { createOverLimitCache } from './over-limit-cache.ts'
+import { createRedisWithFallback } from './redis-with-fallback.ts'
+import { createIpcLimiter, hearResets, type LimiterPort } from './worker-ipc.ts'
 import type { Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
 import { createRedisOperations } from './redis/operations.ts'
-import { createResetNews } from './redis/reset-feed.ts'
+import { createResetFeed } from './redis/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
 import { decideWithoutStore } from './store-fallback.ts'
 
-export type CounterLimiter = Limiter & LimiterControls & CounterOperations
+export type CounterLimiter = Limiter & LimiterControls & CounterAdmin
 
 /** Counts in this process, so it answers at once. */
-export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide'> & LimiterControls & CounterOperations
+export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide'> & LimiterControls & CounterAdmin
 
 /** Has no counters of its own to ask about: they are in the primary process. */
-export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterOperations, 'forget'>
+export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forget'>
 
 type LimiterControls = {
   /** `embedded`: the counters are in this process. `away`: each rule does what its `onStoreError` says. */
@@ -31,7 +31,7 @@ export type LimiterTelemetry = Pick<
   'storeAnswered' | 'storeFailed' | 'breakerChanged' | 'observeTable'
 >
 
-const EXHAUSTED_CLIENTS = 50_000
+const OVER_LIMIT_CLIENTS = 50_000
 
 export type LimiterOptions = {
   /** After which a question to a store outside this process counts as failed. */
@@ -45,7 +45,7 @@ export type LimiterOptions = {
   readonly log: Log
   readonly telemetry: LimiterTelemetry
   /** A client was reset, here or elsewhere: under the policy of this name, or under all. */
-  readonly forgotten: CounterOperations['forget']
+  readonly forgotten: CounterAdmin['forget']
 }
 
 /** The limiter of a gateway that is one process, or of a worker where there is Redis. */
@@ -82,14 +82,14 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
 
 /**
  * Counters in Redis, shared by all replicas and workers, with all that keeps Redis from being asked in vain: clients
- * known to be exhausted, and local counters while it is away.
+ * known to be over the limit, and local counters while it is away.
  *
  * @param redis a connection that nothing else uses
  */
 function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
   const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
-  const exhausted = createExhaustedClients(EXHAUSTED_CLIENTS, now)
-  const failover = createFailoverLimiter({
+  const overLimit = createOverLimitCache(OVER_LIMIT_CLIENTS, now)
+  const redisWithFallback = createRedisWithFallback({
     redis,
     timeoutMs: storeTimeoutMs,
     maxKeys: storeMaxKeys,
@@ -97,35 +97,35 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     now,
     log,
     telemetry,
-    refused: (...refusal) => exhausted.note(...refusal),
-    recovering: () => news.catchUp(),
+    refused: (...refusal) => overLimit.note(...refusal),
+    recovering: () => resetFeed.catchUp(),
   })
-  const forget: CounterOperations['forget'] = (policyName, partitionKey) => {
-    exhausted.forget(policyName, partitionKey)
-    failover.forgetLocal(policyName, partitionKey)
+  const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
+    overLimit.forget(policyName, partitionKey)
+    redisWithFallback.forgetLocal(policyName, partitionKey)
     forgotten(policyName, partitionKey)
   }
-  const news = createResetNews({
+  const resetFeed = createResetFeed({
     redis,
-    isAnswering: () => failover.storeState() === 'answering',
+    isAnswering: () => redisWithFallback.storeState() === 'answering',
     heard(partitionKey, policyName, isNew) {
       // What was counted here since an old reset is not to be forgotten.
       if (isNew) forget(policyName, partitionKey)
       else forgotten(policyName, partitionKey)
     },
-    missed: () => exhausted.clear(),
+    missed: () => overLimit.clear(),
     now,
     log,
   })
-  observeMemory(telemetry, failover.local)
-  telemetry.observeTable('exhausted', () => exhausted.readUse())
+  observeMemory(telemetry, redisWithFallback.local)
+  telemetry.observeTable('exhausted', () => overLimit.readUse())
   return {
-    decide: (charges) => exhausted.findRefusal(charges) ?? failover.decide(charges),
-    storeState: () => failover.storeState(),
-    ...createRedisOperations({ redis, failover, exhausted, news, forget, log }),
+    decide: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
+    storeState: () => redisWithFallback.storeState(),
+    ...createRedisOperations({ redis, redisWithFallback, overLimit, resetFeed, forget, log }),
     close() {
-      news.close()
-      failover.close()
+      resetFeed.close()
+      redisWithFallback.close()
     },
   }
 }
@@ -135,12 +135,12 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
   const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
   const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
   let loggedAtMs = -Infinity
-  const forget: CounterOperations['forget'] = (policyName, partitionKey) => {
+  const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     local.forget(policyName, partitionKey)
     forgotten(policyName, partitionKey)
   }
   hearResets(port, forget)
-  const channel = createChannelLimiter({
+  const channel = createIpcLimiter({
     port,
     timeoutMs: storeTimeoutMs,
     now,

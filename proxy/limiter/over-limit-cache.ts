@@ -2,11 +2,11 @@ import type { Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
 
-export type ExhaustedClients = {
-  /** The refusal, where one of the charges is known to be exhausted under an enforced policy; else undefined. */
+export type OverLimitCache = {
+  /** The refusal, where one of the charges is known to be over the limit under an enforced policy; else undefined. */
   findRefusal(charges: readonly Charge[]): Decision | undefined
   /** What is known of one client under one policy: milliseconds until more is left, or undefined. */
-  findExhausted(charge: Charge): number | undefined
+  findOverLimit(charge: Charge): number | undefined
   /**
    * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
    * `askedAtMs` is earlier than the instant its states refer to.
@@ -38,7 +38,7 @@ export type ExhaustedClients = {
  * @param maxEntries the most clients known at once, at least 2
  * @param now milliseconds of a monotonic clock
  */
-export function createExhaustedClients(maxEntries: number, now: () => number): ExhaustedClients {
+export function createOverLimitCache(maxEntries: number, now: () => number): OverLimitCache {
   let younger = createGeneration()
   let older = createGeneration()
   let evictions = 0
@@ -76,7 +76,7 @@ export function createExhaustedClients(maxEntries: number, now: () => number): E
       return undefined
     },
 
-    findExhausted(charge) {
+    findOverLimit(charge) {
       const leftMs = (findEntry(charge)?.endsAtMs ?? -Infinity) - now()
       return leftMs > 0 ? leftMs : undefined
     },

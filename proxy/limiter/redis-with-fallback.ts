@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
 import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { createBreaker } from './circuit-breaker.ts'
+import { createCircuitBreaker } from './circuit-breaker.ts'
 import type { DecisionHooks } from './batching.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory/limiter.ts'
@@ -12,7 +12,7 @@ import { describePolicy, keyOf } from './redis/keys.ts'
 import type { RedisClient } from './redis/run-script.ts'
 import { decideWithoutStore } from './store-fallback.ts'
 
-export type FailoverLimiter = Limiter & {
+export type RedisWithFallback = Limiter & {
   readonly shared: RedisLimiter
   readonly local: MemoryLimiter
   storeState(): 'answering' | 'away'
@@ -29,7 +29,7 @@ const COUNTERS_IN_REPAYMENT = 500
  * admitted by `local` counters in the meantime is a debt to the shared ones: it is repaid, once, before they decide
  * again. `docs/redis.md` says what may be off by how much.
  */
-export function createFailoverLimiter(options: {
+export function createRedisWithFallback(options: {
   readonly redis: RedisClient
   readonly timeoutMs: number
   /** The most counters this process keeps while Redis is away. */
@@ -42,7 +42,7 @@ export function createFailoverLimiter(options: {
   readonly refused: RedisHooks['refused']
   /** Called before what was counted here is added to the shared counters: it may have to be forgotten instead. */
   readonly recovering: () => Promise<void>
-}): FailoverLimiter {
+}): RedisWithFallback {
   const { redis, timeoutMs, maxKeys, seed, now, log, telemetry } = options
   const local = createMemoryLimiter({ maxKeys, seed, now })
   const shared = createRedisLimiter({
@@ -66,7 +66,7 @@ export function createFailoverLimiter(options: {
       refused: options.refused,
     },
   })
-  const breaker = createBreaker({
+  const breaker = createCircuitBreaker({
     failuresToOpen: 3,
     retryEveryMs: 250,
     recover,

@@ -1,5 +1,5 @@
 import type { Policy } from '../policy.ts'
-import { createDecisionBatches, type DecisionHooks } from './batching.ts'
+import { createBatching, type DecisionHooks } from './batching.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 
 /** One end of a channel between two processes of this machine, such as that of `node:cluster`. */
@@ -10,7 +10,7 @@ export type LimiterPort = {
   listen(receive: (message: unknown) => void): void
 }
 
-export type ChannelLimiter = Limiter & { close(): void }
+export type IpcLimiter = Limiter & { close(): void }
 
 /** One question for several requests, each a list of policy name, partition key, policy name, partition key, … */
 type Question = {
@@ -19,7 +19,7 @@ type Question = {
   readonly requests: readonly (readonly string[])[]
 }
 
-type ResetNews = { readonly limiter: 'reset'; readonly policyName?: string; readonly partitionKey: string }
+type ResetMessage = { readonly limiter: 'reset'; readonly policyName?: string; readonly partitionKey: string }
 
 /** For each request the values that `RemoteCounters.ask` describes. */
 type Answer = {
@@ -41,12 +41,12 @@ const UNANSWERED_MAX = 50_000
  * @param options.timeoutMs after which a decision is made without the primary process
  * @param options.now milliseconds of a monotonic clock
  */
-export function createChannelLimiter(options: {
+export function createIpcLimiter(options: {
   readonly port: LimiterPort
   readonly timeoutMs: number
   readonly now: () => number
   readonly hooks: DecisionHooks
-}): ChannelLimiter {
+}): IpcLimiter {
   const { port } = options
   const asked = new Map<number, Asked>()
   let unanswered = 0
@@ -61,7 +61,7 @@ export function createChannelLimiter(options: {
     if (isAnswer(message)) settle(message.id)?.resolve(message.reply)
   })
 
-  const batches = createDecisionBatches({
+  const batching = createBatching({
     ...options,
     counters: {
       batchSize: 1000,
@@ -87,7 +87,7 @@ export function createChannelLimiter(options: {
         }),
     },
   })
-  return { decide: (charges) => batches.decide(charges), close: () => batches.giveUp() }
+  return { decide: (charges) => batching.decide(charges), close: () => batching.giveUp() }
 }
 
 /**
@@ -118,13 +118,13 @@ export function serveLimiter(options: {
 
 /** Tells a worker that a client was reset: under the policy of this name, or under all. */
 export function tellReset(port: LimiterPort, policyName: string | undefined, partitionKey: string): void {
-  const news: ResetNews = {
+  const reset: ResetMessage = {
     limiter: 'reset',
     partitionKey,
     ...(policyName === undefined ? {} : { policyName }),
   }
   try {
-    port.send(news)
+    port.send(reset)
   } catch {
     // The worker is gone, and what it knew of the client with it.
   }
@@ -136,7 +136,7 @@ export function hearResets(
   heard: (policyName: string | undefined, partitionKey: string) => void,
 ): void {
   port.listen((message) => {
-    if (isResetNews(message)) heard(message.policyName, message.partitionKey)
+    if (isResetMessage(message)) heard(message.policyName, message.partitionKey)
   })
 }
 
@@ -167,7 +167,7 @@ function isQuestion(message: unknown): message is Question {
   return typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'ask'
 }
 
-function isResetNews(message: unknown): message is ResetNews {
+function isResetMessage(message: unknown): message is ResetMessage {
   return (
     typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'reset'
   )

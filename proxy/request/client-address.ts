@@ -13,7 +13,7 @@ export type ClientAddress = {
   /** Canonical text: IPv4 dotted, IPv6 as RFC 5952 has it, without a zone. */
   readonly address: string
   /** Whom the address counts as: the IPv4 address itself; for IPv6 its prefix, such as `2001:db8::/64`. */
-  readonly partition: string
+  readonly prefix: string
 }
 
 /** The other end of a connection. It does not change: read once, it serves all requests of the connection. */
@@ -99,8 +99,8 @@ function readRange(text: string): AddressRange {
 /** Within its /64, a host picks IPv6 addresses as it likes (RFC 8981), so the /64 is what counts. */
 function toClientAddress(ip: IpAddress): ClientAddress {
   const address = formatAddress(ip)
-  if (isIpv4(ip)) return { address, partition: address }
-  return { address, partition: `${formatAddress([...ip.slice(0, 4), 0, 0, 0, 0])}/64` }
+  if (isIpv4(ip)) return { address, prefix: address }
+  return { address, prefix: `${formatAddress([...ip.slice(0, 4), 0, 0, 0, 0])}/64` }
 }
 
 /** Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it. */

@@ -24,7 +24,7 @@ export function fieldsOf(reply: ErrorReply): readonly string[] {
  *   there would be nothing to forward it as.
  * - `Max-Forwards: 0` says that OPTIONS must not be forwarded further (section 7.6.2).
  */
-export function ownAnswer(
+export function localReply(
   { method, headers }: ClientRequest,
   { path }: Target,
 ): ErrorReply | 'options' | undefined {
@@ -36,7 +36,7 @@ export function ownAnswer(
 }
 
 /** What `Max-Forwards` is to say when OPTIONS is passed on; undefined where there is none, or where it means nothing. */
-export function leftForwards({ method, headers }: ClientRequest): number | undefined {
+export function remainingForwards({ method, headers }: ClientRequest): number | undefined {
   const maxForwards = headers['max-forwards']
   return method === 'OPTIONS' && maxForwards !== undefined ? Number(maxForwards) - 1 : undefined
 }

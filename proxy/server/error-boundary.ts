@@ -8,14 +8,14 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
  * To be called with an exception that a step of a request threw. It is a bug: this request's 500 and nobody else's, or
  * the end of its connection where the response has begun.
  */
-export type OnBug = (
+export type OnException = (
   error: unknown,
   request: ClientRequest,
   response: ClientResponse,
   requestId?: string,
 ) => void
 
-export function answerBugs(telemetry: Telemetry, log: Log): OnBug {
+export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException {
   return (error, request, response, requestId) => {
     telemetry.errorCaught('request')
     log.error({ err: error, requestId }, 'a request failed')

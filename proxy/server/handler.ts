@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { OnBug } from './error-boundary.ts'
+import type { OnException } from './error-boundary.ts'
 import { chargesOf } from '../decide/charges.ts'
 import type { Peer } from '../request/client-address.ts'
 import { connectionOf, peerOf, type PeerOptions } from '../request/connection-peer.ts'
@@ -9,31 +9,45 @@ import type { PacedExchange, SlowClients } from '../connection/slow-clients.ts'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
 import { forward, type Forwarding, type ForwarderOptions } from '../forward/forward.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
-import type { LimitedClients } from '../decide/throttled-clients.ts'
+import type { ThrottledClients } from '../decide/throttled-clients.ts'
 import type { Charge, Decision, Limiter } from '../limiter/limiter.ts'
 import { settleResponse } from '../connection/pending-responses.ts'
-import { allow, fieldsOf, leftForwards, ownAnswer } from '../request/local-replies.ts'
+import { allow, fieldsOf, remainingForwards, localReply } from '../request/local-replies.ts'
 import type { Policy } from '../policy.ts'
-import { rateLimitFields, refuse, refuseUndecided } from '../decide/too-many-requests.ts'
+import { rateLimitHeaders, refuse, refuseUndecided } from '../decide/too-many-requests.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import { breakOff, breakOffConnection, closeAfterResponse, endAfterResponse, onceOver, sendError, writeContinue, writeHead } from '../http/reply.ts'
-import { readRequestHead, type HeadOptions, type RejectedHead, type RequestHead } from '../request/request-head.ts'
+import {
+  breakOff,
+  breakOffConnection,
+  closeAfterResponse,
+  endAfterResponse,
+  onceOver,
+  sendError,
+  writeContinue,
+  writeHead,
+} from '../http/reply.ts'
+import {
+  readRequestHead,
+  type HeadOptions,
+  type RejectedHead,
+  type RequestHead,
+} from '../request/request-head.ts'
 import type { RuleTable } from '../rules/rule-table.ts'
 import type { Rejection, Telemetry } from '../telemetry/telemetry.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
-import { upstreamFields } from '../forward/upstream-headers.ts'
+import { upstreamHeaders } from '../forward/upstream-headers.ts'
 
 export type HandlerOptions = HeadOptions &
   PeerOptions & {
     readonly rules: RuleTable
     readonly limiter: Limiter
-    readonly limitedClients: Pick<LimitedClients, 'note'>
+    readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients
     readonly forwarder: ForwarderOptions
     readonly classifyField: RequestFieldClassifier
     readonly telemetry: Telemetry
     /** What becomes of a request that a step fails. */
-    readonly onBug: OnBug
+    readonly onException: OnException
     /** Path prefix of the backend, without a trailing slash; empty for none. */
     readonly upstreamPrefix: string
     readonly scheme: 'http' | 'https'
@@ -42,7 +56,7 @@ export type HandlerOptions = HeadOptions &
     /** No more connections are wanted. */
     readonly isStopping: () => boolean
     /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
-    readonly noticeProxy: (peerAddress: string) => void
+    readonly onUntrustedProxy: (peerAddress: string) => void
     /** Called for each request that is answered for its form, before any rule is asked; for the log. */
     readonly onRejected: (requestId: string, status: number, why: string) => void
     /** Called once for each request when all is over; absent where no access line is wanted. */
@@ -72,7 +86,7 @@ export type Handler = (request: ClientRequest, response: ClientResponse, onUpgra
  * The way of a request: client address, target, rules, one decision, then forward or refuse. Requests that no rule
  * touches go straight on, with nothing asked of the store. What came over a connection that is gone already is dropped.
  *
- * Throws only where a request cannot even begin; what its steps throw, at once or later, goes to `onBug`.
+ * Throws only where a request cannot even begin; what its steps throw, at once or later, goes to `onException`.
  */
 export function createHandler(options: HandlerOptions): Handler {
   return (request, response, onUpgrade) => {
@@ -99,7 +113,7 @@ class Exchange implements PacedExchange {
   /** Whom the request counts as. */
   #client = ''
   /** Name, value, name, value… of what the rules that have counted the request say, for whatever response it gets. */
-  #limitFields: readonly string[] = []
+  #limitHeaders: readonly string[] = []
   #refusedBy: Policy | undefined
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
@@ -175,12 +189,12 @@ class Exchange implements PacedExchange {
     try {
       step()
     } catch (error) {
-      this.#onBug(error)
+      this.#onException(error)
     }
   }
 
-  #onBug(error: unknown): void {
-    this.#options.onBug(error, this.#request, this.#response, this.#requestId)
+  #onException(error: unknown): void {
+    this.#options.onException(error, this.#request, this.#response, this.#requestId)
     this.#forwarding?.clientGone()
   }
 
@@ -191,14 +205,14 @@ class Exchange implements PacedExchange {
     const forwardedFor = headers['x-forwarded-for']
     const client = addresses.readClientAddress(this.#peer, forwardedFor)
     this.#clientAddress = client.address
-    this.#client = client.partition
+    this.#client = client.prefix
     const head = readRequestHead(this.#request, this.#options, this.#onUpgrade !== undefined)
     if ('reason' in head) return this.#rejectHead(head)
     const { target } = head
     this.#path = target.path
-    const own = ownAnswer(this.#request, target)
+    const own = localReply(this.#request, target)
     if (own !== undefined) return this.#answer(own)
-    if (forwardedFor !== undefined && !this.#peer.trusted) this.#options.noticeProxy(this.#peer.address)
+    if (forwardedFor !== undefined && !this.#peer.trusted) this.#options.onUntrustedProxy(this.#peer.address)
 
     const policies = rules.match(target, method, headers)
     if (policies.length === 0) return this.#forward(head)
@@ -208,17 +222,19 @@ class Exchange implements PacedExchange {
 
     const decision = limiter.decide(charges)
     if (!(decision instanceof Promise)) return this.#act(decision, charges, head)
-    decision.then((later) => this.#act(later, charges, head)).catch((error: unknown) => this.#onBug(error))
+    decision
+      .then((later) => this.#act(later, charges, head))
+      .catch((error: unknown) => this.#onException(error))
   }
 
   #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
-    this.#options.limitedClients.note(charges, decision)
+    this.#options.throttledClients.note(charges, decision)
     // Counted, but nobody is there any more to forward for.
     if (this.#over) return
     switch (decision.outcome) {
       case 'allowed':
-        this.#limitFields = rateLimitFields(decision.states)
+        this.#limitHeaders = rateLimitHeaders(decision.states)
         return this.#forward(head)
       case 'refused':
         this.#refusedBy = decision.refusedBy
@@ -239,7 +255,7 @@ class Exchange implements PacedExchange {
       response: this.#response,
       client: this.#client,
       target: upstreamPrefix + target.forwardTarget,
-      upstreamFields: upstreamFields(classifyField, this.#request.rawHeaders, {
+      upstreamHeaders: upstreamHeaders(classifyField, this.#request.rawHeaders, {
         peerAddress: this.#peer.address,
         peerTrusted: this.#peer.trusted,
         clientAddress: this.#clientAddress,
@@ -247,9 +263,9 @@ class Exchange implements PacedExchange {
         requestId: this.#requestId,
         host,
         protocolVersion: this.#request.httpVersion,
-        maxForwards: leftForwards(this.#request),
+        maxForwards: remainingForwards(this.#request),
       }),
-      responseFields: this.#limitFields,
+      responseHeaders: this.#limitHeaders,
       requestId: this.#requestId,
       onBodyOverLimit: () => this.#noteRejection('body-too-large', errors.bodyTooLarge, bodyOverLimit),
       onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
@@ -271,7 +287,7 @@ class Exchange implements PacedExchange {
 
   #reject(reason: Rejection, reply: ErrorReply, why: string): void {
     this.#noteRejection(reason, reply, why)
-    sendError(this.#request, this.#response, reply, [...fieldsOf(reply), ...this.#limitFields])
+    sendError(this.#request, this.#response, reply, [...fieldsOf(reply), ...this.#limitHeaders])
   }
 
   #noteRejection(reason: Rejection, { status }: ErrorReply, why: string): void {

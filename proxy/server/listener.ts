@@ -4,18 +4,29 @@ import { Socket, type Server as NetServer } from 'node:net'
 import { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { errors } from '../../shared/error-replies.ts'
-import type { OnBug } from './error-boundary.ts'
-import type { Turns } from '../connection/pipelining.ts'
+import type { OnException } from './error-boundary.ts'
+import type { RequestSerializer } from '../connection/pipelining.ts'
 import { keepUnparsed } from '../connection/unparsed-bytes.ts'
 import { expectsOther } from '../http/framing.ts'
 import type { Handler, OnUpgrade } from './handler.ts'
-import { currentResponse, keepDraining, leaveHttp, oweResponse, owesNothing } from '../connection/pending-responses.ts'
+import {
+  currentResponse,
+  keepDraining,
+  leaveHttp,
+  oweResponse,
+  owesNothing,
+} from '../connection/pending-responses.ts'
 import { allow } from '../request/local-replies.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { breakOff, closeAfterResponse, closeSoon, sendError } from '../http/reply.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Tunnels } from '../forward/tunnel.ts'
-import { answerUnreadable, isPaused, readParserError, type Unreadable } from '../connection/parser-errors.ts'
+import {
+  answerParserError,
+  isPaused,
+  readParserError,
+  type ParserFailure,
+} from '../connection/parser-errors.ts'
 import { isWebSocketHandshake } from '../http/websocket-handshake.ts'
 
 /** What a client may send before its handshake is answered. It should send nothing (RFC 6455 section 4.1). */
@@ -23,13 +34,13 @@ const maxEarlyBytes = 64 * 1024
 
 export type ListenerDeps = {
   readonly handler: Handler
-  readonly serveInTurn: Turns
+  readonly serveInTurn: RequestSerializer
   readonly tunnels: Tunnels
   readonly telemetry: Telemetry
   /** What becomes of a request in whose way something was thrown that the handler does not know of. */
-  readonly onBug: OnBug
+  readonly onException: OnException
   /** The parser could not read a request; for the log. */
-  readonly onUnreadable: (found: Unreadable) => void
+  readonly onParserError: (found: ParserFailure) => void
 }
 
 /**
@@ -37,10 +48,10 @@ export type ListenerDeps = {
  * HTTP/2 have in common: the events are the same, and HTTP/2's requests and responses come with HTTP/1's shape.
  */
 export function serveClients(server: NetServer, deps: ListenerDeps): void {
-  const { handler, serveInTurn, telemetry, onBug, onUnreadable } = deps
+  const { handler, serveInTurn, telemetry, onException, onParserError } = deps
   const unreadable = new WeakSet<Socket>()
-  const serve = guarded(onBug, handler)
-  const serveRequest = guarded(onBug, (request, response) => {
+  const serve = guarded(onException, handler)
+  const serveRequest = guarded(onException, (request, response) => {
     const stream = streamOf(request)
     if (stream) {
       // Requests of HTTP/2 do not wait for each other. They may be taken back before they have got here.
@@ -68,7 +79,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
     // Some versions of Node take up whatever upgrade is offered.
     if (socket instanceof Socket && takesUpgrade(request)) serveUpgrade(deps, request, socket, rest)
-    else answerUnreadable(request.socket, errors.badRequest)
+    else answerParserError(request.socket, errors.badRequest)
   })
   // Comes with the bare socket, or over HTTP/2 with a response.
   server.on('connect', (request: ClientRequest, connection: Duplex | ClientResponse) => {
@@ -77,7 +88,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     if (connection instanceof Duplex) {
       connection.on('error', () => undefined)
       keepDraining(request.socket)
-      answerUnreadable(request.socket, errors.methodNotAllowed, allow)
+      answerParserError(request.socket, errors.methodNotAllowed, allow)
     } else sendError(request, connection, errors.methodNotAllowed, allow)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -94,8 +105,8 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     if (!socket.writable) return
     unreadable.add(socket)
     telemetry.requestRejected(found.rejection)
-    onUnreadable(found)
-    answerUnreadable(socket, found.reply)
+    onParserError(found)
+    answerParserError(socket, found.reply)
   })
   server.on('tlsClientError', () => telemetry.connectionRefused('tls'))
 }
@@ -116,12 +127,12 @@ function streamOf(request: ClientRequest | Http2ServerRequest): ServerHttp2Strea
 
 type Serve = (request: ClientRequest, response: ClientResponse) => void
 
-function guarded(onBug: OnBug, serve: Serve): Serve {
+function guarded(onException: OnException, serve: Serve): Serve {
   return (request, response) => {
     try {
       serve(request, response)
     } catch (error) {
-      onBug(error, request, response)
+      onException(error, request, response)
     }
   }
 }
@@ -147,7 +158,7 @@ export function takesUpgrade(request: ClientRequest): boolean {
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */
 function serveUpgrade(
-  { handler, tunnels, onBug }: ListenerDeps,
+  { handler, tunnels, onException }: ListenerDeps,
   request: IncomingMessage,
   socket: Socket,
   rest: Buffer,
@@ -190,5 +201,5 @@ function serveUpgrade(
       throw error
     }
   }
-  guarded(onBug, () => handler(request, response, open))(request, response)
+  guarded(onException, () => handler(request, response, open))(request, response)
 }

@@ -14,7 +14,7 @@ const mostPeers = 64
  * @param options.logAddresses without it the line does not name the peer
  * @returns a function to call with the peer's address for each request whose field is not believed
  */
-export function createProxyNotice(
+export function createUntrustedProxyWarning(
   log: Log,
   { logAddresses }: { readonly logAddresses: boolean },
 ): (peerAddress: string) => void {

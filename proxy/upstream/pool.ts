@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { ClientShares } from './client-shares.ts'
 import { UpstreamConnection, type UpstreamExchange, type UpstreamTimeouts } from './connection.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
-import { WaitingExchanges } from './queue.ts'
+import { ExchangeQueue } from './queue.ts'
 
 export type PoolOptions = UpstreamTimeouts & {
   /** Opens a connection to the backend; `ready` is called once it can be written to (after the handshake, with TLS). */
@@ -49,11 +49,11 @@ export class UpstreamPool {
   readonly #options: PoolOptions
   readonly #idle: UpstreamConnection[] = []
   readonly #all = new Set<UpstreamConnection>()
-  readonly #queue: WaitingExchanges
+  readonly #queue: ExchangeQueue
   /** Those that have a connection, or will, and whose body has not wholly arrived. */
   readonly #uploads = new Set<UpstreamExchange>()
   readonly #uploadShares: ClientShares
-  readonly #uploadQueue: WaitingExchanges
+  readonly #uploadQueue: ExchangeQueue
   readonly #streamShares: ClientShares
   /** Of the connections that count: kept only while half of them are busy, as before that any client may have one. */
   #shares: ClientShares | undefined
@@ -67,8 +67,8 @@ export class UpstreamPool {
   constructor(options: PoolOptions) {
     const { maxConnections, maxStreams, maxQueued, queueMs, firstByteMs, idleMs } = options
     this.#options = options
-    this.#queue = new WaitingExchanges(maxQueued, queueMs)
-    this.#uploadQueue = new WaitingExchanges(maxQueued, queueMs)
+    this.#queue = new ExchangeQueue(maxQueued, queueMs)
+    this.#uploadQueue = new ExchangeQueue(maxQueued, queueMs)
     this.#uploadShares = new ClientShares(Math.max(1, Math.floor(maxConnections * uploadsShare)), timesFree)
     this.#streamShares = new ClientShares(maxStreams, 1)
     const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
@@ -202,7 +202,7 @@ export class UpstreamPool {
     else this.#wait(exchange, this.#uploadQueue)
   }
 
-  #wait(exchange: UpstreamExchange, queue: WaitingExchanges): void {
+  #wait(exchange: UpstreamExchange, queue: ExchangeQueue): void {
     const turnedAway = queue.add(exchange, this.#options.now())
     this.#queueCheck ??= setTimeout(() => this.#checkQueues(), queueCheckMs)
     turnedAway?.onFailure(busy())

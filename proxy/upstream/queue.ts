@@ -9,7 +9,7 @@ const mostOverdueAtOnce = 50
  * of one client go in the order in which they came. Where the queue is full, a client that has less in it than another
  * takes the place of the other's latest.
  */
-export class WaitingExchanges {
+export class ExchangeQueue {
   readonly #max: number
   readonly #longestMs: number
   /** In the order in which the clients have their turn. None is empty. */

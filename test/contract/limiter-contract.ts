@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { CounterOperations } from '../../proxy/limiter/counter-admin.ts'
+import type { CounterAdmin } from '../../proxy/limiter/counter-admin.ts'
 import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
@@ -12,7 +12,7 @@ export type LimiterSubject = {
   /** One, or several that share their counters, as replicas and workers do. */
   readonly limiters: readonly Limiter[]
   /** Asked by an operator. */
-  readonly operations: CounterOperations
+  readonly operations: CounterAdmin
   /** Moves the store's clock on. Undefined where that is real time, which nobody moves. */
   readonly advance?: (durationMs: number) => void
   readonly close: () => Promise<void> | void

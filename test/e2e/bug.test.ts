@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { createMetrics } from '../../proxy/telemetry/metrics.ts'
-import { answerBugs } from '../../proxy/server/error-boundary.ts'
+import { createErrorBoundary } from '../../proxy/server/error-boundary.ts'
 import { createAddressReader } from '../../proxy/request/client-address.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
-import { takeTurns } from '../../proxy/connection/pipelining.ts'
+import { serializeRequests } from '../../proxy/connection/pipelining.ts'
 import { watchSlowClients } from '../../proxy/connection/slow-clients.ts'
 import { createRequestClassifier } from '../../proxy/http/header-roles.ts'
 import { createHandler } from '../../proxy/server/handler.ts'
@@ -55,7 +55,7 @@ const metrics = createMetrics({
   readNode: () => Promise.resolve([]),
 })
 const { telemetry } = metrics
-const onBug = answerBugs(telemetry, createLog('test', 'silent'))
+const onException = createErrorBoundary(telemetry, createLog('test', 'silent'))
 const servers = [createServer(), createSecureServer({ ...readPair('first'), allowHTTP1: true })] as const
 const slowClients = watchSlowClients(
   { bodyTimeoutMs: 10_000, minBodyRate: 0, sendTimeoutMs: 10_000, maxUnreadBytes: 2 ** 20 },
@@ -98,7 +98,7 @@ beforeAll(async () => {
   const handler = createHandler({
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
     limiter: { decide },
-    limitedClients: { note: () => undefined },
+    throttledClients: { note: () => undefined },
     addresses: {
       readPeer: (address) => addresses.readPeer(address),
       readClientAddress: maybe('client address', (...chain) => addresses.readClientAddress(...chain)),
@@ -129,7 +129,7 @@ beforeAll(async () => {
       ...telemetry,
       requestFinished: maybe('end', (...request) => telemetry.requestFinished(...request)),
     },
-    onBug,
+    onException,
     upstreamPrefix: '',
     upstreamHost: 'backend',
     scheme: 'http',
@@ -137,11 +137,11 @@ beforeAll(async () => {
     now: maybe('clock', now),
     classifyField: maybe('fields', classify),
     isStopping: () => false,
-    noticeProxy: () => undefined,
+    onUntrustedProxy: () => undefined,
     onRejected: () => undefined,
     onFinished: undefined,
   })
-  const takeTurn = takeTurns(0)
+  const takeTurn = serializeRequests(0)
   const tunnels = createTunnels({
     idleMs: 1000,
     onOpen: () => mayThrow('tunnel'),
@@ -157,8 +157,8 @@ beforeAll(async () => {
       },
       telemetry,
       tunnels,
-      onUnreadable: () => undefined,
-      onBug,
+      onParserError: () => undefined,
+      onException,
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

@@ -118,7 +118,7 @@ describe('the commands to Redis', () => {
     expect(await callsOf('evalsha')).toBe(4)
   })
 
-  it('are none for a client known to be exhausted, until its window ends', async () => {
+  it('are none for a client known to be over the limit, until its window ends', async () => {
     const client = newClient()
     const brief = makePolicy('brief', 1, 1000)
     await limiter.decide(chargeAll(client, [brief]))

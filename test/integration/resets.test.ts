@@ -53,7 +53,7 @@ it('a gateway that was cut off hears of a reset before it adds what it had admit
   far.close()
 })
 
-it('a list of resets that is gone or was written by somebody else costs only what is known of exhausted clients', async () => {
+it('a list of resets that is gone or was written by somebody else costs only what is known of clients over the limit', async () => {
   const url = await freshRedis()
   const limiter = await startAnswering(url)
   const client = newClient()

@@ -109,7 +109,7 @@ describe('the keys', () => {
   })
 })
 
-it('a client known to be exhausted is refused without Redis until its oldest request leaves', async () => {
+it('a client known to be over the limit is refused without Redis until its oldest request leaves', async () => {
   const client = newClient()
   await admitEarlier(client, [59_500, 59_000, 1_000])
   expect(await limiter.decide(chargeAll(client, [mail]))).toMatchObject({ outcome: 'refused' })

@@ -93,7 +93,7 @@ describe('an address', () => {
   test('of IPv6 counts with all of its /64 and with nobody else', () => {
     const quad = fc.tuple(group, group, group, group)
     const partitionOf = (parts: readonly number[]): string =>
-      peerAt(reader, parts.map((value) => value.toString(16)).join(':')).client.partition
+      peerAt(reader, parts.map((value) => value.toString(16)).join(':')).client.prefix
     fc.assert(
       fc.property(quad, quad, quad, quad, (network, one, other, elsewhere) => {
         fc.pre(network.some((value) => value !== 0) && elsewhere.some((value) => value !== 0))
@@ -150,9 +150,9 @@ describe('the client address', () => {
       fc.property(peer, fc.oneof(field, bytes, fc.array(fc.string())), (at, sent) => {
         const peer = reader.readPeer(at)
         if (!peer) return
-        const { address: text, partition } = reader.readClientAddress(peer, sent)
+        const { address: text, prefix } = reader.readClientAddress(peer, sent)
         expect(isIP(text)).not.toBe(0)
-        expect(partition.replace(/\/64$/, '')).toMatch(/^(?:[\d.]+|[\da-f:]+)$/)
+        expect(prefix.replace(/\/64$/, '')).toMatch(/^(?:[\d.]+|[\da-f:]+)$/)
       }),
       { numRuns: runs(500) },
     )

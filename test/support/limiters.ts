@@ -6,7 +6,7 @@ import {
   type LimiterOptions,
   type LimiterTelemetry,
 } from '../../proxy/limiter/create-limiter.ts'
-import type { CounterOperations } from '../../proxy/limiter/counter-admin.ts'
+import type { CounterAdmin } from '../../proxy/limiter/counter-admin.ts'
 import type { Charge, Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import { connectRedis, type RedisConnection } from '../../proxy/limiter/redis/connection.ts'
 import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
@@ -162,13 +162,13 @@ export function waitUntilAnswering(limiter: CounterLimiter): Promise<void> {
   return waitUntil('Redis answers', () => limiter.storeState() === 'answering')
 }
 
-/** Replicas on one Redis, each with all that a gateway has: connection, breaker, known exhausted clients. */
+/** Replicas on one Redis, each with all that a gateway has: connection, breaker, known over-limit clients. */
 export async function startReplicas(
   url: string,
   count: number,
 ): Promise<{
   readonly limiters: readonly RunningLimiter[]
-  readonly operations: CounterOperations
+  readonly operations: CounterAdmin
   readonly close: () => void
 }> {
   const limiters = Array.from({ length: count }, () => startRedisLimiter(url))

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { guardProcess } from '../../shared/uncaught-exceptions.ts'
+import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
 import { createLog } from '../../shared/log.ts'
 import { closeOnSignal } from '../../shared/shutdown.ts'
 
@@ -34,7 +34,7 @@ const server = createServer((request, response) => {
 })
 
 server.listen(0, '127.0.0.1', () => {
-  guardProcess(log, () => uncaught++)
+  handleUncaughtExceptions(log, () => uncaught++)
   closeOnSignal(
     {
       close: async () => {

@@ -1,5 +1,5 @@
 import { KeyIndex, NONE } from './key-index.ts'
-import { TimeQueues } from './timestamp-queues.ts'
+import { TimestampQueues } from './timestamp-queues.ts'
 
 /**
  * Memory for sliding windows: for each client the times of the requests that it was admitted in the last window. A
@@ -14,7 +14,7 @@ import { TimeQueues } from './timestamp-queues.ts'
  */
 export class SlidingPool {
   readonly #index: KeyIndex
-  readonly #times: TimeQueues
+  readonly #times: TimestampQueues
   readonly #capacity: number
   /** By slot: how many of its newest times `takeUnsaved` has not handed out. */
   readonly #unsaved: Uint32Array
@@ -40,7 +40,7 @@ export class SlidingPool {
   constructor(capacity: number, timeCapacity: number, seed: number) {
     this.#capacity = capacity
     this.#index = new KeyIndex(capacity, seed)
-    this.#times = new TimeQueues(capacity, timeCapacity)
+    this.#times = new TimestampQueues(capacity, timeCapacity)
     this.#unsaved = new Uint32Array(capacity)
     this.#next = new Int32Array(capacity)
     this.#previous = new Int32Array(capacity)

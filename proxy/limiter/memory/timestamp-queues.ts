@@ -6,7 +6,7 @@
  * Times go in at the back and out at the front; the caller pushes them in order. For random access it is the wrong
  * structure.
  */
-export class TimeQueues {
+export class TimestampQueues {
   readonly #times: Float64Array
   /** By chunk: the next one of the same queue, or of those that are free, plus 1. Arrays are used from 0 up. */
   readonly #nextChunk: Int32Array

@@ -36,7 +36,7 @@ export function connectCluster(
     },
     // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
     maxRedirections: 3,
-    // A slot that is moving, asked about several keys: see askCluster, which then asks about one at a time.
+    // A slot that is moving, asked about several keys: see askAcrossSlots, which then asks about one at a time.
     retryDelayOnTryAgain: 1,
     // 0 is never: the command may have been executed before its connection was lost.
     retryDelayOnFailover: 0,

@@ -24,7 +24,7 @@ export type ClusterNodes = {
  * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
  * each charge is such a part.
  */
-export async function askCluster(
+export async function askAcrossSlots(
   charges: readonly Charge[],
   nodes: ClusterNodes,
 ): Promise<readonly unknown[]> {

@@ -1,6 +1,6 @@
 import type { Policy } from '../../policy.ts'
-import { askCluster } from './cross-slot.ts'
-import { createDecisionBatches, type DecisionBatches, type DecisionHooks } from '../batching.ts'
+import { askAcrossSlots } from './cross-slot.ts'
+import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
 import type { Charge } from '../limiter.ts'
 import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from '../memory/limiter.ts'
 import { hasCountedNothing } from './errors.ts'
@@ -9,7 +9,7 @@ import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
 import { runScript, type RedisClient, type RedisScript } from './run-script.ts'
 import { addOnceScript, decideScript, giveBackScript } from './scripts.ts'
 
-export type RedisLimiter = DecisionBatches & {
+export type RedisLimiter = Batching & {
   /** Whether Redis decides, in time, about a counter of the gateway's own; in a cluster every master. */
   probe(): Promise<boolean>
   /** What Redis says where it refuses one of the commands that decisions need; undefined also where it does not answer. */
@@ -185,13 +185,13 @@ export function createRedisLimiter(options: {
     return runs(addOnceScript, 1 + keys.length, args, ADD_TIMEOUT_MS)
   }
 
-  const batches = createDecisionBatches({
+  const batching = createBatching({
     counters: {
       batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
       isConnected: () => redis.status === 'ready',
       ask: redis.isCluster
         ? ([charges = []], isAwaited) =>
-            askCluster(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
+            askAcrossSlots(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
         : ask,
       hasCountedNothing,
     },
@@ -211,7 +211,7 @@ export function createRedisLimiter(options: {
   })
 
   return {
-    ...batches,
+    ...batching,
     probe,
     findRefusal,
     async addOnce(id, charges) {

@@ -1,15 +1,10 @@
 import type { Log } from '../../../shared/log.ts'
-import {
-  toState,
-  type CounterOperations,
-  type CounterReading,
-  type CounterState,
-} from '../counter-admin.ts'
-import type { ExhaustedClients } from '../over-limit-cache.ts'
-import type { FailoverLimiter } from '../redis-with-fallback.ts'
+import { toState, type CounterAdmin, type CounterReading, type CounterState } from '../counter-admin.ts'
+import type { OverLimitCache } from '../over-limit-cache.ts'
+import type { RedisWithFallback } from '../redis-with-fallback.ts'
 import type { Charge } from '../limiter.ts'
 import { describePolicy, keyOf } from './keys.ts'
-import type { ResetNews } from './reset-feed.ts'
+import type { ResetFeed } from './reset-feed.ts'
 import { callsLua } from './rights.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 import { slidingLua } from './sliding.ts'
@@ -23,13 +18,13 @@ const COUNTERS_IN_COMMAND = 256
 /** An operator's questions where the counters are in Redis. */
 export function createRedisOperations(options: {
   readonly redis: RedisClient
-  readonly failover: FailoverLimiter
-  readonly exhausted: ExhaustedClients
-  readonly news: Pick<ResetNews, 'announce'>
-  readonly forget: CounterOperations['forget']
+  readonly redisWithFallback: RedisWithFallback
+  readonly overLimit: OverLimitCache
+  readonly resetFeed: Pick<ResetFeed, 'announce'>
+  readonly forget: CounterAdmin['forget']
   readonly log: Log
-}): CounterOperations {
-  const { redis, failover, exhausted, news, forget, log } = options
+}): CounterAdmin {
+  const { redis, redisWithFallback, overLimit, resetFeed, forget, log } = options
 
   async function read(charges: readonly Charge[]): Promise<CounterState[]> {
     const windows = charges.map(({ policy }) => String(policy.windowMs))
@@ -48,16 +43,16 @@ export function createRedisOperations(options: {
 
   function readLocally(charge: Charge): CounterState {
     const { policy } = charge
-    const exhaustedForMs = exhausted.findExhausted(charge)
-    if (exhaustedForMs !== undefined)
-      return { policy, source: 'local', used: policy.quota, resetMs: exhaustedForMs }
-    if (policy.onStoreError === 'local') return toState(policy, 'local', failover.local.read(charge))
+    const overLimitForMs = overLimit.findOverLimit(charge)
+    if (overLimitForMs !== undefined)
+      return { policy, source: 'local', used: policy.quota, resetMs: overLimitForMs }
+    if (policy.onStoreError === 'local') return toState(policy, 'local', redisWithFallback.local.read(charge))
     return { policy, source: 'none', used: undefined, resetMs: undefined }
   }
 
   return {
     async inspect(charges) {
-      if (failover.storeState() === 'away') return charges.map(readLocally)
+      if (redisWithFallback.storeState() === 'away') return charges.map(readLocally)
       try {
         return (await within(TIMEOUT_MS, Promise.all(inCommands(charges).map(read)))).flat()
       } catch (error) {
@@ -67,13 +62,13 @@ export function createRedisOperations(options: {
     },
 
     async reset(charges) {
-      if (failover.storeState() === 'away') return 'away'
+      if (redisWithFallback.storeState() === 'away') return 'away'
       try {
         // What others know is forgotten after what it came from, or they would learn it again.
         await within(
           TIMEOUT_MS,
           Promise.all(inCommands(charges).map((part) => redis.del(part.map(counterKey)))).then(() =>
-            news.announce(charges),
+            resetFeed.announce(charges),
           ),
         )
         return 'done'

@@ -4,7 +4,7 @@ import type { Charge } from '../limiter.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 
 /** Makes resets by other replicas and workers heard here. */
-export type ResetNews = {
+export type ResetFeed = {
   /** Tells everybody. Rejects where Redis does not confirm it. */
   announce(charges: readonly Charge[]): Promise<void>
   /** Reads what is new. Resolves also where it could not be read. */
@@ -13,9 +13,9 @@ export type ResetNews = {
 }
 
 /** The last resets of all gateways on this Redis, newest first. */
-const NEWS_KEY = 'sluice:1:resets'
-const NEWS_KEPT = 1000
-const NEWS_KEPT_MS = 3_600_000
+const RESETS_KEY = 'sluice:1:resets'
+const RESETS_KEPT = 1000
+const RESETS_KEPT_MS = 3_600_000
 
 /** Beyond this, none: that means all. It bounds an entry, and the list. */
 const POLICIES_NAMED = 50
@@ -35,14 +35,14 @@ const LOOK_EVERY_MS = 250
  * @param options.missed resets may have been made of which nothing can be heard any more
  * @param options.now milliseconds of a monotonic clock
  */
-export function createResetNews(options: {
+export function createResetFeed(options: {
   readonly redis: RedisClient
   readonly isAnswering: () => boolean
   readonly heard: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
   readonly missed: () => void
   readonly now: () => number
   readonly log: Log
-}): ResetNews {
+}): ResetFeed {
   const { redis, isAnswering, heard, missed, now, log } = options
   /** The newest entry that has been read: '' where there was none, undefined before the first look. */
   let newest: string | undefined
@@ -53,18 +53,19 @@ export function createResetNews(options: {
   let failure = ''
 
   async function look(): Promise<void> {
-    const first = (await redis.lindex(NEWS_KEY, 0)) ?? ''
+    const first = (await redis.lindex(RESETS_KEY, 0)) ?? ''
     // Redis may have let the list go since.
-    if (now() - lookedAtMs > NEWS_KEPT_MS / 2) newest = undefined
+    if (now() - lookedAtMs > RESETS_KEPT_MS / 2) newest = undefined
     lookedAtMs = now()
     if (first === newest) return
-    const entries = first === '' ? [] : await redis.lrange(NEWS_KEY, 0, -1)
-    const known = newest === '' && entries.length < NEWS_KEPT ? entries.length : entries.indexOf(newest ?? '')
+    const entries = first === '' ? [] : await redis.lrange(RESETS_KEY, 0, -1)
+    const known =
+      newest === '' && entries.length < RESETS_KEPT ? entries.length : entries.indexOf(newest ?? '')
     const isNew = known !== -1
-    const news = (isNew ? entries.slice(0, known) : entries).map(readEntry)
+    const unread = (isNew ? entries.slice(0, known) : entries).map(readEntry)
     newest = entries[0] ?? ''
-    if (!isNew || news.includes(undefined)) missed()
-    for (const entry of news) {
+    if (!isNew || unread.includes(undefined)) missed()
+    for (const entry of unread) {
       if (!entry || own.delete(entry.id)) continue
       if (entry.policies.length === 0) heard(entry.client, undefined, isNew)
       else for (const policyName of entry.policies) heard(entry.client, policyName, isNew)
@@ -86,7 +87,7 @@ export function createResetNews(options: {
   function tell(error: unknown): void {
     if (!(error instanceof Error) || error.name !== 'ReplyError' || error.message === failure) return
     failure = error.message
-    log.error({ reason: failure, key: NEWS_KEY }, 'resets by other replicas are not heard here')
+    log.error({ reason: failure, key: RESETS_KEY }, 'resets by other replicas are not heard here')
   }
 
   const timer = setInterval(() => isAnswering() && void catchUp(), LOOK_EVERY_MS).unref()
@@ -102,9 +103,9 @@ export function createResetNews(options: {
         }),
       )
       for (const { id } of entries) own.add(id)
-      const limits = [String(NEWS_KEPT - 1), String(NEWS_KEPT_MS)]
+      const limits = [String(RESETS_KEPT - 1), String(RESETS_KEPT_MS)]
       await runScript(redis, announceScript, 1, [
-        NEWS_KEY,
+        RESETS_KEY,
         ...limits,
         ...entries.map((entry) => JSON.stringify(entry)),
       ])

@@ -16,7 +16,7 @@ import { slidingLua } from './sliding.ts'
  *
  * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
- * clients known to be exhausted. Nothing else runs in between, so nobody ever sees the wrong count. `pcall`, because
+ * clients known to be over the limit. Nothing else runs in between, so nobody ever sees the wrong count. `pcall`, because
  * one broken counter is no reason to fail the other requests. Where the user lacks a right, the request fails: what it
  * has counted is taken back, and no counter stays without an end.
  */

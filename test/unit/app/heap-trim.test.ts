@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { returnMemoryAfterBursts } from '../../../proxy/app/heap-trim.ts'
+import { trimHeapAfterBursts } from '../../../proxy/app/heap-trim.ts'
 
 let open = 0
 let collected = 0
@@ -8,7 +8,7 @@ let stop: () => void
 function start(): void {
   open = 0
   collected = 0
-  stop = returnMemoryAfterBursts(
+  stop = trimHeapAfterBursts(
     () => open * 16 * 1024 + 16 * 1024,
     () => collected++,
   )

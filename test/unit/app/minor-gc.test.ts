@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { divideCollections } from '../../../proxy/app/minor-gc.ts'
+import { scheduleMinorGcs } from '../../../proxy/app/minor-gc.ts'
 
 let accepted = 0
 let collected = 0
@@ -9,7 +9,7 @@ beforeEach(() => {
   vi.useFakeTimers()
   accepted = 1_000
   collected = 0
-  stop = divideCollections(
+  stop = scheduleMinorGcs(
     () => accepted,
     () => collected++,
   )

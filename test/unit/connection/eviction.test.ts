@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { keepRoom } from '../../../proxy/connection/eviction.ts'
+import { createEviction } from '../../../proxy/connection/eviction.ts'
 import { chooseVictims, type Candidate } from '../../../proxy/connection/eviction-order.ts'
 
 type Named = Candidate<number>
@@ -58,7 +58,7 @@ function startHouse(capacity: number) {
   let looks = 0
   let nowMs = 0
   const closed: { readonly fake: Fake; readonly state: string }[] = []
-  const makeRoom = keepRoom<Fake>({
+  const makeRoom = createEviction<Fake>({
     open,
     capacity,
     clientOf: ({ client }) => client,

@@ -7,12 +7,12 @@ import type { PartitionPart, Policy } from '../../../proxy/policy.ts'
 
 const ip: PartitionPart = { kind: 'ip' }
 const header = (name: string): PartitionPart => ({ kind: 'header', name })
-const client = { address: '2001:db8::5', partition: '2001:db8::/64' }
+const client = { address: '2001:db8::5', prefix: '2001:db8::/64' }
 
 function keyOf(
   partition: readonly PartitionPart[],
   headers: IncomingHttpHeaders = {},
-  by: { address: string; partition: string } = client,
+  by: { address: string; prefix: string } = client,
 ): string | undefined {
   const policy: Policy = {
     name: 'p',
@@ -29,7 +29,7 @@ function keyOf(
 describe('a partition key', () => {
   test('by address alone is the partition, to be read', () => {
     expect(keyOf([ip])).toBe('2001:db8::/64')
-    expect(keyOf([ip], {}, { address: '203.0.113.7', partition: '203.0.113.7' })).toBe('203.0.113.7')
+    expect(keyOf([ip], {}, { address: '203.0.113.7', prefix: '203.0.113.7' })).toBe('203.0.113.7')
   })
 
   test('by a header is a hash: the header may be a secret', () => {
@@ -86,7 +86,7 @@ describe('a partition key', () => {
 
   test('of address and header differs with either, and is all hashed', () => {
     const parts = [ip, header('x-api-key')]
-    const other = { address: '203.0.113.7', partition: '203.0.113.7' }
+    const other = { address: '203.0.113.7', prefix: '203.0.113.7' }
     const keys = [
       keyOf(parts, { 'x-api-key': 'a' }),
       keyOf(parts, { 'x-api-key': 'b' }),

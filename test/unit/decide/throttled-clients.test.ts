@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createLimitedClients, type LimitedClients } from '../../../proxy/decide/throttled-clients.ts'
+import { createThrottledClients, type ThrottledClients } from '../../../proxy/decide/throttled-clients.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
 
@@ -9,12 +9,12 @@ const shadow = makePolicy('shadow', 1, 60_000, { mode: 'shadow' })
 
 let nowMs = 0
 
-function create(maxEntries: number): LimitedClients {
+function create(maxEntries: number): ThrottledClients {
   nowMs = 1_000
-  return createLimitedClients(maxEntries, () => nowMs)
+  return createThrottledClients(maxEntries, () => nowMs)
 }
 
-function refuse(clients: LimitedClients, client: string, policy: Policy = login, resetMs = 500): void {
+function refuse(clients: ThrottledClients, client: string, policy: Policy = login, resetMs = 500): void {
   const states = [wide, policy].map((each) => ({
     policy: each,
     exceeded: each === policy,

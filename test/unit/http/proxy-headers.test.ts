@@ -2,8 +2,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createRequestClassifier, type RequestFieldClassifier } from '../../../proxy/http/header-roles.ts'
-import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from '../../../proxy/http/proxy-headers.ts'
-import { upstreamFields } from '../../../proxy/forward/upstream-headers.ts'
+import {
+  neverForwarded,
+  trustedProxyHeaders,
+  trustedProxyPrefixes,
+} from '../../../proxy/http/proxy-headers.ts'
+import { upstreamHeaders } from '../../../proxy/forward/upstream-headers.ts'
 
 // The attack: a client says itself what only the proxy before a backend should say: the prefix that is taken off the path,
 // the user who has signed in, the address of the client. Rules have seen none of it.
@@ -29,7 +33,7 @@ function seen(
   options: { trusted?: boolean; classify?: RequestFieldClassifier } = {},
 ): Map<string, string> {
   const classify = options.classify ?? createRequestClassifier([], false)
-  const lines = upstreamFields(
+  const lines = upstreamHeaders(
     classify,
     names.flatMap((name) => [name, 'sent']),
     {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { createDecisionBatches, type RemoteCounters } from '../../../proxy/limiter/batching.ts'
+import { createBatching, type RemoteCounters } from '../../../proxy/limiter/batching.ts'
 import type { Charge, Decision } from '../../../proxy/limiter/limiter.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
 
@@ -26,7 +26,7 @@ type Harness = {
 function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}): Harness {
   const asked: Asked[] = []
   const heard: string[] = []
-  const batches = createDecisionBatches({
+  const batches = createBatching({
     counters: {
       batchSize: 4,
       isConnected: () => true,

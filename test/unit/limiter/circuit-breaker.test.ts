@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createBreaker, type Breaker } from '../../../proxy/limiter/circuit-breaker.ts'
+import { createCircuitBreaker, type CircuitBreaker } from '../../../proxy/limiter/circuit-breaker.ts'
 
 let heard: string[]
 let recoveries: (() => void)[]
-let breaker: Breaker
+let breaker: CircuitBreaker
 
 beforeEach(() => {
   vi.useFakeTimers()
   heard = []
   recoveries = []
-  breaker = createBreaker({
+  breaker = createCircuitBreaker({
     failuresToOpen: 3,
     retryEveryMs: 250,
     recover: () => new Promise((resolve) => void recoveries.push(resolve)),

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createExhaustedClients, type ExhaustedClients } from '../../../proxy/limiter/over-limit-cache.ts'
+import { createOverLimitCache, type OverLimitCache } from '../../../proxy/limiter/over-limit-cache.ts'
 import type { Charge, Decision, PolicyState } from '../../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
@@ -9,9 +9,9 @@ const wide = makePolicy('wide', 100, 30_000)
 
 let nowMs = 0
 
-function createCache(maxEntries: number): ExhaustedClients {
+function createCache(maxEntries: number): OverLimitCache {
   nowMs = 1_000
-  return createExhaustedClients(maxEntries, () => nowMs)
+  return createOverLimitCache(maxEntries, () => nowMs)
 }
 
 function refusalOf(
@@ -27,7 +27,7 @@ function refusalOf(
   return { outcome: 'refused', refusedBy: by, states }
 }
 
-function noteRefusal(cache: ExhaustedClients, charges: readonly Charge[], by: Policy, resetMs: number): void {
+function noteRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Policy, resetMs: number): void {
   cache.note(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
 }
 

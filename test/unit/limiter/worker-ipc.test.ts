@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createChannelLimiter } from '../../../proxy/limiter/worker-ipc.ts'
+import { createIpcLimiter } from '../../../proxy/limiter/worker-ipc.ts'
 import type { Decision } from '../../../proxy/limiter/limiter.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
 
@@ -13,7 +13,7 @@ it('sends a primary process that does not answer no more than a bound, and goes 
   const sent: Sent[] = []
   const reasons = new Set<string>()
   let receive: (message: unknown) => void = () => undefined
-  const limiter = createChannelLimiter({
+  const limiter = createIpcLimiter({
     port: {
       send: (message) => void sent.push(message as Sent),
       listen: (listener) => void (receive = listener),

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { createAddressReader } from '../../../proxy/request/client-address.ts'
-import { formatAddress, isInRange, parseAddress, parseAddressRange } from '../../../proxy/request/ip-address.ts'
+import {
+  formatAddress,
+  isInRange,
+  parseAddress,
+  parseAddressRange,
+} from '../../../proxy/request/ip-address.ts'
 import { peerAt } from '../../support/peer-at.ts'
 
 // The attack: a client that passes for many, and so gets a fresh quota with each request, or for somebody else, and so
@@ -11,7 +16,7 @@ const proxy = peerAt(reader, '10.0.0.1')
 const stranger = peerAt(reader, '203.0.113.9')
 
 describe('the peer', () => {
-  const table: [remoteAddress: string | undefined, address: string, partition: string, trusted: boolean][] = [
+  const table: [remoteAddress: string | undefined, address: string, prefix: string, trusted: boolean][] = [
     ['203.0.113.9', '203.0.113.9', '203.0.113.9', false],
     ['10.1.2.3', '10.1.2.3', '10.1.2.3', true],
     ['11.0.0.0', '11.0.0.0', '11.0.0.0', false],
@@ -38,8 +43,8 @@ describe('the peer', () => {
     ['::1.2.3.4', '::102:304', '::/64', false],
     ['64:ff9b::1.2.3.4', '64:ff9b::102:304', '64:ff9b::/64', false],
   ]
-  test.each(table)('%# %s', (remoteAddress, address, partition, trusted) => {
-    expect(reader.readPeer(remoteAddress)).toEqual({ address, trusted, client: { address, partition } })
+  test.each(table)('%# %s', (remoteAddress, address, prefix, trusted) => {
+    expect(reader.readPeer(remoteAddress)).toEqual({ address, trusted, client: { address, prefix } })
   })
 
   test.each([undefined, '', '/run/gateway.sock'])('%s is nobody', (remoteAddress) => {
@@ -154,7 +159,7 @@ describe('the client behind a trusted proxy', () => {
     const partitions = new Set(
       Array.from({ length: 1000 }, (_, i) => {
         const address = `2001:db8:1:2:${(i * 7).toString(16)}:${i.toString(16)}::${(i + 1).toString(16)}`
-        return reader.readClientAddress(proxy, address).partition
+        return reader.readClientAddress(proxy, address).prefix
       }),
     )
     expect([...partitions]).toEqual(['2001:db8:1:2::/64'])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { UpstreamExchange } from '../../../proxy/upstream/connection.ts'
-import { WaitingExchanges } from '../../../proxy/upstream/queue.ts'
+import { ExchangeQueue } from '../../../proxy/upstream/queue.ts'
 
 type Named = UpstreamExchange & { readonly name: string; cancelled: boolean }
 
@@ -10,14 +10,14 @@ function exchange(client: string, name: string): Named {
 
 const anyone = (): boolean => true
 
-function takeAll(queue: WaitingExchanges, mayHave: (client: string) => boolean = anyone): string[] {
+function takeAll(queue: ExchangeQueue, mayHave: (client: string) => boolean = anyone): string[] {
   const taken: string[] = []
   for (let next = queue.take(mayHave); next; next = queue.take(mayHave)) taken.push((next as Named).name)
   return taken
 }
 
 test('clients take turns, and each is served in order', () => {
-  const queue = new WaitingExchanges(10, 1_000)
+  const queue = new ExchangeQueue(10, 1_000)
   for (const name of ['a1', 'a2', 'a3', 'b1', 'c1', 'b2'])
     expect(queue.add(exchange(name.charAt(0), name), 0)).toBeUndefined()
   expect(queue.size).toBe(6)
@@ -26,14 +26,14 @@ test('clients take turns, and each is served in order', () => {
 })
 
 test('a client that may not have a connection keeps its turn', () => {
-  const queue = new WaitingExchanges(10, 1_000)
+  const queue = new ExchangeQueue(10, 1_000)
   for (const name of ['a1', 'b1', 'b2']) queue.add(exchange(name.charAt(0), name), 0)
   expect(takeAll(queue, (client) => client !== 'a')).toEqual(['b1', 'b2'])
   expect(takeAll(queue)).toEqual(['a1'])
 })
 
 test('a full queue makes room for a client that has less in it', () => {
-  const queue = new WaitingExchanges(3, 1_000)
+  const queue = new ExchangeQueue(3, 1_000)
   const waiting = ['a1', 'a2', 'a3'].map((name) => exchange('a', name))
   for (const one of waiting) queue.add(one, 0)
   const fourth = exchange('a', 'a4')
@@ -46,7 +46,7 @@ test('a full queue makes room for a client that has less in it', () => {
 })
 
 test('those whose client has gone are passed over and make room', () => {
-  const queue = new WaitingExchanges(2, 1_000)
+  const queue = new ExchangeQueue(2, 1_000)
   const gone = exchange('a', 'a1')
   queue.add(gone, 0)
   queue.add(exchange('a', 'a2'), 0)
@@ -56,7 +56,7 @@ test('those whose client has gone are passed over and make room', () => {
 })
 
 test('those that have waited too long come out', () => {
-  const queue = new WaitingExchanges(10, 1_000)
+  const queue = new ExchangeQueue(10, 1_000)
   queue.add(exchange('a', 'a1'), 0)
   queue.add(exchange('b', 'b1'), 500)
   expect(queue.takeOverdue(999)).toEqual([])

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NONE } from '../../../../proxy/limiter/memory/key-index.ts'
 import { SlidingPool } from '../../../../proxy/limiter/memory/sliding-pool.ts'
-import { TimeQueues } from '../../../../proxy/limiter/memory/timestamp-queues.ts'
+import { TimestampQueues } from '../../../../proxy/limiter/memory/timestamp-queues.ts'
 
 const windowsMs = [100, 1_000, 5_000]
 const plenty = 10_000
@@ -162,7 +162,7 @@ it('queues hold what was put in, in order, whatever is put in and taken out', ()
     queue.map((at) => ({ at, puts: false })),
   )
   const check = (actions: { at: number; puts: boolean }[]): void => {
-    const queues = new TimeQueues(3, 20)
+    const queues = new TimestampQueues(3, 20)
     const plain: number[][] = [[], [], []]
     for (const [time, { at, puts }] of actions.entries()) {
       const list = plain[at] ?? []

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { askCluster } from '../../../../proxy/limiter/redis/cross-slot.ts'
+import { askAcrossSlots } from '../../../../proxy/limiter/redis/cross-slot.ts'
 import type { Charge } from '../../../../proxy/limiter/limiter.ts'
 import { makePolicy } from '../../../support/limiters.ts'
 
@@ -18,7 +18,7 @@ async function ask(
   answers: Readonly<Record<string, Asked>>,
 ): Promise<{ outcome: unknown; givenBack: unknown[] }> {
   const givenBack: unknown[] = []
-  const outcome = await askCluster(charges, {
+  const outcome = await askAcrossSlots(charges, {
     askNode: ([charge]) => answers[charge?.partitionKey ?? ''] ?? Promise.resolve([]),
     giveBack: ({ policy }, leftMs, countedAt) =>
       Promise.resolve(givenBack.push([policy.name, leftMs, countedAt])),
