@@ -29,7 +29,10 @@ export function createRoutes({ keys, log, makeRequestId }: RoutesDeps): RequestL
     try {
       answer(routes, request, response)
     } catch (error) {
-      log.error({ err: error, requestId: readRequestId(request) ?? makeRequestId() }, 'a request failed')
+      log.error(
+        { err: error, requestId: readRequestId(request) ?? makeRequestId() },
+        'exception while handling a request',
+      )
       sendError(response, errors.internal)
     }
   }

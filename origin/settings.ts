@@ -6,14 +6,14 @@ import { setting, type SettingsOf } from '../shared/settings/table.ts'
 /** Every setting of the origin, read from the environment alone: kind, default, meaning. */
 export const originTable = {
   originHost: setting(listenHost, '127.0.0.1', 'Address that the origin listens on'),
-  originPort: setting(port, 3000, 'Port that the origin listens on; 0 takes any free one'),
+  originPort: setting(port, 3000, 'Port that the origin listens on; 0 picks a free one'),
   originDb: setting(filePath, 'data/origin.db', 'SQLite file that holds the keys'),
   originPublicUrl: setting(
     baseUrl,
     undefined,
-    'Base URL in the curl line of the first start; default: its own address',
+    'Base URL in the curl command of the first start; default: its own address',
   ),
-  logLevel: setting(logLevel, 'info', 'The least severe log lines that are written'),
+  logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
 }
 
 export type OriginSettings = SettingsOf<typeof originTable>

@@ -24,7 +24,7 @@ export function closeOnSignal(running: Running, log: Log): void {
 
   const stop = (signal: NodeJS.Signals): void => {
     if (mayForce) {
-      log.warn({ signal }, 'stopped before everything was closed')
+      log.warn({ signal }, 'second signal: exiting before everything is closed')
       process.exit(1)
     }
     if (stopping) return
@@ -37,12 +37,12 @@ export function closeOnSignal(running: Running, log: Log): void {
         log.info('stopped')
         process.exitCode = 0
         setTimeout(() => {
-          log.warn({ open: process.getActiveResourcesInfo() }, 'something was left open')
+          log.warn({ open: process.getActiveResourcesInfo() }, 'exiting with open handles')
           process.exit()
         }, LINGER_MS).unref()
       },
       (error: unknown) => {
-        log.error({ err: error }, 'stopping failed')
+        log.error({ err: error }, 'shutdown failed')
         process.exit(1)
       },
     )

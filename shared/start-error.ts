@@ -4,8 +4,8 @@ import { SettingsError } from './settings/settings.ts'
 /** The system's errors that tell of a wrong setting or a busy machine, not of a bug. */
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: 'is in use by another process',
-  EADDRNOTAVAIL: 'is no address of this machine',
-  EACCES: 'may not be used by this user',
+  EADDRNOTAVAIL: 'is not an address of this machine',
+  EACCES: 'needs more privileges than this user has',
 }
 
 /** What keeps a process from starting and is no bug. The message is for its operator. */
@@ -29,7 +29,7 @@ export function exitOnStartError(error: unknown): never {
 function describeListenError(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined
   const code = String(error.code)
-  if ('hostname' in error) return `cannot listen: ${String(error.hostname)} has no address (${code})`
+  if ('hostname' in error) return `cannot listen: ${String(error.hostname)} cannot be resolved (${code})`
   const reason = reasons[code]
   const address = 'address' in error && isIP(String(error.address)) > 0 ? [String(error.address)] : []
   // An error about the address alone may name no port.

@@ -17,6 +17,6 @@ export function handleUncaughtExceptions(log: Log, onError: () => void): void {
   // A rejection without a listener of its own arrives here too.
   process.on('uncaughtException', (error, origin) => {
     onError()
-    log.error({ err: error, origin }, 'an exception was caught by nobody: this is a bug')
+    log.error({ err: error, origin }, 'uncaught exception')
   })
 }

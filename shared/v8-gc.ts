@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 
 /**
  * Options of Node for the process of a gateway: V8's helpers, which mark garbage meanwhile, are one thread and not four, so
- * that they do not take the processors from all that waits (docs/decisions/connection-churn.md). Node takes it at the
+ * that they do not starve the main thread (docs/decisions/connection-churn.md). Node takes it at the
  * start only.
  */
 export const gatewayOptions: readonly string[] = ['--v8-pool-size=1']

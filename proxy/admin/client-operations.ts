@@ -27,7 +27,7 @@ export function createClientOperations(options: {
       const [first, ...others] = charges
       // The client stays out of the log: it may be a person, or a secret's hash.
       const what = first && others.length === 0 ? { policy: first.policy.name } : { policies: charges.length }
-      log.info({ ...what, outcome }, 'an operator resets a client')
+      log.info({ ...what, outcome }, 'client reset by an operator')
       if (outcome === 'done') onReset()
       return outcome
     },

@@ -70,12 +70,12 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
   return (request, response) => {
     answer(request, response)
       .catch((error: unknown) => {
-        deps.log.error({ err: error }, 'a request to the admin listener failed')
+        deps.log.error({ err: error }, 'exception while handling an admin request')
         return errorReply(errors.internal)
       })
       .then((reply) => send(response, reply))
       .catch((error: unknown) => {
-        deps.log.error({ err: error }, 'a response of the admin listener could not be sent')
+        deps.log.error({ err: error }, 'exception while sending an admin response')
         response.destroy()
       })
   }

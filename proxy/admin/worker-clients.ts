@@ -66,7 +66,7 @@ async function listOfWorkers(
   policyName: string | undefined,
   limit: number,
 ): Promise<ThrottledClient[]> {
-  // Of a sum's largest parts each is among its worker's largest, or nearly: what is cut off there is small.
+  // Approximate top N: each worker reports its 2 N largest.
   const answers = await ask({ of: 'list', policy: policyName, limit: 2 * limit }, 'all')
   const clients = answers.flatMap((answer) => (answer.of === 'list' ? answer.clients : []))
   const sums = new Map<string, ThrottledClient>()

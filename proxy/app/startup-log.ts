@@ -32,5 +32,5 @@ export function describeStart(settings: GatewaySettings, { port, adminPort }: Li
 function describeLimits({ rateLimitingDisabled, limitsFile, configFile }: GatewaySettings): string {
   if (rateLimitingDisabled) return 'switched off'
   if (limitsFile !== undefined) return limitsFile
-  return configFile === undefined ? 'built-in table' : `built-in table, as ${configFile} has none`
+  return configFile === undefined ? 'built-in table' : `built-in table, because ${configFile} has no limits`
 }

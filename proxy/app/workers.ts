@@ -75,7 +75,7 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
     if (embedded) serveLimiter({ decide: embedded.decide, policies, port: portTo(worker) })
     worker.on('exit', (code, signal) => {
       if (own.read().status !== 'ready') return
-      log.error({ worker: worker.process.pid, code, signal }, 'a worker has died and is replaced')
+      log.error({ worker: worker.process.pid, code, signal }, 'worker exited; restarting')
       startLater()
     })
     return worker
@@ -122,13 +122,13 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
 
 /** Undefined where the machine has no more processes, files or memory for it, which is logged. */
 function fork(log: Log): Worker | undefined {
-  const fail = (err: unknown): void => log.error({ err }, 'a worker cannot be started')
+  const fail = (err: unknown): void => log.error({ err }, 'cannot start a worker')
   try {
     const worker = cluster.fork()
     const isStarted = worker.process.pid !== undefined
     // Of one that runs, it is of the channel: the worker is about to end, which is another event.
     worker.on('error', (err) =>
-      isStarted ? log.debug({ err }, 'a worker cannot be told anything') : fail(err),
+      isStarted ? log.debug({ err }, 'cannot send a message to a worker') : fail(err),
     )
     if (isStarted) return worker
     // It never ends either: nobody must wait for that.

@@ -62,7 +62,7 @@ function readBounded(path: string): Buffer {
       const read = readSync(file, buffer, length, buffer.length - length, null)
       if (read === 0) return buffer.subarray(0, length)
       length += read
-      if (length > maxBytes) throw new Error('it is larger')
+      if (length > maxBytes) throw new Error('the file is larger')
     }
   } finally {
     closeSync(file)

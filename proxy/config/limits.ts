@@ -21,39 +21,42 @@ export const ruleFields = {
   name: z
     .string(needsName)
     .regex(ruleName, needsName)
-    .meta({ description: 'Names the rule in header fields, metrics and Redis keys. Unique.' }),
+    .meta({ description: 'Name of the rule in response headers, metrics and Redis keys. Must be unique.' }),
   match: oneOrMany(routePattern).meta({
-    description: 'The requests that the rule counts: METHOD[,METHOD] PATH, or a list of them.',
+    description: 'Requests that the rule counts: METHOD[,METHOD] PATH, or a list of them.',
   }),
   except: oneOrMany(routePattern)
     .optional()
-    .meta({ description: 'Requests that the rule does not count although they match, in the same form.' }),
+    .meta({ description: 'Requests that are excluded from match, in the same form.' }),
   key: oneOrMany(partitionPart)
     .refine((parts) => !repeatsPart(parts), 'needs each part once')
     .prefault('ip')
-    .meta({ description: 'What makes a client: ip, header:NAME, or a list of them taken together.' }),
+    .meta({ description: 'What identifies a client: ip, header:NAME, or a list of them combined.' }),
   requests: wholeNumber(1, 1_000_000_000).schema.meta({
-    description: 'Requests that a client may make in one window.',
+    description: 'Number of requests allowed per client and window.',
   }),
   window: duration('1s', '365d', ['s', 'm', 'h', 'd']).schema.meta({
     description: 'Length of the window.',
   }),
   algorithm: oneOf(['fixed', 'sliding']).schema.prefault('fixed').meta({
     description:
-      "fixed: the window starts with the client's first request; sliding: it is any span of that length.",
+      "fixed: the window starts with the client's first request; sliding: the limit holds in any span of that length.",
   }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
-    .meta({ description: 'shadow counts and reports but never refuses.' }),
+    .meta({ description: 'enforce refuses what is over the limit; shadow only counts and reports it.' }),
   onStoreError: oneOf(['local', 'open', 'closed']).schema.prefault('local').meta({
     description:
-      'While Redis does not answer: local counts in this process, open lets pass, closed answers 503.',
+      'While Redis is unavailable: local counts in this process, open allows the request, closed answers 503.',
   }),
 }
 
 const rule = z
   .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
-  .refine((rule) => !countsNothing(rule), 'can never match, as its except takes out all that it matches')
+  .refine(
+    (rule) => !countsNothing(rule),
+    'can never match: its except excludes everything that its match includes',
+  )
   .refine(({ algorithm, requests }) => algorithm === 'fixed' || requests <= LARGEST_SLIDING_QUOTA, {
     path: ['requests'],
     error: `needs a whole number from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`,

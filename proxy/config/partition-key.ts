@@ -48,9 +48,9 @@ export const partitionPart = z
   })
 
 function mistakeOf(name: string): string | undefined {
-  if (unseenFields.has(name)) return 'needs a field that rules see, not one of the connection'
+  if (unseenFields.has(name)) return 'needs a header that is forwarded, not a hop-by-hop header'
   if (decidedFields.has(name))
-    return 'needs a field of the client, not one that the gateway sets: the address is ip, with trustedProxies'
+    return 'needs a header of the client, not one that the gateway sets; for the address use ip, with trustedProxies'
   return undefined
 }
 

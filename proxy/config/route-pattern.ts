@@ -32,7 +32,7 @@ function withoutPath(text: string): string {
 
 function mistakeInMethods(methods: string): string | undefined {
   if (methods === '*') return undefined
-  if (methods.split(',').includes('')) return 'methods with one comma and no blank between them'
+  if (methods.split(',').includes('')) return 'methods separated by one comma and no spaces'
   for (const method of methods.split(',')) {
     if (method === '*') return '* alone for every method'
     if (knownMethods.includes(method)) continue
@@ -50,7 +50,7 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   [/\/\//, 'a path without //, as rules see repeated slashes merged'],
   [/[?#]/, 'a path without ? and #, as rules see neither query nor fragment'],
   [/;|%3b/i, 'a path without ; and %3B, as rules see paths without parameters'],
-  [/[\s\p{Cc}]/u, 'a path without blanks and control characters'],
+  [/[\s\p{Cc}]/u, 'a path without spaces and control characters'],
   [/\\|%5c|%00/i, 'a path without backslash and NUL, as requests with them are refused'],
   [/%(?![0-9a-f]{2})/i, 'two hex digits after every %'],
   [/(?:\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)/i, 'a path without . and .. segments, as rules see them resolved'],

@@ -47,7 +47,7 @@ function showRedisUrl(url: unknown): string {
 
 /** A bearer token, of the characters that a header field can carry. */
 export const adminToken: Kind<string> = {
-  ...text('16 or more visible ASCII characters, no blanks', (token) => /^[\x21-\x7e]{16,}$/.test(token)),
+  ...text('16 or more visible ASCII characters, no spaces', (token) => /^[\x21-\x7e]{16,}$/.test(token)),
   show: () => 'a value that is not shown',
 }
 
@@ -70,7 +70,7 @@ export const disabledByOne: Kind<boolean> = {
 export const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3'])
 
 /** A cipher list of OpenSSL. `checkCiphers` looks at its entries. */
-export const cipherNames = text('names of cipher suites with colons between', (list) => list !== '')
+export const cipherNames = text('names of cipher suites separated by colons', (list) => list !== '')
 
 const anAddressRange = text('an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8', isAddressRange)
 

@@ -107,15 +107,18 @@ function placeOfRule({ source }: FileReading): PlaceOfRule {
 
 function warnOfDisabling(text: string | undefined): string[] {
   if (!text || text === '0') return []
-  if (text === '1') return ['RATE_LIMITING_DISABLED: 1, no request is limited until a restart without it']
-  return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns limiting off: it is on`]
+  if (text === '1') return ['RATE_LIMITING_DISABLED: 1, rate limiting is off until a restart without it']
+  return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns rate limiting off: it stays on`]
 }
 
 function warnOfNearNames(cwd: string): string[] {
-  return findNearNames(cwd).map((name) => `${name}: not read, the settings file is called ${defaultName}`)
+  return findNearNames(cwd).map((name) => `${name}: ignored, the settings file must be named ${defaultName}`)
 }
 
 function warnOfTrust(trustedProxies: readonly string[], { label }: Place): string[] {
   const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
-  return everyone.map((range) => `${label}: ${range} lets every client choose the address that it counts by`)
+  return everyone.map(
+    (range) =>
+      `${label}: ${range} trusts everybody: every client can choose its address with X-Forwarded-For`,
+  )
 }

@@ -58,7 +58,7 @@ export function readYamlMapping(text: string): YamlMapping {
       lineOfName: (path) => lineAt(find(document, path).name),
     }
   } catch {
-    return failed([{ offset: 0, text: 'aliases of aliases by the thousand' }])
+    return failed([{ offset: 0, text: 'too many nested aliases' }])
   }
 }
 
@@ -91,13 +91,13 @@ function blameFor({ code, message, pos: [offset] }: YAMLError, text: string): Bl
     case 'DUPLICATE_KEY':
       return { offset, text: `field ${showValue(/^[^\s:]*/.exec(text.slice(offset))?.[0])} a second time` }
     case 'MULTIPLE_DOCS':
-      return { offset, text: 'a second document begins here, needs one' }
+      return { offset, text: 'a second document begins here, needs exactly one' }
     case 'BAD_ALIAS':
       return { offset, text: 'not YAML: a value that begins with * or & needs quotes' }
     case 'BLOCK_AS_IMPLICIT_KEY':
-      return { offset, text: 'not YAML: a value with a colon at its end or before a blank needs quotes' }
+      return { offset, text: 'not YAML: a value with a colon at its end or before a space needs quotes' }
     case 'NON_STRING_KEY':
-      return { offset, text: 'a list or a mapping as the name of a field' }
+      return { offset, text: 'the name of a field is a list or a mapping, needs text' }
     case 'RESOURCE_EXHAUSTION':
       return { offset, text: tooDeep }
     default:

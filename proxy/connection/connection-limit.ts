@@ -201,7 +201,7 @@ function createLimitReachedLog(
         mostOfOneClient,
         client: logAddresses ? client : undefined,
       },
-      'all client connections are in use (MAX_CONNECTIONS): idle ones are closed to make room for new ones',
+      'MAX_CONNECTIONS reached: closing idle connections to make room for new ones',
     )
   })
   return () => tell(undefined)

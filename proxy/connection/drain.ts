@@ -59,7 +59,7 @@ export function drain(
         (each) => idleSince(each) === undefined,
       ).length
       if (connections > 0)
-        log.warn({ connections }, 'connections were cut off: the grace period (SHUTDOWN_GRACE) was over')
+        log.warn({ connections }, 'SHUTDOWN_GRACE expired: closed the remaining connections')
       sessions.destroy()
       connectionLimit.closeAll()
     }, graceMs)

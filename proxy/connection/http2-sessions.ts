@@ -3,7 +3,7 @@ import type { Server, Socket } from 'node:net'
 import { noteSocket } from '../http/http2-reset.ts'
 
 export type SessionLimits = {
-  /** Time that a connection without requests is kept. */
+  /** Time to keep an idle client connection open (keep-alive). */
   readonly idleMs: number
   /** The same before its first request. */
   readonly firstRequestMs: number

@@ -38,7 +38,7 @@ const fixedBytes2 = 16
 export function parseProxyHeader(received: Buffer): ProxyHeader | undefined {
   if (startsLike(received, signature1)) return parseVersion1(received)
   if (startsLike(received, signature2)) return parseVersion2(received)
-  throw new ProxyHeaderError('no PROXY header')
+  throw new ProxyHeaderError('missing PROXY header')
 }
 
 /** One is the beginning of the other. */
@@ -50,18 +50,18 @@ function startsLike(received: Buffer, signature: Buffer): boolean {
 function parseVersion1(received: Buffer): ProxyHeader | undefined {
   const end = received.subarray(0, maxBytes1).indexOf('\r\n')
   if (end === -1) {
-    if (received.length >= maxBytes1) throw new ProxyHeaderError('a line of more than 107 bytes')
+    if (received.length >= maxBytes1) throw new ProxyHeaderError('version 1 header longer than 107 bytes')
     return undefined
   }
   const matched = line1.exec(received.toString('latin1', 0, end))
-  if (!matched) throw new ProxyHeaderError('not a line of version 1')
+  if (!matched) throw new ProxyHeaderError('malformed version 1 header')
   const [, family, source, destination, ...ports] = matched
   const bytes = end + 2
   if (family === undefined) return { address: undefined, bytes }
   const isAddress = family === '4' ? isIPv4 : isIPv6
   if (![source, destination].every((address = '') => isAddress(address) && !address.includes('%')))
-    throw new ProxyHeaderError('an address that is none of its family')
-  if (!ports.every(isPort)) throw new ProxyHeaderError('a port that is none')
+    throw new ProxyHeaderError('invalid address for its family')
+  if (!ports.every(isPort)) throw new ProxyHeaderError('invalid port')
   return { address: source, bytes }
 }
 
@@ -75,10 +75,10 @@ function parseVersion2(received: Buffer): ProxyHeader | undefined {
   const family = received.readUInt8(13)
   const length = received.readUInt16BE(14)
   const bytes = fixedBytes2 + length
-  if (command !== local && command !== proxied) throw new ProxyHeaderError('an unknown version or command')
-  if (bytes > maxBytes2) throw new ProxyHeaderError('more than 16 KiB')
+  if (command !== local && command !== proxied) throw new ProxyHeaderError('unknown version or command')
+  if (bytes > maxBytes2) throw new ProxyHeaderError('header larger than 16 KiB')
   const needed = command === local || withoutAddress.has(family) ? 0 : addressBytes(family)
-  if (length < needed) throw new ProxyHeaderError('too short for its addresses')
+  if (length < needed) throw new ProxyHeaderError('header too short for its addresses')
   if (received.length < bytes) return undefined
   return { address: needed === 0 ? undefined : addressAt(received, family), bytes }
 }
@@ -86,7 +86,7 @@ function parseVersion2(received: Buffer): ProxyHeader | undefined {
 function addressBytes(family: number): number {
   if (family === tcp4) return 12
   if (family === tcp6) return 36
-  throw new ProxyHeaderError('a family or transport that no connection of TCP has')
+  throw new ProxyHeaderError('unsupported address family or transport')
 }
 
 function addressAt(received: Buffer, family: number): string {
@@ -114,7 +114,7 @@ export function readProxyHeader(socket: Socket, timeoutMs: number): Promise<stri
       stop()
       reject(new ProxyHeaderError(reason))
     }
-    const onClose = (): void => fail('the connection ended before it')
+    const onClose = (): void => fail('the connection closed before the PROXY header')
     // Each error is followed by `close`.
     const onError = (): void => undefined
     const onReadable = (): void => {
@@ -131,7 +131,7 @@ export function readProxyHeader(socket: Socket, timeoutMs: number): Promise<stri
         fail(error instanceof Error ? error.message : String(error))
       }
     }
-    const timer = setTimeout(() => fail('it did not arrive in time'), timeoutMs)
+    const timer = setTimeout(() => fail('timed out waiting for the PROXY header'), timeoutMs)
     socket.on('readable', onReadable)
     socket.on('close', onClose)
     socket.on('error', onError)

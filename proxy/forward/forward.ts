@@ -54,9 +54,9 @@ export type ForwardRequest = {
 
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-const unagreed = '101 Switching Protocols to no WebSocket handshake, or without its Sec-WebSocket-Accept'
+const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
 
-/** Not the backend's failure is what the gateway has broken off itself. */
+/** Requests aborted by the gateway are not upstream failures. */
 const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMetric>> = {
   refused: 'refused',
   reset: 'reset',
@@ -173,7 +173,7 @@ export class Forwarding implements UpstreamExchange {
   onHead(head: ResponseHead): void {
     const { request, response, responseHeaders } = this.#forwarded
     if (head.status > 599 && request.httpVersionMajor > 1)
-      throw new ResponseSyntaxError('a status that HTTP/2 cannot carry')
+      throw new ResponseSyntaxError('status code not allowed in HTTP/2')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
     this.#responding = true
     if (this.#body) endAfterResponse(request, response)

@@ -24,16 +24,16 @@ export function refuseFraming(request: ClientRequest): FaultyFraming | undefined
   if (coding === undefined) {
     const length = declaredLength(request)
     return length !== undefined && length > Number.MAX_SAFE_INTEGER
-      ? { reply: errors.bodyTooLarge, why: 'the Content-Length is beyond any number here' }
+      ? { reply: errors.bodyTooLarge, why: 'the Content-Length is too large' }
       : undefined
   }
   if (httpVersion === '1.0')
-    return { reply: errors.badRequest, why: 'a Transfer-Encoding in a request of HTTP/1.0' }
+    return { reply: errors.badRequest, why: 'Transfer-Encoding in an HTTP/1.0 request' }
   if (!endsInChunked.test(coding))
     return { reply: errors.badRequest, why: 'the Transfer-Encoding does not end in chunked' }
   return coding === 'chunked'
     ? undefined
-    : { reply: errors.codingNotImplemented, why: 'the Transfer-Encoding is more than chunked' }
+    : { reply: errors.codingNotImplemented, why: 'unsupported Transfer-Encoding (only chunked is supported)' }
 }
 
 const endsInChunked = /(?:^|,[\t ]*)chunked$/

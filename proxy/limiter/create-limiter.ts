@@ -150,7 +150,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
         telemetry.storeFailed()
         if (now() - loggedAtMs < 60_000) return
         loggedAtMs = now()
-        log.warn({ reason }, 'the primary process does not decide: each rule does what its onStoreError says')
+        log.warn({ reason }, 'primary process unavailable: applying onStoreError')
       },
       counterBroken: () => undefined,
       decideWithout: (charges, uncertain) =>

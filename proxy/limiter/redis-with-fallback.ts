@@ -75,12 +75,12 @@ export function createRedisWithFallback(options: {
       openedFor = reason
       isRecovering = false
       telemetry.breakerChanged('open')
-      log.warn({ reason }, 'Redis is not asked any more: each rule does what its onStoreError says')
+      log.warn({ reason }, 'Redis unavailable: circuit breaker open, applying onStoreError')
       shared.giveUp()
     },
     closed() {
       telemetry.breakerChanged('closed')
-      log.info({ awayMs: Math.round(now() - openedAtMs) }, 'Redis decides again')
+      log.info({ awayMs: Math.round(now() - openedAtMs) }, 'Redis available: circuit breaker closed')
     },
   })
   let openedAtMs = 0
@@ -118,7 +118,7 @@ export function createRedisWithFallback(options: {
     if (!breaker.isOpen) breaker.open(reason)
     else if (!openedFor.includes(reply)) {
       openedFor += reason
-      log.warn({ reason }, 'Redis is connected, but refuses what is needed')
+      log.warn({ reason }, 'Redis is connected but refuses a required command')
     }
     return true
   }
@@ -142,7 +142,7 @@ export function createRedisWithFallback(options: {
       if (isRecovering && !local.hasUnsaved()) breaker.close()
       const isAdded = await answer
       if (!isAdded) {
-        if (!(await isRefused())) breaker.open('what was admitted without it could not be added')
+        if (!(await isRefused())) breaker.open('could not add the requests admitted during the outage')
         return false
       }
       unconfirmed = undefined
@@ -194,5 +194,4 @@ function createBrokenCounterLog(log: Log, now: () => number): DecisionHooks['cou
   }
 }
 
-const BROKEN_COUNTER =
-  'Redis holds something else than a counter under one of these keys: find it and delete it'
+const BROKEN_COUNTER = 'a Redis key matching this pattern does not hold a counter: find and delete it'

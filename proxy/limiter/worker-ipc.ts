@@ -71,7 +71,7 @@ export function createIpcLimiter(options: {
         new Promise((resolve, reject) => {
           const charges = requests.reduce((sum, request) => sum + request.length, 0)
           if (unanswered + charges > UNANSWERED_MAX) {
-            reject(new Error(`${unanswered} questions to it have no answer yet`))
+            reject(new Error(`${unanswered} requests to the primary process are unanswered`))
             return
           }
           const id = ++lastId

@@ -13,7 +13,7 @@ const knownMethods = new Set(METHODS)
 export type HeadOptions = {
   /** Bytes that a request's target may have. */
   readonly maxTargetBytes: number
-  /** Fields that a request may have. */
+  /** Maximum number of headers of a request. */
   readonly maxHeaderCount: number
   /** `Host` for a request of HTTP/1.0 that names none. */
   readonly upstreamHost: string
@@ -47,8 +47,7 @@ export function readRequestHead(
   const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
   const faulty = refuseFraming(request)
   if (faulty) return reject('framing', faulty.reply, faulty.why)
-  if (!knownMethods.has(method))
-    return reject('other', errors.badRequest, 'the method is not one of those that HTTP/1.1 has')
+  if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
   if (url.length > maxTargetBytes)
     return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
   if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
@@ -57,16 +56,16 @@ export function readRequestHead(
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
   const host = readHost(request, target.authority, upstreamHost)
   if (host === undefined)
-    return reject('host', errors.badRequest, 'the Host is missing, repeated or no host', target.path)
+    return reject('host', errors.badRequest, 'the Host header is missing, repeated or invalid', target.path)
   if (expectsOther(request))
-    return reject('other', errors.expectationFailed, 'the Expect is not 100-continue', target.path)
+    return reject('other', errors.expectationFailed, 'unsupported Expect header', target.path)
   if (upgrades || !offersWebSocket(request)) return { target, host }
   if (asksForOtherVersion(request))
     return reject('framing', errors.upgradeRequired, 'the WebSocket version is not 13', target.path)
   return reject(
     'framing',
     errors.badRequest,
-    'a WebSocket handshake that is malformed, or behind an unanswered request',
+    'the WebSocket handshake is malformed, or sent before the previous response',
     target.path,
   )
 }

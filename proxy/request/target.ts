@@ -30,7 +30,7 @@ const absoluteForm = /^https?:\/\/([^/?]*)/i
  * @returns the target, or, to be answered with 400, what is wrong with it, in words without anything of the request
  */
 export function canonicalizeTarget(method: string, raw: string): Target | string {
-  if (method === 'CONNECT') return 'CONNECT is not served'
+  if (method === 'CONNECT') return 'CONNECT is not supported'
   if (raw.startsWith('/')) {
     const question = raw.indexOf('?')
     const path = question === -1 ? raw : raw.slice(0, question)
@@ -41,11 +41,11 @@ export function canonicalizeTarget(method: string, raw: string): Target | string
     }
   }
   if (raw === '') return 'the target is empty'
-  if (beyondVisibleAscii.test(raw))
-    return 'the target has a blank, a control character or a byte beyond ASCII'
+  if (beyondVisibleAscii.test(raw)) return 'the target has a space, a control character or a non-ASCII byte'
   if (raw.includes('#')) return 'the target has a fragment'
   if (raw.startsWith('/')) return fromOriginForm(raw, undefined)
-  if (raw === '*') return method === 'OPTIONS' ? wholeServer(undefined) : 'the target * is for OPTIONS only'
+  if (raw === '*')
+    return method === 'OPTIONS' ? wholeServer(undefined) : 'the target * is allowed for OPTIONS only'
   return fromAbsoluteForm(method, raw)
 }
 
@@ -55,9 +55,9 @@ function isLegal(raw: string): boolean {
 
 function fromAbsoluteForm(method: string, raw: string): Target | string {
   const [prefix, sent] = absoluteForm.exec(raw) ?? []
-  if (prefix === undefined || sent === undefined) return 'the target is neither a path nor an http address'
+  if (prefix === undefined || sent === undefined) return 'the target is neither a path nor an HTTP URL'
   const authority = readAuthority(sent)
-  if (authority === undefined) return 'the target has an illegal authority'
+  if (authority === undefined) return 'the target has an invalid authority'
   const rest = raw.slice(prefix.length)
   // RFC 9112 section 3.2.4: without a path, OPTIONS asks about the server as a whole.
   if (rest === '' && method === 'OPTIONS') return wholeServer(authority)
@@ -70,7 +70,7 @@ function fromOriginForm(raw: string, authority: string | undefined): Target | st
   const query = question === -1 ? '' : raw.slice(question)
   if (/\\|%5c/i.test(sent)) return 'the path has a backslash'
   if (sent.includes('%00')) return 'the path has a NUL'
-  if (/%(?![0-9a-f]{2})/i.test(sent)) return 'the path has a broken escape'
+  if (/%(?![0-9a-f]{2})/i.test(sent)) return 'the path has an invalid percent-encoding'
   const path = canonicalPath(sent)
   if (sent.includes('://') && beginsWithScheme.test(path)) return 'the path begins with a URL'
   const matchPaths = readMatchPaths(path)

@@ -18,12 +18,15 @@ export type OnException = (
 export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException {
   return (error, request, response, requestId) => {
     telemetry.errorCaught('request')
-    log.error({ err: error, requestId }, 'a request failed')
+    log.error({ err: error, requestId }, 'exception while handling a request')
     try {
       if (response.headersSent) endIncomplete(response)
       else sendError(request, response, errors.internal)
     } catch (again) {
-      log.error({ err: again, requestId }, 'a request could not be answered')
+      log.error(
+        { err: again, requestId },
+        'exception while sending an error response; closing the connection',
+      )
       breakOff(response)
     }
   }

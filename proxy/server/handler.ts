@@ -180,7 +180,11 @@ class Exchange implements PacedExchange {
     else {
       this.#forwarding?.abandon('the client sends its body too slowly')
       closeAfterResponse(this.#request, this.#response)
-      this.#reject('timeout', errors.requestTimeout, 'the body came too slowly (BODY_TIMEOUT, MIN_BODY_RATE)')
+      this.#reject(
+        'timeout',
+        errors.requestTimeout,
+        'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)',
+      )
     }
   }
 
@@ -301,7 +305,7 @@ class Exchange implements PacedExchange {
       return this.#reject(
         'other',
         own,
-        own === errors.badRequest ? 'Max-Forwards is no number' : 'TRACE is not served',
+        own === errors.badRequest ? 'Max-Forwards is not a number' : 'TRACE is not supported',
       )
     // The health check of a load balancer that cannot reach the admin listener.
     if (this.#path === '*' && this.#options.isStopping())

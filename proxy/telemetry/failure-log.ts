@@ -20,15 +20,19 @@ const settingsOf: Readonly<Partial<Record<FailureKind, string>>> = {
  */
 export function createFailureLog(log: Log): (failure: UpstreamFailure, requestId: string) => void {
   const tellBusy = paceLines<string>(pacedMs, (requests, reason) =>
-    log.warn({ requests, reason, settings: settingsOf.busy }, 'the backend is busy'),
+    log.warn(
+      { requests, reason, settings: settingsOf.busy },
+      'requests answered 503: no connection to the backend is free',
+    ),
   )
   const tellLocalLimit = paceLines<string>(pacedMs, (requests, reason) =>
-    log.error({ requests, reason }, 'requests got 503: the gateway cannot open more connections'),
+    log.error({ requests, reason }, 'requests answered 503: the gateway cannot open more connections'),
   )
   return ({ kind, message: reason, cause: err }, requestId) => {
     if (kind === 'busy') tellBusy(reason)
     else if (kind === 'local-limit') tellLocalLimit(reason)
-    else if (kind === 'aborted') log.warn({ requestId, reason }, 'a request was cut off')
-    else log.warn({ requestId, kind, reason, settings: settingsOf[kind], err }, 'the backend failed')
+    else if (kind === 'aborted') log.warn({ requestId, reason }, 'request aborted by the gateway')
+    else
+      log.warn({ requestId, kind, reason, settings: settingsOf[kind], err }, 'request to the backend failed')
   }
 }

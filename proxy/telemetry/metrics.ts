@@ -55,19 +55,19 @@ function describe(
     ...describeTables(counters),
     counter(
       'sluice_uncaught_errors_total',
-      'Exceptions that are bugs, by where they were caught',
+      'Uncaught exceptions (bugs), by place',
       by('place', counters.errors),
     ),
     gauge(
       'sluice_limits_enabled',
-      '1 where the limits apply, 0 with RATE_LIMITING_DISABLED=1',
+      '1 if rate limiting is on, 0 with RATE_LIMITING_DISABLED=1',
       single(limitsEnabled ? 1 : 0),
       'max',
     ),
-    gauge('sluice_processes', 'Processes that the numbers are the sum of', single(1)),
+    gauge('sluice_processes', 'Processes whose metrics are summed here', single(1)),
     gauge(
       'sluice_build_info',
-      'Always 1; the label says which version runs',
+      'Always 1; the version is in the label',
       by('version', { [version]: 1 }),
       'max',
     ),
@@ -80,32 +80,36 @@ function describeRequests(counters: Counters): Metric[] {
   return [
     counter(
       'sluice_requests_total',
-      'Requests finished, by status class; none: the client left before the response',
+      'Finished requests, by status class; none: the client disconnected before the response',
       by('class', { ...byClass, none }),
     ),
     histogram(
       'sluice_request_duration_seconds',
-      'From the head of the request to the end of the response',
+      'Time from the request head to the end of the response',
       counters.requestDuration,
     ),
     counter(
       'sluice_rejected_requests_total',
-      'Requests rejected for their form, by reason',
+      'Malformed or oversized requests rejected before any rule applied, by reason',
       by('reason', counters.rejections),
     ),
-    counter('sluice_decisions_total', 'Decisions, by policy and outcome', decisionValues(counters)),
-    gauge('sluice_connections', 'Open connections of clients', single(counters.connections)),
+    counter(
+      'sluice_decisions_total',
+      'Rate limit decisions, by policy and outcome',
+      decisionValues(counters),
+    ),
+    gauge('sluice_connections', 'Open client connections', single(counters.connections)),
     counter(
       'sluice_refused_connections_total',
-      'Connections closed before their first request, by reason',
+      'Client connections closed before their first request, by reason',
       by('reason', counters.refusedConnections),
     ),
     counter(
       'sluice_evicted_connections_total',
-      'Connections closed to make room for others, by state',
+      'Client connections closed to make room for new ones, by state',
       by('state', counters.evictedConnections),
     ),
-    gauge('sluice_upgrades', 'Open tunnels (WebSocket)', single(counters.upgrades)),
+    gauge('sluice_upgrades', 'Open WebSocket tunnels', single(counters.upgrades)),
   ]
 }
 
@@ -122,16 +126,20 @@ function decisionValues({ decisions }: Counters): MetricValue[] {
 
 function describeStore(counters: Counters): Metric[] {
   return [
-    histogram('sluice_store_duration_seconds', 'Time to an answer of the store', counters.storeDuration),
+    histogram(
+      'sluice_store_duration_seconds',
+      'Latency of Redis, or of the primary process that keeps the counters',
+      counters.storeDuration,
+    ),
     counter(
       'sluice_store_errors_total',
-      'Questions that the store did not answer',
+      'Requests to the store that failed or timed out',
       single(counters.storeFailures),
     ),
     counter('sluice_resets_total', 'Clients reset by an operator', single(counters.resets)),
     gauge(
       'sluice_store_breaker_open',
-      '1 while the store is given up on and not asked',
+      '1 while the circuit breaker is open',
       single(counters.breakerOpen ? 1 : 0),
       'max',
     ),
@@ -142,12 +150,12 @@ function describeUpstream(counters: Counters): Metric[] {
   return [
     histogram(
       'sluice_upstream_duration_seconds',
-      'Time to the head of the response of the backend',
+      'Time until the response head from the backend arrived',
       counters.upstreamDuration,
     ),
     counter(
       'sluice_upstream_errors_total',
-      'Requests that the backend did not answer, by kind',
+      'Requests that the backend did not answer, by kind of failure',
       by('kind', counters.upstreamFailures),
     ),
   ]
@@ -158,11 +166,11 @@ function describeTables({ tables }: Counters): Metric[] {
   const byTable = (field: 'size' | 'capacity' | 'evictions'): MetricValue[] =>
     uses.map((use) => ({ labels: { table: use.table }, value: use[field] }))
   return [
-    gauge('sluice_table_entries', 'Entries in a bounded table', byTable('size')),
-    gauge('sluice_table_capacity', 'Entries that a bounded table can hold', byTable('capacity')),
+    gauge('sluice_table_entries', 'Entries in each bounded table', byTable('size')),
+    gauge('sluice_table_capacity', 'Maximum entries of each bounded table', byTable('capacity')),
     counter(
       'sluice_table_evictions_total',
-      'Entries dropped from a bounded table to make room',
+      'Entries evicted from each bounded table to make room',
       byTable('evictions'),
     ),
   ]

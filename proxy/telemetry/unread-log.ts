@@ -16,7 +16,7 @@ export function createUnreadLog(
   const tell = paceLines(leastPauseMs, (connections) =>
     log.warn(
       { connections, maxUnreadBytes },
-      'clients do not read their responses: MAX_UNREAD_SIZE is reached, closed connections of those who hold most',
+      'MAX_UNREAD_SIZE reached: closed the connections with the most unread response data',
     ),
   )
   return (connections) => tell(undefined, connections)

@@ -31,11 +31,11 @@ export function createUntrustedProxyWarning(
     if (requests < enoughRequests) return
     said = true
     requestsOf.clear()
-    const setting = logAddresses ? `TRUSTED_PROXIES=${peerAddress}` : 'TRUSTED_PROXIES with that address'
+    const setting = logAddresses ? `TRUSTED_PROXIES=${peerAddress}` : 'TRUSTED_PROXIES to its address'
     log.warn(
       { peer: logAddresses ? peerAddress : undefined },
-      'many requests come from one private address with an X-Forwarded-For that is not believed: if that is a load ' +
-        `balancer, every client counts as this one address; ${setting} makes the gateway believe it`,
+      'X-Forwarded-For from an untrusted private address is ignored, so all clients behind it share one limit: ' +
+        `if it is your load balancer, set ${setting}`,
     )
   }
 }

@@ -130,7 +130,7 @@ export class UpstreamConnection implements ResponseSink {
     try {
       exchange.start(this)
     } catch (error) {
-      this.#fail('exception', 'the request could not be written', error)
+      this.#fail('exception', 'exception while sending the request', error)
     }
   }
 
@@ -170,7 +170,7 @@ export class UpstreamConnection implements ResponseSink {
 
   /** Ends the exchange in progress for an exception that it threw, of which it is told. */
   failFor(error: unknown): void {
-    this.#fail('exception', 'the request could not be passed on', error)
+    this.#fail('exception', 'exception while forwarding the request', error)
   }
 
   /** Gives up the exchange in progress; the connection is closed, because half a message is on it. */
@@ -228,7 +228,9 @@ export class UpstreamConnection implements ResponseSink {
       exchange?.onUpgrade(head, this.socket, rest)
     } catch (error) {
       this.socket.destroy()
-      exchange?.onFailure(new UpstreamFailure('exception', 'the upgrade failed', false, error))
+      exchange?.onFailure(
+        new UpstreamFailure('exception', 'exception while upgrading the connection', false, error),
+      )
     }
   }
 
@@ -257,7 +259,7 @@ export class UpstreamConnection implements ResponseSink {
 
   #failToPassOn(error: unknown): void {
     if (error instanceof ResponseSyntaxError) this.#fail('protocol', error.message)
-    else this.#fail('exception', 'the response could not be passed on', error)
+    else this.#fail('exception', 'exception while forwarding the response', error)
   }
 
   readonly #onSocketError = (error: Error): void => {

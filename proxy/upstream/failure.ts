@@ -37,9 +37,9 @@ export class UpstreamFailure extends Error {
 
 const localLimits: Readonly<Record<string, string>> = {
   EMFILE:
-    'the limit of open files of this process is reached (EMFILE): raise it (ulimit -n, LimitNOFILE, --ulimit nofile)',
-  ENFILE: 'the limit of open files of this machine is reached (ENFILE): raise fs.file-max',
-  EADDRNOTAVAIL: 'no local port is left to connect from (EADDRNOTAVAIL): widen net.ipv4.ip_local_port_range',
+    'too many open files in this process (EMFILE): raise the limit (ulimit -n, LimitNOFILE, --ulimit nofile)',
+  ENFILE: 'too many open files on this machine (ENFILE): raise fs.file-max',
+  EADDRNOTAVAIL: 'no free local port (EADDRNOTAVAIL): widen net.ipv4.ip_local_port_range',
 }
 
 /** Why a connection could not be opened, where that is the fault of a limit here and not of the backend. */

@@ -32,7 +32,7 @@ const queueCheckMs = 20
 /** A client may have so many times as many connections as are left for others. */
 const timesFree = 3
 
-const endedReason = 'the gateway stops and the grace period is over'
+const endedReason = 'the gateway is stopping and SHUTDOWN_GRACE has expired'
 
 /**
  * The connections to the one backend. The connection used last is used next, so that those not needed fall idle and end.
@@ -227,7 +227,7 @@ export class UpstreamPool {
     this.#shares?.add(client)
     this.#noteUpload(exchange)
     const onError = (error: Error): void => giveUp(failureOfConnect(error))
-    const onClose = (): void => fail('refused', 'the backend closed the connection at once')
+    const onClose = (): void => fail('refused', 'the backend closed the connection while it was being opened')
     const socket = open(() => {
       settle()
       const life = { maxRequests, retireAtMs: now() + maxAgeMs * (1 - random() / 4) }
@@ -258,7 +258,7 @@ export class UpstreamPool {
     this.#connecting.set(giveUp, client)
     socket.on('error', onError)
     socket.on('close', onClose)
-    const timer = setTimeout(() => fail('connect-timeout', 'no connection to the backend in time'), connectMs)
+    const timer = setTimeout(() => fail('connect-timeout', 'timed out connecting to the backend'), connectMs)
   }
 
   #nextQueued(): UpstreamExchange | undefined {
@@ -320,5 +320,5 @@ function ended(): UpstreamFailure {
 }
 
 function busy(): UpstreamFailure {
-  return new UpstreamFailure('busy', 'no connection to the backend became free')
+  return new UpstreamFailure('busy', 'no connection to the backend became free in time, or the queue is full')
 }

@@ -7,7 +7,7 @@ export type BodyFraming =
   | { readonly kind: 'chunked' }
   | { readonly kind: 'until-close' }
 
-/** A response's status and fields, checked, with everything that is of one hop only taken out. The reason is nobody's. */
+/** A response's status and fields, checked, with everything that is of one hop only taken out. The reason phrase is discarded. */
 export type ResponseHead = {
   readonly status: number
   /** Name, value, name, value…; names in lower case. `content-length` is among them where the backend sent one. */
@@ -49,7 +49,7 @@ export function parseResponseHead(text: string, requestMethod: string): Response
   let lineEnd = text.indexOf('\r\n')
   const firstLine = lineEnd === -1 ? text : text.slice(0, lineEnd)
   const matched = statusLine.exec(firstLine)
-  if (!matched) throw new ResponseSyntaxError('not a status line')
+  if (!matched) throw new ResponseSyntaxError('invalid status line')
   const status = Number(matched[2])
   const fields: string[] = []
   let contentLength: string | undefined
@@ -63,19 +63,19 @@ export function parseResponseHead(text: string, requestMethod: string): Response
     lineEnd = text.indexOf('\r\n', lineStart)
     const end = lineEnd === -1 ? text.length : lineEnd
     const colon = text.indexOf(':', lineStart)
-    if (colon === -1 || colon > end) throw new ResponseSyntaxError('a field line without a colon')
+    if (colon === -1 || colon > end) throw new ResponseSyntaxError('header line without a colon')
     const field = classifyResponseField(text.slice(lineStart, colon))
-    if (!field) throw new ResponseSyntaxError('an illegal field name')
+    if (!field) throw new ResponseSyntaxError('invalid header name')
     const value = trimmedValue(text, colon + 1, end)
     switch (field.role) {
       case 'content-length':
         if (contentLength !== undefined && contentLength !== value)
-          throw new ResponseSyntaxError('two different lengths')
+          throw new ResponseSyntaxError('conflicting Content-Length headers')
         if (contentLength === undefined) fields.push(field.name, value)
         contentLength = value
         break
       case 'transfer-encoding':
-        if (transferEncoding !== undefined) throw new ResponseSyntaxError('two transfer codings')
+        if (transferEncoding !== undefined) throw new ResponseSyntaxError('more than one Transfer-Encoding')
         transferEncoding = value
         break
       case 'connection':
@@ -109,7 +109,7 @@ function trimmedValue(text: string, start: number, end: number): string {
   while (start < end && isBlank(text.charCodeAt(start))) start++
   while (end > start && isBlank(text.charCodeAt(end - 1))) end--
   const value = text.slice(start, end)
-  if (illegalInValue.test(value)) throw new ResponseSyntaxError('an illegal character in a field value')
+  if (illegalInValue.test(value)) throw new ResponseSyntaxError('invalid character in a header value')
   return value
 }
 
@@ -141,13 +141,14 @@ function framingOf(
   contentLength: string | undefined,
 ): BodyFraming {
   if (transferEncoding !== undefined) {
-    if (!isHttp11) throw new ResponseSyntaxError('a transfer coding in HTTP/1.0')
-    if (contentLength !== undefined) throw new ResponseSyntaxError('a length and a transfer coding')
+    if (!isHttp11) throw new ResponseSyntaxError('Transfer-Encoding in an HTTP/1.0 response')
+    if (contentLength !== undefined)
+      throw new ResponseSyntaxError('both Content-Length and Transfer-Encoding')
     if (transferEncoding.toLowerCase() !== 'chunked')
-      throw new ResponseSyntaxError('an unknown transfer coding')
+      throw new ResponseSyntaxError('unsupported Transfer-Encoding')
   }
   if (contentLength !== undefined && !lengthDigits.test(contentLength))
-    throw new ResponseSyntaxError('a length that is no number')
+    throw new ResponseSyntaxError('invalid Content-Length')
   if (requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304) return noBody
   if (transferEncoding !== undefined) return chunkedBody
   if (contentLength !== undefined) return { kind: 'length', bytes: Number(contentLength) }

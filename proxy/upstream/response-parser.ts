@@ -33,8 +33,7 @@ const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
 /** Why no response could be read from a backend that speaks HTTP/2 without TLS: gRPC servers do. */
-export const speaksHttp2 =
-  'the backend answers with HTTP/2, and is asked in HTTP/1.1: gRPC and HTTP/2 backends are not supported yet'
+export const speaksHttp2 = 'the backend answered with HTTP/2: HTTP/2 and gRPC backends are not supported yet'
 
 /**
  * Reads responses from one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
@@ -85,14 +84,14 @@ export class ResponseParser {
   /**
    * Takes the next bytes of the connection.
    *
-   * @throws {ResponseSyntaxError} for bytes that no request asked for too; the connection cannot be used any more
+   * @throws {ResponseSyntaxError} for unexpected data outside a response too; the connection cannot be used any more
    */
   execute(input: Buffer): void {
     let chunk = input
     while (chunk.length > 0) {
       switch (this.#state) {
         case idle:
-          throw new ResponseSyntaxError('bytes that no request asked for')
+          throw new ResponseSyntaxError('unexpected data outside a response')
         case inHead:
           chunk = this.#readHead(chunk)
           break
@@ -137,13 +136,13 @@ export class ResponseParser {
     const bytes = this.#withoutBlankLine(this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk)
     const headEnd = this.#bareLf ? lenientHeadEnd(bytes, this.#held.length - 2) : bytes.indexOf('\r\n\r\n')
     if (headEnd === -1 ? bytes.length > maxHeadBytes : headEnd > maxHeadBytes)
-      throw new ResponseSyntaxError('a head of more than 64 KiB')
+      throw new ResponseSyntaxError('response head larger than 64 KiB')
     if (headEnd === -1) {
       if (beginsAsHttp2(bytes)) throw new ResponseSyntaxError(speaksHttp2)
       // A backend that ends lines by LF alone would be waited for until it is too late.
       const lineEnd = this.#bareLf ? -1 : bytes.indexOf(lineFeed)
       if (lineEnd !== -1 && (bytes[lineEnd - 1] !== carriageReturn || bytes.includes('\n\n')))
-        throw new ResponseSyntaxError('a line of the head that ends without CR (UPSTREAM_BARE_LF)')
+        throw new ResponseSyntaxError('header line ends with a bare LF (UPSTREAM_BARE_LF)')
       this.#held = bytes
       return nothing
     }
@@ -211,7 +210,7 @@ export class ResponseParser {
     const line = this.#readLine(chunk)
     if (line === undefined) return nothing
     const size = chunkLine.exec(line.text)?.[1]
-    if (size === undefined) throw new ResponseSyntaxError('not a chunk size')
+    if (size === undefined) throw new ResponseSyntaxError('invalid chunk size')
     this.#left = Number.parseInt(size, 16)
     this.#state = this.#left === 0 ? inTrailers : inChunkData
     return line.rest
@@ -243,7 +242,7 @@ export class ResponseParser {
     if (line === undefined) return nothing
     if (line.text === '') this.#end()
     else if ((this.#left += line.text.length + 2) > maxHeadBytes)
-      throw new ResponseSyntaxError('trailers of more than 64 KiB')
+      throw new ResponseSyntaxError('trailers larger than 64 KiB')
     return line.rest
   }
 
@@ -252,13 +251,13 @@ export class ResponseParser {
     const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
     const lineEnd = bytes.indexOf(lineFeed)
     if (lineEnd === -1 ? bytes.length > maxChunkLineBytes : lineEnd > maxChunkLineBytes)
-      throw new ResponseSyntaxError('a line of more than 1 KiB in a chunked body')
+      throw new ResponseSyntaxError('line longer than 1 KiB in a chunked body')
     if (lineEnd === -1) {
       this.#held = bytes
       return undefined
     }
     if (lineEnd === 0 || bytes[lineEnd - 1] !== carriageReturn)
-      throw new ResponseSyntaxError('a line that ends without CR')
+      throw new ResponseSyntaxError('line ends with a bare LF')
     this.#held = nothing
     return { text: bytes.toString('latin1', 0, lineEnd - 1), rest: bytes.subarray(lineEnd + 1) }
   }

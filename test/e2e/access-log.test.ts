@@ -27,7 +27,7 @@ test('what is answered before any rule is looked at has its line too, with the c
   })
   const offer = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
   const rejected = [
-    ['GET /expects', 'Host: a\r\nExpect: more\r\n', '/expects', 417, 'the Expect is not 100-continue'],
+    ['GET /expects', 'Host: a\r\nExpect: more\r\n', '/expects', 417, 'unsupported Expect header'],
     [
       'GET /old',
       `Host: a\r\n${offer}Sec-WebSocket-Version: 8\r\n`,
@@ -40,12 +40,12 @@ test('what is answered before any rule is looked at has its line too, with the c
       `Host: a\r\n${offer}Sec-WebSocket-Version: 13\r\n`,
       '/keyless',
       400,
-      'a WebSocket handshake that is malformed, or behind an unanswered request',
+      'the WebSocket handshake is malformed, or sent before the previous response',
     ],
-    ['GET /hostless', '', '/hostless', 400, 'the Host is missing, repeated or no host'],
-    ['TRACE /traced', 'Host: a\r\n', '/traced', 405, 'TRACE is not served'],
+    ['GET /hostless', '', '/hostless', 400, 'the Host header is missing, repeated or invalid'],
+    ['TRACE /traced', 'Host: a\r\n', '/traced', 405, 'TRACE is not supported'],
     ['OPTIONS *', 'Host: a\r\n', '*', 204, undefined],
-    ['GET /%zz', 'Host: a\r\n', '', 400, 'the path has a broken escape'],
+    ['GET /%zz', 'Host: a\r\n', '', 400, 'the path has an invalid percent-encoding'],
     ['PUT /a\\b', 'Host: a\r\n', '', 400, 'the path has a backslash'],
     ['DELETE /http://b/c', 'Host: a\r\n', '', 400, 'the path begins with a URL'],
     [
@@ -53,7 +53,7 @@ test('what is answered before any rule is looked at has its line too, with the c
       'Host: a\r\nTransfer-Encoding: gzip, chunked\r\n',
       '',
       501,
-      'the Transfer-Encoding is more than chunked',
+      'unsupported Transfer-Encoding (only chunked is supported)',
     ],
   ] as const
   for (const [asked, fields, path, status, reason] of rejected) {

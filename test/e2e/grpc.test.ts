@@ -35,13 +35,13 @@ test('a call of gRPC is told that gRPC is not supported', async () => {
     const { status, body } = await sendHttp2(session, { ...call, 'content-type': type }, '\0\0\0\0\0')
     expect({ status, body }).toEqual({
       status: 502,
-      body: '{"code":502,"error":"gRPC is not supported yet: the backend is asked in HTTP/1.1"}',
+      body: '{"code":502,"error":"gRPC is not supported yet"}',
     })
   }
-  const [line] = await gateway.process.waitForLine(/^.*"the backend failed".*$/)
+  const [line] = await gateway.process.waitForLine(/^.*"request to the backend failed".*$/)
   expect(JSON.parse(line)).toMatchObject({
     kind: 'protocol',
-    reason: expect.stringContaining('gRPC and HTTP/2 backends are not supported yet') as string,
+    reason: expect.stringContaining('HTTP/2 and gRPC backends are not supported yet') as string,
   })
 })
 
@@ -49,7 +49,7 @@ test('another request to a backend of HTTP/2 is told what it speaks', async () =
   const { status, body } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })
   expect({ status, body }).toEqual({
     status: 502,
-    body: '{"code":502,"error":"The backend answers with HTTP/2, and is asked in HTTP/1.1"}',
+    body: '{"code":502,"error":"The backend answered with HTTP/2, which is not supported yet"}',
   })
 })
 

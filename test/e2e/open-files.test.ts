@@ -35,8 +35,8 @@ test('where no file is left for a connection to the backend, that is 503 and not
   admins.destroy()
 
   const output = gateway.process.output()
-  expect(output.match(/"the backend|ECONNREFUSED/g)).toBeNull()
-  expect(output.match(/the limit of open files of this process is reached \(EMFILE\)/g)).toHaveLength(1)
+  expect(output.match(/the backend failed|"the backend|ECONNREFUSED/g)).toBeNull()
+  expect(output.match(/too many open files in this process \(EMFILE\)/g)).toHaveLength(1)
   const { body } = await send(gateway.adminPort, 'GET', '/readyz')
   expect(JSON.parse(body)).toMatchObject({ upstream: 'answering' })
   const metrics = await send(gateway.adminPort, 'GET', '/metrics')

@@ -106,7 +106,7 @@ describe('one process', () => {
     const all = await ask('POST', '/api/clients/reset', { client: { ip: from } })
     expect(all.body).toEqual({ reset: ['login', 'slides'] })
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(30)
-    const line = await gateway.process.waitForLine(/.*an operator resets a client.*/)
+    const line = await gateway.process.waitForLine(/.*client reset by an operator.*/)
     expect(JSON.parse(line[0])).toMatchObject({ level: 'info', policy: 'login', outcome: 'done' })
   })
 
@@ -342,7 +342,7 @@ describe('several processes', () => {
       )
       expect(await askOperator(first, 'POST', '/api/clients/reset', question)).toMatchObject({
         status: 503,
-        body: { code: 503, error: 'Redis does not answer: nothing was reset' },
+        body: { code: 503, error: 'Redis is not available: nothing was reset' },
       })
       const keyed = { policy: 'by-key', client: 'any' }
       expect((await askOperator(first, 'POST', '/api/clients/inspect', keyed)).body).toMatchObject({
@@ -374,6 +374,6 @@ describe('several processes', () => {
       { timeout: 2000, interval: 20 },
     )
     expect(countOk(await rush(gateway, 60, 'POST /login', from))).toBe(30)
-    expect(gateway.process.output().match(/an operator resets a client/g)).toHaveLength(1)
+    expect(gateway.process.output().match(/client reset by an operator/g)).toHaveLength(1)
   })
 })

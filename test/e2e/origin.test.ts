@@ -200,13 +200,13 @@ describe('a request that fails', () => {
       status: 500,
       body: '{"code":500,"error":"Internal error"}',
     })
-    const [line] = await failing.process.waitForLine(/"msg":"a request failed"/)
+    const [line] = await failing.process.waitForLine(/"msg":"exception while handling a request"/)
     expect(line).toBeDefined()
     const logged = () =>
       failing.process
         .stdout()
         .split('\n')
-        .filter((entry) => entry.includes('a request failed'))
+        .filter((entry) => entry.includes('exception while handling a request'))
         .map((entry) => JSON.parse(entry) as { level: string; requestId: string; err: { message: string } })
     expect(logged()).toMatchObject([
       {
@@ -257,15 +257,15 @@ describe('starting', () => {
     [
       'an address of another machine',
       () => ({ ORIGIN_HOST: '192.0.2.1' }),
-      /^cannot listen: 192\.0\.2\.1 is no address of this machine$/,
+      /^cannot listen: 192\.0\.2\.1 is not an address of this machine$/,
     ],
     [
       'a name that no host has',
       () => ({ ORIGIN_HOST: 'none.invalid' }),
-      /^cannot listen: none\.invalid has no address/,
+      /^cannot listen: none\.invalid cannot be resolved/,
     ],
     ['a database that is none', () => ({ ORIGIN_DB: import.meta.dirname }), /^ORIGIN_DB: got ".*", needs .*/],
-    ['a port that is none', () => ({ ORIGIN_PORT: '70000' }), /^ORIGIN_PORT: got "?70000"?, needs .*/],
+    ['an invalid port', () => ({ ORIGIN_PORT: '70000' }), /^ORIGIN_PORT: got "?70000"?, needs .*/],
   ])('with %s ends with one line and status 1', async (_, env, line) => {
     const database = join(makeTemporaryDirectory(), 'origin.db')
     const { status, stdout, stderr } = await runNode('origin/main.ts', {

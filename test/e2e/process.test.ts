@@ -119,7 +119,7 @@ describe.concurrent('a signal', () => {
     await small.tell('/hold')
     expect(await small.stop()).toBe(0)
     expect(linesOf(small).at(-1)).toMatchObject({
-      msg: 'something was left open',
+      msg: 'exiting with open handles',
       open: expect.arrayContaining(['Timeout']) as string[],
     })
   })
@@ -127,7 +127,7 @@ describe.concurrent('a signal', () => {
   test('a close that fails is status 1, and logged', async () => {
     const small = await startSmall({ CLOSE: 'fails' })
     expect(await small.stop()).toBe(1)
-    expect(linesOf(small).at(-1)).toMatchObject({ msg: 'stopping failed', err: { message: 'cannot close' } })
+    expect(linesOf(small).at(-1)).toMatchObject({ msg: 'shutdown failed', err: { message: 'cannot close' } })
   })
 
   test('twice in a moment is once; once more after a second ends the process with 1', async () => {
@@ -140,6 +140,6 @@ describe.concurrent('a signal', () => {
     const nextSecond = setInterval(() => small.child.kill('SIGTERM'), 300)
     expect(await small.exit).toBe(1)
     clearInterval(nextSecond)
-    expect(linesOf(small).at(-1)).toMatchObject({ msg: 'stopped before everything was closed' })
+    expect(linesOf(small).at(-1)).toMatchObject({ msg: 'second signal: exiting before everything is closed' })
   })
 })

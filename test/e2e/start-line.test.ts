@@ -55,9 +55,11 @@ test('a file without limits, limits switched off, and a file of another name', a
   writeFileSync(join(cwd, 'sluice.yml'), 'logLevel: info\n')
   const passedOver = await start(cwd, { PORT: '0', RATE_LIMITING_DISABLED: '1' })
   expect(passedOver.line).toMatchObject({ limits: 'switched off', rules: 0 })
-  expect(passedOver.output).toMatch(/"level":"warn".*"sluice\.yml: not read/)
+  expect(passedOver.output).toMatch(/"level":"warn".*"sluice\.yml: ignored/)
 
   const named = await start(cwd, { PORT: '0', CONFIG_FILE: 'sluice.yml' })
-  expect(named.line).toMatchObject({ limits: `built-in table, as ${join(cwd, 'sluice.yml')} has none` })
-  expect(named.output).not.toContain('not read')
+  expect(named.line).toMatchObject({
+    limits: `built-in table, because ${join(cwd, 'sluice.yml')} has no limits`,
+  })
+  expect(named.output).not.toContain('ignored')
 })

@@ -170,7 +170,7 @@ describe('certificates are renewed', () => {
     expect(session.destroyed).toBe(false)
     expect(outcomes.length).toBeGreaterThan(50)
     expect(new Set(outcomes)).toEqual(new Set([200]))
-    const lines = gateway.process.output().match(/"subject":"CN=\w+".*the TLS certificate has been replaced/g)
+    const lines = gateway.process.output().match(/"subject":"CN=\w+".*TLS certificate reloaded/g)
     expect(lines).toHaveLength(3)
     expect(gateway.process.output()).not.toContain('"level":"error"')
   })
@@ -180,18 +180,20 @@ describe('certificates are renewed', () => {
     const { settings, cert, key } = looseFiles()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
     writeFileSync(cert, readPair('second').cert)
-    await gateway.process.waitForLine(/"level":"error".*key values mismatch.*the former stay/)
+    await gateway.process.waitForLine(/"level":"error".*key values mismatch.*keeping the current certificate/)
     expect(await subject(gateway.port)).toBe('first')
     writeFileSync(cert, 'no certificate')
-    await gateway.process.waitForLine(/"level":"error".*"reason":"(?!.*mismatch).*the former stay/)
+    await gateway.process.waitForLine(
+      /"level":"error".*"reason":"(?!.*mismatch).*keeping the current certificate/,
+    )
     expect(await subject(gateway.port)).toBe('first')
     writeFileSync(cert, readPair('second').cert)
     writeFileSync(key, await makeRsaKey())
-    await gateway.process.waitForLine(/"level":"error".*key does not belong to.*the former stay/)
+    await gateway.process.waitForLine(/"level":"error".*key does not match.*keeping the current certificate/)
     expect(await subject(gateway.port)).toBe('first')
     writeFileSync(key, readPair('second').key)
     await untilSubject(gateway.port, 'second')
-    expect(gateway.process.output().match(/the former stay/g)).toHaveLength(3)
+    expect(gateway.process.output().match(/keeping the current certificate/g)).toHaveLength(3)
   })
 
   test('on SIGHUP at once, and the log says what came of it', async () => {
@@ -199,14 +201,14 @@ describe('certificates are renewed', () => {
     const { settings, cert, key } = looseFiles()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
     gateway.process.child.kill('SIGHUP')
-    await gateway.process.waitForLine(/the TLS certificate is the same as before/)
+    await gateway.process.waitForLine(/TLS certificate unchanged/)
     writeFileSync(key, 'no key')
     gateway.process.child.kill('SIGHUP')
-    await gateway.process.waitForLine(/"level":"error".*the former stay/)
+    await gateway.process.waitForLine(/"level":"error".*keeping the current certificate/)
     writeFileSync(cert, readPair('second').cert)
     writeFileSync(key, readPair('second').key)
     gateway.process.child.kill('SIGHUP')
-    await gateway.process.waitForLine(/the TLS certificate has been replaced/)
+    await gateway.process.waitForLine(/TLS certificate reloaded/)
     expect(await subject(gateway.port)).toBe('second')
   })
 
@@ -217,13 +219,13 @@ describe('certificates are renewed', () => {
     writeFileSync(cert, readPair('second').cert)
     writeFileSync(key, readPair('second').key)
     const replaced = (): RegExpMatchArray[] => [
-      ...gateway.process.output().matchAll(/"pid":(\d+).*the TLS certificate has been replaced/g),
+      ...gateway.process.output().matchAll(/"pid":(\d+).*TLS certificate reloaded/g),
     ]
     while (replaced().length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
     expect(new Set(replaced().map(([, pid]) => pid)).size).toBe(2)
     for (let connection = 0; connection < 8; connection++) expect(await subject(gateway.port)).toBe('second')
     gateway.process.child.kill('SIGHUP')
-    const same = (): unknown[] => gateway.process.output().match(/the same as before/g) ?? []
+    const same = (): unknown[] => gateway.process.output().match(/TLS certificate unchanged/g) ?? []
     while (same().length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
     expect(await gateway.process.stop()).toBe(0)
   })

@@ -17,8 +17,8 @@ import {
 } from '../support/limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 
-const given = 'Redis is not asked any more: each rule does what its onStoreError says'
-const back = 'Redis decides again'
+const given = 'Redis unavailable: circuit breaker open, applying onStoreError'
+const back = 'Redis available: circuit breaker closed'
 
 const limiters: RunningLimiter[] = []
 afterEach(() => {
@@ -249,7 +249,7 @@ describe('Redis that is not there', () => {
     await waitUntilAnswering(limiter)
     expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
     expect(transitions(limiter)).toEqual([given, back])
-    const attempts = limiter.logLines.filter(({ msg }) => msg === 'cannot connect to Redis, trying on')
+    const attempts = limiter.logLines.filter(({ msg }) => msg === 'cannot connect to Redis; retrying')
     expect(attempts).toHaveLength(1)
     await server.stop()
   })

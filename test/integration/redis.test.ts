@@ -175,8 +175,8 @@ describe('a key that holds no counter', () => {
     expect(limiter.telemetry.failures).toBe(before)
     const errors = limiter.logLines.filter(({ level }) => level >= 50)
     expect(errors.map(({ msg }) => msg)).toEqual([
-      'Redis holds something else than a counter under one of these keys: find it and delete it',
-      'Redis holds something else than a counter under one of these keys: find it and delete it',
+      'a Redis key matching this pattern does not hold a counter: find and delete it',
+      'a Redis key matching this pattern does not hold a counter: find and delete it',
     ])
     expect(JSON.stringify(errors)).not.toContain(bad)
   })

@@ -43,7 +43,7 @@ function start(login = '', path = ''): RunningLimiter {
 async function connectionProblems(limiter: RunningLimiter): Promise<(string | undefined)[]> {
   const reasons = (): (string | undefined)[] =>
     limiter.logLines
-      .filter(({ msg }) => msg === 'cannot connect to Redis, trying on')
+      .filter(({ msg }) => msg === 'cannot connect to Redis; retrying')
       .map(({ reason }) => reason)
   await waitUntil('the log says why there is no connection', () => reasons().length > 0)
   return reasons()
@@ -57,9 +57,7 @@ async function expectLocalDecisions(limiter: RunningLimiter): Promise<(string | 
   expect(countAllowed(decisions)).toBe(5)
   await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
   expect(limiter.decide(chargeAll(newClient(), [login]))).not.toBeInstanceOf(Promise)
-  return limiter.logLines
-    .filter(({ msg }) => msg.startsWith('Redis is not asked any more'))
-    .map(({ reason }) => reason)
+  return limiter.logLines.filter(({ msg }) => msg.startsWith('Redis unavailable')).map(({ reason }) => reason)
 }
 
 async function expectSharedDecisions(limiter: RunningLimiter): Promise<void> {

@@ -183,7 +183,7 @@ describe('a log line', () => {
     const limiter = startRedisLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)
     await limiter.connection.connected(500)
     limiter.close()
-    expect(limiter.logLines).toMatchObject([{ msg: 'cannot connect to Redis, trying on' }])
+    expect(limiter.logLines).toMatchObject([{ msg: 'cannot connect to Redis; retrying' }])
     expect(limiter.logLines[0]?.reason).toMatch(reason)
   })
 })

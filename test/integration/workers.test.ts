@@ -39,9 +39,7 @@ describe('a primary process', () => {
       uncertain: true,
     })
     expect(telemetry).toMatchObject({ answers: 0, failures: 2 })
-    expect(lines.map(({ msg }) => msg)).toEqual([
-      'the primary process does not decide: each rule does what its onStoreError says',
-    ])
+    expect(lines.map(({ msg }) => msg)).toEqual(['primary process unavailable: applying onStoreError'])
   })
 
   it('that is gone makes nobody wait at all', async () => {

@@ -128,7 +128,7 @@ test('what clients leave unread is bounded: whoever has left most loses connecti
   for (const session of sessions)
     for (let i = 0; i < 10; i++) session.request({ ':path': '/large' }).on('error', () => undefined)
   await Promise.race(sessions.map((session) => new Promise((resolve) => session.once('close', resolve))))
-  await gateway.process.waitForLine(/clients do not read their responses/)
+  await gateway.process.waitForLine(/MAX_UNREAD_SIZE reached/)
   await untilEntries(gateway, 'unread-bytes', '[0-9]{1,6}')
   expect(modest.destroyed).toBe(false)
   expect(kept.destroyed).toBe(false)

@@ -17,8 +17,8 @@ import { watchStarvation } from './starvation.ts'
 
 const QUOTA = 10
 const OUTAGE_MS = 5_000
-const GIVEN_UP = /"msg":"Redis is not asked any more: /g
-const BACK = /"msg":"Redis decides again"/g
+const GIVEN_UP = /"msg":"Redis unavailable: circuit breaker open/g
+const BACK = /"msg":"Redis available: circuit breaker closed"/g
 
 type Outage = {
   begin(redis: BreakableRedis, relays: readonly Relay[]): Promise<unknown>
@@ -160,7 +160,9 @@ test.each(Object.entries(outages))(
 
     await outage.begin(redis, relays)
     const beganAtMs = performance.now()
-    await Promise.all(replicas.map(({ process }) => process.waitForLine(/Redis is not asked any more/)))
+    await Promise.all(
+      replicas.map(({ process }) => process.waitForLine(/Redis unavailable: circuit breaker open/)),
+    )
     const givenUpAtMs = performance.now()
 
     // Each rule as its onStoreError says: `local` up to the quota, in each gateway.
@@ -175,7 +177,9 @@ test.each(Object.entries(outages))(
     await sleep(Math.max(0, beganAtMs + OUTAGE_MS - performance.now()))
     const endedAtMs = performance.now()
     await outage.end(redis, relays)
-    await Promise.all(replicas.map(({ process }) => process.waitForLine(/Redis decides again/)))
+    await Promise.all(
+      replicas.map(({ process }) => process.waitForLine(/Redis available: circuit breaker closed/)),
+    )
 
     // What was used up in one gateway is used up in all.
     expect(await statuses(first, '/local', spent, 2)).toEqual([429, 429])

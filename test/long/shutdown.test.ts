@@ -62,8 +62,10 @@ test('readiness goes to 503 first, and what outlives the grace period is cut off
   await cutOff
   expect(await exit).toBe(0)
   const lines = gateway.process.output()
-  expect(lines).toMatch(/"requestId":".+","reason":"the gateway stops and .+","msg":"a request was cut off"/)
-  expect(lines).not.toContain('the backend failed')
+  expect(lines).toMatch(
+    /"requestId":".+","reason":"the gateway is stopping and .+","msg":"request aborted by the gateway"/,
+  )
+  expect(lines).not.toContain('request to the backend failed')
 })
 
 // A load balancer needs a moment to notice: until then it sends connections, and what it sends must be served.
@@ -111,8 +113,8 @@ test('what waits for a connection to the backend until then is cut off as well',
   await untilQueued(gateway, 'upstream-queue', 1)
   await untilQueued(gateway, 'upload-queue', 1)
   expect(await gateway.process.stop()).toBe(0)
-  expect(gateway.process.output().match(/"msg":"a request was cut off"/g)).toHaveLength(3)
-  expect(gateway.process.output()).not.toContain('something was left open')
+  expect(gateway.process.output().match(/"msg":"request aborted by the gateway"/g)).toHaveLength(3)
+  expect(gateway.process.output()).not.toContain('exiting with open handles')
   expect(backend.seen).toHaveLength(1)
 })
 
@@ -128,8 +130,8 @@ test('a connection to the backend that is still being opened then is given up', 
     .end()
   while (backend.connections.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
   expect(await gateway.process.stop()).toBe(0)
-  expect(gateway.process.output()).toContain('"msg":"a request was cut off"')
-  expect(gateway.process.output()).not.toContain('something was left open')
+  expect(gateway.process.output()).toContain('"msg":"request aborted by the gateway"')
+  expect(gateway.process.output()).not.toContain('exiting with open handles')
 })
 
 test.each(['1', '2'])(

@@ -41,7 +41,7 @@ test('a worker that dies is replaced, and what was counted stays counted', async
     .map((line) => (JSON.parse(line) as { pid: number }).pid)
   expect(workerPids).toHaveLength(2)
   process.kill(workerPids[0] ?? 0, 'SIGKILL')
-  await gateway.process.waitForLine(/a worker has died and is replaced/)
+  await gateway.process.waitForLine(/worker exited; restarting/)
   while ((gateway.process.output().match(/"msg":"serving"/g) ?? []).length < 3)
     await new Promise((resolve) => setTimeout(resolve, 50))
   expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([429]))
@@ -63,7 +63,7 @@ test('a worker that cannot be started is tried again', async () => {
   }
   limit('4')
   process.kill(pids()[0] ?? 0, 'SIGKILL')
-  await gateway.process.waitForLine(/a worker cannot be started/)
+  await gateway.process.waitForLine(/cannot start a worker/)
   limit('1024')
   while (pids().length < 3) await new Promise((resolve) => setTimeout(resolve, 50))
   expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([200]))

@@ -20,9 +20,10 @@ export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, cwd: s
   const certFile = values[cert]
   const keyFile = values[key]
   if (certFile === undefined && keyFile === undefined) return []
-  if (certFile === undefined) return [problemAt(placeOf(cert), 'missing, needs a file beside the TLS key')]
+  if (certFile === undefined)
+    return [problemAt(placeOf(cert), 'missing, needs a certificate file for the TLS key')]
   if (keyFile === undefined) {
-    return [problemAt(placeOf(key), 'missing, needs a file beside the TLS certificate')]
+    return [problemAt(placeOf(key), 'missing, needs a key file for the TLS certificate')]
   }
   const readCert = () => readFileSync(resolve(cwd, certFile))
   const readKey = () => readFileSync(resolve(cwd, keyFile))

@@ -15,11 +15,11 @@ export function checkCiphers({ values, placeOf }: ReadSettings<typeof gatewayTab
   const entries = splitCiphers(tlsCiphers)
   const unknown = entries.filter((entry) => !isKnown(entry))
   if (unknown.length > 0) {
-    const text = `got ${unknown.map(showValue).join(', ')}, needs names that OpenSSL knows (openssl ciphers), with colons between`
+    const text = `got ${unknown.map(showValue).join(', ')}, needs names that OpenSSL knows (openssl ciphers), separated by colons`
     return [problemAt(place, text)]
   }
   if (tlsMinVersion === 'TLSv1.2' && entries.every(isOfTls13)) {
-    const text = `got only suites of TLS 1.3, needs some of TLS 1.2, or ${placeOf('tlsMinVersion').label} set to TLSv1.3`
+    const text = `got only TLS 1.3 suites, needs at least one TLS 1.2 suite, or ${placeOf('tlsMinVersion').label} set to TLSv1.3`
     return [problemAt(place, text)]
   }
   return []

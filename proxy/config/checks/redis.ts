@@ -32,9 +32,11 @@ function checkUse({ values, placeOf }: Read): Problem[] {
   return [
     ...overTls
       .filter((property) => values[property] !== undefined)
-      .map((property) => problemAt(placeOf(property), 'has no effect, needs a URL of Redis with rediss')),
+      .map((property) =>
+        problemAt(placeOf(property), 'has no effect, needs a Redis URL that begins with rediss'),
+      ),
     ...atSentinels
       .filter((property) => values[property] !== undefined)
-      .map((property) => problemAt(placeOf(property), 'has no effect, needs a URL of Redis with sentinel')),
+      .map((property) => problemAt(placeOf(property), 'has no effect, needs a Redis Sentinel URL')),
   ]
 }

@@ -33,6 +33,6 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Proble
 export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy }]) => {
     if (policy.partition.some(({ kind }) => kind === 'ip')) return []
-    return `${placeOf(index, 'key').label}: without ip, a client that leaves the header out or changes it is not limited`
+    return `${placeOf(index, 'key').label}: without ip, a client can avoid the limit by leaving out or changing the header`
   })
 }

@@ -15,6 +15,6 @@ export function tryPair({ cert, key }: CertificatePair): X509Certificate {
   createSecureContext({ cert, key })
   const certificate = new X509Certificate(cert)
   if (!certificate.checkPrivateKey(createPrivateKey(key)))
-    throw new Error('the key does not belong to the certificate')
+    throw new Error('the private key does not match the certificate')
   return certificate
 }

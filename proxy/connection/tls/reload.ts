@@ -50,7 +50,7 @@ export function watchCertificate(options: {
       use(pair)
       inUse = pair
       reported = ''
-      log.info({ subject, validTo }, 'the TLS certificate has been replaced')
+      log.info({ subject, validTo }, 'TLS certificate reloaded')
     } catch (error) {
       const reason = reasonOf(error)
       if (!isSecondLook) lookIn(secondLookMs, true)
@@ -58,7 +58,7 @@ export function watchCertificate(options: {
         reported = reason
         log.error(
           { certFile, keyFile, reason },
-          'the TLS certificate and key cannot be used, the former stay',
+          'TLS certificate reload failed; keeping the current certificate',
         )
       }
     }
@@ -71,7 +71,7 @@ export function watchCertificate(options: {
   return {
     async reload() {
       reported = ''
-      if (!(await look(true))) log.info({ certFile, keyFile }, 'the TLS certificate is the same as before')
+      if (!(await look(true))) log.info({ certFile, keyFile }, 'TLS certificate unchanged')
     },
     close() {
       clearTimeout(timer)

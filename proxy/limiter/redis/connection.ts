@@ -120,7 +120,7 @@ function createProblemLog(redis: string, log: Log): ProblemLog {
       const reason = problem.message.replace(/ Retrying from scratch after \d+ms\./, '')
       if (told.has(reason) || told.size === MAX_REASONS) return
       told.set(reason, node)
-      log.warn({ redis, node, reason }, 'cannot connect to Redis, trying on')
+      log.warn({ redis, node, reason }, 'cannot connect to Redis; retrying')
     },
     solvedAt(node) {
       for (const [reason, at] of told) if (at === node) told.delete(reason)

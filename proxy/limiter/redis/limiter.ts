@@ -103,7 +103,7 @@ export function createRedisLimiter(options: {
       [...keys, ...parameters, modes, algorithms],
       isAwaited,
     )
-    if (!Array.isArray(reply)) throw new TypeError('Redis replied no list')
+    if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
     return algorithms.includes('s') ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
   }
 

@@ -31,7 +31,7 @@ export function createRedisOperations(options: {
     const algorithms = charges.map(({ policy }) => describePolicy(policy).algorithm).join('')
     const keys = charges.map(counterKey)
     const reply = await runScript(redis, readScript, keys.length, [...keys, ...windows, algorithms])
-    if (!Array.isArray(reply)) throw new TypeError('Redis replied no list')
+    if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
     const values = reply as readonly unknown[]
     return charges.map((charge, i) => {
       const used = values[2 * i]
@@ -56,7 +56,7 @@ export function createRedisOperations(options: {
       try {
         return (await within(TIMEOUT_MS, Promise.all(inCommands(charges).map(read)))).flat()
       } catch (error) {
-        log.warn({ reason: reasonOf(error) }, 'Redis did not say what is counted')
+        log.warn({ reason: reasonOf(error) }, 'cannot read counters from Redis')
         return charges.map(readLocally)
       }
     },
@@ -73,7 +73,7 @@ export function createRedisOperations(options: {
         )
         return 'done'
       } catch (error) {
-        log.error({ reason: reasonOf(error) }, 'Redis did not confirm a reset')
+        log.error({ reason: reasonOf(error) }, 'Redis did not confirm a client reset')
         return 'uncertain'
       } finally {
         for (const { policy, partitionKey } of charges) forget(policy.name, partitionKey)

@@ -87,7 +87,7 @@ export function createResetFeed(options: {
   function tell(error: unknown): void {
     if (!(error instanceof Error) || error.name !== 'ReplyError' || error.message === failure) return
     failure = error.message
-    log.error({ reason: failure, key: RESETS_KEY }, 'resets by other replicas are not heard here')
+    log.error({ reason: failure, key: RESETS_KEY }, 'cannot read client resets made by other replicas')
   }
 
   const timer = setInterval(() => isAnswering() && void catchUp(), LOOK_EVERY_MS).unref()

@@ -218,11 +218,11 @@ describe('settings from the environment', () => {
   })
 
   test.each([
-    ['1', true, ['RATE_LIMITING_DISABLED: 1, no request is limited until a restart without it']],
+    ['1', true, ['RATE_LIMITING_DISABLED: 1, rate limiting is off until a restart without it']],
     ['0', false, []],
     ['', false, []],
-    ['true', false, ['RATE_LIMITING_DISABLED: got "true", only 1 turns limiting off: it is on']],
-    [' 1', false, ['RATE_LIMITING_DISABLED: got " 1", only 1 turns limiting off: it is on']],
+    ['true', false, ['RATE_LIMITING_DISABLED: got "true", only 1 turns rate limiting off: it stays on']],
+    [' 1', false, ['RATE_LIMITING_DISABLED: got " 1", only 1 turns rate limiting off: it stays on']],
   ])('RATE_LIMITING_DISABLED=%j', (text, disabled, warnings) => {
     const loaded = load({ RATE_LIMITING_DISABLED: text })
     expect(loaded.settings.rateLimitingDisabled).toBe(disabled)
@@ -241,7 +241,7 @@ describe('settings from the environment', () => {
   })
 
   test.each(['0.0.0.0/0', '::/0'])('trusting %s is warned of', (range) => {
-    const warning = `TRUSTED_PROXIES: ${range} lets every client choose the address that it counts by`
+    const warning = `TRUSTED_PROXIES: ${range} trusts everybody: every client can choose its address with X-Forwarded-For`
     expect(load({ TRUSTED_PROXIES: `10.0.0.1,${range}` }).warnings).toEqual([warning])
   })
 })
@@ -297,12 +297,12 @@ describe('mistakes in the environment', () => {
     [
       'ADMIN_TOKEN',
       's3cret',
-      'got a value that is not shown, needs 16 or more visible ASCII characters, no blanks',
+      'got a value that is not shown, needs 16 or more visible ASCII characters, no spaces',
     ],
     [
       'ADMIN_TOKEN',
       's3cret s3cret s3cret',
-      'got a value that is not shown, needs 16 or more visible ASCII characters, no blanks',
+      'got a value that is not shown, needs 16 or more visible ASCII characters, no spaces',
     ],
   ])('%s=%s', (variable, text, message) => {
     const problems = problemsOf({ [variable]: text }, emptyDirectory)
@@ -313,7 +313,7 @@ describe('mistakes in the environment', () => {
     const cwd = directoryWith('typo: 1\nlimits: 5\nport: x\n')
     expect(problemsOf({ PORT: 'x', WORKERS: '0', ADMIN_TOKEN: 'short' }, cwd)).toEqual([
       'PORT: got "x", needs a whole number from 0 to 65535',
-      'ADMIN_TOKEN: got a value that is not shown, needs 16 or more visible ASCII characters, no blanks',
+      'ADMIN_TOKEN: got a value that is not shown, needs 16 or more visible ASCII characters, no spaces',
       'WORKERS: got 0, needs auto or a whole number from 1 to 1024',
       'sluice.yaml:1: unknown field "typo"',
       'sluice.yaml:2: limits: got 5, needs a list of rules',

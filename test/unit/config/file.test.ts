@@ -54,7 +54,7 @@ describe('a name that may be a mistake', () => {
     (name) => {
       const { settings, warnings } = loadGatewaySettings({}, withFile(name))
       expect(settings.port).toBe(8080)
-      expect(warnings).toEqual([`${name}: not read, the settings file is called sluice.yaml`])
+      expect(warnings).toEqual([`${name}: ignored, the settings file must be named sluice.yaml`])
     },
   )
 
@@ -78,7 +78,9 @@ describe('what a file may be', () => {
   test('1 MiB and no more', () => {
     const comment = `#${'x'.repeat(1024 * 1024 - 1)}`
     expect(problemsOf({}, directoryWith(comment))).toEqual([])
-    expect(problemsOf({}, directoryWith(`${comment}x`))).toEqual([`sluice.yaml: ${needs} (it is larger)`])
+    expect(problemsOf({}, directoryWith(`${comment}x`))).toEqual([
+      `sluice.yaml: ${needs} (the file is larger)`,
+    ])
   })
 
   test('UTF-8, with or without a byte order mark', () => {

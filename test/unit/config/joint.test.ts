@@ -78,8 +78,8 @@ describe('certificate and key', () => {
   })
 
   test.each([
-    ['cert.pem', '', /^TLS_KEY_FILE: missing, needs a file beside the TLS certificate$/],
-    ['', 'key.pem', /^TLS_CERT_FILE: missing, needs a file beside the TLS key$/],
+    ['cert.pem', '', /^TLS_KEY_FILE: missing, needs a key file for the TLS certificate$/],
+    ['', 'key.pem', /^TLS_CERT_FILE: missing, needs a certificate file for the TLS key$/],
     [
       'nope.pem',
       'key.pem',
@@ -142,8 +142,8 @@ describe('what is for connections to Redis', () => {
   })
 
   test.each([
-    [{ REDIS_CERT_FILE: '' }, /^REDIS_CERT_FILE: missing, needs a file beside the TLS key$/],
-    [{ REDIS_KEY_FILE: '' }, /^REDIS_KEY_FILE: missing, needs a file beside the TLS certificate$/],
+    [{ REDIS_CERT_FILE: '' }, /^REDIS_CERT_FILE: missing, needs a certificate file for the TLS key$/],
+    [{ REDIS_KEY_FILE: '' }, /^REDIS_KEY_FILE: missing, needs a key file for the TLS certificate$/],
     [
       { REDIS_KEY_FILE: 'other-key.pem' },
       /^REDIS_KEY_FILE: got "other-key.pem", needs the key of the certificate in "cert.pem"$/,
@@ -154,15 +154,15 @@ describe('what is for connections to Redis', () => {
     ],
     [
       { REDIS_CA_FILE: 'cert.pem', REDIS_CERT_FILE: '', REDIS_KEY_FILE: '', REDIS_URL: 'redis://r' },
-      /^REDIS_CA_FILE: has no effect, needs a URL of Redis with rediss$/,
+      /^REDIS_CA_FILE: has no effect, needs a Redis URL that begins with rediss$/,
     ],
     [
       { REDIS_URL: 'redis+cluster://r' },
-      /^REDIS_CERT_FILE: has no effect, needs a URL of Redis with rediss$/,
+      /^REDIS_CERT_FILE: has no effect, needs a Redis URL that begins with rediss$/,
     ],
     [
       { REDIS_SENTINEL_PASSWORD: 'secret' },
-      /^REDIS_SENTINEL_PASSWORD: has no effect, needs a URL of Redis with sentinel$/,
+      /^REDIS_SENTINEL_PASSWORD: has no effect, needs a Redis Sentinel URL$/,
     ],
     [
       { REDIS_URL: 'rediss+sentinel://s/main', REDIS_SENTINEL_USERNAME: 'sluice' },
@@ -191,7 +191,7 @@ describe('cipher suites', () => {
     ['AES128-SHA:@SECLEVEL=9', '"@SECLEVEL=9"'],
   ])('%s: what OpenSSL does not know is named', (ciphers, named) => {
     expect(problemsOf({ TLS_CIPHERS: ciphers })).toEqual([
-      `TLS_CIPHERS: got ${named}, needs names that OpenSSL knows (openssl ciphers), with colons between`,
+      `TLS_CIPHERS: got ${named}, needs names that OpenSSL knows (openssl ciphers), separated by colons`,
     ])
   })
 
@@ -199,7 +199,7 @@ describe('cipher suites', () => {
     const env = { TLS_CIPHERS: 'TLS_AES_128_GCM_SHA256' }
     expect(problemsOf({ ...env, TLS_MIN_VERSION: 'TLSv1.3' })).toEqual([])
     expect(problemsOf(env)).toEqual([
-      'TLS_CIPHERS: got only suites of TLS 1.3, needs some of TLS 1.2, or TLS_MIN_VERSION set to TLSv1.3',
+      'TLS_CIPHERS: got only TLS 1.3 suites, needs at least one TLS 1.2 suite, or TLS_MIN_VERSION set to TLSv1.3',
     ])
   })
 

@@ -189,6 +189,6 @@ limits:
   - {name: both, match: GET /, key: [header:x-api-key, ip], requests: 1, window: 1m}
 `)
   expect(warnings).toEqual([
-    'sluice.yaml:5: rule "by-key", key: without ip, a client that leaves the header out or changes it is not limited',
+    'sluice.yaml:5: rule "by-key", key: without ip, a client can avoid the limit by leaving out or changing the header',
   ])
 })

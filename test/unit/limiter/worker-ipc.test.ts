@@ -41,7 +41,10 @@ it('sends a primary process that does not answer no more than a bound, and goes 
   expect(new Set((await Promise.all(decisions)).map(({ outcome }) => outcome))).toEqual(
     new Set(['unavailable']),
   )
-  expect([...reasons].sort()).toEqual(['50000 questions to it have no answer yet', 'no answer in 5 ms'])
+  expect([...reasons].sort()).toEqual([
+    '50000 requests to the primary process are unanswered',
+    'no answer in 5 ms',
+  ])
 
   for (const question of sent)
     receive({ limiter: 'answer', id: question.id, reply: question.requests.flatMap(() => [5, 1000]) })

@@ -114,9 +114,9 @@ describe('the target * is the server as a whole', () => {
 })
 
 describe('what is refused, and what the log says of it', () => {
-  const blank = 'the target has a blank, a control character or a byte beyond ASCII'
-  const noTarget = 'the target is neither a path nor an http address'
-  const badAuthority = 'the target has an illegal authority'
+  const blank = 'the target has a space, a control character or a non-ASCII byte'
+  const noTarget = 'the target is neither a path nor an HTTP URL'
+  const badAuthority = 'the target has an invalid authority'
   const table: [raw: string, reason: string][] = [
     ['', 'the target is empty'],
     ['/a b', blank],
@@ -135,12 +135,12 @@ describe('what is refused, and what the log says of it', () => {
     ['/a%5Cb', 'the path has a backslash'],
     ['/a/..\\login', 'the path has a backslash'],
     ['/a%00', 'the path has a NUL'],
-    ['/a%', 'the path has a broken escape'],
-    ['/a%2', 'the path has a broken escape'],
-    ['/a%zz?x', 'the path has a broken escape'],
-    ['/a%u006c', 'the path has a broken escape'],
-    ['/%%36c', 'the path has a broken escape'],
-    ['/a%2?0', 'the path has a broken escape'],
+    ['/a%', 'the path has an invalid percent-encoding'],
+    ['/a%2', 'the path has an invalid percent-encoding'],
+    ['/a%zz?x', 'the path has an invalid percent-encoding'],
+    ['/a%u006c', 'the path has an invalid percent-encoding'],
+    ['/%%36c', 'the path has an invalid percent-encoding'],
+    ['/a%2?0', 'the path has an invalid percent-encoding'],
     ['/http://evil/x', 'the path begins with a URL'],
     ['/x/../http:%2f/../%68ttp://evil/x', 'the path begins with a URL'],
     ['/h2c+x://evil', 'the path begins with a URL'],
@@ -153,7 +153,7 @@ describe('what is refused, and what the log says of it', () => {
     ['/x/..%2f..%2fapp/login', 'the path climbs above the root'],
     ['/a%2f../%2f..%2f..%2f', 'the path climbs above the root'],
     [`/${';/'.repeat(300)}`, 'the path has too many segments'],
-    ['*', 'the target * is for OPTIONS only'],
+    ['*', 'the target * is allowed for OPTIONS only'],
     ['login', noTarget],
     ['host:443', noTarget],
     ['**', noTarget],
@@ -186,7 +186,7 @@ describe('what is refused, and what the log says of it', () => {
 
   test('CONNECT, whatever its target', () => {
     for (const raw of ['host:443', '/login', 'http://host/', '*']) {
-      expect(canonicalizeTarget('CONNECT', raw)).toBe('CONNECT is not served')
+      expect(canonicalizeTarget('CONNECT', raw)).toBe('CONNECT is not supported')
     }
   })
 

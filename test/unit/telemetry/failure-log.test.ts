@@ -25,7 +25,7 @@ const busyLine = (requests: number) => ({
   requests,
   reason: 'it is busy',
   settings: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_QUEUE_TIMEOUT',
-  msg: 'the backend is busy',
+  msg: 'requests answered 503: no connection to the backend is free',
 })
 
 test('that the backend is busy is told at once, and then every five seconds for all since', () => {
@@ -55,12 +55,12 @@ test('any other failure has a line of its own', () => {
     requestId: 'an id',
     kind: 'reset',
     reason: 'it is reset',
-    msg: 'the backend failed',
+    msg: 'request to the backend failed',
   }
   expect(lines).toEqual([
     failure,
     failure,
-    { level: 40, requestId: 'an id', reason: 'it is aborted', msg: 'a request was cut off' },
+    { level: 40, requestId: 'an id', reason: 'it is aborted', msg: 'request aborted by the gateway' },
   ])
 })
 
@@ -72,7 +72,7 @@ test('that a limit of this machine is reached is told as seldom, and blames nobo
       level: 50,
       requests: 1,
       reason: 'it is local-limit',
-      msg: 'requests got 503: the gateway cannot open more connections',
+      msg: 'requests answered 503: the gateway cannot open more connections',
     },
     busyLine(1),
   ])

@@ -106,64 +106,68 @@ describe('what a response is', () => {
 
 describe('what is no response', () => {
   test.each([
-    ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n', 'not a status line'],
-    ['HTTP/2.0', 'HTTP/2.0 200 OK\r\n\r\n', 'not a status line'],
-    ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n', 'not a status line'],
+    ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n', 'invalid status line'],
+    ['HTTP/2.0', 'HTTP/2.0 200 OK\r\n\r\n', 'invalid status line'],
+    ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n', 'invalid status line'],
     [
       'both framings',
       `${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
-      'a length and a transfer coding',
+      'both Content-Length and Transfer-Encoding',
     ],
-    ['two lengths', `${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, 'two different lengths'],
-    ['a list of lengths', `${ok}Content-Length: 1, 1\r\n\r\n`, 'a length that is no number'],
-    ['a signed length', `${ok}Content-Length: +1\r\n\r\n`, 'a length that is no number'],
-    ['an empty length', `${ok}Content-Length:\r\n\r\n`, 'a length that is no number'],
-    ['gzip, chunked', `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n`, 'an unknown transfer coding'],
+    [
+      'two lengths',
+      `${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
+      'conflicting Content-Length headers',
+    ],
+    ['a list of lengths', `${ok}Content-Length: 1, 1\r\n\r\n`, 'invalid Content-Length'],
+    ['a signed length', `${ok}Content-Length: +1\r\n\r\n`, 'invalid Content-Length'],
+    ['an empty length', `${ok}Content-Length:\r\n\r\n`, 'invalid Content-Length'],
+    ['gzip, chunked', `${ok}Transfer-Encoding: gzip, chunked\r\n\r\n`, 'unsupported Transfer-Encoding'],
     [
       'chunked twice',
       `${ok}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n`,
-      'two transfer codings',
+      'more than one Transfer-Encoding',
     ],
     [
       'chunked in 1.0',
       'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n',
-      'a transfer coding in HTTP/1.0',
+      'Transfer-Encoding in an HTTP/1.0 response',
     ],
-    ['a folded line', `${ok}X: a\r\n b\r\n\r\n`, 'a field line without a colon'],
-    ['a folded line with a colon', `${ok}X: a\r\n b:c\r\n\r\n`, 'an illegal field name'],
-    ['a space before the colon', `${ok}X : a\r\n\r\n`, 'an illegal field name'],
-    ['no name', `${ok}: a\r\n\r\n`, 'an illegal field name'],
-    ['a bare LF', `${ok}X: a\nY: b\r\n\r\n`, 'an illegal character in a field value'],
+    ['a folded line', `${ok}X: a\r\n b\r\n\r\n`, 'header line without a colon'],
+    ['a folded line with a colon', `${ok}X: a\r\n b:c\r\n\r\n`, 'invalid header name'],
+    ['a space before the colon', `${ok}X : a\r\n\r\n`, 'invalid header name'],
+    ['no name', `${ok}: a\r\n\r\n`, 'invalid header name'],
+    ['a bare LF', `${ok}X: a\nY: b\r\n\r\n`, 'invalid character in a header value'],
     [
       'lines that end in LF',
       'HTTP/1.1 200 OK\nContent-Length: 0\n\n',
-      'a line of the head that ends without CR (UPSTREAM_BARE_LF)',
+      'header line ends with a bare LF (UPSTREAM_BARE_LF)',
     ],
-    ['a bare CR', `${ok}X: a\rY: b\r\n\r\n`, 'an illegal character in a field value'],
-    ['a NUL', `${ok}X: a\0b\r\n\r\n`, 'an illegal character in a field value'],
-    ['a chunk size in words', `${ok}Transfer-Encoding: chunked\r\n\r\nten\r\n`, 'not a chunk size'],
-    ['a negative chunk size', `${ok}Transfer-Encoding: chunked\r\n\r\n-1\r\n`, 'not a chunk size'],
+    ['a bare CR', `${ok}X: a\rY: b\r\n\r\n`, 'invalid character in a header value'],
+    ['a NUL', `${ok}X: a\0b\r\n\r\n`, 'invalid character in a header value'],
+    ['a chunk size in words', `${ok}Transfer-Encoding: chunked\r\n\r\nten\r\n`, 'invalid chunk size'],
+    ['a negative chunk size', `${ok}Transfer-Encoding: chunked\r\n\r\n-1\r\n`, 'invalid chunk size'],
     [
       'a chunk size of 14 digits',
       `${ok}Transfer-Encoding: chunked\r\n\r\n10000000000000\r\n`,
-      'not a chunk size',
+      'invalid chunk size',
     ],
     ['a longer chunk', `${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n`, 'a chunk longer than declared'],
-    ['chunks with LF', `${ok}Transfer-Encoding: chunked\r\n\r\n1\na\r\n`, 'a line that ends without CR'],
+    ['chunks with LF', `${ok}Transfer-Encoding: chunked\r\n\r\n1\na\r\n`, 'line ends with a bare LF'],
     [
       'an endless extension',
       `${ok}Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(1100)}`,
-      'a line of more than 1 KiB',
+      'line longer than 1 KiB',
     ],
-    ['an endless head', `${ok}X: ${'x'.repeat(70_000)}`, 'a head of more than 64 KiB'],
+    ['an endless head', `${ok}X: ${'x'.repeat(70_000)}`, 'response head larger than 64 KiB'],
     [
       'endless trailers',
       `${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${'X: y\r\n'.repeat(12_000)}`,
-      'trailers of more',
+      'trailers larger than',
     ],
     ['endless interim responses', 'HTTP/1.1 103 Early\r\n\r\n'.repeat(17), 'too many interim responses'],
-    ['a second response', `${ok}Content-Length: 1\r\n\r\na${ok}`, 'bytes that no request asked for'],
-    ['a body where none can be', `HTTP/1.1 204 No\r\n\r\nbody`, 'bytes that no request asked for'],
+    ['a second response', `${ok}Content-Length: 1\r\n\r\na${ok}`, 'unexpected data outside a response'],
+    ['a body where none can be', `HTTP/1.1 204 No\r\n\r\nbody`, 'unexpected data outside a response'],
   ])('%s', (_, text, message) => {
     const run = (): unknown => parse([text])
     expect(run).toThrow(ResponseSyntaxError)
@@ -242,7 +246,7 @@ describe('lines of a head that end with LF alone', () => {
     ['a folded line', 'HTTP/1.1 200 OK\nX-A: b\n c\nContent-Length: 0\n\n'],
     ['differing lengths', 'HTTP/1.1 200 OK\nContent-Length: 1\nContent-Length: 2\n\nab'],
     ['a length and a coding', 'HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked\n\n1\r\na\r\n'],
-    ['a head of more than 64 KiB', `HTTP/1.1 200 OK\n${'X-A: b\n'.repeat(10_000)}\n`],
+    ['response head larger than 64 KiB', `HTTP/1.1 200 OK\n${'X-A: b\n'.repeat(10_000)}\n`],
     [
       'bytes behind the response',
       'HTTP/1.1 200 OK\nContent-Length: 0\n\nHTTP/1.1 200 OK\nContent-Length: 0\n\n',
@@ -273,5 +277,5 @@ describe('an empty line behind 100 Continue', () => {
 
 test('what a server of HTTP/2 says first is told as that', () => {
   const settings = '\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64'
-  for (const pieces of cuts(settings)) expect(() => parse(pieces)).toThrow('the backend answers with HTTP/2')
+  for (const pieces of cuts(settings)) expect(() => parse(pieces)).toThrow('the backend answered with HTTP/2')
 })

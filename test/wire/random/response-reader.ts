@@ -61,7 +61,7 @@ export class ResponseReader {
   #stray(bytes: Buffer): void {
     const last = this.outcomes.at(-1)
     const text = JSON.stringify(bytes.toString('latin1', 0, 200))
-    if (last) noteFault(last, `${bytes.length} bytes that no request asked for: ${text}`)
+    if (last) noteFault(last, `${bytes.length} unexpected data outside a response: ${text}`)
   }
 
   #step(exchange: Exchange, outcome: Outcome, chunk: Buffer): Buffer {
@@ -148,7 +148,8 @@ export class ResponseReader {
   #chooseBody(exchange: Exchange, outcome: Outcome, status: number): void {
     const length = outcome.headers['content-length']
     const coding = outcome.headers['transfer-encoding']
-    if (length !== undefined && coding !== undefined) noteFault(outcome, 'a length and a transfer coding')
+    if (length !== undefined && coding !== undefined)
+      noteFault(outcome, 'both Content-Length and Transfer-Encoding')
     if (length !== undefined && !/^\d{1,12}$/.test(length)) noteFault(outcome, `a length of ${length}`)
     if (status === 101) this.#state = 'tunnel'
     else if (exchange.method === 'HEAD' || status === 204 || status === 304) this.#complete(outcome)
