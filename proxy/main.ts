@@ -18,7 +18,7 @@ try {
 
   const gateway = await composeGateway(settings, log)
   closeOnSignal(gateway, log)
-  // What only the start needed is some 20 MB. Later would be too late: it throws away what V8 has learned of the code.
+  // The start leaves some 20 MB of garbage. Collected now, because a later collection would discard what V8 has optimized.
   collectGarbage()
   const ports = await gateway.listen()
   if (ports && cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')

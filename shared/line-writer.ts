@@ -5,12 +5,12 @@ export type LineWriter = {
   write(line: string): void
 }
 
-/** What may wait in memory while nobody reads. Lines beyond it are dropped. */
+/** Maximum bytes buffered while standard output is not read. Further lines are dropped. */
 const WAITING_MAX_BYTES = 8 * 1024 * 1024
 /** A pipe takes this much whole or not at all (PIPE_BUF), so that the lines of two workers never get mixed. */
 const CHUNK_MAX_BYTES = 4096
 const RETRY_MS = 10
-/** How long the process's end may wait for a reader who has fallen behind. */
+/** How long the exit of the process may wait for a slow reader. */
 const EXIT_WAIT_MS = 500
 
 /**

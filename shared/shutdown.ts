@@ -7,16 +7,19 @@ export type Running = {
 }
 
 /**
- * One Ctrl+C can arrive twice: from the terminal, which signals the whole group, and from `npm`, which passes on what
- * it got. Only what comes later than this is a second wish.
+ * One Ctrl+C can arrive twice: from the terminal, which signals the whole process group, and from `npm`, which forwards
+ * the signal. Only a later one counts as a second signal.
  */
 const SAME_SIGNAL_MS = 1000
-/** After all is closed, the process ends by itself; what still holds it then is a leak, and not waited for. */
+/**
+ * After everything is closed the process exits by itself; a handle that keeps it running is a leak and is not waited
+ * for.
+ */
 const LINGER_MS = 1000
 
 /**
- * Waits for SIGTERM or SIGINT, closes what runs and ends with exit status 0. A second signal, a second or more later,
- * ends the process at once with status 1, for an operator who does not want to wait for the grace period.
+ * On SIGTERM or SIGINT, closes `running` and exits with status 0. A second signal, a second or more later, exits at
+ * once with status 1, for an operator who does not want to wait for the grace period.
  */
 export function closeOnSignal(running: Running, log: Log): void {
   let stopping = false

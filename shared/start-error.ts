@@ -1,21 +1,21 @@
 import { isIP } from 'node:net'
 import { SettingsError } from './settings/settings.ts'
 
-/** The system's errors that tell of a wrong setting or a busy machine, not of a bug. */
+/** System errors that are due to a wrong setting or the machine, not to a bug. */
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: 'is in use by another process',
   EADDRNOTAVAIL: 'is not an address of this machine',
   EACCES: 'needs more privileges than this user has',
 }
 
-/** What keeps a process from starting and is no bug. The message is for its operator. */
+/** A problem at start that is not a bug. The message is for the operator. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
 /**
- * Ends the process with status 1 where it could not start for a reason that is its operator's to mend: each problem on a
- * line, no stack trace. Anything else is thrown on.
+ * Exits with status 1 if the operator can fix the problem: prints one problem per line, without a stack trace. Rethrows
+ * any other error.
  */
 export function exitOnStartError(error: unknown): never {
   const isKnown = error instanceof SettingsError || error instanceof StartError

@@ -1,15 +1,15 @@
 import type { Log } from './log.ts'
 
 /**
- * Keeps the process alive through an exception that nobody caught and a promise that nobody looked at: it is logged
- * with its stack and counted, and the process goes on.
+ * Keeps the process running after an uncaught exception or an unhandled rejection: it is logged with its stack, and
+ * counted.
  *
- * Node advises to exit, as the state that the exception left may be anything. Here going on is the lesser evil. A proxy
- * holds many clients' requests at once, and a bug that one of them can reach must not let it end all the others', again
- * and again. Little state is shared between requests, and what is decided about limits is decided in the store. An
- * operator is told by the log and by `sluice_uncaught_errors_total`, and restarts when it suits.
+ * Node advises to exit, as the state after the exception is unknown. Here going on is the lesser evil: a proxy serves
+ * many clients at once, and a bug that one of them can trigger must not let it end the requests of all others, again
+ * and again. Little state is shared between requests, and limits are decided in the store. Operators see it in the log
+ * and in `sluice_uncaught_errors_total`, and can restart when it suits them.
  *
- * To be called when the start is over: what goes wrong before that has to end the process.
+ * To be called after the start: an exception before that has to end the process.
  *
  * @param onError called for each, to count it
  */

@@ -2,9 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Options of Node for the process of a gateway: V8's helpers, which mark garbage meanwhile, are one thread and not four, so
- * that they do not starve the main thread (docs/decisions/connection-churn.md). Node takes it at the
- * start only.
+ * Node options for a gateway process: V8's helpers, which mark garbage concurrently, use one thread instead of four, so
+ * that they do not starve the main thread (docs/decisions/connection-churn.md). Node accepts it at start only.
  */
 export const gatewayOptions: readonly string[] = ['--v8-pool-size=1']
 

@@ -4,13 +4,13 @@ import { BlockList, isIP } from 'node:net'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { createTokenGuesses } from './token-guesses.ts'
 
-/** Why a request may not see what is not for everybody. */
+/** Why a request is denied access to the operators' endpoints. */
 export type AdminRefusal = {
   readonly error: ErrorReply
   readonly fields: Readonly<Record<string, string>>
 }
 
-/** Says whether a request may see what is not for everybody: undefined if so, else the refusal. */
+/** Checks a request to an operators' endpoint: undefined if it may pass, otherwise the refusal. */
 export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | undefined>
 
 /**
@@ -36,7 +36,7 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
   }
   return async (request) => {
     const given = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    // Nothing was guessed.
+    // No token was sent, so this is not a guess.
     if (given === undefined) return unauthorized
     const address = request.socket.remoteAddress ?? ''
     const waitS = await guesses.begin(address)
@@ -63,7 +63,7 @@ function isLocal(request: IncomingMessage): boolean {
   )
 }
 
-/** A peer that has left already has no address. */
+/** A disconnected peer has no address. */
 function isLoopback(address = ''): boolean {
   const version = isIP(address)
   return version !== 0 && loopback.check(address, version === 6 ? 'ipv6' : 'ipv4')

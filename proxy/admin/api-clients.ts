@@ -10,8 +10,8 @@ const LISTED_UNLESS_TOLD = 100
 const LISTED_AT_MOST = 1000
 
 /**
- * The operator's questions about limits and clients; the shapes are in docs/operations.md. A client is named in the
- * body, never in the path or the query: those end up in logs and histories, and a client's name may be a secret.
+ * The API for limits and clients; the formats are in docs/operations.md. A client is named in the body, never in the
+ * path or the query: those end up in logs and histories, and a client's name may be a secret.
  *
  * @param options.rules those that run: none with limiting switched off
  */
@@ -116,7 +116,7 @@ function describePattern({ methods, path }: RoutePattern): string {
   return `${methods.join(',') || '*'} ${path}`
 }
 
-/** What nobody knows, because Redis is away and the rule does not count meanwhile, is null. */
+/** Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null. */
 function describeState({ policy, source, used, resetMs }: CounterState): object {
   return {
     policy: policy.name,

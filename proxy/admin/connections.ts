@@ -23,9 +23,9 @@ const addresses = createAddressReader([])
 const now = (): number => performance.now()
 
 /**
- * Bounds the connections to the admin listener, such that nobody without the token can hold any of them: where all are taken,
- * one without an operator's request in flight is closed for each new one, be its head or its body on the way. Otherwise who
- * reaches the port could have the orchestrator restart the gateway, as `/livez` would not be answered.
+ * Limits the connections to the admin listener so that clients without the token cannot block it: at the limit, each
+ * new connection replaces one without an operator's request in flight, also while a head or body is arriving. Otherwise
+ * anybody who can reach the port could make the orchestrator restart the gateway, as `/livez` would not be answered.
  */
 export function limitConnections(server: Server, capacity: number): void {
   const open = new Set<Visit>()

@@ -7,7 +7,7 @@ import { composeServing, type Gateway } from './serving.ts'
 import { composePrimary, composeWorker } from './workers.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 
-/** The gateway as the settings want it: in this process alone, or this one's part of a gateway of several. */
+/** Composes this process's part of the gateway: all of it, the primary process, or a worker. */
 export async function composeGateway(settings: GatewaySettings, log: Log): Promise<Gateway> {
   if (cluster.isWorker) return composeWorker(settings, log)
   return settings.workers > 1 ? composePrimary(settings, log) : composeSingle(settings, log)

@@ -1,17 +1,17 @@
-/** How often it is looked at what clients hold. */
+/** How often the memory held by clients is checked. */
 const sweepMs = 2_000
-/** So much less than there was, and at most half of it left, is a burst that is over. */
+/** A burst is over when at least this much has been freed and at most half is left. */
 const burstBytes = 16 * 1024 * 1024
-/** Whoever sends one burst after another does not make the process collect all the time. */
+/** Minimum time between two collections, so that repeated bursts do not keep the process collecting. */
 const leastPauseMs = 30_000
 
 /**
- * Gives the memory of many clients back when they are gone.
+ * Returns memory to the system after many clients have left.
  *
- * What they held lives long enough to end up in the part of the heap that is collected seldom. After 4,000 connections of
- * an attack, which came and went for half a minute, the process held 277 MiB instead of 127, and still did a minute and a
- * half later with 50 clients at work: their garbage is collected young, and gives no reason to look at the old. After
- * 15,000 responses that were not read it held 420 MiB.
+ * What they held lives long enough to be promoted to the old generation, which is rarely collected. After 4,000
+ * connections of an attack, which came and went for half a minute, the process held 277 MiB instead of 127, and still
+ * did a minute and a half later with 50 clients at work: their garbage is collected young, and gives no reason to look
+ * at the old. After 15,000 responses that were not read it held 420 MiB.
  *
  * @param heldBytes about what clients hold now
  * @param returnMemory collects all garbage and gives free memory back, which stops the process for about a tenth of a
@@ -26,7 +26,7 @@ export function trimHeapAfterBursts(heldBytes: () => number, returnMemory: () =>
     const held = heldBytes()
     most = Math.max(most, held)
     const isOver = most - held >= burstBytes && held <= most / 2
-    // Those of an attack may be about to come back: a burst has to be over twice in a row.
+    // Clients of an attack may reconnect: the burst has to be over at two checks in a row.
     if (--rests <= 0 && isOver && wasOver) {
       rests = leastPauseMs / sweepMs
       most = held

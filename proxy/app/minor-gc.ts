@@ -1,6 +1,6 @@
-/** How often the number of connections is looked at. */
+/** How often the number of new connections is checked. */
 const sweepMs = 100
-/** Fewer new ones than so many are no work worth dividing. */
+/** With fewer new connections than this, nothing is collected. */
 const leastConnections = 20
 
 /**

@@ -19,8 +19,8 @@ export function adminConnectionsWithin(limit: number | undefined): number {
 }
 
 /**
- * Lowers the numbers of connections so far that the limit of open files is not reached: beyond it the system refuses also
- * those to the backend and to the admin listener, and closes clients' ones as they come. Those of clients are lowered last.
+ * Lowers the connection limits so that the limit of open files is not reached: beyond it the system would also refuse
+ * connections to the backend and to the admin listener. The limit for clients is lowered last.
  *
  * @param limit undefined where it is not known, or there is none
  * @returns the settings, and a warning where something was lowered
@@ -42,7 +42,7 @@ export function fitToOpenFiles<Settings extends Connections>(
     `using MAX_CONNECTIONS=${clients}, UPSTREAM_CONNECTIONS=${upstream}, UPSTREAM_STREAMS=${streams}. ` +
     "Raise the limit (ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings"
   const lowered = { maxConnections: clients, upstreamConnections: upstream, upstreamStreams: streams }
-  // Streams are the last that anybody needs so many of: a few less than set are not worth a line at each start.
+  // Hardly anybody needs that many streams: slightly fewer are not worth a line at each start.
   const isMuch = clients < maxConnections || upstream < upstreamConnections || streams < upstreamStreams / 2
   return { settings: { ...settings, ...lowered }, warnings: isMuch ? [text] : [] }
 }

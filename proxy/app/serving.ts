@@ -51,32 +51,32 @@ export type Gateway = Running & {
   listen(): Promise<Listening | undefined>
 }
 
-/** What serves clients in one process: the whole gateway but for the admin listener. */
+/** Everything that serves clients in one process: the whole gateway except the admin listener. */
 export type Serving = Running & {
   readonly metrics: Metrics
   readonly health: Health
   readonly clients: ClientOperations
-  /** Opens the clients' port, but for one that is closed before: undefined. Rejects where the port cannot be had. */
+  /** Opens the clients' port. Resolves with undefined if it was closed before; rejects if the port cannot be opened. */
   listen(options?: ListenOptions): Promise<AddressInfo | undefined>
 }
 
-/** A limiter, how its store is, and how to let go of it. */
+/** A limiter, the state of its store, and how to close both. */
 export type Counting = Running & {
   readonly limiter: Limiter
   readonly storeState: () => StoreState
   /** For an operator. Where another process counts, it is asked there. */
   readonly operations: Pick<CounterAdmin, 'inspect' | 'reset'>
-  /** Resolves once the store can be asked, or when it is no longer worth waiting for. */
+  /** Resolves when the store is connected, or after a short wait. */
   ready(): Promise<void>
 }
 
-/** A start waits so long for Redis, so that its first requests are counted there; then it serves without. */
+/** How long a start waits for Redis, so that the first requests are counted there; then it serves without. */
 const connectAtStartMs = 1_000
 
 /** About what a connection holds that is open. */
 const bytesAConnection = 16 * 1024
 
-/** Whom the limits hold back, for an operator to look at: two megabytes at most. */
+/** Clients over a limit that operators can list: two megabytes at most. */
 const THROTTLED_CLIENTS = 10_000
 
 const now = (): number => performance.now()
@@ -260,7 +260,7 @@ async function composeCounting(
 async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisConnection | undefined> {
   const { redisUrl, redisCaFile, redisCertFile, redisKeyFile } = settings
   if (redisUrl === undefined) return undefined
-  // Its client is a hundred modules, which a gateway without Redis starts without.
+  // The Redis client consists of a hundred modules; a gateway without Redis does not load them.
   const { connectRedis } = await import('../limiter/redis/connection.ts')
   return connectRedis(parseRedisUrl(redisUrl), log, {
     ca: redisCaFile === undefined ? undefined : readFileSync(redisCaFile),
@@ -276,7 +276,7 @@ function headersOf({ partition }: Policy): string[] {
   return partition.flatMap((part) => (part.kind === 'header' ? [part.name] : []))
 }
 
-/** What every kind of limiter is made with. */
+/** The options that all kinds of limiters have in common. */
 export function counterOptions(
   settings: GatewaySettings,
   log: Log,

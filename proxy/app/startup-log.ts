@@ -2,7 +2,7 @@ import type { Listening } from './serving.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { describeRedis, parseRedisUrl } from '../limiter/redis/url.ts'
 
-/** What the line at the start tells: whether this is the gateway that its operator meant to start. */
+/** The `listening` log line, which shows operators whether the right gateway was started. */
 export type StartLine = Listening & {
   /** Where clients connect, `*` standing for all interfaces. */
   readonly address: string

@@ -20,12 +20,12 @@ import { version } from './version.ts'
 
 /** How long the primary process waits for a worker's figures. */
 const reportTimeoutMs = 1_000
-/** Before a worker that has died is replaced: one that dies at its start must not keep the machine busy. */
+/** Delay before an exited worker is restarted, so that one that fails at its start does not keep the machine busy. */
 const restartDelayMs = 1_000
 
 /**
- * The primary process of a gateway with several workers. It serves no clients: it starts the workers, replaces those
- * that die, answers on the admin listener for all of them, and without Redis it keeps the counters for all of them.
+ * The primary process of a gateway with several workers. It serves no clients: it starts the workers, restarts those
+ * that exit, serves the admin listener for all of them, and without Redis keeps the counters for all of them.
  */
 export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
   const policies = settings.rules.map(({ policy }) => policy)
@@ -81,7 +81,7 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
     return worker
   }
 
-  // Certificates are the workers' to read again.
+  // The workers reload the certificates.
   const passOn = (signal: NodeJS.Signals): void => {
     for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill(signal)
   }
@@ -93,13 +93,13 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       if (isStopping()) return undefined
       const workers = Array.from({ length: settings.workers }, start)
       const ports = await Promise.all(workers.map(listeningPort)).catch((error: unknown) => {
-        // Those that have been told to stop do not listen any more.
+        // Workers that were told to stop do not listen any more.
         if (isStopping()) return undefined
         throw error
       })
       if (!ports) return undefined
       own.markReady()
-      // One that has ended since it listened was not replaced as long as others started.
+      // A worker that exited while others were still starting has not been restarted yet.
       for (const worker of workers) if (worker?.isDead()) startLater()
       handleUncaughtExceptions(log, () => metrics.telemetry.errorCaught('process'))
       return { port: ports[0] ?? settings.port, adminPort }
@@ -120,18 +120,18 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
   }
 }
 
-/** Undefined where the machine has no more processes, files or memory for it, which is logged. */
+/** Undefined if the machine has no processes, files or memory left, which is logged. */
 function fork(log: Log): Worker | undefined {
   const fail = (err: unknown): void => log.error({ err }, 'cannot start a worker')
   try {
     const worker = cluster.fork()
     const isStarted = worker.process.pid !== undefined
-    // Of one that runs, it is of the channel: the worker is about to end, which is another event.
+    // For a running worker it is an error of the IPC channel: the worker is about to exit, which is another event.
     worker.on('error', (err) =>
       isStarted ? log.debug({ err }, 'cannot send a message to a worker') : fail(err),
     )
     if (isStarted) return worker
-    // It never ends either: nobody must wait for that.
+    // It will never emit `exit`, so nothing must wait for it.
     delete cluster.workers?.[worker.id]
   } catch (error) {
     fail(error)
@@ -186,7 +186,7 @@ function countInPrimary(
   }
 }
 
-/** A client was reset in this process, which has the counters: the workers forget what they know beside. */
+/** A client was reset in this process, which has the counters: tells the workers to forget what they have cached. */
 function tellWorkers(policyName: string | undefined, partitionKey: string): void {
   for (const worker of Object.values(cluster.workers ?? {})) {
     if (worker) tellReset(portTo(worker), policyName, partitionKey)
@@ -205,7 +205,7 @@ function portTo(worker: Worker): LimiterPort {
   }
 }
 
-/** Resolves with the port that a worker listens on; rejects where it ends before it does. */
+/** Resolves with the port that a worker listens on; rejects if it exits before. */
 async function listeningPort(worker: Worker | undefined): Promise<number> {
   if (!worker) throw new StartError('a worker could not start')
   const [address] = (await Promise.race([

@@ -36,7 +36,7 @@ export function addressOf(redisUrl: string): RedisAddress | undefined {
 const host = String.raw`([\w.-]+|\[[\da-f:.]+\])(:\d+)?`
 const showable = new RegExp(String.raw`^([a-z+]+://(\*\*\*@)?)?${host}(,${host})*(/[\w.-]*)*$`, 'i')
 
-/** Shows only what can be no password: in a text that is no URL, nobody knows where the password is. */
+/** Shows only what cannot be a password: in a text that is not a URL, it is unknown where the password is. */
 function showRedisUrl(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
   const withoutLogin = url.replace(/^([a-z+]+:\/\/)?.*@/is, '$1***@')
@@ -60,13 +60,16 @@ export const password: Kind<string> = {
   show: () => 'a value that is not shown',
 }
 
-/** Exactly `1` disables. Everything else reads as false: a typing mistake must not turn limiting off, nor stop a start. */
+/**
+ * Only `1` disables rate limiting. Anything else reads as false: a typing mistake must neither turn it off nor prevent
+ * the start.
+ */
 export const disabledByOne: Kind<boolean> = {
   needs: '1 or 0',
   schema: z.string().transform((text) => text === '1'),
 }
 
-/** A version of TLS to begin from: what is before these has been given up (RFC 8996). */
+/** Minimum TLS version. Older versions are deprecated (RFC 8996). */
 export const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3'])
 
 /** A cipher list of OpenSSL. `checkCiphers` looks at its entries. */

@@ -14,7 +14,7 @@ import { gatewayTable } from './settings-table.ts'
 import { findRepeatedNames, warnOfHeaderKeys, type PlaceOfRule } from './checks/table.ts'
 import { readYamlMapping } from './yaml-document.ts'
 
-/** Everything that the gateway can be told, checked. */
+/** All settings of the gateway, checked. */
 export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   /** The limits table, in its order. */
   readonly rules: readonly Rule[]

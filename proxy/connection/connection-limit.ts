@@ -16,8 +16,8 @@ export type ConnectionLimitOptions = {
   readonly maxConnectionsPerClient: number
   readonly addresses: AddressReader
   /**
-   * Where trusted proxies name their client at the beginning of a connection: reads that off. Resolves with the address
-   * that it names, undefined where the peer speaks for itself; rejects where there is no such beginning.
+   * Reads the PROXY header, if trusted proxies send one. Resolves with the client's address, or with undefined if the
+   * proxy connects on its own behalf; rejects if the header is missing or malformed.
    */
   readonly readNamedAddress: ((socket: Socket) => Promise<string | undefined>) | undefined
   readonly telemetry: Telemetry
@@ -28,30 +28,30 @@ export type ConnectionLimitOptions = {
   readonly now: () => number
 }
 
-/** Stands before a server and decides which connections it gets to see. */
+/** Limits the connections that a server accepts. */
 export type ConnectionLimit = {
-  /** The address of who is at the other end: as a trusted proxy has named it, else the connection's own. */
+  /** The client's address: the one that a trusted proxy sent in a PROXY header, otherwise the peer's. */
   addressOf(socket: ConnectionAddresses): string | undefined
   /** Those that are open. */
   readonly connections: Iterable<Connection>
   readonly size: number
-  /** How many connections have been let in so far. */
+  /** How many connections have been admitted so far. */
   readonly accepted: number
-  /** Closes the connections that have not brought a byte yet. */
+  /** Closes connections on which nothing has been received yet. */
   closeUnused(): void
-  /** Breaks off every connection. */
+  /** Closes all connections at once. */
   closeAll(): void
 }
 
 type Named = { readonly socket: Socket; readonly address: string }
 
-/** At most one line in this time says that all places are taken. */
+/** At most one line in this time says that `maxConnections` is reached. */
 const fullLineMs = 60_000
 
 /**
- * Lets connections through to a server's own listeners within limits. One beyond its client's limit is closed without a
- * word: an answer would have to be waited for. Where all places are taken, others make room for it, as far as that is fair.
- * Trusted proxies carry the connections of many and are counted in total only.
+ * Passes connections on to a server's own listeners within limits. A connection over its client's limit is closed
+ * without a response, as sending one takes time. At `maxConnections`, others are evicted to make room, as far as that
+ * is fair. Connections of trusted proxies serve many clients and count towards the total only.
  */
 export function limitConnections(server: Server, options: ConnectionLimitOptions): ConnectionLimit {
   const { maxConnections, maxConnectionsPerClient, addresses, readNamedAddress, telemetry, now } = options
@@ -96,7 +96,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
     else perClient.set(client, left)
   }
   const evict = (connection: Connection, state: EvictedConnection): void => {
-    // Its place is free at once, and not when the system has closed it.
+    // Its place is free at once, not only when the system has closed the socket.
     leave(connection)
     evictions++
     telemetry.connectionEvicted(state)
@@ -104,7 +104,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
     const session = secured && sessionOn(secured)?.session
     // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
     if (session && !session.destroyed) session.destroy()
-    // A response that is cut off must not look complete.
+    // An aborted response must not look complete.
     else if (state === 'busy' && !secured) socket.resetAndDestroy()
     else socket.destroy()
   }
@@ -118,7 +118,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
   const serveOn = (socket: Socket): void => {
     for (const listener of serve) listener.call(server, socket)
   }
-  /** Whom a connection counts as: nobody known where a trusted proxy is at its other end. */
+  /** The client that a connection counts for: undefined for a trusted proxy, which serves many. */
   const clientOf = ({ trusted, client }: Peer): string | undefined => (trusted ? undefined : client.prefix)
   const letInNamed = (connection: Connection, peer: Peer | undefined): void => {
     const { socket } = connection
@@ -184,7 +184,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
   }
 }
 
-/** Says now and then that all places are taken, and who has most of them. */
+/** Logs from time to time that `maxConnections` is reached, and which client has the most connections. */
 function createLimitReachedLog(
   { log, logAddresses, maxConnections }: ConnectionLimitOptions,
   perClient: ReadonlyMap<string, number>,

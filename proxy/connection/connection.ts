@@ -11,15 +11,15 @@ export type Connection = {
   /** Monotonic milliseconds. */
   readonly openedMs: number
   /**
-   * Whom it counts as, an IPv4 address or an IPv6 /64. Undefined for one of a trusted proxy, which may be anybody's: each
-   * of those counts as a client of its own.
+   * The client that it counts for, an IPv4 address or an IPv6 /64. Undefined for a connection of a trusted proxy, whose
+   * client is unknown: each of those counts as a client of its own.
    */
   client: string | undefined
 }
 
 /**
- * Since when a connection has no request in flight: since the last one was answered, or since it was opened, be it that its
- * handshake or its first request is on its way. Undefined where there is one, and for a tunnel.
+ * Since when a connection has no request in flight: since the last one was answered, or since it was opened, also while
+ * its handshake or a request head is arriving. Undefined with a request in flight, and for a tunnel.
  */
 export function idleSince({ socket, secured, openedMs }: Connection): number | undefined {
   const session = secured && sessionOn(secured)

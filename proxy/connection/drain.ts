@@ -22,8 +22,8 @@ export type Draining = {
 }
 
 /**
- * From now on each client is told with its response that the connection ends with it (RFC 9112 section 9.6): those whose
- * request is in flight too, unless the response has begun.
+ * From now on every response tells its client that the connection closes (RFC 9112 section 9.6), also those to requests
+ * in flight, unless the response has begun.
  */
 export function endAfterResponses(server: ClientServer, connectionLimit: ConnectionLimit): void {
   for (const event of ['request', 'checkContinue', 'checkExpectation'])
@@ -35,8 +35,8 @@ export function endAfterResponses(server: ClientServer, connectionLimit: Connect
 }
 
 /**
- * Ends a server in order: takes no more connections, lets what is in flight finish for up to `graceMs`, then cuts off
- * what is left. Resolves when nothing is.
+ * Closes a server gracefully: accepts no more connections, lets requests in flight finish for up to `graceMs`, then
+ * closes the remaining connections. Resolves when none is left.
  */
 export function drain(
   server: ClientServer,
@@ -50,7 +50,7 @@ export function drain(
       for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
     }
     const sweep = setInterval(() => {
-      // Answered a moment ago: the client may have sent more, and may have to read on.
+      // Answered a moment ago: the client may have sent more, and may still be reading.
       for (const socket of betweenRequests(server, connectionLimit)) if (socket.writable) closeSoon(socket)
       closeUnused()
     }, sweepMs)

@@ -1,7 +1,7 @@
 /** A connection that could be closed to make room. */
 export type Candidate<Subject> = {
   readonly subject: Subject
-  /** Whose it is; those of nobody known are each a client's of its own. */
+  /** Its client; each connection of an unknown client counts as a client of its own. */
   readonly client: string | undefined
   /** When it fell idle, or was opened. The earliest goes first. */
   readonly sinceMs: number
@@ -13,8 +13,8 @@ export type Victim<Subject> = Candidate<Subject> & {
 }
 
 /**
- * Chooses which connections are to be closed, in order: each time the longest idle one of whichever client has most. What
- * one after another would come to is found in one pass over all, with little to sort.
+ * Chooses the connections to close, in order: each time the longest idle one of the client with the most. Computes the
+ * same as choosing one after another, but in one pass with little to sort.
  */
 export function chooseVictims<Subject>(
   candidates: readonly Candidate<Subject>[],

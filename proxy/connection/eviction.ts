@@ -15,22 +15,26 @@ export type EvictionOptions<Subject> = {
   readonly now: () => number
 }
 
-/** Whoever loses a busy connection to a newcomer has at least so many times as many as that one with the new one. */
+/**
+ * A client loses a busy connection only if it has at least this many times as many as the newcomer, the new one
+ * included.
+ */
 const farMore = 8
-/** Part of all places for which victims are chosen at a time. */
+/** The share of the limit for which victims are chosen at a time. */
 const batchShare = 1 / 64
-/** Where there are few idle ones to find, so many times as long as a look took passes before the next. */
+/** If few connections are idle, the next search waits for this many times the duration of the last one. */
 const restFactor = 10
 
 /**
- * Makes room for new connections where all places are taken, as nginx does: an idle one is closed, the longest idle first, of
- * whoever has most. Where none is idle, whoever has most of all loses the one that has lasted longest, if that is far more
- * than the newcomer has. Who opens ever more connections so only pushes out their own.
+ * Makes room for new connections at the limit, as nginx does: closes an idle connection, the longest idle one of the
+ * client with the most idle ones. If none is idle, the client with the most connections loses its oldest, provided that
+ * it has far more than the newcomer. So a client that keeps opening connections only pushes out its own.
  *
- * All connections have to be looked at for that, so victims are chosen many at a time, and closed one by one as they are
- * needed.
+ * All connections have to be looked at for that, so victims are chosen many at a time, and closed one by one as they
+ * are needed.
  *
- * @returns a function that makes room for one more connection of a client, told how many it has, or says that there is none
+ * @returns a function that makes room for one more connection of a client, told how many it has, or says that there is
+ *   none
  */
 export function createEviction<Subject>(
   options: EvictionOptions<Subject>,

@@ -13,7 +13,7 @@ export type SessionLimits = {
   readonly sendMs: number
 }
 
-/** The connections of HTTP/2: what HTTP/1's server does for its own by itself. */
+/** Manages HTTP/2 connections, as Node's HTTP/1 server does for its own. */
 export type Http2Sessions = {
   /**
    * Ends them in order: no new requests, at once or after a moment in which those may arrive that the client has sent
@@ -35,14 +35,14 @@ type Use = {
 const usesOfSockets = new WeakMap<Socket, Use>()
 
 const sweepMs = 1_000
-/** How long a client that was asked to leave may take to hang up. */
+/** How long a client may take to close its connection after a GOAWAY. */
 const lingerMs = 2_000
 /** The last stream of any connection: a GOAWAY that names it asks for no new ones but refuses none. */
 const lastStream = 2 ** 31 - 1
 
 /**
- * Looks after the sessions of a server: those without requests are closed after a while, in one sweep over all. Whoever
- * does not hang up then is cut off: Node waits for that without an end.
+ * Closes idle HTTP/2 sessions of a server, with one periodic check of all. A client that does not close its connection
+ * after the GOAWAY is disconnected: Node would wait for it without limit.
  *
  * @param now monotonic milliseconds
  */

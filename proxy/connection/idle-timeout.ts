@@ -13,10 +13,10 @@ const sweepMs = 1_000
 const graceMs = 2_000
 
 /**
- * Ends connections of HTTP/1.1 that wait for a request for too long although something comes. Node's own timeout begins
- * anew with every byte, and empty lines before a request are to be ignored (RFC 9112 section 2.2): with one now and then a
- * client could keep a connection for ever. What has begun within the idle time, though, is a request or has been
- * answered once the time for a head is over too.
+ * Closes HTTP/1.1 connections that are idle for too long although they receive bytes. Node's own timeout restarts with
+ * every byte, and empty lines before a request have to be ignored (RFC 9112 section 2.2): with one now and then a
+ * client could keep a connection open for ever. A request that has begun within the idle time has until the end of the
+ * headers timeout to arrive.
  *
  * One sweep looks at all connections, so that no request needs a timer.
  *

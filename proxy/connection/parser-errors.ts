@@ -4,7 +4,7 @@ import { breakOff, closeAfterResponse, closeSoon, sendError } from '../http/repl
 import type { Rejection } from '../telemetry/telemetry.ts'
 import { latestResponse } from './pending-responses.ts'
 
-/** What Node's parser found, as the reply to give and the reason to count. */
+/** An error of Node's parser: the reply to send and the reason to count. */
 export type ParserFailure = {
   readonly reply: ErrorReply
   readonly rejection: Rejection
@@ -12,7 +12,7 @@ export type ParserFailure = {
   readonly why: string
 }
 
-/** The parser was paused and has read nothing of this. It is no error of the client's. */
+/** The parser was paused and has read none of this: not an error of the client. */
 export function isPaused(
   error: NodeJS.ErrnoException,
 ): error is NodeJS.ErrnoException & { rawPacket: Buffer } {
@@ -48,9 +48,9 @@ export function readParserError({ code = '', message }: NodeJS.ErrnoException): 
 }
 
 /**
- * Answers what could not be read and ends the connection: what follows on it cannot be trusted. Where requests before it
- * on the connection are still owed their responses, these go first, so that no client takes the error for one of them
- * (RFC 9112 section 9.3.2).
+ * Answers data that could not be parsed and closes the connection, as what follows cannot be trusted. Responses to
+ * earlier requests on the connection are sent first, so that no client takes the error for one of them (RFC 9112
+ * section 9.3.2).
  */
 export function answerParserError(socket: Socket, reply: ErrorReply, fields: readonly string[] = []): void {
   const response = latestResponse(socket)

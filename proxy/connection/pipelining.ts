@@ -2,18 +2,18 @@ import type { Socket } from 'node:net'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { closeAfterResponse } from '../http/reply.ts'
 
-/** Requests of one connection that have been read and wait, before reading stops. */
+/** Maximum number of requests of one connection that wait for their turn; then reading pauses. */
 const mostWaiting = 16
 
-/** Calls `serve` when it is the request's turn, or never where its connection ends before. */
+/** Calls `serve` when it is the request's turn, or never if its connection closes before. */
 export type RequestSerializer = (request: ClientRequest, response: ClientResponse, serve: () => void) => void
 
 type Use = { waiting: number; served: number }
 
 /**
- * Serves the requests of a connection of HTTP/1.1 one after another, as they are answered (RFC 9112 section 9.3.2). A
- * client that sends many at once would otherwise have as many connections to the backend as it likes, and requests
- * would be carried out whose answer cannot be sent, because the one before it ends the connection.
+ * Serves pipelined requests of an HTTP/1.1 connection one after another, as they are answered (RFC 9112 section 9.3.2).
+ * Otherwise a client that pipelines could take any number of connections to the backend, and a request could be
+ * executed whose response cannot be sent, because the one before it closes the connection.
  *
  * @param maxRequests that a connection may bring; 0 is no limit. The last answer ends the connection
  */

@@ -1,13 +1,13 @@
 import { isIPv4, isIPv6, type Socket } from 'node:net'
 
-/** What a PROXY header says, and how many bytes it took. */
+/** A parsed PROXY header, and its length in bytes. */
 export type ProxyHeader = {
-  /** Whom the proxy speaks for; undefined where it speaks for itself, or for somebody without an IP address. */
+  /** The client's address; undefined if the proxy connects on its own behalf, or for a client without an IP address. */
   readonly address: string | undefined
   readonly bytes: number
 }
 
-/** Bytes that are no PROXY header, however they go on. */
+/** The bytes received are not a PROXY header. */
 export class ProxyHeaderError extends Error {
   override readonly name = 'ProxyHeaderError'
 }
@@ -32,7 +32,7 @@ const fixedBytes2 = 16
  * Reads a header of the PROXY protocol, version 1 or 2, from the beginning of what a connection has brought
  * (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Extensions of version 2 are passed over.
  *
- * @returns undefined where it goes on beyond what has arrived
+ * @returns undefined if the header is not complete yet
  * @throws {ProxyHeaderError}
  */
 export function parseProxyHeader(received: Buffer): ProxyHeader | undefined {
@@ -96,10 +96,10 @@ function addressAt(received: Buffer, family: number): string {
 }
 
 /**
- * Takes the PROXY header off the beginning of a connection. What follows it stays to be read.
+ * Reads the PROXY header at the beginning of a connection. The bytes after it can still be read from the socket.
  *
  * @returns the address that it names
- * @throws {ProxyHeaderError} where there is none, or none in time, or the connection ends before
+ * @throws {ProxyHeaderError} if the header is missing, malformed or late, or the connection closes before it
  */
 export function readProxyHeader(socket: Socket, timeoutMs: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {

@@ -1,15 +1,15 @@
 import type { TableUse } from '../telemetry/telemetry.ts'
 import { chooseLargest } from './largest-holders.ts'
 
-/** An exchange with a client, as far as the client can hold it up. */
+/** An exchange that a slow client can delay. */
 export type PacedExchange = {
-  /** What the client is to do next; undefined where something else is waited for, such as the backend. */
+  /** What the client has to do next; undefined while waiting for something else, such as the backend. */
   readonly waitsFor: 'body' | 'response' | undefined
   /** Grows as the client does it: bytes of the body, or pieces of the response that were taken. */
   readonly progress: number
   /** Kept by the watch: where the exchange stands among the others, -1 for nowhere. */
   place: number
-  /** The client is too slow to be waited for. `waitsFor` says at what. */
+  /** Called when the client is too slow. `waitsFor` says at what. */
   onTooSlow(): void
   /** Bytes of the response that the client has yet to take. */
   readonly heldBytes: number
@@ -49,16 +49,16 @@ export type SlowClients = {
 type Span = { readonly waitsFor: 'body' | 'response'; readonly progress: number; readonly sinceMs: number }
 
 /**
- * Ends exchanges whose client sends its body, or takes its response, too slowly: each of them holds memory, mostly a
- * connection to the backend too, and costs an attacker a byte now and then.
+ * Ends exchanges whose client sends its body or reads its response too slowly: each of them holds memory, and usually a
+ * connection to the backend, and costs an attacker next to nothing.
  *
- * One sweep looks at all of them, so that no request needs a timer, and those that wait for nobody cost nothing but
- * their place in a list. Time during which the backend is waited for does not count.
+ * One periodic check covers all of them, so that no request needs a timer. Time spent waiting for the backend does not
+ * count.
  *
- * A list of which each exchange knows its place, and no `Set`: that one is laid out anew every so many requests, and each
- * old layout, once it has grown old itself, keeps alive what was in it. It took 17 % of the CPU time of a request.
+ * A list of which each exchange knows its place, and no `Set`: that one is laid out anew every so many requests, and
+ * each old layout, once it has grown old itself, keeps alive what was in it. It took 17 % of the CPU time of a request.
  *
- * Where clients leave more untaken than may be held, connections end of whoever has left most.
+ * If clients leave more unread than `maxUnreadBytes`, connections of the client with the most unread data are closed.
  *
  * @param now monotonic milliseconds
  * @param onEnded called with the number of connections that were ended for what they hold
@@ -91,7 +91,7 @@ export function watchSlowClients(
     if (waitsFor === 'body' && advance >= leastBodyBytes) return begin()
     exchange.onTooSlow()
   }
-  /** Ends connections of whoever holds most until what is left is well below the bound. */
+  /** Closes connections of the client with the most unread data until the total is well below the limit. */
   const shed = (): void => {
     const unread = exchanges
       .filter(({ waitsFor }) => waitsFor === 'response')

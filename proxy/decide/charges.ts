@@ -5,8 +5,8 @@ import type { Policy } from '../policy.ts'
 import type { ClientRequest } from '../http/messages.ts'
 
 /**
- * The questions to ask for a request: one for each policy that applies to this client. A policy whose partition key
- * needs a header that the request does not carry does not apply.
+ * The charges of a request: one for each policy that applies to its client. A policy whose partition key needs a header
+ * that the request does not have does not apply.
  */
 export function chargesOf(
   policies: readonly Policy[],

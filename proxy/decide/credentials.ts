@@ -26,14 +26,15 @@ const tokenParameter = /(?:^|[\t ,;])token="?([^\t ",;]+)/i
 const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
 
 /**
- * One spelling for all those of the same credentials in `Authorization`, to tell clients apart by. It is never forwarded.
+ * Normalizes the value of `Authorization`, so that different spellings of the same credentials count as one client. It
+ * is never forwarded.
  *
- * The scheme is case-insensitive, and behind it there may be any number of blanks (RFC 9110 section 11.4). A token is one
- * word: many backends take the second word of the field and do not look at what follows. The bits that base64 leaves over
- * in its last character, its padding and its second alphabet make no difference to most decoders.
+ * The scheme is case-insensitive, and behind it there may be any number of blanks (RFC 9110 section 11.4). A token is
+ * one word: many backends take the second word of the field and do not look at what follows. The bits that base64
+ * leaves over in its last character, its padding and its second alphabet make no difference to most decoders.
  *
- * What is spelled as usual comes back unchanged, so that counters keep their keys. Several lines have been joined with `, `
- * before; what is not of the form `scheme credentials` stays as it is, but for blanks around it.
+ * What is spelled as usual comes back unchanged, so that counters keep their keys. Several lines have been joined with
+ * `, ` before; what is not of the form `scheme credentials` stays as it is, but for blanks around it.
  */
 export function canonicalCredentials(value: string): string {
   const trimmed = withoutBlanksAround(value)

@@ -30,7 +30,7 @@ export function reportDecision(
   return shadows
 }
 
-/** What has no state was let pass without being counted. */
+/** Policies without a state allowed the request without counting it. */
 function reportUncounted(
   telemetry: Pick<Telemetry, 'decided'>,
   { states }: Decision & { outcome: 'allowed' },

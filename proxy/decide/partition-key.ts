@@ -9,9 +9,10 @@ import { clientAddressHeaders } from '../http/proxy-headers.ts'
 const hashLength = 22
 
 /**
- * Names the client that a request counts as under a policy. By address alone it is the partition in readable form. With
- * a header in it, it is `h:` and a hash of all parts, as headers carry secrets; each part goes in behind its length, so
- * that parts cannot run together. Spellings that mean the same are one client; the backend gets the field as it was sent.
+ * Identifies the client that a request counts for under a policy. By address alone, the key is the address or prefix
+ * itself. With a header, it is `h:` and a hash of all parts, as headers can carry secrets; each part is hashed after
+ * its length, so that parts are unambiguously separated. Equivalent spellings are one client; the backend gets the
+ * header as it was sent.
  *
  * @returns undefined where a header is absent or empty: the policy does not apply to the request
  */

@@ -23,8 +23,8 @@ export type ThrottledClients = {
 }
 
 /**
- * Whom the limits hold back, for an operator's eyes: clients over a limit and how often they asked in spite of it. It
- * costs a look into a map for each request over a limit, and nothing for others.
+ * Clients that are over a limit, and how many requests over it they have sent, for operators to see. Costs a map lookup
+ * for each request over a limit, and nothing for others.
  *
  * Bounded by two generations, as `over-limit-cache.ts` is; but here a client that is noted again moves to the younger
  * one. So whoever asks often stays, with an exact count, however many others come and go: an entry is dropped only when

@@ -16,7 +16,7 @@ const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
   exception: errors.internal,
 }
 
-/** What a client is told whose request has failed at the backend before any of its response was passed on. */
+/** The reply to a request that failed at the backend before any of its response was sent to the client. */
 export function failureReply({ kind, message }: UpstreamFailure, request: ClientRequest): ErrorReply {
   const reply = failureReplies[kind]
   if (reply !== errors.badGateway || kind === 'refused') return reply

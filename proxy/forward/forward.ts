@@ -33,22 +33,22 @@ export type ForwarderOptions = {
   readonly onFailure: (failure: UpstreamFailure, requestId: string) => void
 }
 
-/** One request that was let pass, with all that is to be told to the backend and to the client. */
+/** An allowed request, and the headers to add to it and to its response. */
 export type ForwardRequest = {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** Whom the request counts as where connections to the backend are shared. */
+  /** Whose share of the connections to the backend it uses: an IPv4 address or the /64 of an IPv6 address. */
   readonly client: string
   /** Path and query for the request line. */
   readonly target: string
-  /** Field lines for the backend, each ending in CRLF, without framing. */
+  /** Header lines for the backend, each ending in CRLF, without those that frame the body. */
   readonly upstreamHeaders: string
   /** Name, value, name, value… to add to the response. */
   readonly responseHeaders: readonly string[]
   readonly requestId: string
-  /** The body has turned out larger than it may be. */
+  /** Called when a streamed body exceeds `maxBodyBytes`. */
   readonly onBodyOverLimit: () => void
-  /** For a WebSocket handshake: takes over when the backend has agreed to it. */
+  /** For a WebSocket handshake: called when the backend accepts it. */
   readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
 }
 
@@ -70,8 +70,8 @@ const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMe
 }
 
 /**
- * Forwards a request to the backend and its response to the client, streaming both ways at the pace of the slower side.
- * Every outcome ends in a complete response, in an error reply, or in a broken-off connection.
+ * Forwards a request to the backend and its response to the client, streaming both ways with back-pressure. It always
+ * ends with a complete response, an error reply, or an aborted connection.
  */
 export function forward(options: ForwarderOptions, forwarded: ForwardRequest): Forwarding {
   const forwarding = new Forwarding(options, forwarded)
@@ -91,9 +91,9 @@ export class Forwarding implements UpstreamExchange {
   #retried = false
   #responding = false
   #flushed = false
-  /** From the moment on that the client is slower than the backend. */
+  /** Set once the client reads more slowly than the backend sends. */
   #slowBody: ResponseBody | undefined
-  /** The backend broke off, and what came before is still on its way to the client. */
+  /** The backend failed during its response; what it sent before is still being written to the client. */
   #isCut = false
 
   constructor(options: ForwarderOptions, forwarded: ForwardRequest) {
@@ -111,12 +111,12 @@ export class Forwarding implements UpstreamExchange {
       : undefined
   }
 
-  /** The client's connection has closed: nobody waits for the response any more. */
+  /** The client's connection has closed: the response is no longer needed. */
   clientGone(): void {
     this.abandon('the client went away')
   }
 
-  /** Gives up the backend's answer, of which no part must have been passed on. */
+  /** Aborts the request to the backend and drops the rest of its response. */
   abandon(reason: string): void {
     this.cancelled = true
     this.#slowBody?.drop()
@@ -127,22 +127,22 @@ export class Forwarding implements UpstreamExchange {
     return this.#body !== undefined && !this.#body.isHere
   }
 
-  /** More of the request's body could be taken now. */
+  /** Whether it is waiting for the client to send more of the request body. */
   get waitsForBody(): boolean {
     return this.#body?.isAwaited ?? false
   }
 
-  /** Grows with each piece of the body that the client sends, and of the response that it takes. */
+  /** Increases when the client sends some of the request body or reads some of the response. */
   get clientProgress(): number {
     return (this.#body?.bytes ?? 0) + (this.#slowBody?.taken ?? 0)
   }
 
-  /** Bytes of the response that wait for the client, beside those written to it. */
+  /** Bytes of the response that are buffered here, besides those already written to the response. */
   get heldBytes(): number {
     return this.#slowBody?.heldBytes ?? 0
   }
 
-  /** All that is left is for the client to take what came before the backend broke off. */
+  /** The backend failed during its response: only what it sent before is left to write. */
   get isCut(): boolean {
     return this.#isCut
   }
@@ -165,7 +165,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onInformation({ status, fields }: ResponseHead): void {
-    // 100 has been answered before forwarding, and of the others only 103 (RFC 8297) has a use.
+    // 100 was answered before forwarding. Of the other interim responses, only 103 (RFC 8297) is useful.
     const { request, response } = this.#forwarded
     if (status === 103 && request.httpVersion !== '1.0') writeEarlyHints(response, valuesOf(fields, 'link'))
   }
@@ -207,7 +207,8 @@ export class Forwarding implements UpstreamExchange {
     this.#connection = undefined
     if (this.#slowBody) this.#slowBody.finish(() => response.end())
     else if (!response.writableEnded) response.end()
-    // The backend did not wait for the rest of the body. It is in the way of the client's next request.
+    // The backend answered before the end of the request body. The rest is read and dropped: the next request follows
+    // it.
     if (this.#body) request.resume()
   }
 
@@ -243,10 +244,10 @@ export class Forwarding implements UpstreamExchange {
     }
   }
 
-  /** What has come of the response is sent. It ends such that the client knows that it is not whole. */
+  /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
   #cutShort({ kind }: UpstreamFailure): void {
     const { request, response } = this.#forwarded
-    // Nobody knows in what state the response is after an exception, and to HTTP/1.0 an orderly end says that it is whole.
+    // After an exception the state of the response is unknown, and to HTTP/1.0 a normal end means that it is complete.
     if (kind === 'exception' || request.httpVersion === '1.0') return breakOff(response)
     if (!this.#flushed) flushHead(response)
     this.#isCut = true

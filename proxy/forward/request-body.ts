@@ -4,19 +4,22 @@ import { declaredLength } from '../http/framing.ts'
 import type { ClientRequest } from '../http/messages.ts'
 import type { UpstreamConnection } from '../upstream/connection.ts'
 
-/** What becomes of a body that cannot go on to the backend. */
+/** Called when the body cannot be forwarded any further. */
 export type BodyHooks = {
-  /** Whether the backend still takes it. Else what comes is read and dropped: it is in the way of the next request. */
+  /**
+   * Whether the backend still reads the body. If not, the rest is read and dropped: the client's next request follows
+   * it.
+   */
   isWantedBy(connection: UpstreamConnection): boolean
-  /** It has more bytes than it may have. No further ones are sent. */
+  /** The body exceeds its limit. Nothing more is sent to the backend. */
   overLimit(): void
-  /** The client has reset the stream: what has arrived must not pass for the whole. */
+  /** The client has reset the HTTP/2 stream: what arrived must not be taken for the whole body. */
   takenBack(): void
 }
 
 /**
- * The body of a request on its way to the backend, framed anew: by length where the client declared one, else in chunks
- * of our own. It goes at the pace of the slower side.
+ * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared
+ * one, else chunked.
  */
 export class RequestBody {
   readonly #request: ClientRequest
@@ -42,7 +45,7 @@ export class RequestBody {
     return isHere(this.#request)
   }
 
-  /** More of it could be taken now. */
+  /** Whether it is waiting for the client to send more. */
   get isAwaited(): boolean {
     return this.#reading && !this.#request.isPaused()
   }
@@ -53,7 +56,7 @@ export class RequestBody {
     const hooks = this.#hooks
     const { socket } = connection
     const declared = declaredLength(request)
-    // Held back until the first piece of the body is there, mostly at once, so that both leave in one packet.
+    // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
     socket.cork()
     setImmediate(() => socket.uncork())
     const framing = declared === undefined ? 'transfer-encoding: chunked' : `content-length: ${declared}`
@@ -72,7 +75,7 @@ export class RequestBody {
       socket.off('drain', onDrain)
       socket.off('error', onError)
     }
-    /** Node calls these, and would give what they throw to nobody. */
+    /** For event listeners, whose exceptions would be uncaught ones. */
     const guarded = (step: () => void): void => {
       try {
         step()

@@ -1,6 +1,6 @@
 import type { ClientResponse } from '../http/messages.ts'
 
-/** What is read ahead of slow clients. */
+/** Limits for responses that are buffered for slow clients. */
 export type ReadAhead = {
   /** Bytes of one response. */
   readonly perResponseBytes: number
@@ -18,11 +18,10 @@ export type ResponseSource = {
 }
 
 /**
- * The body of a response from the moment on that its client takes it slower than the backend sends it.
+ * Buffers the body of a response whose client reads more slowly than the backend sends.
  *
- * Some of it is read ahead, so that the backend is soon done with a response of usual size however slow the client is.
- * Beyond that the backend has to wait. What the client has not taken when the response is over, be it broken off, is
- * still sent.
+ * Up to a limit the body is read ahead, so that a slow client does not keep the backend busy with a response of usual
+ * size. Beyond that, reading from the backend pauses. What is buffered when the response ends or fails is still sent.
  */
 export class ResponseBody {
   readonly #response: ClientResponse
@@ -34,7 +33,7 @@ export class ResponseBody {
   #taken = 0
   #after: (() => void) | undefined
 
-  /** To be made when a write to the response has returned that no more should be written. */
+  /** To be made when `response.write` has returned false. */
   constructor(response: ClientResponse, readAhead: ReadAhead, source: ResponseSource | undefined) {
     this.#response = response
     this.#readAhead = readAhead

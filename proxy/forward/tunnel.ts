@@ -3,11 +3,11 @@ import type { Duplex } from 'node:stream'
 import { FrameBoundary } from './frame-boundary.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
 
-/** The tunnels that are open, and how to end them all. */
+/** The open tunnels, and how to close them all. */
 export type Tunnels = {
   /**
-   * Passes bytes both ways between a client and the backend until one side ends or nothing has passed for the idle
-   * time. Each side's end is passed on to the other after what it sent before.
+   * Forwards bytes in both directions between a client and the backend until one side ends, or nothing is sent for the
+   * idle time. The end of one side is forwarded to the other after all data.
    *
    * @param clientRest what the client sent after its handshake, already read
    * @param upstreamRest likewise of the backend
@@ -24,7 +24,7 @@ export type TunnelOptions = {
   readonly onClose: () => void
 }
 
-/** How long one side may take to close after the other has, or after both have been told to. */
+/** How long one side may take to close after the other has closed, or after both were asked to. */
 const closingMs = 2_000
 
 // A close frame with status 1001, "going away" (RFC 6455 sections 5.5.1 and 7.4.1): to a client, and masked, as frames to
@@ -96,7 +96,7 @@ class Tunnel {
     this.#upstream.setTimeout(this.#idleMs, () => this.goAway())
   }
 
-  /** Ends both sides with a close frame, as soon as what is passing through ends with a whole frame. */
+  /** Ends both sides with a close frame, as soon as a whole frame has been forwarded. */
   goAway(): void {
     if (this.#timer) return
     this.#endSoon()
@@ -114,7 +114,7 @@ class Tunnel {
     }
   }
 
-  /** One side is gone: what it has sent may still arrive at the other. */
+  /** One side has closed: what it has sent may still reach the other. */
   #closed(): void {
     for (const { socket } of this.#sides) socket.end()
     this.#endSoon()

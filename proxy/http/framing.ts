@@ -5,8 +5,8 @@ import type { ClientRequest } from './messages.ts'
 export type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
 
 /**
- * Why a request's content cannot be told from what follows it, as the reply to give, after which the connection has to
- * end; undefined for a request that can be forwarded. It adds to what Node's parser refuses by itself: differing or
+ * Rejects a request whose body cannot be delimited safely: returns the reply to send, after which the connection has to
+ * close; undefined for a request that can be forwarded. Adds to what Node's parser rejects by itself: differing or
  * malformed lengths, a length with a coding, a coding after `chunked`.
  *
  * - Another version than HTTP/1.0 and HTTP/1.1, which the parser reads as if it were one of them (RFC 9110 section 2.5)

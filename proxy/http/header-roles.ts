@@ -2,13 +2,13 @@ import { unescape } from 'node:querystring'
 import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './proxy-headers.ts'
 
 /**
- * What a proxy does with a field (RFC 9110 sections 5 and 7.6):
+ * How a proxy handles a header (RFC 9110 sections 5 and 7.6):
  *
  * - `end-to-end`: passed on as it is
- * - `hop-by-hop`: of this connection only, taken out
- * - `own`: ours to say, or nobody's; a client's is taken out
- * - `trusted-proxy`: passed on where a trusted proxy has sent it
- * - `decisive`: a decision rests on its value; passed on as the one value that was decided on
+ * - `hop-by-hop`: valid for this connection only, removed
+ * - `own`: set by the gateway or not forwarded at all; removed from client requests
+ * - `trusted-proxy`: forwarded if a trusted proxy sent it
+ * - `decisive`: used in a decision; forwarded as the single value that was decided on
  * - the others are read here and, where they are passed on, written anew
  */
 export type FieldRole =

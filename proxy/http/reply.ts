@@ -6,19 +6,19 @@ import { declaredLength, hasContent } from './framing.ts'
 import { destroyConnection, resetStream } from './http2-reset.ts'
 import type { ClientRequest, ClientResponse } from './messages.ts'
 
-/** A request body of up to this size is read to its end and dropped, so that the connection can be kept. */
+/** A request body of up to this size is read and dropped, so that the connection can be reused. */
 const maxDrainedBytes = 64 * 1024
 /** Node encodes text of up to 16 KiB, head included, without another buffer. */
 const maxEndedAsTextBytes = 8 * 1024
-/** How long, after an answer that ends the connection, the client's bytes are still taken and dropped. */
+/** How long the client's bytes are still read and dropped after a response that closes the connection. */
 const lingerMs = 2_000
-/** How long the client may take for what was written before. */
+/** How long the client may take to read what was written before. */
 const takeMs = 60_000
-/** How often it is looked whether the end of a response has gone out. */
+/** How often to check whether the end of a response has been sent. */
 const sentCheckMs = 5
 
 /**
- * Answers a request by ourselves, in the one error shape. Does nothing where a response has begun already.
+ * Sends a local error reply as JSON. Does nothing if the response has already begun.
  *
  * @param fields name, value, name, value… to add
  */
@@ -142,15 +142,15 @@ function closeOnceSent(stream: ServerHttp2Stream): void {
   else setTimeout(() => closeOnceSent(stream), sentCheckMs)
 }
 
-/** Passes on what a client may load before the response is there (RFC 8297). Node before version 26 has no way to. */
+/** Sends 103 Early Hints (RFC 8297), which Node can do from version 26 on. */
 export function writeEarlyHints(response: ClientResponse, links: readonly string[]): void {
   if (links.length > 0 && mayInform(response) && 'writeInformation' in response)
     response.writeInformation(103, { link: links.join(', ') })
 }
 
 /**
- * Ends a response of which no more comes, behind what has been written. Its client can tell that it is not whole: over
- * HTTP/1.1 by the length or the last chunk that is missing, over HTTP/2 by the reset.
+ * Ends a response early, after what has been written. The client can tell that it is incomplete: over HTTP/1.1 by the
+ * missing bytes or last chunk, over HTTP/2 by the reset.
  */
 export function cutShort(response: ClientResponse): void {
   const stream = streamOf(response)
@@ -180,8 +180,8 @@ function mayInform(response: ClientResponse): boolean {
 }
 
 /**
- * Calls back when a response is over, sent or not, once. For the response to a HEAD over HTTP/2 Node's adapter says so only
- * if it has been ended before.
+ * Calls back once when a response is finished or aborted. For a HEAD over HTTP/2, Node's adapter emits `close` only if
+ * the response has been ended before.
  */
 export function onceOver(response: ClientResponse, callback: () => void): void {
   const stream = streamOf(response)
@@ -189,7 +189,7 @@ export function onceOver(response: ClientResponse, callback: () => void): void {
   else response.once('close', callback)
 }
 
-/** Ends a response that cannot be completed in a way that no client can take for its end. */
+/** Aborts a response that cannot be completed, so that no client can take it for complete. */
 export function breakOff(response: ClientResponse): void {
   const stream = streamOf(response)
   const { socket } = response
@@ -201,7 +201,7 @@ export function breakOff(response: ClientResponse): void {
   else response.destroy()
 }
 
-/** Ends the connection that a response goes out on, with all other responses on it. */
+/** Closes the connection of a response, with all other responses on it. */
 export function breakOffConnection(response: ClientResponse): void {
   const stream = streamOf(response)
   if (stream) destroyConnection(stream)

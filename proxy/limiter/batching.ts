@@ -1,15 +1,15 @@
 import type { Policy } from '../policy.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
 
-/** Where counters are kept outside this process. */
+/** Counters that are kept outside this process: in Redis, or in the primary process. */
 export type RemoteCounters = {
-  /** The most charges in one question. */
+  /** Maximum number of charges in one batch. */
   readonly batchSize: number
   isConnected(): boolean
   /**
-   * Asks for all the requests in one question.
+   * Decides a batch of requests in one round trip.
    *
-   * @param isAwaited false once nobody waits for the answer any more: then nothing further may be sent
+   * @param isAwaited false once the batch has timed out: then nothing more may be sent
    * @returns two values for each charge, request by request: what remains, or -1 where the quota is exceeded, and the
    *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first
    */
@@ -18,14 +18,14 @@ export type RemoteCounters = {
   hasCountedNothing(error: unknown): boolean
 }
 
-/** What is reported of each question, and asked where there is no answer. */
+/** Called with the outcome of each batch, and to decide without the store. */
 export type DecisionHooks = {
   answered(durationMs: number): void
-  /** The question failed, was not sent, or had no answer in time; or the store could not decide, as the reason says. */
+  /** The batch failed, was not sent or timed out, or the store could not decide; `reason` says which. */
   failed(reason: string): void
-  /** The store answered, but found something else than a counter for one of these policies. */
+  /** The store answered, but the key of one of these policies does not hold a counter. */
   counterBroken(policies: readonly Policy[], reason: string): void
-  /** Decides where the store has not. `uncertain`: it may have counted. */
+  /** Decides without the store. `uncertain`: the store may have counted the request. */
   decideWithout(charges: readonly Charge[], uncertain: boolean): Decision
   /** The store refused. `askedAtMs` is earlier than the instant that the states refer to. */
   refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
@@ -33,13 +33,13 @@ export type DecisionHooks = {
 
 export type Batching = {
   decide(charges: readonly Charge[]): Promise<Decision>
-  /** Decides everything that waits without the store. */
+  /** Decides all pending requests without the store. */
   giveUp(): void
 }
 
 /**
- * Collects the requests that ask in the same turn of the event loop into one question to the store, and gives up on an
- * answer after a while. A question is never asked twice: it may have been counted.
+ * Batches the requests of one turn of the event loop into one round trip to the store, with a timeout. A batch is never
+ * sent twice: the store may have counted it.
  *
  * @param options.now milliseconds of a monotonic clock
  */
@@ -99,7 +99,7 @@ export function createBatching(options: {
     hooks.failed(error instanceof Error ? error.message : String(error))
   }
 
-  /** The timer is due, but after a pause of this process the answer may be there and only be unread: read it first. */
+  /** The timeout has passed, but after a pause of this process the answer may have arrived unread: read it first. */
   function expire(batch: Batch): void {
     setImmediate(() => {
       if (!finish(batch)) return
@@ -108,7 +108,7 @@ export function createBatching(options: {
     })
   }
 
-  /** Whether the batch was still awaited. What arrives after its end is not looked at. */
+  /** Stops waiting for a batch. Returns whether it was still awaited: late answers are ignored. */
   function finish(batch: Batch): boolean {
     clearTimeout(batch.deadline)
     return awaited.delete(batch)
@@ -137,7 +137,7 @@ export function createBatching(options: {
   }
 }
 
-/** One question in the making or on its way. `settle` belongs to `requests`, one by one. */
+/** A batch that is being filled, or was sent. `settle[i]` resolves `requests[i]`. */
 type Batch = {
   readonly requests: (readonly Charge[])[]
   readonly settle: ((decision: Decision) => void)[]
@@ -175,7 +175,7 @@ function policiesOf(charges: readonly Charge[]): Policy[] {
   return charges.map(({ policy }) => policy)
 }
 
-/** Whether Redis's error is of the one key that it names: all other errors are of the whole store. */
+/** Whether an error of Redis is about a single key. All other errors count as failures of the store. */
 function isOfOneCounter(reason: string): boolean {
   return /^(WRONGTYPE|ERR value is not an integer|ERR increment or decrement would overflow)/.test(reason)
 }

@@ -1,21 +1,21 @@
 export type CircuitBreaker = {
-  /** While true the store is given up on: it is not to be asked. */
+  /** While true, the store is not to be asked. */
   readonly isOpen: boolean
   succeeded(): void
   failed(reason: string): void
-  /** Opens at once, whatever came before. */
+  /** Opens at once, whatever the number of failures. */
   open(reason: string): void
-  /** Closes it. Only the one who has recovered what an outage left behind may call it. */
+  /** Closes it. Only to be called after a complete recovery. */
   close(): void
-  /** Ends its timer. */
+  /** Stops its timer. */
   stop(): void
 }
 
 /**
- * Keeps requests from waiting for a store that does not answer: opens after a few failures in a row and then asks
- * `recover` at regular intervals, never twice at once, until that closes it.
+ * A circuit breaker: opens after consecutive failures, so that requests do not wait for a store that does not answer.
+ * While open it calls `recover` at regular intervals, never twice at once, until that calls `close`.
  *
- * @param options.failuresToOpen a single lost answer is no outage
+ * @param options.failuresToOpen consecutive failures until it opens; one lost answer is not an outage
  * @param options.recover tries whether the store answers and, when all is well, calls `close`. Must not reject
  */
 export function createCircuitBreaker(options: {
@@ -27,7 +27,7 @@ export function createCircuitBreaker(options: {
 }): CircuitBreaker {
   let isOpen = false
   let failuresInARow = 0
-  /** Of the first failure in the row: those after it may be consequences. */
+  /** The reason of the first of the consecutive failures: later ones may be consequences. */
   let firstReason = ''
   let timer: NodeJS.Timeout | undefined
   let isRecovering = false

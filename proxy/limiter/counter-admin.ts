@@ -24,15 +24,15 @@ export type CounterState = {
  */
 export type ResetOutcome = 'done' | 'away' | 'uncertain'
 
-/** An operator's questions to counters. None of these throws or rejects. */
+/** Inspects and resets counters for operators. None of these throws or rejects. */
 export type CounterAdmin = {
   /** Counts nothing. */
   inspect(charges: readonly Charge[]): Promise<CounterState[]>
-  /** What a client has used up is forgotten, everywhere. */
+  /** Resets a client's counters, on all replicas. */
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
   /**
-   * Forgets what this process alone knows of a client, under the policy of this name or under all, so that a reset of
-   * its shared counter is heard here.
+   * Forgets what this process has cached about a client, under one policy or under all, after a reset of its shared
+   * counters.
    */
   forget(policyName: string | undefined, partitionKey: string): void
 }

@@ -22,7 +22,7 @@ export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forg
 type LimiterControls = {
   /** `embedded`: the counters are in this process. `away`: each rule does what its `onStoreError` says. */
   storeState(): 'embedded' | 'answering' | 'away'
-  /** Ends timers and answers what waits. The connection to Redis is the caller's to close. */
+  /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
   close(): void
 }
 
@@ -34,9 +34,9 @@ export type LimiterTelemetry = Pick<
 const OVER_LIMIT_CLIENTS = 50_000
 
 export type LimiterOptions = {
-  /** After which a question to a store outside this process counts as failed. */
+  /** Timeout of a request to a store outside this process. */
   readonly storeTimeoutMs: number
-  /** The most counters in this process's memory. */
+  /** Maximum number of counters in the memory of this process. */
   readonly storeMaxKeys: number
   /** Any integer that clients cannot know, such as a random one. */
   readonly seed: number
@@ -81,8 +81,8 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
 }
 
 /**
- * Counters in Redis, shared by all replicas and workers, with all that keeps Redis from being asked in vain: clients
- * known to be over the limit, and local counters while it is away.
+ * Counters in Redis, shared by all replicas and workers, with a cache of clients over the limit, and local counters
+ * while Redis is unavailable.
  *
  * @param redis a connection that nothing else uses
  */

@@ -1,13 +1,13 @@
 import type { Policy } from '../policy.ts'
 
-/** One rule's question about one request: may this client have one more under this policy? */
+/** One request of one client that one rule is asked to allow and count. */
 export type Charge = {
   readonly policy: Policy
-  /** Names the client under the policy. Parts cannot run together, and secrets appear in it only hashed. */
+  /** Identifies the client under the policy. Its parts are unambiguously separated, and secrets are hashed. */
   readonly partitionKey: string
 }
 
-/** What is left to a client under one policy, after the decision. */
+/** What a client has left under one policy, after the decision. */
 export type PolicyState = {
   readonly policy: Policy
   /** The request was over this policy's quota: it is refused, or would have been (`shadow`). */
@@ -22,25 +22,25 @@ export type PolicyState = {
 }
 
 /**
- * The answer for all charges of one request. `states` follow the order of the charges. While the store is away, the
- * states of policies that let pass without counting are missing; it can be all of them.
+ * The decision for all charges of one request. `states` are in the order of the charges. While the store is
+ * unavailable, policies that allow requests without counting have no state.
  *
- * - `allowed`: every charge was counted, but those of an exceeded `shadow` policy; `withoutStore`: by this process alone,
- *   those without a state not at all.
- * - `refused`: `refusedBy` is the first enforced policy that is exhausted; nothing was counted anywhere.
- * - `unavailable`: the store did not answer, and a policy of the request says that this closes. Whether the store
- *   counted is unknown when `uncertain`, else it did not.
+ * - `allowed`: every charge was counted, except those of an exceeded `shadow` policy. `withoutStore`: they were counted
+ *   in this process only, and those without a state not at all.
+ * - `refused`: `refusedBy` is the first enforced policy that is over its limit. Nothing was counted.
+ * - `unavailable`: the store did not answer, and a policy of the request has `onStoreError: closed`. `uncertain`: the
+ *   store may have counted the request; otherwise it has not.
  */
 export type Decision =
   | { readonly outcome: 'allowed'; readonly states: readonly PolicyState[]; readonly withoutStore?: true }
   | { readonly outcome: 'refused'; readonly refusedBy: Policy; readonly states: readonly PolicyState[] }
   | { readonly outcome: 'unavailable'; readonly uncertain: boolean }
 
-/** Decides for a whole request, atomically. The one thing that every counter store does. */
+/** Decides a whole request atomically. Every counter store implements it. */
 export type Limiter = {
   /**
-   * Decides and counts. Never throws and never rejects: a failure is the value `unavailable`. Answers at once, without
-   * a promise, where the answer is known in this process.
+   * Decides and counts. Never throws and never rejects: a failure is the value `unavailable`. Returns the decision
+   * itself, and no promise, if it is known in this process.
    *
    * @param charges one for each rule of the request, in the table's order; never empty, no policy twice
    */

@@ -3,9 +3,11 @@ import type { TableUse } from '../telemetry/telemetry.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
 
 export type OverLimitCache = {
-  /** The refusal, where one of the charges is known to be over the limit under an enforced policy; else undefined. */
+  /** The refusal, if one of the charges is known to be over the limit of an enforced policy; otherwise undefined. */
   findRefusal(charges: readonly Charge[]): Decision | undefined
-  /** What is known of one client under one policy: milliseconds until more is left, or undefined. */
+  /**
+   * Milliseconds until a client that is over the limit of a policy has requests left; undefined for any other client.
+   */
   findOverLimit(charge: Charge): number | undefined
   /**
    * Takes note of a refusal by the shared counters, until its window ends, and for no longer than `knownForMs`.
@@ -22,18 +24,18 @@ export type OverLimitCache = {
    * that was asked for before is not noted any more: it may be older than what made the caller forget.
    */
   forget(policyName: string | undefined, partitionKey: string): void
-  /** Forgets everybody, likewise. */
+  /** Forgets all clients, likewise. */
   clear(): void
   readUse(): TableUse
 }
 
 /**
- * Clients that the shared counters have refused, so that they are refused again without asking until their window ends.
- * An attacker costs a look into a map then, and Redis nothing.
+ * Clients that the shared counters have refused. Until their window ends they are refused without asking again, so that
+ * an attacker costs a map lookup, and Redis nothing.
  *
- * Bounded without a list of who goes first: entries go into the younger of two generations, and when that holds half of
- * the bound, it becomes the older one and the former older one is dropped. An entry dropped too early costs one more
- * question to Redis, nothing else.
+ * Bounded by two generations: entries are added to the younger one; when it holds half of the bound it becomes the
+ * older one, and the previous older one is dropped. An entry that is dropped too early costs one more round trip to
+ * Redis.
  *
  * @param maxEntries the most clients known at once, at least 2
  * @param now milliseconds of a monotonic clock
@@ -111,7 +113,7 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
   }
 }
 
-/** What the shared counters said. The states of the other policies come along, for the response's fields. */
+/** A refusal by the shared counters, with the states of the request's other policies for the response headers. */
 type Entry = {
   readonly askedAtMs: number
   readonly endsAtMs: number
@@ -124,7 +126,7 @@ function createGeneration(): Generation {
   return { clients: new Map(), size: 0 }
 }
 
-/** Another request of the same client may be under other policies, of which nothing is known here. */
+/** Another request of the same client may match other policies, whose states are not known here. */
 function isAbout({ states }: Entry, charges: readonly Charge[]): boolean {
   return (
     states.length === charges.length && states.every(({ policy }, index) => policy === charges[index]?.policy)

@@ -16,7 +16,7 @@ export type RedisWithFallback = Limiter & {
   readonly shared: RedisLimiter
   readonly local: MemoryLimiter
   storeState(): 'answering' | 'away'
-  /** Forgets what was counted here while Redis was away; the debt too. */
+  /** Forgets what was counted locally for a client, including what is still to be added to Redis. */
   forgetLocal(policyName: string | undefined, partitionKey: string): void
   close(): void
 }
@@ -25,9 +25,9 @@ export type RedisWithFallback = Limiter & {
 const COUNTERS_IN_REPAYMENT = 500
 
 /**
- * Counts in Redis for as long as it answers; while it does not, each rule does what its `onStoreError` says. What was
- * admitted by `local` counters in the meantime is a debt to the shared ones: it is repaid, once, before they decide
- * again. `docs/redis.md` says what may be off by how much.
+ * Counts in Redis while it is available, and applies each rule's `onStoreError` while it is not. What `local` counters
+ * admitted during an outage is added to Redis, exactly once, before Redis decides again. `docs/redis.md` says how far
+ * counts can be off.
  */
 export function createRedisWithFallback(options: {
   readonly redis: RedisClient
@@ -40,7 +40,7 @@ export function createRedisWithFallback(options: {
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
   readonly refused: RedisHooks['refused']
-  /** Called before what was counted here is added to the shared counters: it may have to be forgotten instead. */
+  /** Called before local counts are added to Redis: some may have to be forgotten instead, as clients were reset. */
   readonly recovering: () => Promise<void>
 }): RedisWithFallback {
   const { redis, timeoutMs, maxKeys, seed, now, log, telemetry } = options
@@ -58,7 +58,7 @@ export function createRedisWithFallback(options: {
       failed(reason) {
         telemetry.storeFailed()
         breaker.failed(reason)
-        // Only some requests need the command: others would succeed in between, and nobody would be told.
+        // Only some requests need the command. Others succeed in between and would keep the circuit breaker closed.
         if (!breaker.isOpen && lacksRight(reason)) void isRefused()
       },
       counterBroken: createBrokenCounterLog(log, now),
@@ -84,9 +84,9 @@ export function createRedisWithFallback(options: {
     },
   })
   let openedAtMs = 0
-  /** The reasons that the log has, of this outage. */
+  /** The reasons already logged for this outage. */
   let openedFor = ''
-  /** Redis has decided a probe since: a repayment that began before the outage says nothing of its end. */
+  /** A probe has succeeded since. Without that, a repayment that began before the outage does not end it. */
   let isRecovering = false
   /** A repayment whose command has not been confirmed. It keeps its id, so that it cannot be added twice. */
   let unconfirmed: Repayment | undefined
@@ -109,7 +109,10 @@ export function createRedisWithFallback(options: {
     breaker.close()
   }
 
-  /** Whether Redis refuses what decisions need, such as a command that the user has no right to: then it is not asked. */
+  /**
+   * Whether Redis refuses a command that decisions need, such as one that its ACL denies. If so, opens the circuit
+   * breaker.
+   */
   async function isRefused(): Promise<boolean> {
     const refusal = await shared.findRefusal()
     if (!refusal) return false
@@ -131,9 +134,9 @@ export function createRedisWithFallback(options: {
   }
 
   /**
-   * Adds the debt to the shared counters, a part at a time, and resolves to whether that was all. Under load there is
-   * always something new to add; so the last part closes the breaker when it is sent, and not when it is answered:
-   * what is asked from then on travels behind it on the same connection.
+   * Adds what was admitted locally to Redis, a part at a time. Resolves to whether everything was added. Under load
+   * there is always something new to add, so the breaker closes when the last part is sent, not when it is answered:
+   * later commands follow it on the same connection.
    */
   async function repayAll(): Promise<boolean> {
     while (owes()) {
@@ -150,7 +153,7 @@ export function createRedisWithFallback(options: {
     return true
   }
 
-  // Before the first decision on a connection, not after three that have failed.
+  // Checked on each new connection, rather than after three failed decisions.
   const onReady = (): void => void isRefused()
   redis.on('ready', onReady)
   if (redis.status === 'ready') onReady()
@@ -180,7 +183,10 @@ export function createRedisWithFallback(options: {
 
 type Repayment = { readonly id: string; readonly charges: readonly UnsavedCharge[] }
 
-/** Logs a counter that is none: once a minute for each policy. The key stays out of the log, it may name a person. */
+/**
+ * Logs a key that does not hold a counter, once a minute for each policy. The key itself may identify a person and is
+ * not logged.
+ */
 function createBrokenCounterLog(log: Log, now: () => number): DecisionHooks['counterBroken'] {
   const loggedAtMs = new Map<Policy, number>()
   return (policies, reason) => {

@@ -2,9 +2,9 @@ import type { Policy } from '../policy.ts'
 import type { Charge, Decision } from './limiter.ts'
 
 /**
- * Decides while the store does not answer, as each policy's `onStoreError` has it. One that is `closed` makes the
- * request unavailable; else those that are `local` decide by counters of this process; those that are `open` have no
- * say and no state.
+ * Decides while the store is unavailable, by each policy's `onStoreError`. A single `closed` makes the request
+ * unavailable. Otherwise `local` policies decide with counters in this process, and `open` ones are skipped and have no
+ * state.
  *
  * @param uncertain whether the store may have counted the request
  * @param decideLocally decides for the charges given, one or more

@@ -29,8 +29,8 @@ type Answer = {
 }
 
 /**
- * Charges in questions that have no answer yet: some seconds of full load, and a few megabytes. A primary process that
- * does not read must not make its workers keep for it whatever clients send.
+ * Maximum number of unanswered charges: some seconds of full load, and a few megabytes. It bounds the memory of a
+ * worker whose primary process does not read its messages.
  */
 const UNANSWERED_MAX = 50_000
 

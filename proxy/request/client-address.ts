@@ -8,43 +8,48 @@ import {
   type IpAddress,
 } from './ip-address.ts'
 
-/** Whose request it is. */
+/** The client that a request comes from. */
 export type ClientAddress = {
   /** Canonical text: IPv4 dotted, IPv6 as RFC 5952 has it, without a zone. */
   readonly address: string
-  /** Whom the address counts as: the IPv4 address itself; for IPv6 its prefix, such as `2001:db8::/64`. */
+  /**
+   * What the client is counted by: the IPv4 address itself, or the /64 prefix of an IPv6 address, such as
+   * `2001:db8::/64`.
+   */
   readonly prefix: string
 }
 
-/** The other end of a connection. It does not change: read once, it serves all requests of the connection. */
+/** The peer of a connection. It does not change: it is read once for all requests of the connection. */
 export type Peer = {
   /** Canonical text. */
   readonly address: string
-  /** A trusted proxy: what it says in X-Forwarded-For is believed. */
+  /** A trusted proxy, whose X-Forwarded-For is used. */
   readonly trusted: boolean
-  /** Whom a request counts as that names no other client, or that may not. */
+  /** The client of a request without a trusted `X-Forwarded-For`. */
   readonly client: ClientAddress
 }
 
 export type AddressReader = {
   /**
    * @param remoteAddress of the socket, with or without a zone
-   * @returns undefined for what is no address: the other end is gone, and the system knows it no more. What it has sent is
-   * nobody's, or whoever resets each connection behind a request would share a limit of their own.
+   * @returns undefined without an address: the connection was reset, and the system no longer knows its peer. Its
+   *   requests are dropped, as otherwise clients that reset each connection after a request would share a limit of
+   *   their own.
    */
   readPeer(remoteAddress: string | undefined): Peer | undefined
 
   /**
-   * Whose request it is: the right-most address in X-Forwarded-For that is no trusted proxy, the left-most when all are.
-   * Each proxy appends whom it was asked by, so a client can write only to the left of where a trusted proxy vouches. A
-   * malformed entry ends the walk: the request counts as the last address before it that was sound.
+   * The client of a request: the right-most address in X-Forwarded-For that is not a trusted proxy, or the left-most
+   * one if all are. Each proxy appends the address of its client, so a client can only forge entries to the left of
+   * those that trusted proxies added. A malformed entry ends the search: the request counts for the last valid address
+   * before it.
    *
-   * @param forwardedFor the field's value; of several lines, in the order in which they came
+   * @param forwardedFor the header's value; if there are several, in the order in which they were sent
    */
   readClientAddress(peer: Peer, forwardedFor: string | readonly string[] | undefined): ClientAddress
 }
 
-/** Bounds the work on a field that a client filled with the addresses of trusted proxies. */
+/** Bounds the work on a header that a client has filled with addresses of trusted proxies. */
 const mostHops = 64
 const longestEntry = '[0000:0000:0000:0000:0000:ffff:255.255.255.255]:65535'.length
 const entryForms = /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f:.]+))$/i
@@ -84,7 +89,7 @@ export function createAddressReader(trustedProxies: readonly string[]): AddressR
   }
 }
 
-/** Whom an address counts as that is the whole of a field, `1.2.3.4`, IPv6, `[IPv6]`, each also with a port. */
+/** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port. */
 export function readClientField(value: string): ClientAddress | undefined {
   const address = parseEntry(value, 0, value.length)
   return address && toClientAddress(address)
@@ -96,7 +101,7 @@ function readRange(text: string): AddressRange {
   return range
 }
 
-/** Within its /64, a host picks IPv6 addresses as it likes (RFC 8981), so the /64 is what counts. */
+/** A host can choose any IPv6 address within its /64 (RFC 8981), so clients are counted by their /64. */
 function toClientAddress(ip: IpAddress): ClientAddress {
   const address = formatAddress(ip)
   if (isIpv4(ip)) return { address, prefix: address }

@@ -6,16 +6,16 @@ import type { ClientRequest } from '../http/messages.ts'
 
 export type PeerOptions = {
   readonly addresses: AddressReader
-  /** The address of who is at the other end of a connection; undefined where that is gone. */
+  /** The address of the peer of a connection; undefined if it has disconnected. */
   readonly addressOf: (socket: ConnectionAddresses) => string | undefined
 }
 
 const peers = new WeakMap<object, Peer>()
 
 /**
- * Who is at the other end of a request's connection: looked at once for each connection.
+ * The peer of a request's connection, read once per connection.
  *
- * @returns undefined where the connection is gone and was never looked at
+ * @returns undefined if the connection has closed and its peer was never read
  */
 export function peerOf(
   request: ClientRequest | Http2ServerRequest,

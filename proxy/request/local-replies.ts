@@ -15,13 +15,13 @@ export function fieldsOf(reply: ErrorReply): readonly string[] {
 }
 
 /**
- * What is answered here and not by the backend: an error, or `options` for a successful answer to OPTIONS; undefined for
- * what is to be forwarded.
+ * A reply that the gateway sends itself: an error, or `options` for a successful OPTIONS; undefined if the request is
+ * to be forwarded.
  *
  * - TRACE sends back what it was sent, credentials and fields that proxies have added among it. It is never forwarded
  *   (RFC 9110 section 9.3.8).
- * - `OPTIONS *` asks about the server as a whole, and to the client that is this one (section 9.3.7). Behind a path prefix
- *   there would be nothing to forward it as.
+ * - `OPTIONS *` asks about the server as a whole, and to the client that is this one (section 9.3.7). Behind a path
+ *   prefix there would be nothing to forward it as.
  * - `Max-Forwards: 0` says that OPTIONS must not be forwarded further (section 7.6.2).
  */
 export function localReply(
@@ -35,7 +35,7 @@ export function localReply(
   return path === '*' || Number(maxForwards) === 0 ? 'options' : undefined
 }
 
-/** What `Max-Forwards` is to say when OPTIONS is passed on; undefined where there is none, or where it means nothing. */
+/** The `Max-Forwards` to forward with OPTIONS; undefined if there is none, or for other methods. */
 export function remainingForwards({ method, headers }: ClientRequest): number | undefined {
   const maxForwards = headers['max-forwards']
   return method === 'OPTIONS' && maxForwards !== undefined ? Number(maxForwards) - 1 : undefined

@@ -22,7 +22,7 @@ export type HeadOptions = {
 /** What a request is for, in the one form in which rules are matched and the backend is asked. */
 export type RequestHead = { readonly target: Target; readonly host: string }
 
-/** Why a request goes no further. */
+/** Why a request is rejected. */
 export type RejectedHead = {
   readonly reason: Rejection
   readonly reply: ErrorReply
@@ -33,8 +33,8 @@ export type RejectedHead = {
 }
 
 /**
- * Reads a request's head, and rejects what could be read in two ways, is larger than it may be or expects what there is
- * not. `docs/http.md` has each decision with its source.
+ * Reads a request head. Rejects requests that are ambiguous, too large, or expect something unsupported. `docs/http.md`
+ * lists each decision with its source.
  *
  * @param upgrades the request is a WebSocket handshake that is taken up. Whatever else offers a WebSocket is rejected
  */

@@ -5,8 +5,8 @@ import { breakOff, sendError } from '../http/reply.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /**
- * To be called with an exception that a step of a request threw. It is a bug: this request's 500 and nobody else's, or
- * the end of its connection where the response has begun.
+ * Called with an exception that a step of a request threw, which is a bug. Answers the request with 500, or closes its
+ * connection if the response has begun. No other request is affected.
  */
 export type OnException = (
   error: unknown,
@@ -32,7 +32,7 @@ export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException
   }
 }
 
-/** A response that has been given whole is left alone. */
+/** A response that is already complete is left alone. */
 function endIncomplete(response: ClientResponse): void {
   if (!response.writableEnded) breakOff(response)
 }

@@ -46,24 +46,27 @@ export type HandlerOptions = HeadOptions &
     readonly forwarder: ForwarderOptions
     readonly classifyField: RequestFieldClassifier
     readonly telemetry: Telemetry
-    /** What becomes of a request that a step fails. */
+    /** Called with an exception that a step of the request threw. */
     readonly onException: OnException
     /** Path prefix of the backend, without a trailing slash; empty for none. */
     readonly upstreamPrefix: string
     readonly scheme: 'http' | 'https'
     readonly makeRequestId: () => string
     readonly now: () => number
-    /** No more connections are wanted. */
+    /** True once the gateway is shutting down. */
     readonly isStopping: () => boolean
-    /** Called with the peer's address for each request whose `X-Forwarded-For` is not believed. */
+    /**
+     * Called with the peer's address for each request whose `X-Forwarded-For` is ignored because the peer is not
+     * trusted.
+     */
     readonly onUntrustedProxy: (peerAddress: string) => void
-    /** Called for each request that is answered for its form, before any rule is asked; for the log. */
+    /** Called for each malformed or oversized request, which is answered before any rule applies; for the log. */
     readonly onRejected: (requestId: string, status: number, why: string) => void
-    /** Called once for each request when all is over; absent where no access line is wanted. */
+    /** Called once for each finished request; undefined without access log. */
     readonly onFinished: ((exchange: Finished) => void) | undefined
   }
 
-/** What there is to say of a request that is over. */
+/** A finished request, for the access log. */
 export type Finished = {
   readonly requestId: string
   readonly method: string
@@ -72,21 +75,21 @@ export type Finished = {
   readonly status: number
   readonly durationMs: number
   readonly refusedBy: string | undefined
-  /** What is wrong with a request that was rejected for its form. */
+  /** Why the request was rejected as malformed or oversized. */
   readonly rejected: string | undefined
   readonly wouldBeRefusedBy: readonly string[] | undefined
 }
 
-/** Takes over from the response when the backend agrees to a WebSocket. */
+/** Called when the backend accepts a WebSocket handshake: the tunnel takes the place of the response. */
 export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
 
 export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void
 
 /**
- * The way of a request: client address, target, rules, one decision, then forward or refuse. Requests that no rule
- * touches go straight on, with nothing asked of the store. What came over a connection that is gone already is dropped.
+ * Handles a request: client address, target, rules, one decision, then forward or refuse. A request that matches no
+ * rule is forwarded without asking the store. A request whose connection has already closed is dropped.
  *
- * Throws only where a request cannot even begin; what its steps throw, at once or later, goes to `onException`.
+ * Throws only if a request cannot be started; exceptions of its steps, synchronous or not, go to `onException`.
  */
 export function createHandler(options: HandlerOptions): Handler {
   return (request, response, onUpgrade) => {
@@ -112,7 +115,7 @@ class Exchange implements PacedExchange {
   #clientAddress = ''
   /** Whom the request counts as. */
   #client = ''
-  /** Name, value, name, value… of what the rules that have counted the request say, for whatever response it gets. */
+  /** The `RateLimit` headers for the response, whoever makes it: name, value, name, value… */
   #limitHeaders: readonly string[] = []
   #refusedBy: Policy | undefined
   #rejected: string | undefined
@@ -140,7 +143,8 @@ class Exchange implements PacedExchange {
 
   get waitsFor(): 'body' | 'response' | undefined {
     const response = this.#response
-    // Over for us, but a short body that nobody wants is still read, so that the connection can be kept.
+    // The request is finished, but the rest of a short body is still read and dropped, so that the connection can be
+    // reused.
     if (this.#over) return 'body'
     if (response.writableEnded) return 'response'
     if (response.headersSent)
@@ -188,7 +192,7 @@ class Exchange implements PacedExchange {
     }
   }
 
-  /** Runs a step. What it throws is this request's failure, and nobody else's. */
+  /** Runs a step. An exception fails this request only. */
   guard(step: () => void): void {
     try {
       step()
@@ -234,7 +238,7 @@ class Exchange implements PacedExchange {
   #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     this.#options.throttledClients.note(charges, decision)
-    // Counted, but nobody is there any more to forward for.
+    // The client disconnected during the decision: the request was counted, but is not forwarded.
     if (this.#over) return
     switch (decision.outcome) {
       case 'allowed':
@@ -276,7 +280,7 @@ class Exchange implements PacedExchange {
     })
   }
 
-  /** The tunnel is not the request's any more: that ends here, as the response has ended of which Node knows nothing. */
+  /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */
   #upgrade(...tunnel: Parameters<OnUpgrade>): void {
     this.#onUpgrade?.(...tunnel)
     this.guard(() => this.#end(101))
@@ -284,7 +288,7 @@ class Exchange implements PacedExchange {
 
   #rejectHead({ reason, reply, why, path }: RejectedHead): void {
     this.#path = path
-    // Nobody knows where the next request would begin.
+    // It is unknown where the next request would begin.
     if (reason === 'framing') closeAfterResponse(this.#request, this.#response)
     this.#reject(reason, reply, why)
   }
@@ -315,7 +319,7 @@ class Exchange implements PacedExchange {
     this.#response.end()
   }
 
-  /** A trusted proxy's id is kept, so that one request has one name in all logs. */
+  /** The id that a trusted proxy sends is kept, so that a request has the same id in all logs. */
   #readRequestId(): string {
     const given = this.#peer.trusted ? this.#request.headers['x-request-id'] : undefined
     return typeof given === 'string' && requestIdSyntax.test(given) ? given : this.#options.makeRequestId()
@@ -358,7 +362,7 @@ class Exchange implements PacedExchange {
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
 
-/** A connection of HTTP/1 that is to be kept is held up by a body that does not come. */
+/** Whether a persistent HTTP/1 connection still waits for the rest of the request body. */
 function isBodyAwaited(
   { httpVersionMajor, complete, socket }: ClientRequest,
   response: ClientResponse,

@@ -29,7 +29,9 @@ import {
 } from '../connection/parser-errors.ts'
 import { isWebSocketHandshake } from '../http/websocket-handshake.ts'
 
-/** What a client may send before its handshake is answered. It should send nothing (RFC 6455 section 4.1). */
+/**
+ * Maximum bytes that a client may send before its handshake is answered. It should send none (RFC 6455 section 4.1).
+ */
 const maxEarlyBytes = 64 * 1024
 
 export type ListenerDeps = {
@@ -37,15 +39,15 @@ export type ListenerDeps = {
   readonly serveInTurn: RequestSerializer
   readonly tunnels: Tunnels
   readonly telemetry: Telemetry
-  /** What becomes of a request in whose way something was thrown that the handler does not know of. */
+  /** Called with exceptions that are thrown outside of the handler's steps. */
   readonly onException: OnException
   /** The parser could not read a request; for the log. */
   readonly onParserError: (found: ParserFailure) => void
 }
 
 /**
- * Gives a server's requests, upgrades and errors to the handler. Typed as what the servers for HTTP and for HTTPS with
- * HTTP/2 have in common: the events are the same, and HTTP/2's requests and responses come with HTTP/1's shape.
+ * Connects a server's requests, upgrades and errors to the handler. It is typed as what the servers for HTTP and for
+ * HTTPS with HTTP/2 have in common: the events are the same, and HTTP/2 requests and responses have the API of HTTP/1.
  */
 export function serveClients(server: NetServer, deps: ListenerDeps): void {
   const { handler, serveInTurn, telemetry, onException, onParserError } = deps
@@ -54,7 +56,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
   const serveRequest = guarded(onException, (request, response) => {
     const stream = streamOf(request)
     if (stream) {
-      // Requests of HTTP/2 do not wait for each other. They may be taken back before they have got here.
+      // HTTP/2 requests do not wait for each other. Their stream may have been reset already.
       if (!stream.closed && !stream.destroyed) serve(request, response)
       return
     }
@@ -62,8 +64,8 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     if (request.headers.upgrade !== undefined && mayHaveLostBytes(request))
       closeAfterResponse(request, response)
     serveInTurn(request, response, () => {
-      // Behind a response that ends the connection nothing is served (RFC 9112 section 9.6), also while what still
-      // comes is read and dropped; and what is wrong with a body may have been answered before its turn.
+      // After a response that closes the connection nothing is served (RFC 9112 section 9.6), also while incoming bytes
+      // are read and dropped. A malformed body may have been answered before its turn.
       if (!request.socket.writable) request.resume()
       else if (!response.headersSent) serve(request, response)
     })
@@ -73,11 +75,11 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     socket.prependListener('end', breakOffUndelimited)
   })
   server.on('request', serveRequest)
-  // The handler says "100 Continue" once a request is let pass: a refused upload is never sent.
+  // The handler sends "100 Continue" once a request is allowed, so that a refused upload is never sent.
   server.on('checkContinue', serveRequest)
   server.on('checkExpectation', serveRequest)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, rest: Buffer) => {
-    // Some versions of Node take up whatever upgrade is offered.
+    // Some versions of Node emit `upgrade` for any protocol.
     if (socket instanceof Socket && takesUpgrade(request)) serveUpgrade(deps, request, socket, rest)
     else answerParserError(request.socket, errors.badRequest)
   })
@@ -92,16 +94,16 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     } else sendError(request, connection, errors.methodNotAllowed, allow)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // The parser goes on to be fed, and to fail.
+    // The parser still gets data, and fails again.
     if (unreadable.has(socket)) return
     if (isPaused(error)) return keepUnparsed(socket, error.rawPacket)
     const found = readParserError(error)
-    // A browser keeps connections ready: one that was not used in time is closed without a word.
+    // Browsers open spare connections: one that was not used in time is closed without a response.
     if (!found || socket.bytesRead === 0) {
       socket.destroy()
       return
     }
-    // Behind a response that ends the connection: dropped in the middle of a request, and neither answered nor counted.
+    // After a response that closes the connection, the rest is dropped, and neither answered nor counted.
     if (!socket.writable) return
     unreadable.add(socket)
     telemetry.requestRejected(found.rejection)
@@ -112,8 +114,8 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
 }
 
 /**
- * A client that ends its direction is taken as gone. To HTTP/1.0 the end of the connection would say that the response is
- * complete, where it has no length.
+ * A half-closed client counts as disconnected. To HTTP/1.0, a response without a length would look complete at the end
+ * of the connection.
  */
 function breakOffUndelimited(this: Socket): void {
   const response = currentResponse(this)
@@ -138,9 +140,9 @@ function guarded(onException: OnException, serve: Serve): Serve {
 }
 
 /**
- * Whether more than the request has been read. Behind an offer to upgrade that is not taken up Node's parser drops what
- * it has read already, so that the connection has to end with the response. Clients that offer HTTP/2 with the first
- * request of each connection, and send nothing behind it, keep theirs.
+ * Whether more than this request has been read. If an upgrade is not accepted, Node's parser drops what it has read
+ * beyond the request, so that the connection has to close after the response. Clients that offer HTTP/2 with the first
+ * request of a connection, and send nothing after it, keep theirs.
  */
 function mayHaveLostBytes({ method = '', url = '', rawHeaders, socket }: ClientRequest): boolean {
   const fieldBytes = rawHeaders.reduce((sum, text) => sum + text.length + 2, 0)
@@ -148,9 +150,9 @@ function mayHaveLostBytes({ method = '', url = '', rawHeaders, socket }: ClientR
 }
 
 /**
- * A request for a connection to become a tunnel that is to be taken up. Another upgrade than WebSocket is not, and the
- * request is served as if it had not been offered (RFC 9110 section 7.8); a handshake that is none is answered as a
- * request, so that its body, if any, is read as one.
+ * Whether to accept an upgrade: WebSocket handshakes only. Any other upgrade is ignored, and the request is served as
+ * usual (RFC 9110 section 7.8); an invalid handshake is answered as a request, so that its body, if any, is read as
+ * one.
  */
 export function takesUpgrade(request: ClientRequest): boolean {
   return isWebSocketHandshake(request) && !expectsOther(request) && owesNothing(request.socket)
@@ -164,13 +166,14 @@ function serveUpgrade(
   rest: Buffer,
 ): void {
   leaveHttp(socket)
-  // Errors of the socket are ours from here on; each is followed by `close`.
+  // From here on the socket has no other error listener; each error is followed by `close`.
   socket.on('error', () => undefined)
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
   keepDraining(socket)
-  // Only who reads from a socket is told of its end: a client that leaves must not keep the backend waiting.
+  // The end of a socket is only noticed by reading from it: a client that disconnects must not keep the backend
+  // waiting.
   const early = [rest]
   let earlyBytes = 0
   const onData = (chunk: Buffer): void => {
@@ -196,7 +199,7 @@ function serveUpgrade(
       tunnels.open(socket, Buffer.concat(early), head, upstream, upstreamRest)
       response.detachSocket(socket)
     } catch (error) {
-      // Maybe behind the 101: nothing can be answered any more.
+      // The 101 may have been sent already: no error reply is possible.
       socket.destroy()
       throw error
     }

@@ -14,9 +14,8 @@ const settingsOf: Readonly<Partial<Record<FailureKind, string>>> = {
 }
 
 /**
- * Writes a line for each request that fails at the backend, or that is cut off there by the gateway's end. Requests that
- * find all connections in use, or none to be had, are too many for that, as it is then that work must not add up: the
- * first has its line at once, and one line now and then says how many have followed.
+ * Writes a line for each request that fails at the backend, or that is aborted by the shutdown. Requests that get no
+ * connection are too many for a line each: the first is logged at once, and later lines say how many have followed.
  */
 export function createFailureLog(log: Log): (failure: UpstreamFailure, requestId: string) => void {
   const tellBusy = paceLines<string>(pacedMs, (requests, reason) =>

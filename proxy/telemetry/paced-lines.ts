@@ -1,6 +1,6 @@
 /**
- * For what can happen thousands of times a second and is worth a line: writes one at once, and while it goes on happening one
- * after each `everyMs`, with how often it has happened since the line before.
+ * Rate-limits a log line for an event that can happen thousands of times a second: writes the first at once and then at
+ * most one per `everyMs`, with the number of events since the previous line.
  *
  * @param write gets that number, and what the last call was given
  */

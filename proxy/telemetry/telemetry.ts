@@ -8,12 +8,12 @@ import type { Policy } from '../policy.ts'
 export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'local' | 'open' | 'unavailable'
 
 /**
- * Why the backend gave no response: it refused the connection, was too slow, broke off, or broke the protocol; `busy`: it
- * was not asked, because all connections to it were in use, or this machine could open no more.
+ * Why the backend gave no response: it refused the connection, timed out, closed the connection, or violated the
+ * protocol. `busy`: it was not asked, because all connections to it were in use, or this machine could not open more.
  */
 export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'busy' | 'other'
 
-/** Why a request was answered 4xx before any rule was asked. */
+/** Why a request was answered 4xx before any rule applied. */
 export type Rejection =
   'target' | 'host' | 'framing' | 'headers-too-large' | 'body-too-large' | 'timeout' | 'other'
 
@@ -23,7 +23,7 @@ export type ConnectionRefusal = 'total' | 'client' | 'proxy-header' | 'tls'
 /** A connection that was closed to make room: without a request in flight, or with one. */
 export type EvictedConnection = 'idle' | 'busy'
 
-/** Where an exception was caught that nobody expected: in the handling of one request, or outside any. */
+/** Where an unexpected exception was caught: in the handling of a request, or outside of any. */
 export type ErrorPlace = 'request' | 'process'
 
 /** How full a bounded table is, and how many entries it has dropped since the start to stay within its bound. */

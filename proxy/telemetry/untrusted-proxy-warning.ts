@@ -1,15 +1,15 @@
 import { BlockList, isIPv6 } from 'node:net'
 import type { Log } from '../../shared/log.ts'
 
-/** Requests of one peer before anything is said: a few such fields prove nothing. */
+/** Requests of one peer before the warning: a few such headers prove nothing. */
 const enoughRequests = 100
 /** Peers whose requests are counted. Load balancers of one gateway are fewer. */
 const mostPeers = 64
 
 /**
- * Notices a load balancer that nobody has told the gateway of: one peer on a private network, maybe of several, many
- * requests, each with an `X-Forwarded-For` that is not believed. Every client is then the load balancer, and one of them
- * uses up the limits of all. Says so once, with the setting that helps.
+ * Detects a load balancer that is missing in `TRUSTED_PROXIES`: a peer on a private network that sends many requests
+ * with an `X-Forwarded-For`, which is ignored. All clients then share the limits of that one address. Warns once, with
+ * the setting that helps.
  *
  * @param options.logAddresses without it the line does not name the peer
  * @returns a function to call with the peer's address for each request whose field is not believed
@@ -23,7 +23,7 @@ export function createUntrustedProxyWarning(
   return (peerAddress) => {
     if (said || !isPrivate(peerAddress)) return
     const requests = (requestsOf.get(peerAddress) ?? 0) + 1
-    // Behind all others again: the first is always the one that has not asked for longest.
+    // Moves it to the end: the first entry is always the least recently used.
     requestsOf.delete(peerAddress)
     requestsOf.set(peerAddress, requests)
     const [first = ''] = requestsOf.keys()

@@ -4,21 +4,21 @@ import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-
 import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 
-/** One request on its way to the backend and its response on the way back, as a connection sees it. */
+/** A request to the backend and its response, as a connection sees it. */
 export type UpstreamExchange = {
   readonly method: string
   /** Whose request it is: connections are shared fairly between clients. */
   readonly client: string
-  /** The client has gone: no connection is to be begun for it any more. */
+  /** The client has disconnected: no connection is to be opened for it. */
   readonly cancelled: boolean
   /** The request has a body of which a part has not arrived from the client. */
   readonly bodyPending: boolean
-  /** The connection is the exchange's now: write the request, call `requestSent` when all of it is written. */
+  /** Called when the exchange gets its connection: write the request, then call `requestSent`. */
   start(connection: UpstreamConnection): void
   onInformation(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onBody(chunk: Buffer, last: boolean): void
-  /** What arrived together has been handed over: what was held back to go out in one write can go. */
+  /** All data of one read has been handed over: what was buffered for a single write can be flushed. */
   onPause(): void
   onEnd(): void
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void
@@ -36,7 +36,7 @@ export type UpstreamTimeouts = {
   readonly bareLf: boolean
 }
 
-/** How long a connection is used, however busy it is: a backend's new address is found by new connections only. */
+/** Limits how long a connection is reused: only new connections look up the backend's address again. */
 export type ConnectionLife = {
   /** Requests that it may serve; 0 is no limit. */
   readonly maxRequests: number
@@ -50,9 +50,9 @@ export type ConnectionOwner = {
   onRequestSent(exchange: UpstreamExchange): void
   /** The exchange is over and the connection can serve the next. */
   onFree(connection: UpstreamConnection): void
-  /** The connection is of no more use. Its place is its exchange's still, which may try again when told. */
+  /** The connection has closed. Its place stays with its exchange, which may retry in `onFailure`. */
   onGone(connection: UpstreamConnection): void
-  /** Whoever waits may have the place of a connection that has gone. */
+  /** The place of a closed connection is free for a queued request. */
   onPlaceFree(): void
 }
 
@@ -65,10 +65,10 @@ const responseAfterResetMs = 1_000
 const keepAliveMarginMs = 1_000
 
 /**
- * One connection to the backend: at most one exchange at a time, no pipelining (a lost connection must not cost more
- * than one request its answer).
+ * A connection to the backend: one exchange at a time and no pipelining, so that a lost connection fails one request
+ * only.
  *
- * Deadlines are looked at by the pool's sweep, so that no request needs a timer of its own.
+ * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
 export class UpstreamConnection implements ResponseSink {
   readonly socket: Socket
@@ -80,7 +80,7 @@ export class UpstreamConnection implements ResponseSink {
   #exchange: UpstreamExchange | undefined
   /** Whose exchange it serves, or has served last. */
   client = ''
-  /** Kept by the pool: its response lasts, so that it does not count among the connections that short ones need. */
+  /** Set by the pool: its response is a long one, so that it counts as a stream. */
   streams = false
   /** More of the request can be sent. */
   takesRequest = true
@@ -134,7 +134,7 @@ export class UpstreamConnection implements ResponseSink {
     }
   }
 
-  /** Whether its response had begun already when this was asked before: it lasts. */
+  /** Whether the response had begun already at the previous call, which makes it a long one. */
   lasts(): boolean {
     if (!this.#answered || !this.#exchange) return false
     const before = this.#seenAnswered
@@ -168,12 +168,12 @@ export class UpstreamConnection implements ResponseSink {
     this.#wait(this.#timeouts.idleMs, 'idle-timeout')
   }
 
-  /** Ends the exchange in progress for an exception that it threw, of which it is told. */
+  /** Fails the exchange in progress with an exception that it threw. */
   failFor(error: unknown): void {
     this.#fail('exception', 'exception while forwarding the request', error)
   }
 
-  /** Gives up the exchange in progress; the connection is closed, because half a message is on it. */
+  /** Aborts the exchange in progress and closes the connection, as an incomplete message is on it. */
   abort(reason: string): void {
     this.#fail('aborted', reason)
   }
@@ -274,7 +274,7 @@ export class UpstreamConnection implements ResponseSink {
 
   readonly #onSocketClose = (): void => this.#fail('reset', 'the backend closed the connection')
 
-  /** The connection is free for the next exchange, for as long as the backend is thought to keep it. */
+  /** Frees the connection for the next exchange, for as long as the backend is expected to keep it open. */
   release(): void {
     const { maxRequests, retireAtMs } = this.#life
     const nowMs = this.#now()
@@ -302,7 +302,7 @@ export class UpstreamConnection implements ResponseSink {
     this.#leave(exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
   }
 
-  /** The owner is told once, whatever ends the connection first. */
+  /** Tells the owner once, whatever ends the connection first. */
   #leave(failure?: UpstreamFailure): void {
     const exchange = this.#exchange
     this.#exchange = undefined

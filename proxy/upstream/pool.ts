@@ -9,7 +9,7 @@ export type PoolOptions = UpstreamTimeouts & {
   readonly open: (ready: () => void) => Socket
   readonly connectMs: number
   readonly maxConnections: number
-  /** Connections besides those, whose response lasts. */
+  /** Maximum additional connections, for long responses. */
   readonly maxStreams: number
   /** Requests that may wait for a connection, and as many again for their turn to upload. */
   readonly maxQueued: number
@@ -25,43 +25,45 @@ export type PoolOptions = UpstreamTimeouts & {
   readonly random: () => number
 }
 
-/** Part of the connections that requests may hold whose body is still on its way from the client. */
+/** The share of the connections that requests may use while their body is being uploaded. */
 const uploadsShare = 0.75
-/** How often those that wait are looked at. */
+/** How often the queues are checked. */
 const queueCheckMs = 20
-/** A client may have so many times as many connections as are left for others. */
+/** A client may use at most this many times the number of connections that are free. */
 const timesFree = 3
 
 const endedReason = 'the gateway is stopping and SHUTDOWN_GRACE has expired'
 
 /**
- * The connections to the one backend. The connection used last is used next, so that those not needed fall idle and end.
- * Where all are busy requests wait, in a queue with a bound, in which the clients take turns.
+ * Keep-alive connections to the backend. The most recently used one is reused first, so that surplus ones become idle
+ * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn.
  *
- * A client can make a request last: it sends the body slowly, takes the response slowly, or asks for one without an end. So
- * that others still find a connection,
+ * A client can make a request last, by sending its body slowly, reading its response slowly, or asking for an endless
+ * one. So that others still get a connection,
  *
- * - bodies on their way hold a part of the connections at most,
- * - a response that lasts does not count among `maxConnections`, but among `maxStreams`,
- * - and of each of the three a client may have only so many that some are left (`ClientShares`).
+ * - uploads use at most a share of the connections,
+ * - a long response counts towards `maxStreams` instead of `maxConnections`,
+ * - and of connections, uploads and streams, one client can use only so many that some are left (`ClientShares`).
  */
 export class UpstreamPool {
   readonly #options: PoolOptions
   readonly #idle: UpstreamConnection[] = []
   readonly #all = new Set<UpstreamConnection>()
   readonly #queue: ExchangeQueue
-  /** Those that have a connection, or will, and whose body has not wholly arrived. */
+  /** Requests that have a connection, or are getting one, and whose body has not fully arrived. */
   readonly #uploads = new Set<UpstreamExchange>()
   readonly #uploadShares: ClientShares
   readonly #uploadQueue: ExchangeQueue
   readonly #streamShares: ClientShares
-  /** Of the connections that count: kept only while half of them are busy, as before that any client may have one. */
+  /**
+   * Of the connections under `maxConnections`. Kept only while half of them are busy: below that, no client is limited.
+   */
   #shares: ClientShares | undefined
   #queueCheck: NodeJS.Timeout | undefined
   readonly #sweep: NodeJS.Timeout
-  /** How to give up each connection that is being opened, and for whom it is. */
+  /** Connections that are being opened: how to abort each, and its client. */
   readonly #connecting = new Map<(failure: UpstreamFailure) => void, string>()
-  /** From now on no connection is opened, as nobody would end it. */
+  /** Set by `destroy`: no further connection is opened. */
   #ended = false
 
   constructor(options: PoolOptions) {
@@ -76,12 +78,12 @@ export class UpstreamPool {
     this.#sweep.unref()
   }
 
-  /** Connections but those whose response lasts. */
+  /** Connections that count towards `maxConnections`. */
   get size(): number {
     return this.#all.size + this.#connecting.size - this.#streamShares.total
   }
 
-  /** Connections whose response lasts. */
+  /** Connections that count towards `maxStreams`. */
   get streams(): number {
     return this.#streamShares.total
   }
@@ -104,14 +106,14 @@ export class UpstreamPool {
   }
 
   /**
-   * Sends a request again whose connection has gone: over a new one in the place of the old, as any that has served
-   * before may be gone too. To be called within its `onFailure`, as long as nobody else has that place.
+   * Sends a request again after its reused connection turned out to be closed: over a new connection, as other idle
+   * ones may be closed too. To be called within the exchange's `onFailure`, before its place is given away.
    */
   sendAgain(exchange: UpstreamExchange): void {
     this.#connect(exchange)
   }
 
-  /** Ends every connection now; requests on them fail, and those that wait for one. */
+  /** Closes all connections now. Requests on them and in the queues fail. */
   destroy(): void {
     this.#ended = true
     clearInterval(this.#sweep)
@@ -125,7 +127,7 @@ export class UpstreamPool {
   onFree(connection: UpstreamConnection): void {
     this.#leavePlace(connection)
     this.#idle.push(connection)
-    // The place of one whose response has lasted has been given away.
+    // A connection that was counted as a stream: its place has been given away.
     if (this.size > this.#options.maxConnections) return connection.destroy()
     const next = this.#nextQueued()
     if (next) this.#send(next)
@@ -138,7 +140,7 @@ export class UpstreamPool {
     else this.#idle.splice(at, 1)
   }
 
-  /** Whoever is next gets a connection of its own. */
+  /** Opens a connection for the next request in the queue. */
   onPlaceFree(): void {
     if (this.size >= this.#options.maxConnections) return
     const next = this.#nextQueued()
@@ -177,7 +179,7 @@ export class UpstreamPool {
     return shares
   }
 
-  /** The connection serves nobody any more. */
+  /** Called when a connection stops serving a client, for the shares. */
   #leavePlace(connection: UpstreamConnection): void {
     if (connection.streams) {
       connection.streams = false
@@ -271,7 +273,7 @@ export class UpstreamPool {
     return next
   }
 
-  /** Looks after those that wait for as long as there are some. */
+  /** Runs periodically while requests are queued. */
   #checkQueues(): void {
     this.#queueCheck = undefined
     if (this.#queue.size > 0) this.#partStreams()
@@ -280,7 +282,7 @@ export class UpstreamPool {
       this.#queueCheck ??= setTimeout(() => this.#checkQueues(), queueCheckMs)
   }
 
-  /** Takes connections whose response lasts out of those that count, and serves whoever waits in their place. */
+  /** Counts connections with long responses as streams, and gives their places to queued requests. */
   #partStreams(): void {
     for (const connection of this.#all) {
       if (connection.streams || !connection.lasts() || !this.#streamShares.allows(connection.client)) continue
@@ -295,7 +297,7 @@ export class UpstreamPool {
     }
   }
 
-  /** Begins uploads as far as there is room for them, and those whose body has arrived meanwhile. */
+  /** Starts queued uploads as far as their share allows, and requests whose body has arrived meanwhile. */
   #serveUploads(): void {
     if (this.#uploadQueue.size === 0) return
     for (const exchange of this.#uploadQueue.takeWhere(({ bodyPending }) => !bodyPending))

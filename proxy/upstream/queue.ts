@@ -5,9 +5,9 @@ type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 const mostOverdueAtOnce = 50
 
 /**
- * Exchanges that wait for a connection to the backend, each for a bounded time: the clients take turns, and the exchanges
- * of one client go in the order in which they came. Where the queue is full, a client that has less in it than another
- * takes the place of the other's latest.
+ * Exchanges that wait for a connection to the backend, each for a bounded time. Clients are served in turn, and the
+ * exchanges of one client in order of arrival. If the queue is full, a new exchange of a client with fewer entries
+ * displaces the latest one of the client with the most.
  */
 export class ExchangeQueue {
   readonly #max: number
@@ -29,7 +29,7 @@ export class ExchangeQueue {
     return this.#size
   }
 
-  /** Lets an exchange wait. Returns the one for which there is no room: this one, or another client's latest. */
+  /** Queues an exchange. Returns the one that there is no room for: this one, or another client's latest. */
   add(exchange: UpstreamExchange, nowMs: number): UpstreamExchange | undefined {
     if (this.#size >= this.#max) this.#dropCancelled()
     const own = this.#clients.get(exchange.client)

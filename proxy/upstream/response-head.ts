@@ -21,7 +21,7 @@ export type ResponseHead = {
   readonly upgrade: string | undefined
 }
 
-/** A backend's answer is not HTTP/1.1 as RFC 9112 has it. The message says how and is for the log only. */
+/** The backend's response violates RFC 9112. The message says how, and is for the log only. */
 export class ResponseSyntaxError extends Error {
   override readonly name = 'ResponseSyntaxError'
 }

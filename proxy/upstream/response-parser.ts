@@ -32,11 +32,11 @@ const maxInterimResponses = 16
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-/** Why no response could be read from a backend that speaks HTTP/2 without TLS: gRPC servers do. */
+/** The error for a backend that speaks HTTP/2 without TLS, as gRPC servers do. */
 export const speaksHttp2 = 'the backend answered with HTTP/2: HTTP/2 and gRPC backends are not supported yet'
 
 /**
- * Reads responses from one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
+ * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
  *
  * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
  * deviates from the grammar is an error and never guessed at. Trailer fields are read and dropped, which section 7.1.2

@@ -8,7 +8,7 @@ import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
-/** Finds what is wrong with settings only together with others. A setting that is wrong by itself is passed over. */
+/** Finds problems of settings in combination. A setting that is wrong by itself is skipped. */
 export function checkJointly(read: Read, cwd: string): Problem[] {
   return [
     ...checkAdminToken(read),
@@ -22,7 +22,7 @@ export function checkJointly(read: Read, cwd: string): Problem[] {
   ]
 }
 
-/** What can be reached from other machines needs a token. */
+/** An admin listener that other machines can reach needs a token. */
 function checkAdminToken({ values, placeOf }: Read): Problem[] {
   const { adminHost } = values
   const hasNoToken = 'adminToken' in values && values.adminToken === undefined
@@ -38,7 +38,7 @@ function checkPorts({ values, placeOf }: Read): Problem[] {
   return [problemAt(placeOf('adminPort'), `got ${port}, needs another port than the clients'`)]
 }
 
-/** A gateway before itself forwards a request until it has no connection left. */
+/** A gateway that forwards to itself does so until it has no connection left. */
 function checkUpstream({ values, placeOf }: Read): Problem[] {
   const { host, port, upstreamUrl } = values
   if (!('host' in values) || !upstreamUrl || !isLoopback(upstreamUrl.hostname.replace(/^\[|\]$/g, '')))
@@ -49,7 +49,7 @@ function checkUpstream({ values, placeOf }: Read): Problem[] {
   return [problemAt(placeOf('upstreamUrl'), text)]
 }
 
-/** The header is believed from trusted proxies only. */
+/** The PROXY header is accepted from trusted proxies only. */
 function checkProxyProtocol({ values, placeOf }: Read): Problem[] {
   const { proxyProtocol, trustedProxies } = values
   if (!proxyProtocol || trustedProxies?.length !== 0) return []

@@ -22,7 +22,7 @@ function checkSentinelLogin({ values, placeOf }: Read): Problem[] {
   return [problemAt(placeOf('redisSentinelPassword'), "missing, needs the user's password")]
 }
 
-/** What would be left aside is a mistake: somebody believes that the connection is secured by it. */
+/** A setting without effect is a mistake: the operator believes that it secures the connection. */
 function checkUse({ values, placeOf }: Read): Problem[] {
   const address = values.redisUrl === undefined ? undefined : addressOf(values.redisUrl)
   if (!address) return []

@@ -29,7 +29,7 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Proble
   return problems
 }
 
-/** Warns of rules that a client can choose to stay out of. */
+/** Warns of rules that a client can avoid. */
 export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy }]) => {
     if (policy.partition.some(({ kind }) => kind === 'ip')) return []

@@ -5,8 +5,8 @@ import { TLSSocket } from 'node:tls'
 const protocols = ['h2', 'http/1.1', 'http/1.0']
 
 /**
- * Chooses the protocol of a connection from what its client offers. A client that offers none
- * of ours is refused; one that does not speak of protocols gets HTTP/1.1.
+ * Chooses the protocol of a connection from what its client offers by ALPN. A client that offers only unsupported ones
+ * is refused; one without ALPN gets HTTP/1.1.
  */
 export function chooseProtocol(offer: { readonly protocols: readonly string[] }): string | undefined {
   return protocols.find((protocol) => offer.protocols.includes(protocol))

@@ -5,11 +5,11 @@ import { createSecureContext } from 'node:tls'
 export type CertificatePair = { readonly cert: Buffer; readonly key: Buffer }
 
 /**
- * Tries a pair as it is going to be used. OpenSSL alone takes a key of another kind than the certificate's for the first
- * half of another pair, and then every handshake fails.
+ * Tries a pair as it is going to be used. OpenSSL alone takes a key of another kind than the certificate's for the
+ * first half of another pair, and then every handshake fails.
  *
  * @returns the certificate
- * @throws where one of both cannot be read, or the key is not the certificate's
+ * @throws if one of them cannot be read, or the key does not match the certificate
  */
 export function tryPair({ cert, key }: CertificatePair): X509Certificate {
   createSecureContext({ cert, key })

@@ -6,22 +6,24 @@ import { reasonOf } from '../../../shared/settings/problems.ts'
 import { tryPair, type CertificatePair } from './certificate-pair.ts'
 
 export type CertificateWatch = {
-  /** Reads the files again and uses what they hold, where it is something new and sound. Never rejects. */
+  /** Reads the files again and uses them if they have changed and are valid. Never rejects. */
   reload(): Promise<void>
   close(): void
 }
 
 /** Files that change together are read once, when both have settled. */
 const settleMs = 100
-/** A pair that does not fit is looked at once more before it is called a mistake: one file may be behind the other. */
+/**
+ * A pair that does not match is checked again before the error is logged: one file may be written later than the other.
+ */
 const secondLookMs = 1_000
-/** Where the system tells of no changes, as on network file systems. */
+/** For systems without change notifications, such as network file systems. */
 const pollMs = 10_000
 
 /**
- * Follows a certificate and its key as they are renewed on disk. The directories are watched rather than the files,
- * which are mostly replaced, directly or behind a symbolic link (certbot, Kubernetes). A pair that cannot be read, or
- * whose halves do not belong together, is told to the log, and the one in use stays.
+ * Reloads a certificate and its key when they change on disk. The directories are watched rather than the files, which
+ * are usually replaced, directly or through a symbolic link (certbot, Kubernetes). If the new pair cannot be read or
+ * does not match, an error is logged and the current pair stays in use.
  *
  * @param use takes the new pair into use
  */
@@ -81,7 +83,7 @@ export function watchCertificate(options: {
   }
 }
 
-/** Undefined where the system cannot: the files are still looked at from time to time. */
+/** Undefined if the system cannot watch it: the files are still polled. */
 function watchDirectory(directory: string, onChange: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(directory, { persistent: false }, onChange)

@@ -10,37 +10,40 @@ import { runScript, type RedisClient, type RedisScript } from './run-script.ts'
 import { addOnceScript, decideScript, giveBackScript } from './scripts.ts'
 
 export type RedisLimiter = Batching & {
-  /** Whether Redis decides, in time, about a counter of the gateway's own; in a cluster every master. */
+  /** Whether Redis decides a test request in time; in a cluster, whether every master does. */
   probe(): Promise<boolean>
-  /** What Redis says where it refuses one of the commands that decisions need; undefined also where it does not answer. */
+  /** The error of Redis if it refuses a command that decisions need; undefined also if it does not answer. */
   findRefusal(): Promise<Refusal | undefined>
-  /** Adds what was admitted elsewhere; whether that is certain. Sent again with the same id, it is added only once. */
+  /**
+   * Adds requests that were admitted locally. Resolves to whether Redis confirmed it; sent again with the same id, they
+   * are added only once.
+   */
   addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
 }
 
-/** Redis decides them in less than half a millisecond, which is how long others may have to wait. */
+/** Redis decides this many in less than half a millisecond, during which its other clients wait. */
 const CHARGES_IN_COMMAND = 256
 
-/** Counts for nobody and is gone after a second. No counter's key looks like it, or begins like it. */
+/** The counter that probes use. It expires after a second, and no client's counter has this key or prefix. */
 const PROBE_KEY = 'sluice:1:probe'
 
-/** So many that one is on every master of a usual cluster: with 3 of them all but once in 10^5, with 10 in 30. */
+/** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
 const CLUSTER_PROBE_KEYS = Array.from({ length: 32 }, (_, i) => `${PROBE_KEY}:${i}`)
 
 const ADD_TIMEOUT_MS = 1000
 
-/** What the counters of a cluster hold that is given back at once may make others refuse: they ask again after this. */
+/** In a cluster, a refusal can be due to a count that is about to be given back: it is cached for this long only. */
 const UNSETTLED_FOR_MS = 250
 
 export type RedisHooks = Omit<DecisionHooks, 'refused'> & {
-  /** As of `DecisionHooks`. It is certain to hold until the window ends, but for no longer than `knownForMs`. */
+  /** As in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
   refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
 }
 
 /**
- * Counts in Redis. All requests that ask in the same turn of the event loop travel in one command, which decides each
- * of them atomically with all its charges. In a cluster each request has a command of its own, because one command
- * reaches one node.
+ * Counts in Redis. The requests of one turn of the event loop are sent in one command, which decides each of them
+ * atomically with all its charges. In a cluster each request is a command of its own, because a command reaches one
+ * node only.
  *
  * @param options.timeoutMs after which a decision is made without Redis
  * @param options.now milliseconds of a monotonic clock
@@ -54,7 +57,7 @@ export function createRedisLimiter(options: {
   const { redis, timeoutMs, now, hooks } = options
   const described = new Map<Policy, RedisPolicy>()
   let hasSliding = false
-  /** Their counters may hold what a request was counted that another node refused, until it is given back. */
+  /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new Set<Policy>()
 
   function describe(policy: Policy): RedisPolicy {
@@ -112,8 +115,8 @@ export function createRedisLimiter(options: {
   }
 
   /**
-   * Whether Redis runs the script without an error, in time. Sent as text: it must not fall behind what is sent after
-   * it, as it would where Redis does not know its digest.
+   * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
+   * know, it would be sent again, behind later commands.
    */
   async function runs(
     script: RedisScript,
@@ -138,7 +141,7 @@ export function createRedisLimiter(options: {
     }
   }
 
-  /** A master that became a replica refuses from inside the script, where the connection does not notice. */
+  /** A master that became a replica refuses inside the script, where `reconnectOnError` does not see the error. */
   function leaveReplica(reason: string): void {
     if (reason.startsWith('READONLY')) redis.disconnect(true)
   }
@@ -163,7 +166,7 @@ export function createRedisLimiter(options: {
     return refusal
   }
 
-  /** @param mark the key that says that it was done; the same whenever it is sent again */
+  /** @param mark the key that records that it was done; the same whenever it is sent again */
   function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
     const counts = charges.filter(isCount)
     const admissions = charges.filter((charge): charge is UnsavedAdmissions => !isCount(charge))
@@ -218,7 +221,7 @@ export function createRedisLimiter(options: {
       const nowMs = now()
       const running = charges.filter((charge) => endOf(charge) > nowMs)
       if (!redis.isCluster) return addPart(`sluice:1:added:${id}`, running, nowMs)
-      // There a command is for the counters of one client, and its mark has to be where they are.
+      // In a cluster a command reaches the counters of one client, and the mark has to be in their hash slot.
       const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
       const added = await Promise.all(
         Array.from(byClient, ([client, part]) => addPart(`sluice:1:{${client}}:added:${id}`, part, nowMs)),
@@ -228,7 +231,7 @@ export function createRedisLimiter(options: {
   }
 }
 
-/** The reply to `decideScript`, with the times until more is left in milliseconds throughout. */
+/** Converts the times of sliding windows in a reply of `decideScript` from microseconds to milliseconds. */
 function inMilliseconds(reply: readonly unknown[], algorithms: string): unknown[] {
   return reply.map((value, index) =>
     index % 2 === 1 && algorithms[(index - 1) / 2] === 's' ? Number(value) / 1000 : value,
@@ -239,7 +242,7 @@ function isCount(charge: UnsavedCharge): charge is UnsavedCount {
   return 'amount' in charge
 }
 
-/** When the last of it has left its window. */
+/** When its last request has left the window. */
 function endOf(charge: UnsavedCharge): number {
   return isCount(charge)
     ? charge.endsAtMs

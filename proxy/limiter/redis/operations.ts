@@ -15,7 +15,7 @@ const TIMEOUT_MS = 500
 /** Counters in one command: a few hundred microseconds of Redis's time. */
 const COUNTERS_IN_COMMAND = 256
 
-/** An operator's questions where the counters are in Redis. */
+/** Inspects and resets counters in Redis for operators. */
 export function createRedisOperations(options: {
   readonly redis: RedisClient
   readonly redisWithFallback: RedisWithFallback
@@ -35,7 +35,7 @@ export function createRedisOperations(options: {
     const values = reply as readonly unknown[]
     return charges.map((charge, i) => {
       const used = values[2 * i]
-      // Something else than a counter: then decisions about it are made locally too.
+      // The key does not hold a counter: decisions about it are made locally too.
       if (typeof used !== 'number') return readLocally(charge)
       return toState(charge.policy, 'store', toReading(used, Number(values[2 * i + 1])))
     })
@@ -64,7 +64,8 @@ export function createRedisOperations(options: {
     async reset(charges) {
       if (redisWithFallback.storeState() === 'away') return 'away'
       try {
-        // What others know is forgotten after what it came from, or they would learn it again.
+        // Counters are deleted before other processes forget what they have cached, as otherwise they would cache it
+        // again.
         await within(
           TIMEOUT_MS,
           Promise.all(inCommands(charges).map((part) => redis.del(part.map(counterKey)))).then(() =>

@@ -3,11 +3,11 @@ import type { Log } from '../../../shared/log.ts'
 import type { Charge } from '../limiter.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 
-/** Makes resets by other replicas and workers heard here. */
+/** Reads client resets made by other replicas and workers. */
 export type ResetFeed = {
-  /** Tells everybody. Rejects where Redis does not confirm it. */
+  /** Publishes resets to all replicas. Rejects if Redis does not confirm it. */
   announce(charges: readonly Charge[]): Promise<void>
-  /** Reads what is new. Resolves also where it could not be read. */
+  /** Reads new resets. Resolves also if that fails. */
   catchUp(): Promise<void>
   close(): void
 }
@@ -17,17 +17,16 @@ const RESETS_KEY = 'sluice:1:resets'
 const RESETS_KEPT = 1000
 const RESETS_KEPT_MS = 3_600_000
 
-/** Beyond this, none: that means all. It bounds an entry, and the list. */
+/** With more policies than this, an entry names none, which means all. This bounds the size of the list. */
 const POLICIES_NAMED = 50
 
-/** Half of this on average, and a round trip, until a reset is heard: well within a second. */
+/** A reset is read after half of this on average, and a round trip: well within a second. */
 const LOOK_EVERY_MS = 250
 
 /**
- * A list of the last resets in Redis, of which each process looks at the newest entry four times a second; only where
- * that is another than the last time does it read the list. Unlike messages of a subscription this misses nothing
- * when a connection is lost, takes no connection of its own and is the same in every topology; see
- * docs/decisions/operators-interface.md.
+ * A list of the last client resets in Redis. Each process polls the newest entry four times a second, and reads the
+ * list if it has changed. Unlike a subscription, this misses nothing when a connection is lost, needs no connection of
+ * its own and works the same in every topology; see docs/decisions/operators-interface.md.
  *
  * @param options.isAnswering whether there is any use in asking
  * @param options.heard a reset by another process; without a policy's name it is of all policies. `isNew`: it was made
@@ -83,7 +82,7 @@ export function createResetFeed(options: {
     return looking
   }
 
-  /** A connection that is away is told of elsewhere. What Redis itself refuses needs a hand. */
+  /** Lost connections are logged elsewhere. An error reply of Redis has to be fixed by an operator. */
   function tell(error: unknown): void {
     if (!(error instanceof Error) || error.name !== 'ReplyError' || error.message === failure) return
     failure = error.message
