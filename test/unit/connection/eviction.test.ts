@@ -82,7 +82,7 @@ function startHouse(capacity: number) {
   return { add, closed, makeRoom, looks: () => looks, pass: (ms: number) => (nowMs += ms) }
 }
 
-describe('a full house', () => {
+describe('at the connection limit', () => {
   test('is looked over once for many that are closed', () => {
     const house = startHouse(6_400)
     for (let i = 0; i < 6_400; i++) house.add(i % 2 === 0 ? 'a' : 'b', i)
