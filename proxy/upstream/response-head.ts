@@ -105,6 +105,20 @@ export function parseResponseHead(text: string, requestMethod: string): Response
   }
 }
 
+/**
+ * Checks a trailer as a field of the head is checked. What it says is not read.
+ *
+ * @param line in Latin-1, without its line end
+ * @throws {ResponseSyntaxError}
+ */
+export function checkTrailer(line: string): void {
+  const colon = line.indexOf(':')
+  if (colon === -1) throw new ResponseSyntaxError('trailer line without a colon')
+  if (!classifyResponseField(line.slice(0, colon))) throw new ResponseSyntaxError('invalid trailer name')
+  if (illegalInValue.test(line.slice(colon + 1)))
+    throw new ResponseSyntaxError('invalid character in a trailer value')
+}
+
 function trimmedValue(text: string, start: number, end: number): string {
   while (start < end && isBlank(text.charCodeAt(start))) start++
   while (end > start && isBlank(text.charCodeAt(end - 1))) end--

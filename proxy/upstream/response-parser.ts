@@ -1,5 +1,5 @@
 import { afterEmptyLine, beginsAsHttp2, lenientHeadEnd, withCrlf } from './head-lines.ts'
-import { parseResponseHead, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
+import { checkTrailer, parseResponseHead, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
 export type ResponseSink = {
@@ -39,7 +39,7 @@ export const speaksHttp2 = 'the backend answered with HTTP/2: HTTP/2 and gRPC ba
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
  *
  * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
- * deviates from the grammar is an error and never guessed at. Trailer fields are read and dropped, which section 7.1.2
+ * deviates from the grammar is an error and never guessed at. Trailer fields are checked and dropped, which section 7.1.2
  * allows. Memory is bounded by one head of 64 KiB.
  *
  * An empty line behind an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
@@ -240,8 +240,12 @@ export class ResponseParser {
   #readTrailers(chunk: Buffer): Buffer {
     const line = this.#readLine(chunk)
     if (line === undefined) return nothing
-    if (line.text === '') this.#end()
-    else if ((this.#left += line.text.length + 2) > maxHeadBytes)
+    if (line.text === '') {
+      this.#end()
+      return line.rest
+    }
+    checkTrailer(line.text)
+    if ((this.#left += line.text.length + 2) > maxHeadBytes)
       throw new ResponseSyntaxError('trailers larger than 64 KiB')
     return line.rest
   }

@@ -32,6 +32,11 @@ function parse(pieces: readonly string[], method = 'GET', closed = false, bareLf
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 
+/** A response without content, but with a trailer. */
+function lastChunk(trailer: string): string {
+  return `${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${trailer}\r\n\r\n`
+}
+
 describe('what a response is', () => {
   test.each([
     ['a length', `${ok}Content-Length: 5\r\n\r\nhello`, 'hello', [true]],
@@ -165,6 +170,12 @@ describe('what is no response', () => {
       `${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${'X: y\r\n'.repeat(12_000)}`,
       'trailers larger than',
     ],
+    ['a trailer without a colon', lastChunk('HTTP/1.1 200 OK'), 'trailer line without a colon'],
+    ['a trailer without a name', lastChunk(': a'), 'invalid trailer name'],
+    ['a space before the colon of a trailer', lastChunk('X : a'), 'invalid trailer name'],
+    ['a folded trailer', lastChunk('X: a\r\n b:c'), 'invalid trailer name'],
+    ['a NUL in a trailer', lastChunk('X: a\0'), 'invalid character in a trailer value'],
+    ['a bare CR in a trailer', lastChunk('X: a\rY: b'), 'invalid character in a trailer value'],
     ['endless interim responses', 'HTTP/1.1 103 Early\r\n\r\n'.repeat(17), 'too many interim responses'],
     ['a second response', `${ok}Content-Length: 1\r\n\r\na${ok}`, 'unexpected data outside a response'],
     ['a body where none can be', `HTTP/1.1 204 No\r\n\r\nbody`, 'unexpected data outside a response'],

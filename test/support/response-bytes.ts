@@ -1,0 +1,240 @@
+import fc from 'fast-check'
+
+/** Bytes of a backend on one connection, meant as the response to one request. */
+export type BackendBytes = {
+  /** Of the request. */
+  readonly method: 'GET' | 'HEAD'
+  /** Latin-1 text, one character a byte. */
+  readonly bytes: string
+  /** The backend ends the connection behind them. */
+  readonly closes: boolean
+}
+
+const byte = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code))
+const content = fc.string({ unit: byte, maxLength: 40 })
+const blanks = fc.constantFrom('', ' ', '\t', ' \t ')
+const reason = fc.constantFrom('', ' ', ' OK', ' \xe9t\xe9', ' two  words\t')
+const value = fc.string({
+  unit: fc.constantFrom(...Array.from('abXY09 \t,;:="/\\\x80\xe9\xff')),
+  maxLength: 12,
+})
+const name = fc.constantFrom(
+  ...['X-A', 'x-a', 'X-Own', 'ETag', 'Set-Cookie', 'Content-Type', 'Date', 'Via', "!#$%&'*+-.^_`|~0"],
+  ...['Keep-Alive', 'TE', 'Trailer', 'Upgrade', 'Content-Lengthy', 'Transfer-Encodings', 'Connect'],
+)
+const connection = fc.constantFrom('close', 'Keep-Alive, x-own', 'X-A', 'upgrade', 'content-length, ,x-own')
+
+const field = fc
+  .tuple(name, blanks, value, blanks)
+  .map(([key, before, text, after]) => `${key}:${before}${text}${after}`)
+const fields = fc.array(field, { maxLength: 3 })
+const finalFields = fc
+  .tuple(fields, fc.option(connection.map((options) => `Connection: ${options}`)))
+  .map(([lines, last]) => (last === null ? lines : [...lines, last]))
+
+function head(version: 0 | 1, status: number, phrase: string, lines: readonly string[]): string {
+  return [`HTTP/1.${version} ${status}${phrase}`, ...lines, '', ''].join('\r\n')
+}
+
+const interim = fc
+  .tuple(fc.constantFrom(100, 102, 103, 199), reason, fields)
+  .map(([status, phrase, lines]) => head(1, status, phrase, lines))
+
+const quoted = fc.constantFrom(';a', ';a=b', ';a="q \\" \xe9;\t"', ';a=b;c="";d')
+const chunk = fc
+  .tuple(content, fc.constantFrom('', '0', '000'), fc.boolean(), fc.option(quoted))
+  .filter(([data]) => data !== '')
+  .map(([data, zeros, isUpper, extension]) => {
+    const digits = data.length.toString(16)
+    return `${zeros}${isUpper ? digits.toUpperCase() : digits}${extension ?? ''}\r\n${data}\r\n`
+  })
+const chunks = fc
+  .tuple(fc.array(chunk, { maxLength: 3 }), fc.constantFrom('0', '000', '0;a'), fields)
+  .map(([before, last, trailers]) =>
+    [...before, last + '\r\n', ...trailers.map((line) => line + '\r\n'), '\r\n'].join(''),
+  )
+
+type Framed = Pick<BackendBytes, 'bytes' | 'method'> & { readonly mustClose?: boolean }
+
+const status = fc.constantFrom(200, 205, 206, 404, 500, 599, 999)
+const version = fc.constantFrom(0 as const, 1 as const)
+const codings = fc.constantFrom(
+  'Transfer-Encoding: chunked',
+  'transfer-encoding:CHUNKED ',
+  'Transfer-Encoding:  Chunked',
+)
+const lengthOf = (body: string): fc.Arbitrary<string> =>
+  fc.constantFrom(
+    `Content-Length: ${body.length}`,
+    `content-length:00${body.length}\t`,
+    `CONTENT-LENGTH:\t${body.length} `,
+  )
+
+/** A head in which the line that frames the content stands before, between or behind the others. */
+function framedHead(minor: 0 | 1, code: number, framing: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  return fc
+    .tuple(reason, finalFields, framing, fc.nat(4))
+    .map(([phrase, lines, line, at]) => head(minor, code, phrase, lines.toSpliced(at, 0, line)))
+}
+
+const byLength: fc.Arbitrary<Framed> = fc
+  .tuple(version, status, content)
+  .chain(([minor, code, body]) => framedHead(minor, code, lengthOf(body)).map((text) => text + body))
+  .map((bytes) => ({ bytes, method: 'GET' }))
+const inChunks: fc.Arbitrary<Framed> = status
+  .chain((code) => fc.tuple(framedHead(1, code, codings), chunks))
+  .map((parts) => ({ bytes: parts.join(''), method: 'GET' }))
+const untilClose: fc.Arbitrary<Framed> = fc
+  .tuple(version, status, reason, finalFields, content)
+  .map(([minor, code, phrase, lines, body]) => ({
+    bytes: head(minor, code, phrase, lines) + body,
+    method: 'GET',
+    mustClose: true,
+  }))
+const withoutContent: fc.Arbitrary<Framed> = fc.oneof(
+  fc.tuple(version, reason, finalFields).map(([minor, phrase, lines]): Framed => ({
+    bytes: head(minor, 204, phrase, lines),
+    method: 'GET',
+  })),
+  framedHead(1, 304, lengthOf('hello')).map((bytes): Framed => ({ bytes, method: 'GET' })),
+  status
+    .chain((code) => framedHead(1, code, fc.oneof(lengthOf('hello'), codings)))
+    .map((bytes): Framed => ({ bytes, method: 'HEAD' })),
+)
+
+/** Responses that RFC 9112 lets a server send, with whatever interim responses before them. */
+export const wellFormed: fc.Arbitrary<BackendBytes> = fc
+  .tuple(
+    fc.array(interim, { maxLength: 2 }),
+    fc.oneof(byLength, inChunks, untilClose, withoutContent),
+    fc.boolean(),
+  )
+  .map(([before, { bytes, method, mustClose }, closes]) => ({
+    method,
+    bytes: before.join('') + bytes,
+    closes: mustClose ?? closes,
+  }))
+
+const lines = [
+  ...[
+    'Content-Length: 3',
+    'Content-Length: 3, 3',
+    'Content-Length: +3',
+    'Content-Length: 0x3',
+    'Content-Length:',
+  ],
+  ...['Content-Length : 3', 'Content-Length: 18446744073709551619', 'Transfer-Encoding: chunked'],
+  ...[
+    'Transfer-Encoding: gzip, chunked',
+    'Transfer-Encoding: chunked, identity',
+    'Transfer-Encoding: xchunked',
+  ],
+  ...['Transfer-Encoding:', 'Transfer-Encoding: chunked\t', 'Transfer-Encoding\t: chunked', 'X-A: \x7f'],
+  ...[
+    ' X-A: folded',
+    '\tfolded',
+    ' ',
+    ': no name',
+    'no colon',
+    'X-\0: b',
+    'X-A: \0',
+    'X-A: b\rX-B: c',
+    '\xe9: b',
+  ],
+  ...[
+    'Connection: close',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'HTTP/1.1 200 OK',
+    'HTTP/1.1 101 Up',
+    '0',
+    '',
+  ],
+]
+const sizes = [
+  '0',
+  '1',
+  'f',
+  'fffffffffffff',
+  'ffffffffffffffff',
+  '10000000000000000',
+  '0x1',
+  '-1',
+  '',
+  ' 1',
+  '1 ',
+]
+const extensions = [';', '; a', ' ;a', ';a =b', ';a= b', ';a="', ';\x01', ';a;', ';\xe9', '\t']
+const lineEnds = ['\n', '\r', '\r\r\n', '\n\r', '\r\n\r\n', '\r\n ', '\r\n\t', '', ' \r\n']
+const characters = ['\0', '\t', '\n', '\v', '\r', ' ', ':', ';', ',', '"', '0', 'a', '\x7f', '\x80', '\xff']
+
+type Change = (bytes: string, at: number) => string
+
+/** Does something to one of the places that a pattern finds. */
+function replacing(pattern: RegExp, change: (found: string) => string): Change {
+  return (bytes, at) => {
+    const found = [...bytes.matchAll(pattern)]
+    const one = found[at % Math.max(1, found.length)]
+    if (!one) return bytes
+    return bytes.slice(0, one.index) + change(one[0]) + bytes.slice(one.index + one[0].length)
+  }
+}
+
+const changes: fc.Arbitrary<Change> = fc.oneof(
+  fc
+    .integer({ min: 1, max: 255 })
+    .map((bits) => replacing(/[^]/g, (found) => String.fromCharCode(found.charCodeAt(0) ^ bits))),
+  fc.constantFrom(...characters).map((added) => replacing(/[^]/g, (found) => added + found)),
+  fc.integer({ min: 1, max: 6 }).map((size): Change => (bytes, at) => {
+    const start = at % (bytes.length + 1)
+    return bytes.slice(0, start) + bytes.slice(start + size)
+  }),
+  fc.constant(replacing(/[^\n]*\n/g, (line) => line + line)),
+  fc.constantFrom(...lines).map((line) => replacing(/\r\n/g, (found) => `${found}${line}\r\n`)),
+  fc.constantFrom(...lineEnds).map((end) => replacing(/\r\n/g, () => end)),
+  blanks.map((blank) => replacing(/:/g, (colon) => blank + colon)),
+  fc.constantFrom(...sizes).map((size) => replacing(/(?<=\r\n)[0-9a-fA-F]+(?=[;\r])/g, () => size)),
+  fc
+    .constantFrom(...extensions)
+    .map((added) => replacing(/(?<=\r\n)[0-9a-fA-F]+(?=[;\r])/g, (size) => size + added)),
+  fc
+    .constantFrom('HTTP/1.0 ', 'HTTP/1.2 ', 'HTTP/0.9 ', 'HTTP/2.0 ', 'RTSP/1.0 ', 'http/1.1 ', 'HTTP/1.1\t')
+    .map((start) => replacing(/HTTP\/1\.[01] /g, () => start)),
+  fc
+    .constantFrom('100', '101', '199', '204', '304', '099', '1000', '20')
+    .map((code) => replacing(/(?<=HTTP\/1\.[01] )\d{3}/g, () => code)),
+)
+
+/** Responses in which one to three things have been changed, each of which may make them malformed. */
+export const changed: fc.Arbitrary<BackendBytes> = fc
+  .tuple(
+    wellFormed,
+    fc.array(fc.tuple(changes, fc.nat(10_000)), { minLength: 1, maxLength: 3 }),
+    fc.boolean(),
+  )
+  .map(([sent, made, closes]) => ({
+    ...sent,
+    bytes: made.reduce((bytes, [change, at]) => change(bytes, at), sent.bytes),
+    closes: sent.closes || closes,
+  }))
+
+const starts = [
+  'HTTP/1.1 200 OK\r\n',
+  'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n',
+  'HTTP/1.1 103 \r\n',
+  '',
+]
+const piece = fc.oneof(
+  byte,
+  fc.constantFrom('\r\n', '\r\n', '\r\n\r\n', ...characters),
+  fc.constantFrom(...lines, ...sizes, ...extensions),
+)
+
+/** Whatever bytes, of which many begin as a response does. */
+export const arbitraryBytes: fc.Arbitrary<BackendBytes> = fc.record({
+  method: fc.constantFrom('GET', 'HEAD'),
+  bytes: fc
+    .tuple(fc.constantFrom(...starts), fc.array(piece, { maxLength: 30 }))
+    .map(([start, rest]) => start + rest.join('')),
+  closes: fc.boolean(),
+})
