@@ -9,3 +9,42 @@ export const explained: Readonly<Record<string, string>> = {
   'request line: RTSP/1.1': rtsp,
   'request line: SOURCE of ICE/1.0': rtsp,
 }
+
+const ended =
+  "http-proxy gives up a request when its client's connection ends, also behind a whole request; here that is answered first (RFC 9112 §9.3.2)"
+const trailer =
+  'http-proxy throws ERR_HTTP_TRAILER_INVALID; here the field is of one hop and taken out (RFC 9110 §7.6.1)'
+const offer =
+  'http-proxy ends the connection; here an offer of another protocol is not taken, and the request is answered (RFC 9110 §7.8)'
+
+/**
+ * Where this gateway forwards what http-proxy 1.18.1 does not, which stands on the same parser of requests. Whether http-proxy
+ * has connected to the backend when its client's connection ends is a race: not all of these differ in each run.
+ */
+export const explainedBesideHttpProxy: Readonly<Record<string, string>> = {
+  'framing: more content than the length': ended,
+  'framing: no length, then bytes': ended,
+  'connection: a second request behind close': ended,
+  'connection: a second request behind HTTP/1.0': ended,
+  'connection: bytes behind close': ended,
+  'connection: close and keep-alive': ended,
+  'semantics: CONNECT behind a request': ended,
+  'pipelines: a faulty chunk behind a request': ended,
+  'pipelines: nonsense behind a request': ended,
+  'pipelines: nonsense behind two': ended,
+  'pipelines: behind HTTP/1.0': ended,
+  'pipelines: behind close': ended,
+  'advisories on framing: a NUL between requests': ended,
+  'advisories: the preface behind a request': ended,
+  'connection: Trailer': trailer,
+  'connection: Trailer that is no name': trailer,
+  'connection: Trailer that names framing': trailer,
+  'connection: HTTP2-Settings': offer,
+  'upgrades: h2c with a body': offer,
+  'upgrades: h2c': offer,
+  'upgrades: a list of offers': offer,
+  'upgrades: TLS': offer,
+  'upgrades: two lines of offers': offer,
+  'advisories: h2c among others': offer,
+  'advisories: an offer of h2c': offer,
+}

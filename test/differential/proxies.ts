@@ -58,6 +58,12 @@ backend recording
   return spawn('haproxy', ['-f', configFile], { stdio: 'ignore' })
 }
 
+const startHttpProxy: Start = (port, backendPort, directory) =>
+  spawn(process.execPath, [join(import.meta.dirname, 'http-proxy.js'), String(port), String(backendPort)], {
+    cwd: directory,
+    stdio: 'ignore',
+  })
+
 const startGateway: Start = (port, backendPort, directory) =>
   spawn(process.execPath, [join(repositoryRoot, 'proxy/main.ts')], {
     cwd: directory,
@@ -73,10 +79,12 @@ const startGateway: Start = (port, backendPort, directory) =>
     stdio: 'ignore',
   })
 
-const starts = { sluice: startGateway, nginx: startNginx, haproxy: startHaproxy } satisfies Record<
-  string,
-  Start
->
+const starts = {
+  sluice: startGateway,
+  nginx: startNginx,
+  haproxy: startHaproxy,
+  'http-proxy': startHttpProxy,
+} satisfies Record<string, Start>
 
 export type ProxyName = keyof typeof starts
 

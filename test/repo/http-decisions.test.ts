@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { bodies } from '../wire/answers/bodies.ts'
 import { heads } from '../wire/answers/heads.ts'
-import { explained } from '../differential/explained.ts'
+import { explained, explainedBesideHttpProxy } from '../differential/explained.ts'
 import { vectorsByTheme } from '../wire/vectors.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -32,5 +32,6 @@ test('there are rows', () => {
 })
 
 test('differences that are explained are of vectors that are there', () => {
-  expect(Object.keys(explained).filter((key) => !named.has(key))).toEqual([])
+  const keys = Object.keys({ ...explained, ...explainedBesideHttpProxy })
+  expect(keys.filter((key) => !named.has(key))).toEqual([])
 })
