@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
 import { LARGEST_SLIDING_QUOTA, type Rule } from '../policy.ts'
-import { isExcluded } from './exclusion.ts'
+import { isCovered, toSegments } from './pattern-cover.ts'
 import { partitionPart, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
 
@@ -71,7 +71,8 @@ export const limits = z.array(rule, 'needs a list of rules').meta({
 type WrittenRule = z.output<z.ZodObject<typeof ruleFields>>
 
 function countsNothing({ match, except = [] }: WrittenRule): boolean {
-  return match.length > 0 && match.every((pattern) => isExcluded(pattern, except))
+  const excepted = except.map(toSegments)
+  return match.length > 0 && match.every((pattern) => isCovered(toSegments(pattern), excepted))
 }
 
 function toRule({ match, except = [], ...rule }: WrittenRule): Rule {

@@ -34,6 +34,7 @@ function mistakeInMethods(methods: string): string | undefined {
   if (methods === '*') return undefined
   if (methods.split(',').includes('')) return 'methods separated by one comma and no spaces'
   for (const method of methods.split(',')) {
+    if (/^(all|any)$/i.test(method)) return `* in place of ${method}, such as "* /api/*"`
     if (method === '*') return '* alone for every method'
     if (knownMethods.includes(method)) continue
     if (knownMethods.includes(method.toUpperCase()))

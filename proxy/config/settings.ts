@@ -40,7 +40,7 @@ export function loadGatewaySettings(
   env: NodeJS.ProcessEnv,
   cwd: string,
 ): { settings: GatewaySettings; warnings: string[] } {
-  const { path, file, problems } = readFile(env['CONFIG_FILE'], cwd)
+  const { path, name, file, problems } = readFile(env['CONFIG_FILE'], cwd)
   const read = readSettings(gatewayTable, env, file)
   throwProblems([...problems, ...read.problems, ...checkFile(file), ...checkJointly(read, cwd)])
   const values = read.values as SettingsOf<typeof gatewayTable>
@@ -56,6 +56,7 @@ export function loadGatewaySettings(
     ...(path === undefined ? warnOfNearNames(cwd) : []),
     ...warnOfDisabling(env['RATE_LIMITING_DISABLED']),
     ...warnOfTrust(values.trustedProxies, read.placeOf('trustedProxies')),
+    ...(rules || !file || settings.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
     ...(rules ? warnOfHeaderKeys(rules, placeOfRule(file)) : []),
   ]
   return { settings, warnings }
@@ -77,15 +78,22 @@ function absolutePaths(values: SettingsOf<typeof gatewayTable>, cwd: string) {
 function readFile(
   given: string | undefined,
   cwd: string,
-): { path: string | undefined; file: FileReading | undefined; problems: readonly Problem[] } {
+): {
+  path: string | undefined
+  /** The path as it was given, for messages. */
+  name: string
+  file: FileReading | undefined
+  problems: readonly Problem[]
+} {
   const opened = readConfigFile(given || undefined, cwd)
-  if (!opened) return { path: undefined, file: undefined, problems: [] }
-  if ('problem' in opened) return { path: undefined, file: undefined, problems: [opened.problem] }
+  const none = { path: undefined, name: '', file: undefined }
+  if (!opened) return { ...none, problems: [] }
+  if ('problem' in opened) return { ...none, problems: [opened.problem] }
   const { path, name, text } = opened
   const mapping = readYamlMapping(text)
   const mistakes = mapping.mistakes.map(({ line, text }) => ({ line, text: `${name}:${line}: ${text}` }))
-  if (mistakes.length > 0) return { path, file: undefined, problems: mistakes }
-  return { path, file: readSource(configFileSchema, createFileSource(name, mapping)), problems: [] }
+  if (mistakes.length > 0) return { path, name, file: undefined, problems: mistakes }
+  return { path, name, file: readSource(configFileSchema, createFileSource(name, mapping)), problems: [] }
 }
 
 function checkFile(file: FileReading | undefined): Problem[] {
@@ -109,6 +117,12 @@ function warnOfDisabling(text: string | undefined): string[] {
   if (!text || text === '0') return []
   if (text === '1') return ['RATE_LIMITING_DISABLED: 1, rate limiting is off until a restart without it']
   return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns rate limiting off: it stays on`]
+}
+
+/** Whoever writes a file mostly means limits of their own. */
+function warnOfBuiltInTable(name: string, { source }: FileReading): string {
+  const what = Object.keys(source.given).length === 0 ? 'is empty' : 'has no limits'
+  return `${name}: ${what}, the built-in table of limits applies`
 }
 
 function warnOfNearNames(cwd: string): string[] {

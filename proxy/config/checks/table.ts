@@ -1,6 +1,7 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import type { Rule } from '../../policy.ts'
 import { writtenName } from '../limits.ts'
+import { isCovered, toSegments } from '../pattern-cover.ts'
 
 /** Finds the place of a field of a rule, by the rule's index. */
 export type PlaceOfRule = (index: number, field: 'name' | 'key') => Place
@@ -29,10 +30,35 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Proble
   return problems
 }
 
-/** Warns of rules that a client can avoid. */
+/**
+ * Warns of rules with a header in their key: they do not limit a client that leaves the header out or changes it. Rules by the
+ * address alone close this gap where they count all that such a rule counts.
+ */
 export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
-  return [...rules.entries()].flatMap(([index, { policy }]) => {
-    if (policy.partition.some(({ kind }) => kind === 'ip')) return []
-    return `${placeOf(index, 'key').label}: without ip, a client can avoid the limit by leaving out or changing the header`
+  const byAddress = rules.filter(({ policy }) => policy.partition.every(({ kind }) => kind === 'ip'))
+  const closing = byAddress.map(({ policy, match, except }) => ({
+    mode: policy.mode,
+    match: match.map(toSegments),
+    except: except.map(toSegments),
+  }))
+  const isClosed = ({ policy, match, except }: Rule): boolean => {
+    const own = except.map(toSegments)
+    const candidates = closing.filter(
+      (other) =>
+        (other.mode === 'enforce' || policy.mode === 'shadow') &&
+        other.except.every((pattern) => isCovered(pattern, own)),
+    )
+    return match.every((pattern) => {
+      const segmented = toSegments(pattern)
+      return candidates.some((other) => isCovered(segmented, other.match))
+    })
+  }
+  return [...rules.entries()].flatMap(([index, rule]) => {
+    if (rule.policy.partition.every(({ kind }) => kind === 'ip') || isClosed(rule)) return []
+    const { label } = placeOf(index, 'key')
+    return (
+      `${label}: a client can avoid the limit by leaving out or changing the header; ` +
+      'a second rule with the same match and key: ip closes this gap'
+    )
   })
 }

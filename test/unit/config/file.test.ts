@@ -67,9 +67,10 @@ describe('a name that may be a mistake', () => {
   ])('%s is none', (name) => expect(loadGatewaySettings({}, withFile(name)).warnings).toEqual([]))
 
   test('beside sluice.yaml, or with CONFIG_FILE, nothing is said', () => {
-    const cwd = withFile('sluice.yml')
+    const cwd = makeTemporaryDirectory()
+    writeFileSync(join(cwd, 'sluice.yml'), 'limits: []\n')
     expect(loadGatewaySettings({ CONFIG_FILE: 'sluice.yml' }, cwd).warnings).toEqual([])
-    writeFileSync(join(cwd, 'sluice.yaml'), '')
+    writeFileSync(join(cwd, 'sluice.yaml'), 'limits: []\n')
     expect(loadGatewaySettings({}, cwd).warnings).toEqual([])
   })
 })
@@ -99,8 +100,18 @@ describe('what a file may be', () => {
 
   test('empty, or nothing but comments', () => {
     for (const text of ['', '\n', '# port: 80\n', '---\n', '--- {}\n']) {
-      expect(loadWithFile(text).settings).toMatchObject({ port: 8080, rules: { length: 6 } })
+      const { settings, warnings } = loadWithFile(text)
+      expect(settings).toMatchObject({ port: 8080, rules: { length: 6 } })
+      expect(warnings).toEqual(['sluice.yaml: is empty, the built-in table of limits applies'])
     }
+  })
+
+  test('without limits: the built-in table, with a warning unless no table applies', () => {
+    const cwd = directoryWith('port: 8081\n')
+    const warning = 'sluice.yaml: has no limits, the built-in table of limits applies'
+    expect(loadGatewaySettings({}, cwd).warnings).toEqual([warning])
+    expect(loadGatewaySettings({ RATE_LIMITING_DISABLED: '1' }, cwd).warnings).not.toContain(warning)
+    expect(loadWithFile('limits: []\n').warnings).toEqual([])
   })
 
   test('10,000 rules are read quickly', () => {

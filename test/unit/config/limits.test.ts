@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { loadWithFile } from '../../support/settings.ts'
 
 const login = 'name: login, requests: 30, window: 15m'
@@ -178,17 +178,60 @@ test('one anchor in a thousand rules is no bomb', () => {
   expect(rulesOf(`limits:\n${first}${rules.join('')}`)).toHaveLength(1_001)
 })
 
-test('a rule that counts by header only is warned of', () => {
-  const { warnings } = loadWithFile(`
+describe('a rule that counts by header', () => {
+  const warning =
+    'a client can avoid the limit by leaving out or changing the header; ' +
+    'a second rule with the same match and key: ip closes this gap'
+  const byKey = `
 limits:
   - name: by-key
-    match: GET /
+    match: ["GET,HEAD /a/:id", "POST /b"]
+    except: GET /a/health
     key: header:x-api-key
     requests: 1
     window: 1m
+`
+
+  // The rule does not apply without the header, and with another value of it begins anew, at the same address too.
+  test('is warned of, also where it counts by address and header together', () => {
+    const { warnings } = loadWithFile(`${byKey}
   - {name: both, match: GET /, key: [header:x-api-key, ip], requests: 1, window: 1m}
 `)
-  expect(warnings).toEqual([
-    'sluice.yaml:5: rule "by-key", key: without ip, a client can avoid the limit by leaving out or changing the header',
-  ])
+    expect(warnings).toEqual([
+      `sluice.yaml:6: rule "by-key", key: ${warning}`,
+      `sluice.yaml:10: rule "both", key: ${warning}`,
+    ])
+  })
+
+  test.each([
+    ['the same match', 'match: ["GET,HEAD /a/:id", "POST /b"]'],
+    ['a wider match', 'match: "* /*"'],
+    ['its exceptions', 'match: ["GET /A/*", "POST,PUT /b/"], except: GET /a/health'],
+  ])('is not warned of where a rule by address has %s', (_, fields) => {
+    const { warnings } = loadWithFile(`${byKey}
+  - {name: by-address, ${fields}, requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([])
+  })
+
+  test('is not warned of where several rules by address count all of it', () => {
+    const { warnings } = loadWithFile(`${byKey}
+  - {name: a, match: "GET /a/*", requests: 1, window: 1m}
+  - {name: b, match: "* /b", requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([])
+  })
+
+  test.each([
+    ['not all of its paths', 'match: GET /a/:id'],
+    ['not all of its methods', 'match: ["HEAD /a/:id", "POST /b"]'],
+    ['more exceptions', 'match: "* /*", except: POST /b'],
+    ['the same match, but in shadow', 'match: "* /*", mode: shadow'],
+    ['the same match, but with a header', 'match: "* /*", key: [ip, header:x-other]'],
+  ])('is warned of where a rule by address has %s', (_, fields) => {
+    const { warnings } = loadWithFile(`${byKey}
+  - {name: other, ${fields}, requests: 1, window: 1m}
+`)
+    expect(warnings[0]).toBe(`sluice.yaml:6: rule "by-key", key: ${warning}`)
+  })
 })
