@@ -1,5 +1,7 @@
 import { handleUncaughtExceptions } from '../shared/uncaught-exceptions.ts'
+import { hangupIgnored, onHangup } from '../shared/hangup.ts'
 import { createLog } from '../shared/log.ts'
+import { refuseArguments } from '../shared/no-arguments.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { composeOrigin } from './compose.ts'
@@ -9,9 +11,12 @@ import { loadOriginSettings } from './settings.ts'
 const keysCommand =
   process.env['npm_lifecycle_event'] === undefined ? 'node origin/keys.ts' : 'npm run keys --'
 
+refuseArguments(process.argv.slice(2), 'settings come from the environment, see docs/origin.md')
+
 try {
   const { settings, warnings } = loadOriginSettings(process.env)
   const log = createLog('origin', settings.logLevel)
+  onHangup(() => log.warn(hangupIgnored))
   for (const warning of warnings) log.warn(warning)
 
   const origin = composeOrigin(settings, log)

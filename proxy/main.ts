@@ -1,20 +1,35 @@
 import cluster from 'node:cluster'
 import { collectGarbage } from '../shared/v8-gc.ts'
+import { hangupIgnored, onHangup } from '../shared/hangup.ts'
 import { createLog } from '../shared/log.ts'
+import { refuseArguments } from '../shared/no-arguments.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { composeGateway } from './app/gateway.ts'
 import { loadGatewaySettings } from './config/settings.ts'
 import { fitToOpenFiles, readOpenFilesLimit } from './app/open-files.ts'
 import { describeStart } from './app/startup-log.ts'
+import { warnOfUnknownUpstream } from './app/upstream-name.ts'
+
+refuseArguments(
+  process.argv.slice(2),
+  'settings come from the environment and sluice.yaml, see docs/configuration.md',
+)
 
 try {
   const read = loadGatewaySettings(process.env, process.cwd())
   const fitted = fitToOpenFiles(read.settings, readOpenFilesLimit())
   const { settings } = fitted
   const log = createLog('gateway', settings.logLevel)
+  onHangup(() => {
+    // With HTTPS it reads certificate and key again.
+    if (settings.tlsCertFile === undefined) log.warn(hangupIgnored)
+  })
   // A worker repeats what its primary process has said already.
-  if (cluster.isPrimary) for (const warning of [...read.warnings, ...fitted.warnings]) log.warn(warning)
+  if (cluster.isPrimary) {
+    for (const warning of [...read.warnings, ...fitted.warnings]) log.warn(warning)
+    warnOfUnknownUpstream(settings.upstreamUrl, log)
+  }
 
   const gateway = await composeGateway(settings, log)
   closeOnSignal(gateway, log)

@@ -7,9 +7,11 @@ import { loadOriginSettings, type OriginSettings } from '../origin/settings.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../proxy/config/settings.ts'
 import { gatewayTable } from '../proxy/config/settings-table.ts'
 import { baseUrlOf, reachedHost } from '../shared/settings/base-url.ts'
+import { onHangup } from '../shared/hangup.ts'
+import { refuseArguments } from '../shared/no-arguments.ts'
 import { gatewayOptions } from '../shared/v8-gc.ts'
 import { SettingsError } from '../shared/settings/settings.ts'
-import { exitOnStartError, StartError } from '../shared/start-error.ts'
+import { exitOnStartError, nameHostSetting, StartError } from '../shared/start-error.ts'
 
 type Address = { readonly host: string | undefined; readonly port: number }
 
@@ -20,15 +22,23 @@ type Address = { readonly host: string | undefined; readonly port: number }
 const lateSignalMs = 250
 
 const running = new Set<ChildProcess>()
+let gatewayProcess: ChildProcess | undefined
 let stopping = false
 let status = 0
 
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop(signal))
+refuseArguments(
+  process.argv.slice(2),
+  'settings come from the environment and sluice.yaml, see docs/configuration.md',
+)
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal))
+// The gateway reads its certificate again, or says that it ignores the signal.
+onHangup(() => gatewayProcess?.kill('SIGHUP'))
 
 try {
   const { gateway, origin } = loadSettings()
-  const gatewayAddress = await choosePort({ host: gateway.host, port: gateway.port })
-  const originAddress = await choosePort({ host: origin.originHost, port: origin.originPort })
+  const gatewayAddress = await choosePort({ host: gateway.host, port: gateway.port }, 'HOST')
+  const originAddress = await choosePort({ host: origin.originHost, port: origin.originPort }, 'ORIGIN_HOST')
   const originUrl = baseUrlOf(originAddress)
 
   await refuseTaken(gatewayAddress, 'set PORT to another')
@@ -36,13 +46,13 @@ try {
   const gatewayEnv = { ...process.env, PORT: String(gatewayAddress.port) }
   if (hasOwnBackend(gateway, originUrl)) {
     process.stdout.write(`Only the gateway is started, in front of ${gateway.upstreamUrl.href}\n`)
-    start('proxy/main.ts', gatewayEnv)
+    gatewayProcess = start('proxy/main.ts', gatewayEnv)
   } else {
     await refuseTaken(
       originAddress,
       'set ORIGIN_PORT to another, or start the gateway alone before what is there: npm run gateway',
     )
-    const gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
+    gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
     // The origin tells the first key once. By then what it tells must work, and nothing may be about to fail.
     if (await comesUp(gatewayAddress, gatewayProcess)) {
       const scheme = gateway.tlsCertFile === undefined ? 'http' : 'https'
@@ -82,11 +92,11 @@ function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boo
 }
 
 /** Any free port in place of 0: each process has to be told of the other's before that listens. */
-function choosePort({ host, port }: Address): Promise<Address> {
+function choosePort({ host, port }: Address, hostSetting: string): Promise<Address> {
   if (port !== 0) return Promise.resolve({ host, port })
   return new Promise((resolve, reject) => {
     const server = createServer()
-    server.once('error', reject)
+    server.once('error', (error) => reject(nameHostSetting(error, hostSetting, host)))
     server.listen(0, host, () => {
       const { port: free } = server.address() as AddressInfo
       server.close(() => resolve({ host, port: free }))
@@ -114,7 +124,7 @@ function start(script: string, env: NodeJS.ProcessEnv): ChildProcess {
 /** Both processes take a signal that arrives twice, from a terminal and from here, as one. */
 function stop(signal: NodeJS.Signals): void {
   stopping = true
-  for (const child of running) child.kill(signal === 'SIGHUP' ? 'SIGTERM' : signal)
+  for (const child of running) child.kill(signal)
 }
 
 /** Before anything is started, so that nothing says that it listens and is ended at once. */

@@ -38,7 +38,7 @@ export function composeAdmin(
   const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))
   limitConnections(server, adminConnectionsWithin(readOpenFilesLimit()))
   return {
-    listen: async () => (await listenOn(server, { host, port, exclusive: true })).port,
+    listen: async () => (await listenOn(server, { host, port, exclusive: true }, 'ADMIN_HOST')).port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { collectYoungGarbage, returnMemory } from '../../shared/v8-gc.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
+import { nameHostSetting } from '../../shared/start-error.ts'
 import { createAccessLog } from '../telemetry/access-log.ts'
 import { createClientOperations, type ClientOperations } from '../admin/client-operations.ts'
 import { createHealth, type Health, type StoreState } from '../admin/health.ts'
@@ -211,7 +212,8 @@ export async function composeServing(
       const { host, port } = settings
       await counters.ready()
       if (health.read().status === 'stopping') return undefined
-      const address = await listenOn(server, { port, ...(host !== undefined && { host }), ...options })
+      const where = { port, ...(host !== undefined && { host }), ...options }
+      const address = await listenOn(server, where, 'HOST')
       health.markReady()
       return address
     },
@@ -314,12 +316,21 @@ function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamP
   return pool
 }
 
-/** Rejects with the system's error where the address cannot be had. */
-export function listenOn(server: NetServer, options: ListenOptions): Promise<AddressInfo> {
+/**
+ * Rejects where the address cannot be had: with the system's error, or one that names the setting where it is the host.
+ *
+ * @param hostSetting the variable that sets the host
+ */
+export function listenOn(
+  server: NetServer,
+  options: ListenOptions,
+  hostSetting: string,
+): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
+    const fail = (error: Error): void => reject(nameHostSetting(error, hostSetting, options.host))
+    server.once('error', fail)
     server.listen(options, () => {
-      server.off('error', reject)
+      server.off('error', fail)
       resolve(server.address() as AddressInfo)
     })
   })

@@ -257,12 +257,12 @@ describe('starting', () => {
     [
       'an address of another machine',
       () => ({ ORIGIN_HOST: '192.0.2.1' }),
-      /^cannot listen: 192\.0\.2\.1 is not an address of this machine$/,
+      /^cannot listen: ORIGIN_HOST is "192\.0\.2\.1", which is not an address of this machine$/,
     ],
     [
       'a name that no host has',
       () => ({ ORIGIN_HOST: 'none.invalid' }),
-      /^cannot listen: none\.invalid cannot be resolved/,
+      /^cannot listen: ORIGIN_HOST is "none\.invalid", which cannot be resolved \(E\w+\)$/,
     ],
     ['a database that is none', () => ({ ORIGIN_DB: import.meta.dirname }), /^ORIGIN_DB: got ".*", needs .*/],
     ['an invalid port', () => ({ ORIGIN_PORT: '70000' }), /^ORIGIN_PORT: got "?70000"?, needs .*/],

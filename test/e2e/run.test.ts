@@ -63,6 +63,22 @@ test('workers start the entry itself', async () => {
   expect(await gateway.stop()).toBe(0)
 })
 
+test.each([
+  [
+    'proxy/main.ts',
+    '--help',
+    /^unknown argument --help: settings come from .*sluice\.yaml.*docs\/configuration\.md$/,
+  ],
+  ['proxy/main.ts', '--admin-token=secret', /^unknown argument --admin-token: settings come from [^=]*$/],
+  ['proxy/main.ts', 'redis://:secret@host', /^unknown argument: settings come from .*$/],
+  ['scripts/start.ts', '--port', /^unknown argument --port: settings come from .*docs\/configuration\.md$/],
+  ['origin/main.ts', '-p8080', /^unknown argument -p: settings come from .*docs\/origin\.md$/],
+])('%s %s is wrong usage: status 2 and one line, which shows no values', async (entry, argument, message) => {
+  const { status, stdout, stderr } = await runNode('scripts/run.js', {}, [entry, argument, '8081'])
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+  expect(stderr.split('\n')).toEqual([expect.stringMatching(message), ''])
+})
+
 test('what a start makes of the sources is kept for the next', async () => {
   const wrong = { PORT: 'none', NODE_COMPILE_CACHE: '' }
   await runNode('scripts/run.js', wrong, ['proxy/main.ts'])

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freePort } from '../support/ports.ts'
-import { spawnNode } from '../support/process.ts'
+import { runNode, spawnNode } from '../support/process.ts'
 import { freshRedis } from '../support/redis.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
@@ -62,4 +62,62 @@ test('a file without limits, limits switched off, and a file of another name', a
     limits: `built-in table, because ${join(cwd, 'sluice.yml')} has no limits`,
   })
   expect(named.output).not.toContain('ignored')
+  expect(named.output).toMatch(/"level":"warn".*"sluice\.yml: has no limits, the built-in table/)
+})
+
+test('an empty file is warned of, once for all workers', async () => {
+  const cwd = makeTemporaryDirectory()
+  writeFileSync(join(cwd, 'sluice.yaml'), '# nothing yet\n')
+  const { output } = await start(cwd, { PORT: '0', WORKERS: '2' })
+  expect(output.match(/"level":"warn".*"sluice\.yaml: is empty, the built-in table/g)).toHaveLength(1)
+})
+
+test.each([
+  [
+    'HOST',
+    'x86_64-conda-linux-gnu',
+    /^cannot listen: HOST is "x86_64-conda-linux-gnu", which cannot be resolved/,
+  ],
+  ['HOST', '192.0.2.1', /^cannot listen: HOST is "192\.0\.2\.1", which is not an address of this machine$/],
+  ['ADMIN_HOST', 'none.invalid', /^cannot listen: ADMIN_HOST is "none\.invalid", which cannot be resolved/],
+])('%s=%s, which cannot be listened on, is named', async (variable, host, message) => {
+  const env = { PORT: '0', ADMIN_PORT: '0', ADMIN_TOKEN: '0123456789abcdef', [variable]: host }
+  const { status, stderr } = await runNode('proxy/main.ts', env, [], { cwd: makeTemporaryDirectory() })
+  expect({ status, stderr: stderr.trimEnd() }).toEqual({
+    status: 1,
+    stderr: expect.stringMatching(message) as string,
+  })
+})
+
+test('a backend whose name does not resolve is warned of, once for all workers', async () => {
+  const gateway = spawnNode('proxy/main.ts', {
+    PORT: '0',
+    ADMIN_PORT: '0',
+    WORKERS: '2',
+    CONFIG_FILE: 'test/support/defaults.yaml',
+    UPSTREAM_URL: 'http://backend.invalid:3000',
+  })
+  const warning = /"level":"warn".*"hostname":"backend\.invalid".*UPSTREAM_URL does not resolve/
+  await gateway.waitForLine(warning)
+  await gateway.waitForLine(/"msg":"listening"/)
+  expect(await gateway.stop()).toBe(0)
+  expect(
+    gateway
+      .output()
+      .split('\n')
+      .filter((line) => warning.test(line)),
+  ).toHaveLength(1)
+})
+
+test('a lookup of its name that takes forever keeps no start waiting', async () => {
+  const patch = `import dns from 'node:dns'
+    const { lookup } = dns
+    dns.lookup = (name, ...rest) => name === 'backend.invalid' ? undefined : lookup(name, ...rest)
+    ;(await import('node:module')).syncBuiltinESMExports()`
+  const { line } = await start(makeTemporaryDirectory(), {
+    PORT: '0',
+    UPSTREAM_URL: 'http://backend.invalid:3000',
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(patch)}`,
+  })
+  expect(line).toMatchObject({ upstream: 'http://backend.invalid:3000' })
 })

@@ -1,0 +1,15 @@
+/**
+ * Ends the process with status 2, that of wrong usage, where it was given arguments. It takes none, and to start without
+ * them would be to start with other settings than were meant.
+ *
+ * @param args what follows the script's name on the command line
+ * @param settings where settings come from instead, for the message
+ */
+export function refuseArguments(args: readonly string[], settings: string): void {
+  const [first] = args
+  if (first === undefined) return
+  // No more of it than the name of an option: the rest may be a secret.
+  const [option] = /^(?:--[\w-]+|-\w)/.exec(first) ?? []
+  process.stderr.write(`unknown argument${option === undefined ? '' : ` ${option}`}: ${settings}\n`)
+  process.exit(2)
+}

@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway } from '../support/gateway.ts'
+import { startOrigin } from '../support/origin.ts'
+import { freePort } from '../support/ports.ts'
+import { spawnCommand, spawnNode } from '../support/process.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+// SIGHUP ends a process that does not handle it. Operators of nginx send it to have settings read again. With HTTPS it has
+// the certificate read again: tls.test.ts.
+
+const ignored =
+  /"level":"warn".*"msg":"SIGHUP ignored: settings are read at start only, restart to change them"/
+
+test.each(['1', '2'])('SIGHUP without HTTPS is ignored, with a log line: WORKERS=%s', async (workers) => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: workers })
+  gateway.process.child.kill('SIGHUP')
+  await gateway.process.waitForLine(ignored)
+  expect((await gateway.send('GET', '/')).status).toBe(200)
+  expect(await gateway.process.stop()).toBe(0)
+  expect(gateway.process.output().match(/SIGHUP/g)).toHaveLength(1)
+})
+
+test('SIGHUP to the whole group ends no worker', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
+  process.kill(-(gateway.process.child.pid ?? 0), 'SIGHUP')
+  while ((gateway.process.output().match(/SIGHUP ignored/g) ?? []).length < 3) await sleep(20)
+  expect((await gateway.send('GET', '/')).status).toBe(200)
+  expect(await gateway.process.stop()).toBe(0)
+  expect(gateway.process.output().match(/"msg":"serving"/g)).toHaveLength(2)
+})
+
+test('the origin ignores it too', async () => {
+  const origin = await startOrigin()
+  origin.process.child.kill('SIGHUP')
+  await origin.process.waitForLine(ignored)
+  expect((await send(origin.port, 'GET', '/health')).status).toBe(200)
+  expect(await origin.process.stop()).toBe(0)
+})
+
+test('npm start passes it on to the gateway', async () => {
+  const cwd = makeTemporaryDirectory()
+  const port = await freePort()
+  const env = {
+    PORT: String(port),
+    ADMIN_PORT: String(await freePort()),
+    ORIGIN_PORT: String(await freePort()),
+    ORIGIN_DB: join(cwd, 'origin.db'),
+  }
+  const started = spawnNode('scripts/start.ts', env, [], { cwd })
+  await started.waitForLine(/"name":"origin".*"msg":"listening"/)
+  started.child.kill('SIGHUP')
+  await started.waitForLine(new RegExp(`"name":"gateway".*${ignored.source.replace('"level":"warn".*', '')}`))
+  expect((await send(port, 'GET', '/health')).status).toBe(200)
+  expect(await started.stop()).toBe(0)
+  expect(started.output()).not.toMatch(/"name":"origin".*SIGHUP/)
+})
+
+// Else it would go on, and hold its port, with nobody to stop it.
+test.runIf(process.platform === 'linux')('a gateway whose terminal is closed stops in order', async () => {
+  const log = join(makeTemporaryDirectory(), 'log')
+  const env = { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/defaults.yaml' }
+  const command = `exec '${process.execPath}' proxy/main.ts > '${log}'`
+  const terminal = spawnCommand('script', env, ['--quiet', '--command', command, '/dev/null'])
+  const lineOf = async (msg: string): Promise<{ pid: number; signal?: string }> => {
+    for (const end = Date.now() + 15_000; ; await sleep(20)) {
+      const line = readLines(log).find((text) => text.includes(`"msg":"${msg}"`))
+      if (line !== undefined) return JSON.parse(line) as { pid: number; signal?: string }
+      if (Date.now() > end) throw new Error(`no line "${msg}" in:\n${readLines(log).join('\n')}`)
+    }
+  }
+  const { pid } = await lineOf('listening')
+  try {
+    process.kill(pid, 'SIGHUP')
+    await lineOf('SIGHUP ignored: settings are read at start only, restart to change them')
+    terminal.child.kill('SIGKILL')
+    expect((await lineOf('stopping')).signal).toBe('SIGTERM')
+    await lineOf('stopped')
+  } catch (error) {
+    process.kill(pid, 'SIGKILL')
+    throw error
+  }
+})
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n').slice(0, -1)
+  } catch {
+    return []
+  }
+}
