@@ -114,7 +114,7 @@ describe.concurrent('a signal', () => {
     expect(linesOf(small).map(({ msg }) => msg)).toEqual(['stopping', 'stopped'])
   })
 
-  test('what was left open does not keep the process', async () => {
+  test('open handles do not keep the process running', async () => {
     const small = await startSmall()
     await small.tell('/hold')
     expect(await small.stop()).toBe(0)

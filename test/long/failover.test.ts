@@ -59,14 +59,14 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   console.log(
     `elected after ${Math.round(electedAtMs - provokedAtMs)} ms, shared again ${Math.round(sharedAgainMs)} ms later; ` +
       `the longest wait ${Math.round(load.longestWaitMs)} ms; lost ${lost}, counted too much ${surplus}; ` +
-      `given up on ${openings.join(' and ')} times`,
+      `circuit breaker opened ${openings.join(' and ')} times`,
   )
   expect(load.unavailable).toBe(0)
   expect(load.longestWaitMs).toBeLessThan(1000)
   expect(sharedAgainMs).toBeLessThan(SHARED_AGAIN_MS)
   const [from, to] = lossBetween(provokedAtMs, electedAtMs + sharedAgainMs)
   expect(lost).toBeLessThanOrEqual(load.admittedBetween(from, to))
-  // What was on its way when a question failed, or when Redis was given up on.
+  // What was on its way when a question failed, or when the circuit breaker opened.
   expect(surplus).toBeLessThanOrEqual(load.mostWaiting * (failures + Math.max(...openings)))
   for (const limiter of limiters) await waitUntil('Redis decides', () => limiter.storeState() === 'answering')
 }

@@ -131,7 +131,7 @@ test('slots go one after another under load', async () => {
   const openings = both.map(({ telemetry }) => telemetry.breaker.length)
   console.log(
     `${slots.size} slots; the longest wait ${Math.round(load.longestWaitMs)} ms; ` +
-      `failures ${both.map(({ telemetry }) => telemetry.failures).join()}, given up on ${openings.join()} times`,
+      `failures ${both.map(({ telemetry }) => telemetry.failures).join()}, circuit breaker opened ${openings.join()} times`,
   )
   expect(load.unavailable).toBe(0)
   expect(load.longestWaitMs).toBeLessThan(500)
