@@ -20,7 +20,7 @@ export default tseslint.config(
   },
   // What Next.js, and tools, look for.
   {
-    files: ['**/*.config.{js,ts}', 'test/apps/servers/next/app/**'],
+    files: ['**/*.config.{js,ts}', '.dependency-cruiser.js', 'test/apps/servers/next/app/**'],
     rules: { 'no-restricted-exports': 'off' },
   },
   { files: ['**/*.js'], extends: [tseslint.configs.disableTypeChecked] },

@@ -11,5 +11,6 @@ export async function renderFolders(): Promise<string> {
     tsPreCompilationDeps: true,
     outputType: 'mermaid',
   })
-  return `\`\`\`mermaid\n${String(output).trim()}\n\`\`\``
+  if (typeof output !== 'string') throw new Error('dependency-cruiser has drawn nothing')
+  return `\`\`\`mermaid\n${output.trim()}\n\`\`\``
 }

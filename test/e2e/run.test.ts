@@ -86,7 +86,7 @@ test('what a start makes of the sources is kept for the next', async () => {
     'proxy/main.ts',
   ])
   expect(stderr).toMatch(
-    /retrieving transpile cache for StrippedTypeScript \S*proxy\/compose\.ts\.\.\.success/,
+    /retrieving transpile cache for StrippedTypeScript \S*proxy\/app\/gateway\.ts\.\.\.success/,
   )
 })
 

@@ -23,7 +23,7 @@ test('the gateway has few files in its root, and no folder with more than 15', (
 test('docs/architecture.md tells what each folder is for', () => {
   const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
   const tree = page.slice(page.indexOf('## The folders'), page.indexOf('<!-- generated'))
-  const named = [...tree.matchAll(/^ {6}([a-z]+)\/ /gm)].map(([, name]) => name)
+  const named = [...tree.matchAll(/^ {6}([a-z0-9]+)\/ /gm)].map(([, name]) => name)
   const there = folders
     .filter((folder) => folder.split('/').length === 2)
     .map((folder) => folder.slice('proxy/'.length))

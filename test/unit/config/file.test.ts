@@ -114,13 +114,14 @@ describe('what a file may be', () => {
     expect(loadWithFile('limits: []\n').warnings).toEqual([])
   })
 
-  test('10,000 rules are read quickly', () => {
+  test('10,000 rules are read quickly', { timeout: 120_000 }, () => {
     const rules = Array.from(
       { length: 10_000 },
       (_, i) => `- {name: r${i}, match: GET /p${i}, requests: 1, window: 1m}`,
     )
-    const begin = performance.now()
+    // The processor's time, not the clock's, which on a busy machine is that of others.
+    const begin = process.cpuUsage()
     expect(loadWithFile(`limits:\n${rules.join('\n')}\n`).settings.rules).toHaveLength(10_000)
-    expect(performance.now() - begin).toBeLessThan(10_000)
+    expect(process.cpuUsage(begin).user / 1000).toBeLessThan(10_000)
   })
 })
