@@ -68,10 +68,12 @@ test.runIf(process.platform === 'linux')('a gateway whose terminal is closed sto
   const command = `exec '${process.execPath}' proxy/main.ts > '${log}'`
   const terminal = spawnCommand('script', env, ['--quiet', '--command', command, '/dev/null'])
   const lineOf = async (msg: string): Promise<{ pid: number; signal?: string }> => {
-    for (const end = Date.now() + 15_000; ; await sleep(20)) {
+    const end = Date.now() + 15_000
+    for (;;) {
       const line = readLines(log).find((text) => text.includes(`"msg":"${msg}"`))
       if (line !== undefined) return JSON.parse(line) as { pid: number; signal?: string }
       if (Date.now() > end) throw new Error(`no line "${msg}" in:\n${readLines(log).join('\n')}`)
+      await sleep(20)
     }
   }
   const { pid } = await lineOf('listening')
