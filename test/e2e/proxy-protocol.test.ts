@@ -27,7 +27,7 @@ beforeAll(async () => {
     UPSTREAM_URL: backend.url,
     PROXY_PROTOCOL: '1',
     TRUSTED_PROXIES: trusted,
-    HEADERS_TIMEOUT: '500ms',
+    HEADERS_TIMEOUT: '2s',
     MAX_CONNECTIONS_PER_CLIENT: '2',
   })
 })

@@ -39,7 +39,7 @@ export function spawnGateway(env: Record<string, string>): NodeProcess {
 /** Does that, and waits until it takes requests. */
 export async function startGateway(
   env: Record<string, string> = {},
-  timeoutMs = 15_000,
+  timeoutMs = 45_000,
 ): Promise<GatewayProcess> {
   const gateway = spawnGateway(env)
   const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/, timeoutMs)

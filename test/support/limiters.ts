@@ -77,7 +77,7 @@ export function countAllowed(decisions: readonly Decision[]): number {
 export async function waitUntil(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  timeoutMs = 15_000,
+  timeoutMs = 45_000,
 ): Promise<void> {
   const deadlineMs = monotonicNow() + timeoutMs
   while (!(await condition())) {

@@ -133,7 +133,7 @@ export function spawnCommand(
     output: () => output,
     stdout: () => stdout,
     stderr: () => stderr,
-    waitForLine: (pattern, timeoutMs = 15_000) =>
+    waitForLine: (pattern, timeoutMs = 45_000) =>
       new Promise((resolve, reject) => {
         const finish = (settle: () => void): void => {
           clearTimeout(timer)

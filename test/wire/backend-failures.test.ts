@@ -104,7 +104,7 @@ beforeAll(async () => {
   })
   gateway = await startGateway({
     UPSTREAM_URL: backend.url,
-    UPSTREAM_TIMEOUT: '200ms',
+    UPSTREAM_TIMEOUT: '600ms',
     UPSTREAM_IDLE_TIMEOUT: '200ms',
   })
 })
