@@ -8,13 +8,7 @@ import {
   type Problem,
   type Source,
 } from './problems.ts'
-import {
-  fileNames,
-  variableName,
-  type Setting,
-  type SettingsOf,
-  type SettingsTable,
-} from './table.ts'
+import { fileNames, variableName, type Setting, type SettingsOf, type SettingsTable } from './table.ts'
 
 /** Settings that are wrong: every problem found, one line each, secrets left out. */
 export class SettingsError extends Error {

@@ -150,9 +150,14 @@ describe('npm start', () => {
 
   test('port 0 is any free one, which gateway, origin and the printed line agree on', async () => {
     const { directory, env } = await choosePlace()
-    const started = spawnNode('scripts/start.ts', { ...env, PORT: '0', ADMIN_PORT: '0', ORIGIN_PORT: '0' }, [], {
-      cwd: directory,
-    })
+    const started = spawnNode(
+      'scripts/start.ts',
+      { ...env, PORT: '0', ADMIN_PORT: '0', ORIGIN_PORT: '0' },
+      [],
+      {
+        cwd: directory,
+      },
+    )
     const [, command = ''] = await started.waitForLine(curlLine)
     expect(execFileSync('sh', ['-c', `${command} -s -D -`], { encoding: 'utf8' })).toMatch(/^HTTP\/1\.1 200 /)
     expect(await started.stop()).toBe(0)

@@ -17,6 +17,9 @@ import {
 } from '../support/limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 
+/** These are about the time that Redis has; a machine that stops for as long makes them fail now and then. */
+const aboutTime = { retry: 2 }
+
 const given = 'Redis unavailable: circuit breaker open, applying onStoreError'
 const back = 'Redis available: circuit breaker closed'
 
@@ -51,7 +54,7 @@ function transitions({ logLines }: RunningLimiter): string[] {
   return logLines.map(({ msg }) => msg).filter((msg) => msg === given || msg === back)
 }
 
-describe('Redis that hangs', () => {
+describe('Redis that hangs', aboutTime, () => {
   it('makes no request wait longer than the timeout, and none at all once it is given up', async () => {
     const server = await startRedisServer()
     const [first, second] = (await startReplicas(server.url, 2)) as [RunningLimiter, RunningLimiter]
@@ -128,7 +131,7 @@ describe('Redis that hangs', () => {
   })
 })
 
-describe('what was admitted while Redis was away', () => {
+describe('what was admitted while Redis was away', aboutTime, () => {
   it('is added once, to the windows that still run, with what is left of them', async () => {
     const server = await startRedisServer()
     const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
@@ -216,7 +219,7 @@ describe('what was admitted while Redis was away', () => {
   })
 })
 
-describe('Redis that is not there', () => {
+describe('Redis that is not there', aboutTime, () => {
   it('fails at once what was on its way when it died', async () => {
     const server = await startRedisServer()
     const limiter = startLimiter(server.url, 5000)
@@ -278,7 +281,7 @@ describe('Redis that is not there', () => {
   })
 })
 
-describe('connections that are cut all the time', () => {
+describe('connections that are cut all the time', aboutTime, () => {
   it('leave counted what was admitted, and not more above it than was on its way at the cuts', async () => {
     const server = await startRedisServer()
     const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]

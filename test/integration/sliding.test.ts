@@ -139,7 +139,7 @@ it.each([
   expect(limiter.logLines.filter(({ level }) => level >= 50)).toHaveLength(2)
 })
 
-describe('what was admitted while Redis was away', () => {
+describe('what was admitted while Redis was away', { retry: 2 }, () => {
   it('is added with its age, so that no span has more than the rule allows from each', async () => {
     const client = newClient()
     await admitEarlier(client, [59_000])

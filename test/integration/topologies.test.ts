@@ -26,8 +26,8 @@ const wide = makePolicy('wide', 100, 60_000)
 
 async function startReplicas(url: string): Promise<RunningLimiter[]> {
   // Thousands ask at once: on a busy machine that takes a while, and then local counters would decide.
-  const replicas = [startRedisLimiter(url, 5000), startRedisLimiter(url, 5000)]
-  await Promise.all(replicas.map(({ connection }) => connection.connected(5000)))
+  const replicas = [startRedisLimiter(url, 20_000), startRedisLimiter(url, 20_000)]
+  await Promise.all(replicas.map(({ connection }) => connection.connected(20_000)))
   return replicas
 }
 
@@ -54,7 +54,7 @@ describe('a cluster', () => {
       clients.map((client) => decideAtOnce(replicas, 40, chargeAll(client, [login, wide]))),
     )
     for (const { telemetry, logLines } of replicas)
-      expect({ telemetry, logLines }).toMatchObject({ telemetry: { failures: 0, breaker: [] } })
+      expect(telemetry, JSON.stringify(logLines)).toMatchObject({ failures: 0, breaker: [] })
     expect(answers.map(countAllowed)).toEqual(clients.map(() => 30))
     const left = await decideForEach(first, clients, [wide])
     for (const decision of left) expect(decision).toMatchObject({ states: [{ remaining: 69 }] })

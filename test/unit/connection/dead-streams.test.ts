@@ -4,7 +4,15 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { errors } from '../../../shared/error-replies.ts'
 import type { ClientRequest, ClientResponse } from '../../../proxy/http/messages.ts'
-import { breakOff, endResponse, flushHead, sendError, writeContinue, writeEarlyHints, writeHead } from '../../../proxy/http/reply.ts'
+import {
+  breakOff,
+  endResponse,
+  flushHead,
+  sendError,
+  writeContinue,
+  writeEarlyHints,
+  writeHead,
+} from '../../../proxy/http/reply.ts'
 
 // Between the reset of a stream and its `close` the backend may answer: nothing that is written then may throw.
 
