@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { createAddressReader } from '../request/client-address.ts'
 import { createTokenGuesses } from './token-guesses.ts'
 
 /** Why a request is denied access to the operators' endpoints. */
@@ -30,6 +31,7 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
   }
   const expected = digest(token)
   const guesses = createTokenGuesses()
+  const addresses = createAddressReader([])
   const unauthorized: AdminRefusal = {
     error: errors.adminUnauthorized,
     fields: { 'WWW-Authenticate': 'Bearer' },
@@ -38,12 +40,11 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
     const given = /^Bearer +([^ ]+) *$/i.exec(request.headers.authorization ?? '')?.[1]
     // No token was sent, so this is not a guess.
     if (given === undefined) return unauthorized
-    const address = request.socket.remoteAddress ?? ''
-    const waitS = await guesses.begin(address)
+    const client = addresses.readPeer(request.socket.remoteAddress)?.client.prefix ?? ''
+    const isRight = timingSafeEqual(digest(given), expected)
+    const waitS = await (isRight ? guesses.readWaitS(client) : guesses.noteWrong(client))
     if (waitS > 0) return { error: errors.tooManyTokens, fields: { 'Retry-After': String(waitS) } }
-    if (!timingSafeEqual(digest(given), expected)) return unauthorized
-    await guesses.wasRight(address)
-    return undefined
+    return isRight ? undefined : unauthorized
   }
 }
 
