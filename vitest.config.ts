@@ -26,6 +26,7 @@ export default defineConfig({
         test: {
           // What takes longer than anybody waits for at each change.
           name: 'fault',
+          globalSetup: ['test/support/global-setup.ts'],
           setupFiles,
           include: [
             'test/fault/random.test.ts',
