@@ -1,18 +1,18 @@
 import type { KeyStore } from './key-store.ts'
 
 /**
- * Where no key has ever been made, makes one and tells how to try it.
+ * Creates the first API key if there is none yet.
  *
  * @param baseUrl where clients reach the service, without a final slash
- * @param keysCommand what makes more keys, but for its arguments
- * @returns what to print, once and to a person: the key cannot be had again. Nothing where there is a key.
+ * @param keysCommand the command that creates more keys, without its arguments
+ * @returns text to print for the operator, with the key, which cannot be shown again; undefined if there are keys
  */
 export function makeFirstKey(keys: KeyStore, baseUrl: string, keysCommand: string): string | undefined {
   const first = keys.createFirstKey('Default', 'production')
   return (
     first &&
     `
-First start: an environment and its API key have been made. The key is shown only now. Try it:
+First start: created an environment with an API key, which is not shown again. Try it:
 
   curl -H 'x-api-key: ${first.key}' ${baseUrl}/api/v1/me
 

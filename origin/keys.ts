@@ -8,13 +8,13 @@ import { readProjectName } from './project-name.ts'
 import { loadOriginSettings } from './settings.ts'
 
 const program = new Command('keys')
-  .description('Make, list and revoke the API keys of the origin. ORIGIN_DB names their database.')
+  .description('Create, list and revoke the API keys of the origin, which are in the database ORIGIN_DB.')
   .option('--json', 'print one JSON object a line')
   .configureHelp({ showGlobalOptions: true })
 
 program
   .command('create')
-  .description('make a key for a project, which is made too where it is new; the key is shown only now')
+  .description('create a key for a project, and the project if it is new; the key is not shown again')
   .requiredOption('--project <name>', 'name of the project: 1 to 100 printable characters', readName)
   .addOption(
     new Option('--type <type>', 'the environment of the project')
@@ -26,13 +26,13 @@ program
     if (printsJson()) printJson(made)
     else {
       console.log(`Key:     ${made.key}\nID:      ${made.id}\nProject: ${made.project} (${made.type})\n`)
-      console.log('The key is shown only now. Its ID is what revoke takes.')
+      console.log('The key is not shown again. To revoke it, use its ID.')
     }
   })
 
 program
   .command('list')
-  .description('print every key that has been made, oldest first')
+  .description('list all keys, oldest first')
   .action(() => {
     const keys = withKeys((store) => store.listKeys())
     if (printsJson()) keys.forEach(printJson)
@@ -45,7 +45,7 @@ program
 
 program
   .command('revoke')
-  .description('end a key at once and for good')
+  .description('revoke a key; it is refused from then on')
   .argument('<id>', 'ID of the key, as create and list print it')
   .action((id: string) => {
     const revocation = withKeys((keys) => keys.revokeKey(id))

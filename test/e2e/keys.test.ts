@@ -61,7 +61,7 @@ describe('for people', () => {
     const { status, stdout } = await keys('create', '--project', '  Shop ')
     expect(status).toBe(0)
     expect(stdout).toMatch(
-      /^Key: {5}sluice_[\w-]{43}\nID: {6}[0-9a-f]{24}\nProject: Shop \(production\)\n\nThe key is shown only now\./,
+      /^Key: {5}sluice_[\w-]{43}\nID: {6}[0-9a-f]{24}\nProject: Shop \(production\)\n\nThe key is not shown again\./,
     )
   })
 
