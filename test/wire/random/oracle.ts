@@ -36,6 +36,7 @@ export function judgeAnswer(evidence: Evidence): string | undefined {
     return status === local ? localFault(evidence) : `${tell(outcome)}, where ${local} is due`
   if (exchange.kind === 'tunnel') return judgeTunnel(evidence)
   if (outcome.headers['x-id'] !== undefined) return judgePassedOn(evidence)
+  if (mayLoseHead(evidence)) return undefined
   const allowed = failuresOf(evidence)
   if (status !== undefined && allowed.has(status)) return localFault(evidence)
   return `${tell(outcome)}, where ${[...allowed, 'the backend’s answer'].join(', ')} is due`
@@ -51,6 +52,16 @@ function localStatus({ exchange, outcome, maxBodyBytes, limitedBefore }: Evidenc
   if (kind === 'limited' && limitedBefore.most >= limitedQuota && outcome.status === 429) return 429
   const isTooLong = maxBodyBytes > 0 && upload !== undefined && upload.bytes > maxBodyBytes
   return isTooLong && upload.framing === 'length' ? 413 : undefined
+}
+
+/**
+ * A client of HTTP/1.0 can tell only by a reset that a response is not whole, and a reset takes with it what the client has
+ * not read yet: where it was slow, the head too.
+ */
+function mayLoseHead({ exchange, outcome, attempts, isTls }: Evidence): boolean {
+  const { version, answer } = exchange
+  const isBroken = answer.broken !== undefined && attempts.length > 0
+  return version === '1.0' && !isTls && isBroken && outcome.status === undefined && outcome.ended === 'reset'
 }
 
 /** The replies of the gateway that a plan may come to. */
