@@ -50,7 +50,7 @@ try {
   } else {
     await refuseTaken(
       originAddress,
-      'set ORIGIN_PORT to another, or start the gateway alone before what is there: npm run gateway',
+      'set ORIGIN_PORT to another, or start only the gateway, in front of the service on that port: npm run gateway',
     )
     gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
     // The origin tells the first key once. By then what it tells must work, and nothing may be about to fail.

@@ -17,17 +17,17 @@ export type ConfigFile =
   | { readonly problem: Problem }
 
 /**
- * Reads the settings file: what CONFIG_FILE names, which has to be there, else `sluice.yaml` where it is there.
+ * Reads the settings file: the one that CONFIG_FILE names, which must exist, else `sluice.yaml` if it exists.
  *
- * @param given CONFIG_FILE, undefined where it is unset
- * @param cwd where a relative path begins
- * @returns undefined where no file is asked for and none is there
+ * @param given the value of CONFIG_FILE, undefined if it is unset
+ * @param cwd the directory that a relative path is resolved against
+ * @returns undefined if no file is named and there is none
  */
 export function readConfigFile(given: string | undefined, cwd: string): ConfigFile | undefined {
   const name = given ?? defaultName
   const path = resolve(cwd, name)
   try {
-    // A link that leads nowhere is a mount that failed, not a file that was never there.
+    // A dangling symlink is a failed mount, not a missing file: it is an error.
     if (given === undefined && !lstatSync(path, { throwIfNoEntry: false })) return undefined
     return { path, name, text: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path)) }
   } catch (error) {
@@ -41,18 +41,18 @@ export function readConfigFile(given: string | undefined, cwd: string): ConfigFi
   }
 }
 
-/** Names in the working directory that somebody may have meant as that of the settings file. */
+/** Names of files in the working directory that look like a misspelled `sluice.yaml`. */
 export function findNearNames(cwd: string): string[] {
   try {
     const names = readdirSync(cwd).filter((name) => name !== defaultName)
     return names.filter((name) => name === 'sluice.json' || nearestWord(name, [defaultName]) !== undefined)
   } catch {
-    // A directory that may not be listed is no mistake.
+    // A directory that cannot be listed is not an error.
     return []
   }
 }
 
-/** Reads in pieces: what is no regular file (a pipe, /dev/stdin) does not tell its size. */
+/** Reads in pieces, because a pipe or /dev/stdin has no size that could be checked first. */
 function readBounded(path: string): Buffer {
   const buffer = Buffer.alloc(maxBytes + 1)
   const file = openSync(path, 'r')

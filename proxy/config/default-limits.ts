@@ -1,4 +1,4 @@
-/** The limits table where no file brings one, written as a file would. */
+/** The built-in limits table, for when no file has one, in the form that a file has. */
 export const defaultLimits = [
   { name: 'login', match: 'POST /login', requests: 30, window: '15m' },
   { name: 'signup', match: 'POST /signup', requests: 30, window: '60m' },

@@ -19,7 +19,7 @@ const variablesOnly = new Map(
 const knownFields = [...shows.keys(), 'limits', ...variablesOnly.keys()]
 
 /**
- * The settings file as a source of settings: places are `sluice.yaml:4: port` or `sluice.yaml:9: rule "login", window`.
+ * The settings file as a source of settings. Messages begin with `sluice.yaml:4: port` or `sluice.yaml:9: rule "login", window`.
  *
  * @param name the file's path as it was given
  */
@@ -39,7 +39,7 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
   }
 }
 
-/** What a path speaks of: `port`, `rule "login", window`; a rule without a proper name has its number. */
+/** What a path is about, for messages: `port`, `rule "login", window`; a rule without a valid name has its number. */
 function subjectOf(
   given: Readonly<Record<string, unknown>>,
   path: readonly PropertyKey[],
@@ -50,7 +50,7 @@ function subjectOf(
   return ruleField === undefined ? rule : `${rule}, ${String(ruleField)}`
 }
 
-/** In quotes; undefined where the rule has no proper name. */
+/** The name of a rule, in quotes; undefined if it has no valid one. */
 function nameOfRule({ limits }: Readonly<Record<string, unknown>>, index: number): string | undefined {
   const name = writtenName(Array.isArray(limits) ? limits[index] : undefined)
   return name !== undefined && ruleName.test(name) ? `"${name}"` : undefined

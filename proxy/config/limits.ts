@@ -5,12 +5,13 @@ import { isCovered, toSegments } from './pattern-cover.ts'
 import { partitionPart, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
 
-/** What a rule may be called. */
+/** A valid name of a rule. */
 export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
-const needsName = 'needs 1 to 64 letters, digits, dots, dashes and underscores, first a letter or a digit'
+const needsName =
+  'needs 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'
 
-/** The name of a rule as written, sound or not; undefined where it has none that is a text. */
+/** The name of a rule as written, valid or not; undefined if it is not text. */
 export function writtenName(rule: unknown): string | undefined {
   const name: unknown = typeof rule === 'object' && rule !== null && 'name' in rule ? rule.name : undefined
   return typeof name === 'string' ? name : undefined
@@ -29,7 +30,7 @@ export const ruleFields = {
     .optional()
     .meta({ description: 'Requests that are excluded from match, in the same form.' }),
   key: oneOrMany(partitionPart)
-    .refine((parts) => !repeatsPart(parts), 'needs each part once')
+    .refine((parts) => !repeatsPart(parts), 'needs each part only once')
     .prefault('ip')
     .meta({ description: 'What identifies a client: ip, header:NAME, or a list of them combined.' }),
   requests: wholeNumber(1, 1_000_000_000).schema.meta({
@@ -63,7 +64,7 @@ const rule = z
   })
   .transform(toRule)
 
-/** The limits table, as written. Names are not compared with each other here. */
+/** The limits table, as written. Whether names are unique is checked elsewhere (`findRepeatedNames`). */
 export const limits = z.array(rule, 'needs a list of rules').meta({
   description: 'The limits table. Without it, the built-in table applies; an empty list means no limits.',
 })

@@ -3,8 +3,8 @@ import type { PartitionPart } from '../policy.ts'
 
 const needs = 'ip or header:NAME, such as header:x-api-key'
 
-// Fields of one connection (RFC 9110 section 7.6.1, RFC 9112): removed before a request is looked at. `__proto__` is one
-// that Node's parsed fields cannot hold.
+// Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
+// Node's parsed headers cannot hold.
 const unseenFields = new Set([
   'connection',
   'expect',
@@ -20,7 +20,7 @@ const unseenFields = new Set([
   '__proto__',
 ])
 
-// What the backend gets of these is not what the client has sent: the gateway decides on one host, and on one address.
+// Headers that the gateway sets: the backend does not get what the client sent.
 const decidedFields = new Set([
   'host',
   'forwarded',
@@ -32,7 +32,7 @@ const decidedFields = new Set([
   'x-request-id',
 ])
 
-/** A part of what makes a client: `ip`, or `header:NAME`, whose name may be in any case. */
+/** A part of a rule's key: `ip`, or `header:NAME`, whose name may be in any case. */
 export const partitionPart = z
   .string(`needs ${needs}`)
   .meta({ pattern: '^(ip|header:.+)$' })
@@ -54,7 +54,7 @@ function mistakeOf(name: string): string | undefined {
   return undefined
 }
 
-/** Whether a list names a part a second time, in whatever case. */
+/** Whether a list has the same part twice, in any letter case. */
 export function repeatsPart(parts: readonly PartitionPart[]): boolean {
   return new Set(parts.map((part) => (part.kind === 'ip' ? 'ip' : `header:${part.name}`))).size < parts.length
 }

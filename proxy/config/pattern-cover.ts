@@ -1,9 +1,9 @@
 import type { RoutePattern } from '../policy.ts'
 
-/** A pattern with its path taken apart, so that it can be compared with many. */
+/** A pattern with its path split into segments, to compare it with others. */
 export type SegmentedPattern = {
   readonly methods: readonly string[]
-  /** Without empty ones, in lower case. */
+  /** In lower case, without empty ones. */
   readonly segments: readonly string[]
 }
 
@@ -13,8 +13,9 @@ export function toSegments({ methods, path }: RoutePattern): SegmentedPattern {
 }
 
 /**
- * Whether every request of a pattern is one of some others': `/a/*` covers `/a` and what is below it, GET covers HEAD.
- * Each method may be covered by another pattern; paths that only several of them cover together are not looked for.
+ * Whether other patterns match every request that a pattern matches: `/a/*` covers `/a` and what is below it, GET covers
+ * HEAD. Different methods may be covered by different patterns. A path that only several patterns together cover is not
+ * found.
  */
 export function isCovered(pattern: SegmentedPattern, others: readonly SegmentedPattern[]): boolean {
   const covering = others.filter(({ segments }) => coversPath(segments, pattern.segments))

@@ -8,8 +8,8 @@ const example = 'METHOD PATH, such as "POST /login", "GET,HEAD /users/:id" or "*
 const knownMethods = METHODS.filter((method) => method !== 'CONNECT')
 
 /**
- * `METHOD[,METHOD] PATH` as written in the limits table. A pattern that no request can match is an issue that says what
- * would be right: rules see paths in canonical form only.
+ * `METHOD[,METHOD] PATH` as written in the limits table. Rules see canonical paths only, so a pattern that is not
+ * canonical can never match: it is an error that shows the right spelling.
  */
 export const routePattern = z
   .string(`needs ${example}`)
@@ -40,12 +40,12 @@ function mistakeInMethods(methods: string): string | undefined {
     if (knownMethods.includes(method.toUpperCase()))
       return `the method in upper case: ${method.toUpperCase()}`
     const near = nearestWord(method, knownMethods)
-    return `a method that HTTP clients can send${near === undefined ? '' : `; did you mean ${near}?`}`
+    return `a supported HTTP method${near === undefined ? '' : `; did you mean ${near}?`}`
   }
   return undefined
 }
 
-// What no canonical path has, and what a path has no way to mean, each with what would be right.
+// What cannot occur in a canonical path or has no meaning in a pattern, each with what is needed instead.
 const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!\/)/, 'a path that begins with /'],
   [/\/\//, 'a path without //, as rules see repeated slashes merged'],

@@ -24,7 +24,7 @@ export function hasPassword(redisUrl: string): boolean {
   return addressOf(redisUrl)?.password !== undefined
 }
 
-/** The address that a checked URL says, undefined for any other text. */
+/** The parsed address of a valid URL, undefined for any other text. */
 export function addressOf(redisUrl: string): RedisAddress | undefined {
   try {
     return parseRedisUrl(redisUrl)
@@ -36,7 +36,7 @@ export function addressOf(redisUrl: string): RedisAddress | undefined {
 const host = String.raw`([\w.-]+|\[[\da-f:.]+\])(:\d+)?`
 const showable = new RegExp(String.raw`^([a-z+]+://(\*\*\*@)?)?${host}(,${host})*(/[\w.-]*)*$`, 'i')
 
-/** Shows only what cannot be a password: in a text that is not a URL, it is unknown where the password is. */
+/** Shows only what cannot be a password: in text that is not a URL, the password can be anywhere. */
 function showRedisUrl(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
   const withoutLogin = url.replace(/^([a-z+]+:\/\/)?.*@/is, '$1***@')
@@ -45,7 +45,7 @@ function showRedisUrl(url: unknown): string {
     : 'a value that is not shown, as it may hold a password'
 }
 
-/** A bearer token, of the characters that a header field can carry. */
+/** A bearer token, made of characters that a header can carry. */
 export const adminToken: Kind<string> = {
   ...text('16 or more visible ASCII characters, no spaces', (token) => /^[\x21-\x7e]{16,}$/.test(token)),
   show: () => 'a value that is not shown',
@@ -61,8 +61,8 @@ export const password: Kind<string> = {
 }
 
 /**
- * Only `1` disables rate limiting. Anything else reads as false: a typing mistake must neither turn it off nor prevent
- * the start.
+ * Only `1` disables rate limiting, any other value is false: a typing mistake must neither disable it nor prevent the
+ * start.
  */
 export const disabledByOne: Kind<boolean> = {
   needs: '1 or 0',
@@ -72,7 +72,7 @@ export const disabledByOne: Kind<boolean> = {
 /** Minimum TLS version. Older versions are deprecated (RFC 8996). */
 export const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3'])
 
-/** A cipher list of OpenSSL. `checkCiphers` looks at its entries. */
+/** An OpenSSL cipher list. `checkCiphers` checks its entries. */
 export const cipherNames = text('names of cipher suites separated by colons', (list) => list !== '')
 
 const anAddressRange = text('an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8', isAddressRange)
@@ -98,7 +98,7 @@ const maxWorkers = 1024
 const needsWorkers = `auto or a whole number from 1 to ${maxWorkers}`
 const workersError = `needs ${needsWorkers}`
 
-/** How many processes; `auto` is as many as there are cores to use. */
+/** Number of processes; `auto` is the number of CPU cores available. */
 export const workers: Kind<number> = {
   needs: needsWorkers,
   schema: z

@@ -18,8 +18,8 @@ const upstream = { shortName: 'upstream' }
 const environment = { environmentOnly: true }
 
 /**
- * Every setting of the gateway but the limits: kind, default, meaning. The variable, the field of sluice.yaml, the type,
- * the checks, the JSON Schema and the reference in docs/configuration.md all come from a line here.
+ * Every setting of the gateway except the limits: kind, default, meaning. The environment variable, the field of
+ * sluice.yaml, the type, the validation, the JSON Schema and the reference in docs/configuration.md come from this line.
  */
 export const gatewayTable = {
   host: setting(listenHost, undefined, 'Address to listen on for clients; all interfaces if unset'),

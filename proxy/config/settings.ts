@@ -30,10 +30,10 @@ export const configFileSchema = z
 type FileReading = Reading<z.output<typeof configFileSchema>>
 
 /**
- * Reads the gateway's settings from the environment, which wins, and from the settings file.
+ * Reads the gateway's settings from the environment and the settings file; the environment takes precedence.
  *
- * @param cwd where `sluice.yaml` is looked for, and where relative paths begin
- * @returns the settings, file paths in them absolute, and what is odd about them without being wrong
+ * @param cwd the directory of `sluice.yaml`, which relative paths are resolved against
+ * @returns the settings, with absolute file paths, and warnings to log
  * @throws SettingsError with every problem
  */
 export function loadGatewaySettings(
@@ -62,7 +62,7 @@ export function loadGatewaySettings(
   return { settings, warnings }
 }
 
-/** The settings that are paths, from the working directory on. */
+/** The settings that are file paths, resolved against the working directory. */
 function absolutePaths(values: SettingsOf<typeof gatewayTable>, cwd: string) {
   const absolute = (path: string | undefined) => path && resolve(cwd, path)
   return {
@@ -119,7 +119,7 @@ function warnOfDisabling(text: string | undefined): string[] {
   return [`RATE_LIMITING_DISABLED: got ${showValue(text)}, only 1 turns rate limiting off: it stays on`]
 }
 
-/** Whoever writes a file mostly means limits of their own. */
+/** A file without limits is probably a mistake: most people write one to have limits of their own. */
 function warnOfBuiltInTable(name: string, { source }: FileReading): string {
   const what = Object.keys(source.given).length === 0 ? 'is empty' : 'has no limits'
   return `${name}: ${what}, the built-in table of limits applies`

@@ -13,27 +13,27 @@ import {
 } from 'yaml'
 import { shorten, showValue } from '../../shared/settings/problems.ts'
 
-/** What makes a text no mapping, and the line, from 1. */
+/** Why a text is not a valid YAML mapping, and on which line, from 1. */
 export type YamlMistake = { readonly line: number; readonly text: string }
 
-/** A mapping read from YAML, which knows its lines. */
+/** A mapping read from YAML, with the lines of its values. */
 export type YamlMapping = {
-  /** Plain values; empty where there are mistakes. */
+  /** Plain values; empty if there are mistakes. */
   readonly value: Readonly<Record<string, unknown>>
   readonly mistakes: readonly YamlMistake[]
-  /** The line of a value; where it is missing, of what lacks it. */
+  /** The line of a value; if it is missing, of the mapping that lacks it. */
   readonly lineOf: (path: readonly PropertyKey[]) => number
   /** The line of a field's name. */
   readonly lineOfName: (path: readonly PropertyKey[]) => number
 }
 
-// The file needs four levels. The parser recurses: deep enough, it is slow first and then out of stack.
+// A valid file has four levels. The parser recurses: deep nesting makes it slow, then overflows the stack.
 const maxDepth = 32
 const tooDeep = 'nested too deeply'
-// One anchor for every rule is legitimate, aliases of aliases by the million are not.
+// An anchor used by every rule is legitimate; millions of aliases of aliases are an attack.
 const maxAliasesOfAnchor = 100_000
 
-/** Reads a text that is one YAML document and a mapping; nothing but comments is an empty one. Never throws. */
+/** Reads a text that is one YAML document and a mapping; only comments is an empty mapping. Never throws. */
 export function readYamlMapping(text: string): YamlMapping {
   const lines = new LineCounter()
   const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line)
@@ -62,7 +62,7 @@ export function readYamlMapping(text: string): YamlMapping {
   }
 }
 
-/** What is blamed, and where in the text it begins. */
+/** A mistake, and the offset in the text where it begins. */
 type Blame = { readonly offset: number; readonly text: string }
 
 function isTooDeep(text: string): boolean {
@@ -78,7 +78,7 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** What else a line is blamed for is mostly a consequence of the first. */
+/** Further errors on a line are mostly consequences of its first. */
 function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => number): YAMLError[] {
   const tooDeep = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION')
   if (tooDeep) return [tooDeep]
@@ -89,15 +89,15 @@ function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => n
 function blameFor({ code, message, pos: [offset] }: YAMLError, text: string): Blame {
   switch (code) {
     case 'DUPLICATE_KEY':
-      return { offset, text: `field ${showValue(/^[^\s:]*/.exec(text.slice(offset))?.[0])} a second time` }
+      return { offset, text: `duplicate field ${showValue(/^[^\s:]*/.exec(text.slice(offset))?.[0])}` }
     case 'MULTIPLE_DOCS':
-      return { offset, text: 'a second document begins here, needs exactly one' }
+      return { offset, text: 'a second YAML document begins here, needs exactly one' }
     case 'BAD_ALIAS':
       return { offset, text: 'not YAML: a value that begins with * or & needs quotes' }
     case 'BLOCK_AS_IMPLICIT_KEY':
       return { offset, text: 'not YAML: a value with a colon at its end or before a space needs quotes' }
     case 'NON_STRING_KEY':
-      return { offset, text: 'the name of a field is a list or a mapping, needs text' }
+      return { offset, text: 'the name of a field must be text, not a list or a mapping' }
     case 'RESOURCE_EXHAUSTION':
       return { offset, text: tooDeep }
     default:
@@ -105,7 +105,7 @@ function blameFor({ code, message, pos: [offset] }: YAMLError, text: string): Bl
   }
 }
 
-/** An alias is only resolved when values are made, and then the error does not tell its line. */
+/** The parser resolves aliases only when values are made, and its error then has no line. */
 function blameForAliases(document: Document.Parsed): Blame | undefined {
   const anchors = new Set<string>()
   let blame: Blame | undefined
@@ -113,7 +113,7 @@ function blameForAliases(document: Document.Parsed): Blame | undefined {
     if (isAlias(node) && !anchors.has(node.source)) {
       blame = {
         offset: node.range?.[0] ?? 0,
-        text: `no &${shorten(node.source)} before this *, and text that begins with * needs quotes`,
+        text: `unknown alias *${shorten(node.source)}: no anchor before it, and text that begins with * needs quotes`,
       }
       return visit.BREAK
     }
@@ -129,7 +129,7 @@ function blameForContents({ contents }: Document.Parsed): Blame | undefined {
   return { offset: contents.range[0], text: 'needs fields with values, such as "port: 8080"' }
 }
 
-/** Where the value at a path begins, and its field's name; what is missing begins where that begins which lacks it. */
+/** The offsets of the value at a path and of its field's name; of a missing value, those of its parent. */
 function find(document: Document.Parsed, path: readonly PropertyKey[]): { value: number; name: number } {
   let node: unknown = document.contents
   let found = { value: 0, name: 0 }

@@ -39,13 +39,13 @@ export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, cwd: s
     problems.push(problemAt(placeOf(key), text))
   }
   if (problems.length === 0 && errorOf(() => tryPair({ cert: readCert(), key: readKey() }))) {
-    const text = `got ${showValue(keyFile)}, needs the key of the certificate in ${showValue(certFile)}`
+    const text = `got ${showValue(keyFile)}, needs the private key of the certificate in ${showValue(certFile)}`
     problems.push(problemAt(placeOf(key), text))
   }
   return problems
 }
 
-/** Reads the first certificate of a file of authorities. */
+/** Checks that a file of CA certificates has at least one that can be read. */
 export function checkAuthorities(
   { values, placeOf }: Read,
   property: 'upstreamCaFile' | 'redisCaFile',

@@ -5,8 +5,8 @@ import { isOfTls13, splitCiphers } from '../../connection/tls/ciphers.ts'
 import type { gatewayTable } from '../settings-table.ts'
 
 /**
- * Tries each entry of `tlsCiphers` by itself: OpenSSL passes over those that it does not know as long as there is one that
- * it knows, so that a typing mistake would leave out a suite without a word.
+ * Tries each entry of `tlsCiphers` by itself: OpenSSL ignores unknown names as long as it knows one of them, so that a
+ * typing mistake would silently leave out a suite.
  */
 export function checkCiphers({ values, placeOf }: ReadSettings<typeof gatewayTable>): Problem[] {
   const { tlsCiphers, tlsMinVersion } = values
@@ -25,7 +25,7 @@ export function checkCiphers({ values, placeOf }: ReadSettings<typeof gatewayTab
   return []
 }
 
-/** A suite, or a word for many of them such as `ECDHE+AESGCM`, maybe taken out (`!`, `-`) or put last (`+`); `@…` is a command. */
+/** A suite, or a group such as `ECDHE+AESGCM`, maybe removed (`!`, `-`) or moved to the end (`+`); `@…` is a command. */
 function isKnown(entry: string): boolean {
   if (/^@(STRENGTH|SECLEVEL=[0-5])$/.test(entry)) return true
   const ciphers = entry.replace(/^[!+-]/, '')

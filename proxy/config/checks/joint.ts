@@ -27,7 +27,7 @@ function checkAdminToken({ values, placeOf }: Read): Problem[] {
   const { adminHost } = values
   const hasNoToken = 'adminToken' in values && values.adminToken === undefined
   if (!hasNoToken || adminHost === undefined || isLoopback(adminHost)) return []
-  const text = `missing, needs a value where the admin host is not loopback (it is ${showValue(adminHost)})`
+  const text = `missing, required because the admin host is not a loopback address (it is ${showValue(adminHost)})`
   return [problemAt(placeOf('adminToken'), text)]
 }
 
@@ -35,7 +35,9 @@ function checkPorts({ values, placeOf }: Read): Problem[] {
   const { host, port, adminHost, adminPort } = values
   if (!('host' in values) || port !== adminPort || port === undefined || port === 0) return []
   if (!isEveryAddress(host) && !isEveryAddress(adminHost) && host !== adminHost) return []
-  return [problemAt(placeOf('adminPort'), `got ${port}, needs another port than the clients'`)]
+  return [
+    problemAt(placeOf('adminPort'), `got ${port}, needs a different port than the one for clients (PORT)`),
+  ]
 }
 
 /** A gateway that forwards to itself does so until it has no connection left. */
@@ -53,7 +55,12 @@ function checkUpstream({ values, placeOf }: Read): Problem[] {
 function checkProxyProtocol({ values, placeOf }: Read): Problem[] {
   const { proxyProtocol, trustedProxies } = values
   if (!proxyProtocol || trustedProxies?.length !== 0) return []
-  return [problemAt(placeOf('trustedProxies'), 'missing, needs a value where the PROXY protocol is on')]
+  return [
+    problemAt(
+      placeOf('trustedProxies'),
+      'missing, required with the PROXY protocol: the proxies that send it',
+    ),
+  ]
 }
 
 function isEveryAddress(host: string | undefined): boolean {

@@ -19,7 +19,7 @@ export function checkRedis(read: Read, cwd: string): Problem[] {
 function checkSentinelLogin({ values, placeOf }: Read): Problem[] {
   const hasNoPassword = 'redisSentinelPassword' in values && values.redisSentinelPassword === undefined
   if (!hasNoPassword || values.redisSentinelUsername === undefined) return []
-  return [problemAt(placeOf('redisSentinelPassword'), "missing, needs the user's password")]
+  return [problemAt(placeOf('redisSentinelPassword'), 'missing, required with REDIS_SENTINEL_USERNAME')]
 }
 
 /** A setting without effect is a mistake: the operator believes that it secures the connection. */
@@ -33,10 +33,12 @@ function checkUse({ values, placeOf }: Read): Problem[] {
     ...overTls
       .filter((property) => values[property] !== undefined)
       .map((property) =>
-        problemAt(placeOf(property), 'has no effect, needs a Redis URL that begins with rediss'),
+        problemAt(placeOf(property), 'has no effect, needs a Redis URL with TLS (rediss://)'),
       ),
     ...atSentinels
       .filter((property) => values[property] !== undefined)
-      .map((property) => problemAt(placeOf(property), 'has no effect, needs a Redis Sentinel URL')),
+      .map((property) =>
+        problemAt(placeOf(property), 'has no effect, needs a Redis URL for Sentinel (redis+sentinel://)'),
+      ),
   ]
 }

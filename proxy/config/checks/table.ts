@@ -3,13 +3,13 @@ import type { Rule } from '../../policy.ts'
 import { writtenName } from '../limits.ts'
 import { isCovered, toSegments } from '../pattern-cover.ts'
 
-/** Finds the place of a field of a rule, by the rule's index. */
+/** Returns the place of a field of a rule, by the rule's index. */
 export type PlaceOfRule = (index: number, field: 'name' | 'key') => Place
 
 /**
- * Finds names that several rules have, also where the rules are wrong in other ways.
+ * Finds names that several rules have, even if these rules have other mistakes.
  *
- * @param limits the table as written, whatever it is
+ * @param limits the table as written, of any type
  */
 export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Problem[] {
   const firstIndexes = new Map<string, number>()
@@ -23,7 +23,7 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Proble
     else {
       const { line } = placeOf(first, 'name')
       problems.push(
-        problemAt(placeOf(index, 'name'), `needs another name, the rule on line ${line} has this one`),
+        problemAt(placeOf(index, 'name'), `needs a unique name, the rule on line ${line} has the same`),
       )
     }
   }
@@ -31,8 +31,8 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Proble
 }
 
 /**
- * Warns of rules with a header in their key: they do not limit a client that leaves the header out or changes it. Rules by the
- * address alone close this gap where they count all that such a rule counts.
+ * Warns of rules with a header in their key: they do not limit a client that leaves the header out or changes it. There is
+ * no warning if rules by address alone count all that such a rule counts.
  */
 export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   const byAddress = rules.filter(({ policy }) => policy.partition.every(({ kind }) => kind === 'ip'))

@@ -17,7 +17,7 @@ describe('settings that are wrong only together', () => {
     'a token is needed beyond loopback: ADMIN_HOST=%s',
     (host) => {
       expect(problemsOf({ ADMIN_HOST: host })).toEqual([
-        `ADMIN_TOKEN: missing, needs a value where the admin host is not loopback (it is "${host}")`,
+        `ADMIN_TOKEN: missing, required because the admin host is not a loopback address (it is "${host}")`,
       ])
       expect(problemsOf({ ADMIN_HOST: host, ADMIN_TOKEN: '0123456789abcdef' })).toEqual([])
     },
@@ -33,7 +33,9 @@ describe('settings that are wrong only together', () => {
     { HOST: '127.0.0.1', PORT: '9090' },
     { HOST: '10.0.0.1', PORT: '9090', ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: '0123456789abcdef' },
   ])('one port for clients and operators: %j', (env) => {
-    expect(problemsOf(env)).toEqual(["ADMIN_PORT: got 9090, needs another port than the clients'"])
+    expect(problemsOf(env)).toEqual([
+      'ADMIN_PORT: got 9090, needs a different port than the one for clients (PORT)',
+    ])
   })
 
   test.each([
@@ -61,7 +63,7 @@ describe('settings that are wrong only together', () => {
 
   test('what was given in the file is blamed there', () => {
     expect(problemsOf({}, directoryWith('\nadminPort: 8080\n'))).toEqual([
-      "sluice.yaml:2: adminPort: got 8080, needs another port than the clients'",
+      'sluice.yaml:2: adminPort: got 8080, needs a different port than the one for clients (PORT)',
     ])
   })
 })
@@ -104,13 +106,13 @@ describe('certificate and key', () => {
     [
       'cert.pem',
       'other-key.pem',
-      /^TLS_KEY_FILE: got "other-key.pem", needs the key of the certificate in "cert.pem"$/,
+      /^TLS_KEY_FILE: got "other-key.pem", needs the private key of the certificate in "cert.pem"$/,
     ],
     // The certificate's is on an elliptic curve: what OpenSSL compares are keys of one kind only.
     [
       'cert.pem',
       'rsa-key.pem',
-      /^TLS_KEY_FILE: got "rsa-key.pem", needs the key of the certificate in "cert.pem"$/,
+      /^TLS_KEY_FILE: got "rsa-key.pem", needs the private key of the certificate in "cert.pem"$/,
     ],
   ])('TLS_CERT_FILE=%s TLS_KEY_FILE=%s', (cert, key, message) => {
     const problems = problemsOf({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }, pems)
@@ -146,7 +148,7 @@ describe('what is for connections to Redis', () => {
     [{ REDIS_KEY_FILE: '' }, /^REDIS_KEY_FILE: missing, needs a key file for the TLS certificate$/],
     [
       { REDIS_KEY_FILE: 'other-key.pem' },
-      /^REDIS_KEY_FILE: got "other-key.pem", needs the key of the certificate in "cert.pem"$/,
+      /^REDIS_KEY_FILE: got "other-key.pem", needs the private key of the certificate in "cert.pem"$/,
     ],
     [
       { REDIS_CA_FILE: 'key.pem' },
@@ -154,19 +156,19 @@ describe('what is for connections to Redis', () => {
     ],
     [
       { REDIS_CA_FILE: 'cert.pem', REDIS_CERT_FILE: '', REDIS_KEY_FILE: '', REDIS_URL: 'redis://r' },
-      /^REDIS_CA_FILE: has no effect, needs a Redis URL that begins with rediss$/,
+      /^REDIS_CA_FILE: has no effect, needs a Redis URL with TLS \(rediss:\/\/\)$/,
     ],
     [
       { REDIS_URL: 'redis+cluster://r' },
-      /^REDIS_CERT_FILE: has no effect, needs a Redis URL that begins with rediss$/,
+      /^REDIS_CERT_FILE: has no effect, needs a Redis URL with TLS \(rediss:\/\/\)$/,
     ],
     [
       { REDIS_SENTINEL_PASSWORD: 'secret' },
-      /^REDIS_SENTINEL_PASSWORD: has no effect, needs a Redis Sentinel URL$/,
+      /^REDIS_SENTINEL_PASSWORD: has no effect, needs a Redis URL for Sentinel \(redis\+sentinel:\/\/\)$/,
     ],
     [
       { REDIS_URL: 'rediss+sentinel://s/main', REDIS_SENTINEL_USERNAME: 'sluice' },
-      /^REDIS_SENTINEL_PASSWORD: missing, needs the user's password$/,
+      /^REDIS_SENTINEL_PASSWORD: missing, required with REDIS_SENTINEL_USERNAME$/,
     ],
   ])('%j', (env, message) => {
     const problems = problemsOf({ REDIS_URL: 'rediss://r', ...pair, ...env }, pems)
