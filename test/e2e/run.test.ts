@@ -9,7 +9,8 @@ import { runNode, spawnNode } from '../support/process.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
 const root = join(import.meta.dirname, '../..')
-const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+const { engines, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  engines: { node: string }
   scripts: Record<'start' | 'gateway' | 'origin' | 'keys', string>
 }
 
@@ -23,6 +24,7 @@ test.each(['20.20.2', '23.11.1', '8.17.0'])('Node %s is told to be too old, in o
   const { status, stdout, stderr } = await runNode('scripts/run.js', pretend(version), ['proxy/main.ts'])
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   expect(stderr.split('\n')).toHaveLength(2)
+  expect(engines.node).toBe('>=24')
   expect(stderr).toContain(`Node.js 24 or later is needed, and this is ${version} (${process.execPath})`)
 })
 
