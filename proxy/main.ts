@@ -22,10 +22,10 @@ try {
   const { settings } = fitted
   const log = createLog('gateway', settings.logLevel)
   onHangup(() => {
-    // With HTTPS it reads certificate and key again.
+    // With HTTPS, SIGHUP reloads certificate and key.
     if (settings.tlsCertFile === undefined) log.warn(hangupIgnored)
   })
-  // A worker repeats what its primary process has said already.
+  // The primary process has logged the warnings already.
   if (cluster.isPrimary) {
     for (const warning of [...read.warnings, ...fitted.warnings]) log.warn(warning)
     warnOfUnknownUpstream(settings.upstreamUrl, log)
@@ -33,11 +33,11 @@ try {
 
   const gateway = await composeGateway(settings, log)
   closeOnSignal(gateway, log)
-  // The start leaves some 20 MB of garbage. Collected now, because a later collection would discard what V8 has optimized.
+  // The start leaves some 20 MB of garbage. Collect it now: a later collection would discard optimized code.
   collectGarbage()
   const ports = await gateway.listen()
   if (ports && cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
-  else if (ports) log.info('serving')
+  else if (ports) log.info('worker listening')
 } catch (error) {
   exitOnStartError(error)
 }

@@ -12,5 +12,12 @@ export async function renderFolders(): Promise<string> {
     outputType: 'mermaid',
   })
   if (typeof output !== 'string') throw new Error('dependency-cruiser has drawn nothing')
-  return `\`\`\`mermaid\n${output.trim()}\n\`\`\``
+  return `\`\`\`mermaid\n${sortEdges(output.trim())}\n\`\`\``
+}
+
+/** dependency-cruiser draws edges in the order of the imports, which may change without the picture changing. */
+function sortEdges(diagram: string): string {
+  const lines = diagram.split('\n')
+  const isEdge = (line: string): boolean => line.includes('-->')
+  return [...lines.filter((line) => !isEdge(line)), ...lines.filter(isEdge).toSorted()].join('\n')
 }

@@ -51,7 +51,7 @@ export function createClientRoutes(options: {
           const charges = readCharges(body)
           if (!isCharges(charges)) return charges
           const outcome = await clients.reset(charges)
-          if (outcome === 'away') return errors.storeAway
+          if (outcome === 'unavailable') return errors.storeAway
           if (outcome === 'uncertain') return errors.resetUncertain
           return { reset: charges.map(({ policy }) => policy.name) }
         },

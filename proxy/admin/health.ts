@@ -1,9 +1,9 @@
 import type { UpstreamState } from '../telemetry/metrics.ts'
 
-/** `embedded`: the counters live in this process. `unknown`: nothing has been asked of the store yet. */
-export type StoreState = 'embedded' | 'answering' | 'away' | 'unknown'
+/** `memory`: the counters are in this process. `unknown`: no worker has reported yet. */
+export type StoreState = 'memory' | 'available' | 'unavailable' | 'unknown'
 
-/** What `/readyz` says, and what a worker tells its primary process. */
+/** The body of `/readyz`, and what a worker reports to its primary process. */
 export type HealthReport = {
   readonly status: 'starting' | 'ready' | 'stopping'
   readonly store: StoreState
@@ -11,18 +11,18 @@ export type HealthReport = {
 }
 
 export type Health = {
-  /** To be called once clients can connect. */
+  /** Call once clients can connect. */
   markReady(): void
-  /** To be called first of all at the end, so that load balancers look elsewhere while requests in flight finish. */
+  /** Call first at shutdown, so that load balancers use other gateways while requests in flight finish. */
   beginStopping(): void
   read(): HealthReport
 }
 
 /**
- * Readiness is this process's own: it is ready from `markReady` to `beginStopping`. The states of the store and of the
- * backend are told but do not change it. Each rule has its own answer to a store that is away; and a gateway that
- * leaves the load balancer because the one backend is away turns a clear 502 into no answer at all, on every replica
- * at the same time. Nothing is probed: asking about health must not be a way to make the gateway work.
+ * A process is ready from `markReady` to `beginStopping`. The states of the store and of the backend are reported but do
+ * not change readiness: each rule says what to do without the store, and if an outage of the only backend made gateways
+ * unready, clients would get no response at all instead of a 502, from all replicas at once. Nothing is probed, so that
+ * health checks cause no work.
  */
 export function createHealth(states: {
   readonly storeState: () => StoreState
@@ -41,10 +41,10 @@ export function createHealth(states: {
 }
 
 /**
- * The workers' health as one, for the primary process that answers for them: ready while one of them is, and the store
- * or the backend is away as soon as one worker finds it so.
+ * Combines the workers' health, for the primary process: ready while one worker is; the store or the backend is
+ * unavailable if it is for any worker.
  *
- * @param own the primary's own status: once it is stopping, no worker's counts
+ * @param own the primary's own status: once it is stopping, the workers' statuses are ignored
  * @param reports of the workers that answered
  */
 export function combineHealth(own: HealthReport['status'], reports: readonly HealthReport[]): HealthReport {
@@ -52,11 +52,11 @@ export function combineHealth(own: HealthReport['status'], reports: readonly Hea
   return {
     status: own === 'stopping' ? 'stopping' : oneIsReady ? 'ready' : 'starting',
     store: firstFound(
-      ['away', 'answering', 'embedded'],
+      ['unavailable', 'available', 'memory'],
       reports.map((report) => report.store),
     ),
     upstream: firstFound(
-      ['away', 'answering'],
+      ['unavailable', 'available'],
       reports.map((report) => report.upstream),
     ),
   }

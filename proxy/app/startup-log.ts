@@ -11,7 +11,7 @@ export type StartLine = Listening & {
   readonly limits: string
   /** Rules in force. */
   readonly rules: number
-  /** `embedded`, or the address of Redis without user and password. */
+  /** `memory`, or the address of Redis without user and password. */
   readonly store: string
 }
 
@@ -25,7 +25,7 @@ export function describeStart(settings: GatewaySettings, { port, adminPort }: Li
     upstream: upstreamUrl.href.replace(/\/$/, ''),
     limits: describeLimits(settings),
     rules: rateLimitingDisabled ? 0 : rules.length,
-    store: redisUrl === undefined ? 'embedded' : describeRedis(parseRedisUrl(redisUrl)),
+    store: redisUrl === undefined ? 'memory' : describeRedis(parseRedisUrl(redisUrl)),
   }
 }
 

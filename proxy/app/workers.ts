@@ -175,7 +175,7 @@ function countInPrimary(
     const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry, forgotten))
     return {
       limiter,
-      operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('away') },
+      operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('unavailable') },
       storeState: () => limiter.storeState(),
       ready: () => Promise.resolve(),
       close() {

@@ -189,14 +189,14 @@ function createLimitReachedLog(
   { log, logAddresses, maxConnections }: ConnectionLimitOptions,
   perClient: ReadonlyMap<string, number>,
 ): () => void {
-  const tell = paceLines<undefined>(fullLineMs, (newcomers) => {
+  const tell = paceLines<undefined>(fullLineMs, (newConnections) => {
     let most: [string, number] | undefined
     for (const entry of perClient) if (!most || entry[1] > most[1]) most = entry
     const [client, mostOfOneClient] = most ?? []
     log.warn(
       {
         maxConnections,
-        newcomers,
+        newConnections,
         clients: perClient.size,
         mostOfOneClient,
         client: logAddresses ? client : undefined,

@@ -22,7 +22,7 @@ export type CounterState = {
  * - `away`: the store does not answer. Nothing was reset.
  * - `uncertain`: the store was asked and has not confirmed all of it. To be repeated; a reset can be.
  */
-export type ResetOutcome = 'done' | 'away' | 'uncertain'
+export type ResetOutcome = 'done' | 'unavailable' | 'uncertain'
 
 /** Inspects and resets counters for operators. None of these throws or rejects. */
 export type CounterAdmin = {

@@ -20,8 +20,8 @@ export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide'> & LimiterControls & 
 export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forget'>
 
 type LimiterControls = {
-  /** `embedded`: the counters are in this process. `away`: each rule does what its `onStoreError` says. */
-  storeState(): 'embedded' | 'answering' | 'away'
+  /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`. */
+  storeState(): 'memory' | 'available' | 'unavailable'
   /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
   close(): void
 }
@@ -65,7 +65,7 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
   observeMemory(telemetry, embedded)
   return {
     decide: (charges) => embedded.decide(charges),
-    storeState: () => 'embedded',
+    storeState: () => 'memory',
     inspect: (charges) =>
       Promise.resolve(charges.map((charge) => toState(charge.policy, 'store', embedded.read(charge)))),
     reset(charges) {
@@ -107,7 +107,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   }
   const resetFeed = createResetFeed({
     redis,
-    isAnswering: () => redisWithFallback.storeState() === 'answering',
+    isAnswering: () => redisWithFallback.storeState() === 'available',
     heard(partitionKey, policyName, isNew) {
       // What was counted here since an old reset is not to be forgotten.
       if (isNew) forget(policyName, partitionKey)
@@ -118,7 +118,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     log,
   })
   observeMemory(telemetry, redisWithFallback.local)
-  telemetry.observeTable('exhausted', () => overLimit.readUse())
+  telemetry.observeTable('over-limit', () => overLimit.readUse())
   return {
     decide: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
     storeState: () => redisWithFallback.storeState(),
@@ -160,7 +160,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
   })
   return {
     decide: (charges) => channel.decide(charges),
-    storeState: () => 'embedded',
+    storeState: () => 'memory',
     forget,
     close: () => channel.close(),
   }
@@ -169,5 +169,5 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
 function observeMemory(telemetry: LimiterTelemetry, memory: MemoryLimiter): void {
   telemetry.observeTable('counters', () => memory.readUse())
   telemetry.observeTable('sliding', () => memory.readSlidingUse().clients)
-  telemetry.observeTable('sliding_times', () => memory.readSlidingUse().times)
+  telemetry.observeTable('sliding-times', () => memory.readSlidingUse().times)
 }

@@ -15,7 +15,7 @@ import { decideWithoutStore } from './store-fallback.ts'
 export type RedisWithFallback = Limiter & {
   readonly shared: RedisLimiter
   readonly local: MemoryLimiter
-  storeState(): 'answering' | 'away'
+  storeState(): 'available' | 'unavailable'
   /** Forgets what was counted locally for a client, including what is still to be added to Redis. */
   forgetLocal(policyName: string | undefined, partitionKey: string): void
   close(): void
@@ -80,7 +80,7 @@ export function createRedisWithFallback(options: {
     },
     closed() {
       telemetry.breakerChanged('closed')
-      log.info({ awayMs: Math.round(now() - openedAtMs) }, 'Redis available: circuit breaker closed')
+      log.info({ outageMs: Math.round(now() - openedAtMs) }, 'Redis available: circuit breaker closed')
     },
   })
   let openedAtMs = 0
@@ -162,7 +162,7 @@ export function createRedisWithFallback(options: {
     shared,
     local,
     decide: (charges) => (breaker.isOpen ? decideWithout(charges, false) : shared.decide(charges)),
-    storeState: () => (!breaker.isOpen && redis.status === 'ready' ? 'answering' : 'away'),
+    storeState: () => (!breaker.isOpen && redis.status === 'ready' ? 'available' : 'unavailable'),
     forgetLocal(policyName, partitionKey) {
       local.forget(policyName, partitionKey)
       if (!unconfirmed) return

@@ -32,7 +32,7 @@ export type Counters = {
   connections: number
   upgrades: number
   /** How the last request that was forwarded ended; `unknown` before the first. */
-  upstream: 'unknown' | 'answering' | 'away'
+  upstream: 'unknown' | 'available' | 'unavailable'
 }
 
 // Redis on the same network answers in well under a millisecond; STORE_TIMEOUT is 100 ms by default.
@@ -102,11 +102,11 @@ export function createTelemetry(counters: Counters): Telemetry {
       counters.breakerOpen = state === 'open'
     },
     upstreamAnswered(durationMs) {
-      counters.upstream = 'answering'
+      counters.upstream = 'available'
       counters.upstreamDuration.observe(durationMs)
     },
     upstreamFailed(kind) {
-      if (kind !== 'busy') counters.upstream = 'away'
+      if (kind !== 'busy') counters.upstream = 'unavailable'
       counters.upstreamFailures[kind]++
     },
     connectionOpened() {

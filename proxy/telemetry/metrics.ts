@@ -5,7 +5,7 @@ import type { DurationHistogram } from './histogram.ts'
 import type { Metric, MetricSnapshot, MetricValue } from './prometheus.ts'
 
 /** How the last request that was forwarded ended; `unknown` before the first. */
-export type UpstreamState = 'answering' | 'away' | 'unknown'
+export type UpstreamState = 'available' | 'unavailable' | 'unknown'
 
 export type Metrics = {
   /** For the request path to report to. */

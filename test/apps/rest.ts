@@ -38,7 +38,7 @@ export async function expectAtRest(
 
   const ready = await send(gateway.adminPort, 'GET', '/readyz')
   expect(ready.status).toBe(200)
-  expect(JSON.parse(ready.body)).toMatchObject({ status: 'ready', upstream: 'answering' })
+  expect(JSON.parse(ready.body)).toMatchObject({ status: 'ready', upstream: 'available' })
 
   const metrics = parseExposition(await readMetrics())
   expect(above0(metrics, 'sluice_uncaught_errors_total', 'place')).toEqual([])

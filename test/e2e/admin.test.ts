@@ -33,11 +33,11 @@ const token = 'correct horse battery staple'.replaceAll(' ', '-')
 const outsideAddress = Object.values(networkInterfaces())
   .flat()
   .find((entry) => entry?.family === 'IPv4' && !entry.internal)?.address
-let store: StoreState = 'answering'
+let store: StoreState = 'available'
 const closers: (() => void)[] = []
 
 afterEach(() => {
-  store = 'answering'
+  store = 'available'
   for (const close of closers.splice(0)) close()
 })
 
@@ -96,7 +96,7 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
 describe('health', () => {
   test('/livez is 200 whatever happens', async () => {
     const admin = await startAdmin()
-    store = 'away'
+    store = 'unavailable'
     admin.health.beginStopping()
     const answer = await admin.ask('/livez')
     expect(answer.status).toBe(200)
@@ -114,7 +114,7 @@ describe('health', () => {
     expect(ready.status).toBe(200)
     expect(ready.fields['content-type']).toBe('application/json')
     expect(ready.fields['cache-control']).toBe('no-store')
-    expect(JSON.parse(ready.body)).toEqual({ status: 'ready', store: 'answering', upstream: 'unknown' })
+    expect(JSON.parse(ready.body)).toEqual({ status: 'ready', store: 'available', upstream: 'unknown' })
 
     admin.health.beginStopping()
     admin.health.markReady()
@@ -126,10 +126,10 @@ describe('health', () => {
   test('a store that is away is told, and does not make the gateway unready', async () => {
     const admin = await startAdmin()
     admin.health.markReady()
-    store = 'away'
+    store = 'unavailable'
     const answer = await admin.ask('/readyz')
     expect(answer.status).toBe(200)
-    expect(JSON.parse(answer.body)).toMatchObject({ store: 'away' })
+    expect(JSON.parse(answer.body)).toMatchObject({ store: 'unavailable' })
   })
 
   test('the probes need no token, and any Host will do', async () => {
@@ -184,7 +184,7 @@ describe('the operator’s interface', () => {
       rules: 6,
       workers: 1,
       status: 'ready',
-      store: 'answering',
+      store: 'available',
       upstream: 'unknown',
     })
   })

@@ -31,7 +31,7 @@ test('requests, decisions and the backend are counted on the way through', async
   expect(found.value('sluice_decisions_total', { policy: 'login', outcome: 'allowed' })).toBe(0)
   expect(found.value('sluice_table_entries', { table: 'counters' })).toBe(1)
   expect(found.value('sluice_table_capacity', { table: 'counters' })).toBeGreaterThan(1000)
-  expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'embedded', upstream: 'answering' })
+  expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'memory', upstream: 'available' })
 })
 
 test('a backend that is away shows in the metrics and in readiness, which stays 200', async () => {
@@ -40,7 +40,7 @@ test('a backend that is away shows in the metrics and in readiness, which stays 
   const found = await scrape(gateway)
   expect(found.value('sluice_upstream_errors_total', { kind: 'refused' })).toBe(1)
   expect(found.value('sluice_requests_total', { class: '5xx' })).toBe(1)
-  expect(await readiness(gateway)).toMatchObject({ status: 'ready', upstream: 'away' })
+  expect(await readiness(gateway)).toMatchObject({ status: 'ready', upstream: 'unavailable' })
 })
 
 test('several workers answer as one', async () => {
@@ -53,7 +53,7 @@ test('several workers answer as one', async () => {
   expect(found.value('sluice_decisions_total', { policy: 'login', outcome: 'refused' })).toBe(10)
   expect(found.value('sluice_table_entries', { table: 'counters' })).toBe(1)
   expect(found.value('sluice_processes')).toBe(3)
-  expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'embedded', upstream: 'answering' })
+  expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'memory', upstream: 'available' })
 })
 
 /**

@@ -38,7 +38,7 @@ test('where no file is left for a connection to the backend, that is 503 and not
   expect(output.match(/the backend failed|"the backend|ECONNREFUSED/g)).toBeNull()
   expect(output.match(/too many open files in this process \(EMFILE\)/g)).toHaveLength(1)
   const { body } = await send(gateway.adminPort, 'GET', '/readyz')
-  expect(JSON.parse(body)).toMatchObject({ upstream: 'answering' })
+  expect(JSON.parse(body)).toMatchObject({ upstream: 'available' })
   const metrics = await send(gateway.adminPort, 'GET', '/metrics')
   expect(metrics.body).toMatch(/^sluice_upstream_errors_total{kind="refused"} 0$/m)
   expect(metrics.body).toMatch(/^sluice_upstream_errors_total{kind="busy"} 20$/m)

@@ -24,7 +24,7 @@ test('without a file: the built-in table, counted in the process, on all interfa
     upstream: 'http://127.0.0.1:3000',
     limits: 'built-in table',
     rules: 6,
-    store: 'embedded',
+    store: 'memory',
   })
 })
 

@@ -116,21 +116,21 @@ describe.concurrent('health of several workers', () => {
     await cluster.tell(2, 'ready')
     expect(await cluster.readiness()).toEqual({
       status: 200,
-      body: { status: 'ready', store: 'answering', upstream: 'unknown' },
+      body: { status: 'ready', store: 'available', upstream: 'unknown' },
     })
     await cluster.tell(1, 'lose-backend')
-    expect((await cluster.readiness()).body).toMatchObject({ upstream: 'away' })
+    expect((await cluster.readiness()).body).toMatchObject({ upstream: 'unavailable' })
     await cluster.tell(2, 'exit')
     expect((await cluster.readiness()).status).toBe(503)
   })
 
   const report = (
     status: HealthReport['status'],
-    store: HealthReport['store'] = 'answering',
+    store: HealthReport['store'] = 'available',
   ): HealthReport => ({
     status,
     store,
-    upstream: 'answering',
+    upstream: 'available',
   })
 
   test.each([
@@ -138,9 +138,9 @@ describe.concurrent('health of several workers', () => {
     ['ready', [report('starting'), report('starting')], { status: 'starting' }],
     ['ready', [report('starting'), report('ready')], { status: 'ready' }],
     ['stopping', [report('ready')], { status: 'stopping' }],
-    ['ready', [report('ready', 'unknown'), report('ready', 'answering')], { store: 'answering' }],
-    ['ready', [report('ready', 'away'), report('ready', 'answering')], { store: 'away' }],
-    ['ready', [report('ready', 'embedded')], { store: 'embedded' }],
+    ['ready', [report('ready', 'unknown'), report('ready', 'available')], { store: 'available' }],
+    ['ready', [report('ready', 'unavailable'), report('ready', 'available')], { store: 'unavailable' }],
+    ['ready', [report('ready', 'memory')], { store: 'memory' }],
   ] as const)('a primary that is %s, with %o', (own, reports, expected) => {
     expect(combineHealth(own, reports)).toMatchObject(expected)
   })

@@ -36,7 +36,7 @@ export function startReadThenWrite(url: string): Replica {
 
   return {
     decide: (charges) => decide(charges).catch(() => ({ outcome: 'unavailable', uncertain: true })),
-    storeState: () => (redis.status === 'ready' ? 'answering' : 'away'),
+    storeState: () => (redis.status === 'ready' ? 'available' : 'unavailable'),
     close: () => redis.disconnect(),
   }
 }

@@ -76,8 +76,8 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
       await Promise.all(at(waiting, index))
       const charges: Charge[] = chargeAll(newClient(), [probe])
       const isAnswered = async (): Promise<boolean> =>
-        replica.storeState() === 'answering' && (await replica.decide(charges)).outcome === 'allowed'
-      if ((await isAnswered()) && (await isAnswered()) && replica.storeState() === 'answering') {
+        replica.storeState() === 'available' && (await replica.decide(charges)).outcome === 'allowed'
+      if ((await isAnswered()) && (await isAnswered()) && replica.storeState() === 'available') {
         // Another trouble may have begun meanwhile: then this one goes on.
         if (isTroubled(state)) return
         troubles.push({ replica: index, fromMs: state.fromMs, untilMs: performance.now() })

@@ -66,7 +66,7 @@ describe('Redis that hangs', aboutTime, () => {
     await server.signal('SIGSTOP')
     const waits: number[] = []
     let allowed = 0
-    while (first.storeState() === 'answering') {
+    while (first.storeState() === 'available') {
       const turn = await Promise.all(
         Array.from({ length: 3 }, () => timed(first, chargeAll(client, [login]))),
       )
@@ -89,7 +89,7 @@ describe('Redis that hangs', aboutTime, () => {
         withoutStore: true,
       })
     }
-    expect(first.storeState()).toBe('away')
+    expect(first.storeState()).toBe('unavailable')
 
     await server.signal('SIGCONT')
     await waitUntilAnswering(first)
@@ -145,7 +145,7 @@ describe('what was admitted while Redis was away', aboutTime, () => {
 
     limiter.connection.client.disconnect(true)
     await server.signal('SIGSTOP')
-    await waitUntil('not connected', () => limiter.storeState() === 'away')
+    await waitUntil('not connected', () => limiter.storeState() === 'unavailable')
     await decideAtOnce([limiter], 3, chargeAll(known, [login]))
     await decideAtOnce([limiter], 12, chargeAll(fresh, [login]))
     await decideAtOnce([limiter], 5, chargeAll(fresh, [brief]))
@@ -173,7 +173,7 @@ describe('what was admitted while Redis was away', aboutTime, () => {
     const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
     const login = makePolicy('login', 1, 60_000)
     await server.signal('SIGKILL')
-    await waitUntil('not connected', () => limiter.storeState() === 'away')
+    await waitUntil('not connected', () => limiter.storeState() === 'unavailable')
     const clients = Array.from({ length: 2_300 }, newClient)
     for (const client of clients) await limiter.decide(chargeAll(client, [login]))
     const again = await startRedisServer({ port: server.port })
@@ -247,7 +247,7 @@ describe('Redis that is not there', aboutTime, () => {
       decisions.push(decision)
     }
     expect(countAllowed(decisions)).toBe(5)
-    expect(limiter.storeState()).toBe('away')
+    expect(limiter.storeState()).toBe('unavailable')
     const server = await startRedisServer({ port })
     await waitUntilAnswering(limiter)
     expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })

@@ -74,11 +74,11 @@ function warnings(limiter: RunningLimiter): string[] {
 }
 
 async function expectOutage(limiter: RunningLimiter, command: string): Promise<void> {
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
+  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(warnings(limiter)).toEqual([expect.stringMatching(new RegExp(`\\b${command}\\b`, 'i'))])
   // It stays so: no probe takes the deficient user for a sound one.
   await new Promise((resolve) => setTimeout(resolve, 600))
-  expect(limiter.storeState()).toBe('away')
+  expect(limiter.storeState()).toBe('unavailable')
   expect(warnings(limiter)).toHaveLength(1)
   expect(await endless()).toEqual([])
 }
@@ -103,7 +103,7 @@ describe('a right that is missing', () => {
     await waitUntilAnswering(limiter)
     expect(await useAll(limiter)).toBe(3)
     await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
-    while (limiter.storeState() !== 'away') await useAll(limiter)
+    while (limiter.storeState() !== 'unavailable') await useAll(limiter)
     await expectOutage(limiter, command)
   })
 
@@ -113,7 +113,7 @@ describe('a right that is missing', () => {
       await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
       const limiter = start()
       await waitUntilAnswering(limiter)
-      while (limiter.storeState() !== 'away') {
+      while (limiter.storeState() !== 'unavailable') {
         await useAll(limiter, [slides, wide])
         // Times that have left their window are taken out when the client asks again.
         const client = newClient()
@@ -127,7 +127,7 @@ describe('a right that is missing', () => {
       expect(refused).toHaveLength(1)
       expect(warnings(limiter).length).toBeLessThanOrEqual(1 + others)
       await new Promise((resolve) => setTimeout(resolve, 600))
-      expect(limiter.storeState()).toBe('away')
+      expect(limiter.storeState()).toBe('unavailable')
       expect(await endless()).toEqual([])
     },
   )
@@ -140,7 +140,8 @@ describe('a right that is missing', () => {
     await waitUntil('Redis is given up', () => {
       void limiter.decide(chargeAll(newClient(), [login]))
       return (
-        limiter.storeState() === 'away' && limiter.logLines.some(({ msg }) => msg.includes('onStoreError'))
+        limiter.storeState() === 'unavailable' &&
+        limiter.logLines.some(({ msg }) => msg.includes('onStoreError'))
       )
     })
     await operator.call('ACL', 'SETUSER', 'sluice', 'on')

@@ -171,7 +171,7 @@ describe('a key that holds no counter', () => {
     expect(await redis.get(`sluice:1:{${good}}:wide:60000`)).toBe('3')
     // 5 and the 3 that local counters admitted.
     await expect.poll(() => redis.get(`sluice:1:{${bad}}:wide:60000`)).toBe('8')
-    expect(limiter.storeState()).toBe('answering')
+    expect(limiter.storeState()).toBe('available')
     expect(limiter.telemetry.failures).toBe(before)
     const errors = limiter.logLines.filter(({ level }) => level >= 50)
     expect(errors.map(({ msg }) => msg)).toEqual([

@@ -64,14 +64,14 @@ it('leaves a server that has become a replica for the new master, when its addre
   // As local counters have it: a replica does not count.
   const client = newClient()
   for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
+  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(limiter.logLines.map(({ reason = '' }) => reason)).toContainEqual(expect.stringMatching(/^READONLY/))
 
   // It looks for the new master, and finds the old one again.
   await waitUntil('it is connected anew', async () => ![firstConnection, 'none'].includes(await connection()))
   await waitUntil('it is connected again', () => limiter.connection.client.status === 'ready')
   address.lead(next.port)
-  await waitUntil('the new master decides', () => limiter.storeState() === 'answering', 2000)
+  await waitUntil('the new master decides', () => limiter.storeState() === 'available', 2000)
   await expect.poll(() => operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5')
   expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
 })

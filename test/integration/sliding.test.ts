@@ -146,7 +146,7 @@ describe('what was admitted while Redis was away', { retry: 2 }, () => {
     await server.signal('SIGSTOP')
     await waitUntil('given up', () => {
       void limiter.decide(chargeAll(newClient(), [wide]))
-      return limiter.storeState() === 'away'
+      return limiter.storeState() === 'unavailable'
     })
     expect(countAllowed(await decideAtOnce([limiter], 2, chargeAll(client, [mail])))).toBe(2)
     await sleep(200)
@@ -241,9 +241,9 @@ it('a user with the rights that docs/redis.md names may do all this', async () =
   expect(countAllowed(decisions)).toBe(2)
 
   await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-  await waitUntil('away', () => {
+  await waitUntil('unavailable', () => {
     void restricted.decide(chargeAll(client, [mail]))
-    return restricted.storeState() === 'away'
+    return restricted.storeState() === 'unavailable'
   })
   await waitUntilAnswering(restricted)
   const later = await restricted.decide(chargeAll(newClient(), [mail, wide]))

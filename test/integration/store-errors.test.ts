@@ -55,7 +55,7 @@ async function expectLocalDecisions(limiter: RunningLimiter): Promise<(string | 
   const decisions = []
   for (let i = 0; i < 8; i++) decisions.push(await limiter.decide(chargeAll(client, [login])))
   expect(countAllowed(decisions)).toBe(5)
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
+  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(limiter.decide(chargeAll(newClient(), [login]))).not.toBeInstanceOf(Promise)
   return limiter.logLines.filter(({ msg }) => msg.startsWith('Redis unavailable')).map(({ reason }) => reason)
 }

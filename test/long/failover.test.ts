@@ -68,7 +68,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   expect(lost).toBeLessThanOrEqual(load.admittedBetween(from, to))
   // What was on its way when a question failed, or when the circuit breaker opened.
   expect(surplus).toBeLessThanOrEqual(load.mostWaiting * (failures + Math.max(...openings)))
-  for (const limiter of limiters) await waitUntil('Redis decides', () => limiter.storeState() === 'answering')
+  for (const limiter of limiters) await waitUntil('Redis decides', () => limiter.storeState() === 'available')
 }
 
 test('the sentinels replace a master that was killed', async () => {

@@ -274,7 +274,7 @@ describe('the log', () => {
     const gateway = await startHouse({ MAX_CONNECTIONS: '5', LOG_ADDRESSES: logAddresses })
     await openConnections(4, gateway.port, a)
     for (let opened = 0; opened < 8; opened++) await openServed(gateway.port, b)
-    const told = { level: 'warn', maxConnections: 5, newcomers: 1, clients: 2, mostOfOneClient: 4 }
+    const told = { level: 'warn', maxConnections: 5, newConnections: 1, clients: 2, mostOfOneClient: 4 }
     expect(fullLines(gateway)).toEqual([
       expect.objectContaining(logAddresses === '1' ? { ...told, client: a } : told),
     ])

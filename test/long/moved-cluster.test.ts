@@ -35,7 +35,7 @@ test('a cluster that has moved as a whole is found again', async () => {
   await Promise.all(before.nodes.map((node) => node.stop()))
   const client = newClient()
   for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'away')
+  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
 
   const after = await startRedisCluster(3, 0, laterPort)
   closers.push(() => after.close())

@@ -24,7 +24,7 @@ test('workers without Redis enforce one table, and report as one', async () => {
   expect(body).toContain('sluice_decisions_total{policy="share",outcome="allowed"} 100')
   expect(body).toContain('sluice_decisions_total{policy="share",outcome="refused"} 200')
   expect(body).toContain('sluice_processes 3')
-  expect((await send(gateway.adminPort, 'GET', '/readyz')).body).toContain('"store":"embedded"')
+  expect((await send(gateway.adminPort, 'GET', '/readyz')).body).toContain('"store":"memory"')
   expect(await gateway.process.stop('SIGTERM')).toBe(0)
 })
 

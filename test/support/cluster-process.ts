@@ -72,7 +72,7 @@ function serveWorker(): void {
     readNode: watchProcess('sluice_'),
   })
   const { telemetry } = metrics
-  const health = createHealth({ storeState: () => 'answering', upstreamState: () => metrics.upstreamState() })
+  const health = createHealth({ storeState: () => 'available', upstreamState: () => metrics.upstreamState() })
   const send = (message: object): boolean => process.send?.(message) ?? false
   const listen = (receive: (message: unknown) => void): unknown => process.on('message', receive)
   answerReports({

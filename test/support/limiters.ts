@@ -159,7 +159,7 @@ export function startRedisLimiter(url: string, storeTimeoutMs = ampleTimeoutMs):
 }
 
 export function waitUntilAnswering(limiter: CounterLimiter): Promise<void> {
-  return waitUntil('Redis answers', () => limiter.storeState() === 'answering')
+  return waitUntil('Redis answers', () => limiter.storeState() === 'available')
 }
 
 /** Replicas on one Redis, each with all that a gateway has: connection, breaker, known over-limit clients. */

@@ -52,7 +52,7 @@ export function createRedisOperations(options: {
 
   return {
     async inspect(charges) {
-      if (redisWithFallback.storeState() === 'away') return charges.map(readLocally)
+      if (redisWithFallback.storeState() === 'unavailable') return charges.map(readLocally)
       try {
         return (await within(TIMEOUT_MS, Promise.all(inCommands(charges).map(read)))).flat()
       } catch (error) {
@@ -62,7 +62,7 @@ export function createRedisOperations(options: {
     },
 
     async reset(charges) {
-      if (redisWithFallback.storeState() === 'away') return 'away'
+      if (redisWithFallback.storeState() === 'unavailable') return 'unavailable'
       try {
         // Counters are deleted before other processes forget what they have cached, as otherwise they would cache it
         // again.

@@ -143,9 +143,9 @@ describe('what the request path reports', () => {
     const metrics = metricsFor([])
     expect(metrics.upstreamState()).toBe('unknown')
     metrics.telemetry.upstreamFailed('refused')
-    expect(metrics.upstreamState()).toBe('away')
+    expect(metrics.upstreamState()).toBe('unavailable')
     metrics.telemetry.upstreamAnswered(3)
-    expect(metrics.upstreamState()).toBe('answering')
+    expect(metrics.upstreamState()).toBe('available')
   })
 })
 
