@@ -2,8 +2,9 @@
  * Runs an entry of this repository: `node scripts/run.js proxy/main.ts`, in this very process. The npm scripts do so because the
  * entries are TypeScript, of which an old Node can only say that it has a syntax error: this file is one that it can read.
  *
- * In package.json they are written `exec node … || node …`. With `exec` no shell stands between npm and this process, to
- * die of a signal without passing it on; where a shell has no `exec`, on Windows, the other half is run.
+ * In package.json they are written `exec node …`, so that no shell stands between npm and this process, to die of a signal
+ * without passing it on. Not `exec node … || node …`: npm puts the arguments behind the last command, which would not run.
+ * Windows' shell has no `exec`: there it is exec.cmd, in the root folder, where that shell looks first.
  */
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'

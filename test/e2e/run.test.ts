@@ -1,11 +1,8 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { send } from '../support/gateway.ts'
+import { describe, expect, test } from 'vitest'
 import { freePort } from '../support/ports.ts'
-import { runNode, spawnNode } from '../support/process.ts'
+import { runNode, spawnCommand, spawnNode } from '../support/process.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -92,27 +89,29 @@ test('what a start makes of the sources is kept for the next', async () => {
   )
 })
 
-// What npm does: the script in a shell, and signals to that shell.
-test.each(['start', 'gateway'] as const)('a signal to npm run %s ends it in order', async (name) => {
-  const [port, adminPort] = [await freePort(), await freePort()]
-  const env = {
-    PATH: process.env['PATH'] ?? '',
-    PORT: String(port),
-    ADMIN_PORT: String(adminPort),
-    CONFIG_FILE: 'test/support/defaults.yaml',
-    UPSTREAM_URL: 'http://127.0.0.1:9',
-  }
-  const shell = spawn('sh', ['-c', '--', scripts[name]], {
-    cwd: root,
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+describe('as npm runs it: the script and the arguments in a shell, and signals to that shell', () => {
+  test.each(['start', 'gateway', 'origin'] as const)('npm run %s is given its arguments', async (name) => {
+    const shell = spawnCommand('sh', {}, ['-c', `${scripts[name]} --port 1`])
+    expect(await shell.exit).toBe(2)
+    expect(shell.stderr()).toMatch(/^unknown argument --port: .*\n$/)
   })
-  let output = ''
-  shell.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  while (!output.includes('"listening"')) await once(shell.stdout, 'data')
-  expect((await send(adminPort, 'GET', '/readyz')).status).toBe(200)
-  shell.kill('SIGTERM')
-  const [code] = (await once(shell, 'close')) as [number | null]
-  expect(code).toBe(0)
-  expect(output).toContain('"msg":"stopped"')
+
+  test.each(['start', 'gateway', 'origin'] as const)(
+    'a signal to npm run %s ends it in order',
+    async (name) => {
+      const port = String(await freePort())
+      const env = {
+        PORT: port,
+        ADMIN_PORT: '0',
+        ORIGIN_PORT: port,
+        ORIGIN_DB: join(makeTemporaryDirectory(), 'origin.db'),
+        CONFIG_FILE: 'test/support/defaults.yaml',
+        UPSTREAM_URL: 'http://127.0.0.1:9',
+      }
+      const shell = spawnCommand('sh', env, ['-c', scripts[name]])
+      await shell.waitForLine(/"msg":"listening"/)
+      expect(await shell.stop('SIGTERM')).toBe(0)
+      expect(shell.stdout()).toContain('"msg":"stopped"')
+    },
+  )
 })
