@@ -1,15 +1,15 @@
 import cluster from 'node:cluster'
-import { collectGarbage } from '../shared/v8-gc.ts'
 import { hangupIgnored, onHangup } from '../shared/hangup.ts'
 import { createLog } from '../shared/log.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
+import { collectGarbage } from '../shared/v8-gc.ts'
 import { composeGateway } from './app/gateway.ts'
-import { loadGatewaySettings } from './config/settings.ts'
 import { fitToOpenFiles, readOpenFilesLimit } from './app/open-files.ts'
 import { describeStart } from './app/startup-log.ts'
 import { warnOfUnknownUpstream } from './app/upstream-name.ts'
+import { loadGatewaySettings } from './config/settings.ts'
 
 refuseArguments(
   process.argv.slice(2),

@@ -6,9 +6,9 @@ import { createApiRoutes } from '../admin/api.ts'
 import type { ClientOperations } from '../admin/client-operations.ts'
 import { limitConnections } from '../admin/connections.ts'
 import { adminServerOptions, createAdminHandler, type AdminDeps } from '../admin/server.ts'
-import { listenOn } from './serving.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { adminConnectionsWithin, readOpenFilesLimit } from './open-files.ts'
+import { listenOn } from './serving.ts'
 import { version } from './version.ts'
 
 /** The listener of operators and their tools, apart from that of the clients. */

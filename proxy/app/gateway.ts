@@ -1,11 +1,11 @@
 import cluster from 'node:cluster'
-import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
 import type { Log } from '../../shared/log.ts'
+import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
+import type { GatewaySettings } from '../config/settings.ts'
 import { renderMetrics } from '../telemetry/prometheus.ts'
 import { composeAdmin } from './admin.ts'
 import { composeServing, type Gateway } from './serving.ts'
 import { composePrimary, composeWorker } from './workers.ts'
-import type { GatewaySettings } from '../config/settings.ts'
 
 /** Composes this process's part of the gateway: all of it, the primary process, or a worker. */
 export async function composeGateway(settings: GatewaySettings, log: Log): Promise<Gateway> {

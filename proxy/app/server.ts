@@ -3,10 +3,10 @@ import { createServer, type Server, type ServerOptions } from 'node:http'
 import { createSecureServer, type Http2SecureServer } from 'node:http2'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
-import { watchCertificate, type CertificateWatch } from '../connection/tls/reload.ts'
 import { chooseProtocol, serveHttp10 } from '../connection/tls/alpn.ts'
-import { takesUpgrade } from '../server/listener.ts'
 import { cipherList } from '../connection/tls/ciphers.ts'
+import { watchCertificate, type CertificateWatch } from '../connection/tls/reload.ts'
+import { takesUpgrade } from '../server/listener.ts'
 
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {

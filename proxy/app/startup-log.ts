@@ -1,6 +1,6 @@
-import type { Listening } from './serving.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { describeRedis, parseRedisUrl } from '../limiter/redis/url.ts'
+import type { Listening } from './serving.ts'
 
 /** The `listening` log line, which shows operators whether the right gateway was started. */
 export type StartLine = Listening & {

@@ -1,25 +1,15 @@
+import { breakOffConnection } from '../http/reply.ts'
+import { connectionOf } from '../request/connection-peer.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
+import {
+  awaitedOf,
+  heldBytesOf,
+  isBodyAwaited,
+  onceBodyOver,
+  progressOf,
+  type PacedExchange,
+} from './client-progress.ts'
 import { chooseLargest } from './largest-holders.ts'
-
-/** An exchange that a slow client can delay. */
-export type PacedExchange = {
-  /** What the client has to do next; undefined while waiting for something else, such as the backend. */
-  readonly waitsFor: 'body' | 'response' | undefined
-  /** Grows as the client does it: bytes of the body, or pieces of the response that were taken. */
-  readonly progress: number
-  /** Kept by the watch: where the exchange stands among the others, -1 for nowhere. */
-  place: number
-  /** Called when the client is too slow. `waitsFor` says at what. */
-  onTooSlow(): void
-  /** Bytes of the response that the client has yet to take. */
-  readonly heldBytes: number
-  /** Who the client is. */
-  readonly client: string
-  /** What the exchange shares with others of the same connection. */
-  readonly connection: object
-  /** Ends the connection: what it holds is needed. */
-  breakOffConnection(): void
-}
 
 export type PaceLimits = {
   /** Time in which a body must bring `minBodyRate` bytes for each second of it. */
@@ -38,7 +28,8 @@ const bytesEach = 20 * 1024
 /** The exchanges in progress, and an eye on those that wait for their client. */
 export type SlowClients = {
   add(exchange: PacedExchange): void
-  delete(exchange: PacedExchange): void
+  /** The exchange is over. It is let go of once no more of the request body is expected. */
+  finish(exchange: PacedExchange): void
   readonly size: number
   /** Bytes that clients had left untaken when it was last looked, and how many connections have been ended for them. */
   readUnread(): TableUse
@@ -75,9 +66,20 @@ export function watchSlowClients(
   let unreadBytes = 0
   let endedConnections = 0
 
+  const remove = (exchange: PacedExchange): void => {
+    if (exchange.place === -1) return
+    const last = exchanges.pop()
+    if (last && last !== exchange) {
+      exchanges[exchange.place] = last
+      last.place = exchange.place
+    }
+    exchange.place = -1
+    if (spans.size > 0) spans.delete(exchange)
+  }
   const look = (exchange: PacedExchange, nowMs: number): void => {
-    const { waitsFor, progress } = exchange
-    if (waitsFor === 'response') unreadBytes += exchange.heldBytes + bytesEach
+    const waitsFor = awaitedOf(exchange)
+    const progress = progressOf(exchange)
+    if (waitsFor === 'response') unreadBytes += heldBytesOf(exchange) + bytesEach
     const span = spans.get(exchange)
     if (waitsFor === undefined) {
       if (span) spans.delete(exchange)
@@ -89,21 +91,26 @@ export function watchSlowClients(
     if (waitsFor === 'response' && advance > 0) return begin()
     if (nowMs - span.sinceMs < (waitsFor === 'body' ? bodyTimeoutMs : sendTimeoutMs)) return
     if (waitsFor === 'body' && advance >= leastBodyBytes) return begin()
-    exchange.onTooSlow()
+    if (exchange.isOver) closeUnread(exchange)
+    else exchange.onTooSlow()
+  }
+  const closeUnread = (exchange: PacedExchange): void => {
+    remove(exchange)
+    exchange.request.socket.destroy()
   }
   /** Closes connections of the client with the most unread data until the total is well below the limit. */
   const shed = (): void => {
     const unread = exchanges
-      .filter(({ waitsFor }) => waitsFor === 'response')
+      .filter((exchange) => awaitedOf(exchange) === 'response')
       .map((exchange) => ({
         exchange,
         client: exchange.client,
-        connection: exchange.connection,
-        bytes: exchange.heldBytes + bytesEach,
+        connection: connectionOf(exchange.request),
+        bytes: heldBytesOf(exchange) + bytesEach,
       }))
     const victims = chooseLargest(unread, unreadBytes - maxUnreadBytes * 0.75)
     endedConnections += victims.length
-    for (const { exchange } of victims) exchange.breakOffConnection()
+    for (const { exchange } of victims) exchange.guard(() => breakOffConnection(exchange.response))
     onEnded(victims.length)
   }
   const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))
@@ -121,15 +128,9 @@ export function watchSlowClients(
       exchange.place = exchanges.length
       exchanges.push(exchange)
     },
-    delete(exchange) {
-      if (exchange.place === -1) return
-      const last = exchanges.pop()
-      if (last && last !== exchange) {
-        exchanges[exchange.place] = last
-        last.place = exchange.place
-      }
-      exchange.place = -1
-      if (spans.size > 0) spans.delete(exchange)
+    finish(exchange) {
+      if (isBodyAwaited(exchange)) onceBodyOver(exchange, () => remove(exchange))
+      else remove(exchange)
     },
     get size() {
       return exchanges.length

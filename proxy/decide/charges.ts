@@ -1,8 +1,10 @@
-import type { ClientAddress } from '../request/client-address.ts'
-import type { Charge } from '../limiter/limiter.ts'
-import { partitionKeyOf } from './partition-key.ts'
-import type { Policy } from '../policy.ts'
 import type { ClientRequest } from '../http/messages.ts'
+import type { Charge } from '../limiter/limiter.ts'
+import type { Policy } from '../policy.ts'
+import type { ClientAddress } from '../request/client-address.ts'
+import { partitionKeyOf } from './partition-key.ts'
+
+const none: readonly Charge[] = []
 
 /**
  * The charges of a request: one for each policy that applies to its client. A policy whose partition key needs a header
@@ -12,7 +14,8 @@ export function chargesOf(
   policies: readonly Policy[],
   client: ClientAddress,
   request: ClientRequest,
-): Charge[] {
+): readonly Charge[] {
+  if (policies.length === 0) return none
   const headers = 'stream' in request ? withAllLines(request, policies) : request.headers
   const charges: Charge[] = []
   for (const policy of policies) {

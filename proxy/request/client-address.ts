@@ -19,6 +19,9 @@ export type ClientAddress = {
   readonly prefix: string
 }
 
+/** Stands for a client whose address has not been read. */
+export const unknownClient: ClientAddress = { address: '', prefix: '' }
+
 /** The peer of a connection. It does not change: it is read once for all requests of the connection. */
 export type Peer = {
   /** Canonical text. */

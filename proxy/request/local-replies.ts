@@ -1,5 +1,6 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { endAfterResponse, writeHead } from '../http/reply.ts'
 import type { Target } from './target.ts'
 
 /** Says which methods are passed on. Others that Node's parser knows are too; TRACE and CONNECT are not. */
@@ -33,6 +34,18 @@ export function localReply(
   const maxForwards = headers['max-forwards']?.toString()
   if (maxForwards !== undefined && !maxForwardsSyntax.test(maxForwards)) return errors.badRequest
   return path === '*' || Number(maxForwards) === 0 ? 'options' : undefined
+}
+
+/** Why `localReply` is an error; for the log. */
+export function whyRejected(reply: ErrorReply): string {
+  return reply === errors.badRequest ? 'Max-Forwards is not a number' : 'TRACE is not supported'
+}
+
+/** Answers a successful OPTIONS. */
+export function answerOptions(request: ClientRequest, response: ClientResponse): void {
+  endAfterResponse(request, response)
+  writeHead(response, 204, [...allow])
+  response.end()
 }
 
 /** The `Max-Forwards` to forward with OPTIONS; undefined if there is none, or for other methods. */

@@ -4,11 +4,12 @@ import { Socket, type Server as NetServer } from 'node:net'
 import { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { errors } from '../../shared/error-replies.ts'
-import type { OnException } from './error-boundary.ts'
-import type { RequestSerializer } from '../connection/pipelining.ts'
-import { keepUnparsed } from '../connection/unparsed-bytes.ts'
-import { expectsOther } from '../http/framing.ts'
-import type { Handler, OnUpgrade } from './handler.ts'
+import {
+  answerParserError,
+  isPaused,
+  readParserError,
+  type ParserFailure,
+} from '../connection/parser-errors.ts'
 import {
   currentResponse,
   keepDraining,
@@ -16,18 +17,18 @@ import {
   oweResponse,
   owesNothing,
 } from '../connection/pending-responses.ts'
-import { allow } from '../request/local-replies.ts'
+import type { RequestSerializer } from '../connection/pipelining.ts'
+import { keepUnparsed } from '../connection/unparsed-bytes.ts'
+import type { Tunnels } from '../forward/tunnel.ts'
+import { expectsOther } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { breakOff, closeAfterResponse, closeSoon, sendError } from '../http/reply.ts'
-import type { Telemetry } from '../telemetry/telemetry.ts'
-import type { Tunnels } from '../forward/tunnel.ts'
-import {
-  answerParserError,
-  isPaused,
-  readParserError,
-  type ParserFailure,
-} from '../connection/parser-errors.ts'
 import { isWebSocketHandshake } from '../http/websocket-handshake.ts'
+import { allow } from '../request/local-replies.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { OnException } from './error-boundary.ts'
+import type { OnUpgrade } from './handler-options.ts'
+import type { Handler } from './handler.ts'
 
 /**
  * Maximum bytes that a client may send before its handshake is answered. It should send none (RFC 6455 section 4.1).

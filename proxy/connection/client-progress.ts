@@ -1,0 +1,68 @@
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+
+/** An exchange that a slow client can delay. */
+export type PacedExchange = {
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  /** Undefined before the request is forwarded, or where it is not. */
+  readonly forwarding: ForwardProgress | undefined
+  /** The response has been sent or the client has gone. */
+  readonly isOver: boolean
+  /** Who the client is. */
+  readonly client: string
+  /** Kept by the watch: where the exchange stands among the others, -1 for nowhere. */
+  place: number
+  /** Runs a step. An exception fails this exchange only. */
+  guard(step: () => void): void
+  /** Called when the client is too slow, while the exchange is not over. */
+  onTooSlow(): void
+}
+
+/** How far forwarding a request has come, as far as it depends on the client. */
+export type ForwardProgress = {
+  /** It is waiting for the client to send more of the request body. */
+  readonly waitsForBody: boolean
+  /** Only what was received of the response is left to write. */
+  readonly isCut: boolean
+  /** Increases when the client sends some of the request body or reads some of the response. */
+  readonly clientProgress: number
+  /** Bytes of the response that are buffered, besides those already written to it. */
+  readonly heldBytes: number
+}
+
+/** What the client has to do next; undefined while waiting for something else, such as the backend. */
+export function awaitedOf({ isOver, response, forwarding }: PacedExchange): 'body' | 'response' | undefined {
+  // The request is finished, but the rest of a short body is still read and dropped, so that the connection can be
+  // reused.
+  if (isOver) return 'body'
+  if (response.writableEnded) return 'response'
+  if (response.headersSent) return response.writableNeedDrain || forwarding?.isCut ? 'response' : undefined
+  return forwarding?.waitsForBody ? 'body' : undefined
+}
+
+/** Grows as the client does it: bytes of the body, or pieces of the response that were taken. */
+export function progressOf({ forwarding }: PacedExchange): number {
+  return forwarding?.clientProgress ?? 0
+}
+
+/** Bytes of the response that the client has yet to take. */
+export function heldBytesOf({ forwarding, response }: PacedExchange): number {
+  return (forwarding?.heldBytes ?? 0) + response.writableLength
+}
+
+/** Whether a persistent HTTP/1 connection still waits for the rest of the request body. */
+export function isBodyAwaited({ request, response }: PacedExchange): boolean {
+  const { httpVersionMajor, complete, socket } = request
+  return httpVersionMajor === 1 && !complete && response.shouldKeepAlive && !socket.destroyed
+}
+
+/** Calls back once when the request body has been read or its connection has closed. */
+export function onceBodyOver({ request }: PacedExchange, callback: () => void): void {
+  const { socket } = request
+  const leave = (): void => {
+    callback()
+    socket.off('close', leave)
+  }
+  request.once('close', leave)
+  socket.once('close', leave)
+}

@@ -1,0 +1,240 @@
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { PacedExchange } from '../connection/client-progress.ts'
+import { settleResponse } from '../connection/pending-responses.ts'
+import { chargesOf } from '../decide/charges.ts'
+import { reportDecision } from '../decide/decision-report.ts'
+import { rateLimitHeaders, refuse, refuseUndecided } from '../decide/too-many-requests.ts'
+import { forward, type Forwarding } from '../forward/forward.ts'
+import { upstreamHeaders } from '../forward/upstream-headers.ts'
+import { declaredLength, expectsContinue } from '../http/framing.ts'
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { breakOff, closeAfterResponse, onceOver, sendError, writeContinue } from '../http/reply.ts'
+import type { Charge, Decision } from '../limiter/limiter.ts'
+import type { Policy } from '../policy.ts'
+import { unknownClient, type Peer } from '../request/client-address.ts'
+import {
+  answerOptions,
+  fieldsOf,
+  localReply,
+  remainingForwards,
+  whyRejected,
+} from '../request/local-replies.ts'
+import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
+import { givenRequestId } from '../request/request-id.ts'
+import type { Rejection } from '../telemetry/telemetry.ts'
+import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
+
+const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
+
+/** The way of one request, in the order of the methods: client, head, rules, decision, forward or refuse, finish. */
+export class Exchange implements PacedExchange {
+  readonly #options: HandlerOptions
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  readonly #onUpgrade: OnUpgrade | undefined
+  readonly #startedMs: number
+  readonly #peer: Peer
+  #requestId = ''
+  #path = ''
+  /** Whom the request counts as. */
+  #client = unknownClient
+  /** The `RateLimit` headers for the response, whoever makes it: name, value, name, value… */
+  #limitHeaders: readonly string[] = []
+  #refusedBy: Policy | undefined
+  #rejected: string | undefined
+  #shadowRefusals: string[] | undefined
+  forwarding: Forwarding | undefined
+  isOver = false
+  place = -1
+
+  constructor(
+    options: HandlerOptions,
+    peer: Peer,
+    request: ClientRequest,
+    response: ClientResponse,
+    onUpgrade: OnUpgrade | undefined,
+  ) {
+    this.#options = options
+    this.request = request
+    this.response = response
+    this.#onUpgrade = onUpgrade
+    this.#startedMs = options.now()
+    this.#peer = peer
+    options.slowClients.add(this)
+    onceOver(response, () => this.guard(() => this.#finish(response.headersSent ? response.statusCode : 0)))
+  }
+
+  /** Runs a step. An exception fails this request only. */
+  guard(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.#onException(error)
+    }
+  }
+
+  begin(): void {
+    this.#readClient()
+    const head = this.#readHead()
+    if (!head) return
+    const charges = this.#applyRules(head)
+    if (charges.length === 0) return this.#forward(head)
+
+    const decision = this.#options.limiter.decide(charges)
+    if (!(decision instanceof Promise)) return this.#act(decision, charges, head)
+    decision
+      .then((later) => this.#act(later, charges, head))
+      .catch((error: unknown) => this.#onException(error))
+  }
+
+  #readClient(): void {
+    const { addresses, makeRequestId } = this.#options
+    this.#requestId = givenRequestId(this.request, this.#peer) ?? makeRequestId()
+    this.#client = addresses.readClientAddress(this.#peer, this.request.headers['x-forwarded-for'])
+  }
+
+  /** Returns undefined where the request is answered already: it is rejected, or not for the backend. */
+  #readHead(): RequestHead | undefined {
+    const head = readRequestHead(this.request, this.#options, this.#onUpgrade !== undefined)
+    if ('reason' in head) {
+      this.#rejectHead(head)
+      return undefined
+    }
+    this.#path = head.target.path
+    const own = localReply(this.request, head.target)
+    if (own !== undefined) {
+      this.#answer(own)
+      return undefined
+    }
+    if (this.request.headers['x-forwarded-for'] !== undefined && !this.#peer.trusted)
+      this.#options.onUntrustedProxy(this.#peer.address)
+    return head
+  }
+
+  #applyRules({ target }: RequestHead): readonly Charge[] {
+    const { method = 'GET', headers } = this.request
+    const policies = this.#options.rules.match(target, method, headers)
+    return chargesOf(policies, this.#client, this.request)
+  }
+
+  #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
+    this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
+    this.#options.throttledClients.note(charges, decision)
+    // The client disconnected during the decision: the request was counted, but is not forwarded.
+    if (this.isOver) return
+    switch (decision.outcome) {
+      case 'allowed':
+        this.#limitHeaders = rateLimitHeaders(decision.states)
+        return this.#forward(head)
+      case 'refused':
+        this.#refusedBy = decision.refusedBy
+        return refuse(this.request, this.response, decision.states)
+      case 'unavailable':
+        return refuseUndecided(this.request, this.response)
+    }
+  }
+
+  #forward({ target, host }: RequestHead): void {
+    const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
+    const { maxBodyBytes } = forwarder
+    if (maxBodyBytes > 0 && (declaredLength(this.request) ?? 0) > maxBodyBytes)
+      return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
+    if (expectsContinue(this.request)) writeContinue(this.response)
+    this.forwarding = forward(forwarder, {
+      request: this.request,
+      response: this.response,
+      client: this.#client.prefix,
+      target: upstreamPrefix + target.forwardTarget,
+      upstreamHeaders: upstreamHeaders(classifyField, this.request.rawHeaders, {
+        peerAddress: this.#peer.address,
+        peerTrusted: this.#peer.trusted,
+        clientAddress: this.#client.address,
+        scheme,
+        requestId: this.#requestId,
+        host,
+        protocolVersion: this.request.httpVersion,
+        maxForwards: remainingForwards(this.request),
+      }),
+      responseHeaders: this.#limitHeaders,
+      requestId: this.#requestId,
+      onBodyOverLimit: () => this.#noteRejection('body-too-large', errors.bodyTooLarge, bodyOverLimit),
+      onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
+    })
+  }
+
+  /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */
+  #upgrade(...tunnel: Parameters<OnUpgrade>): void {
+    this.#onUpgrade?.(...tunnel)
+    this.guard(() => this.#finish(101))
+  }
+
+  /** The response has been sent, the client has gone, or a tunnel has taken its place. */
+  #finish(status: number): void {
+    const { telemetry, now, onFinished, slowClients } = this.#options
+    this.isOver = true
+    this.forwarding?.clientGone()
+    const nowMs = now()
+    settleResponse(this.request, this.response, nowMs)
+    slowClients.finish(this)
+    const durationMs = nowMs - this.#startedMs
+    telemetry.requestFinished(status, durationMs)
+    onFinished?.({
+      requestId: this.#requestId,
+      method: this.request.method ?? '',
+      path: this.#path,
+      clientAddress: this.#client.address,
+      status,
+      durationMs,
+      refusedBy: this.#refusedBy?.name,
+      rejected: this.#rejected,
+      wouldBeRefusedBy: this.#shadowRefusals,
+    })
+  }
+
+  #onException(error: unknown): void {
+    this.#options.onException(error, this.request, this.response, this.#requestId)
+    this.forwarding?.clientGone()
+  }
+
+  #answer(own: ErrorReply | 'options'): void {
+    if (own !== 'options') return this.#reject('other', own, whyRejected(own))
+    // The health check of a load balancer that cannot reach the admin listener.
+    if (this.#path === '*' && this.#options.isStopping())
+      return sendError(this.request, this.response, errors.stopping)
+    answerOptions(this.request, this.response)
+  }
+
+  #rejectHead({ reason, reply, why, path }: RejectedHead): void {
+    this.#path = path
+    // It is unknown where the next request would begin.
+    if (reason === 'framing') closeAfterResponse(this.request, this.response)
+    this.#reject(reason, reply, why)
+  }
+
+  #reject(reason: Rejection, reply: ErrorReply, why: string): void {
+    this.#noteRejection(reason, reply, why)
+    sendError(this.request, this.response, reply, [...fieldsOf(reply), ...this.#limitHeaders])
+  }
+
+  #noteRejection(reason: Rejection, { status }: ErrorReply, why: string): void {
+    this.#rejected = why
+    this.#options.telemetry.requestRejected(reason)
+    this.#options.onRejected(this.#requestId, status, why)
+  }
+
+  get client(): string {
+    return this.#client.prefix
+  }
+
+  onTooSlow(): void {
+    this.guard(() => this.#endSlow())
+  }
+
+  #endSlow(): void {
+    if (this.response.headersSent) return breakOff(this.response)
+    this.forwarding?.abandon('the client sends its body too slowly')
+    closeAfterResponse(this.request, this.response)
+    const why = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'
+    this.#reject('timeout', errors.requestTimeout, why)
+  }
+}

@@ -1,0 +1,45 @@
+import type { Socket } from 'node:net'
+import type { SlowClients } from '../connection/slow-clients.ts'
+import type { ThrottledClients } from '../decide/throttled-clients.ts'
+import type { ForwarderOptions } from '../forward/forward.ts'
+import type { RequestFieldClassifier } from '../http/header-roles.ts'
+import type { Limiter } from '../limiter/limiter.ts'
+import type { PeerOptions } from '../request/connection-peer.ts'
+import type { HeadOptions } from '../request/request-head.ts'
+import type { RuleTable } from '../rules/rule-table.ts'
+import type { Access } from '../telemetry/access-log.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { ResponseHead } from '../upstream/response-head.ts'
+import type { OnException } from './error-boundary.ts'
+
+export type HandlerOptions = HeadOptions &
+  PeerOptions & {
+    readonly rules: RuleTable
+    readonly limiter: Limiter
+    readonly throttledClients: Pick<ThrottledClients, 'note'>
+    readonly slowClients: SlowClients
+    readonly forwarder: ForwarderOptions
+    readonly classifyField: RequestFieldClassifier
+    readonly telemetry: Telemetry
+    /** Called with an exception that a step of the request threw. */
+    readonly onException: OnException
+    /** Path prefix of the backend, without a trailing slash; empty for none. */
+    readonly upstreamPrefix: string
+    readonly scheme: 'http' | 'https'
+    readonly makeRequestId: () => string
+    readonly now: () => number
+    /** True once the gateway is shutting down. */
+    readonly isStopping: () => boolean
+    /**
+     * Called with the peer's address for each request whose `X-Forwarded-For` is ignored because the peer is not
+     * trusted.
+     */
+    readonly onUntrustedProxy: (peerAddress: string) => void
+    /** Called for each malformed or oversized request, which is answered before any rule applies; for the log. */
+    readonly onRejected: (requestId: string, status: number, why: string) => void
+    /** Called once for each finished request; undefined without access log. */
+    readonly onFinished: ((access: Access) => void) | undefined
+  }
+
+/** Called when the backend accepts a WebSocket handshake: the tunnel takes the place of the response. */
+export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
