@@ -54,11 +54,12 @@ function lower(wanted: number, most: number): number {
 /**
  * How many files this process may have open. Node has raised the soft limit to the hard one as it started.
  *
+ * @param file where Linux tells it
  * @returns undefined where there is no limit, or it cannot be read
  */
-export function readOpenFilesLimit(): number | undefined {
+export function readOpenFilesLimit(file = '/proc/self/limits'): number | undefined {
   try {
-    const [, soft] = /^Max open files +(\d+) /m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    const [, soft] = /^Max open files +(\d+) /m.exec(readFileSync(file, 'utf8')) ?? []
     return soft === undefined ? undefined : Number(soft)
   } catch {
     return readLimitFromReport()
@@ -66,7 +67,7 @@ export function readOpenFilesLimit(): number | undefined {
 }
 
 /** Where there is no /proc. A report holds much more, and takes milliseconds. */
-export function readLimitFromReport(): number | undefined {
+function readLimitFromReport(): number | undefined {
   const { report } = process
   // Otherwise it looks up the names of all that this process is connected to.
   Object.assign(report, { excludeNetwork: true })

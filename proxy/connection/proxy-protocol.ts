@@ -1,14 +1,15 @@
-import { isIPv4, isIPv6, type Socket } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
+import type { Readable } from 'node:stream'
 
 /** A parsed PROXY header, and its length in bytes. */
-export type ProxyHeader = {
+type ProxyHeader = {
   /** The client's address; undefined if the proxy connects on its own behalf, or for a client without an IP address. */
   readonly address: string | undefined
   readonly bytes: number
 }
 
 /** The bytes received are not a PROXY header. */
-export class ProxyHeaderError extends Error {
+class ProxyHeaderError extends Error {
   override readonly name = 'ProxyHeaderError'
 }
 
@@ -35,7 +36,7 @@ const fixedBytes2 = 16
  * @returns undefined if the header is not complete yet
  * @throws {ProxyHeaderError}
  */
-export function parseProxyHeader(received: Buffer): ProxyHeader | undefined {
+function parseProxyHeader(received: Buffer): ProxyHeader | undefined {
   if (startsLike(received, signature1)) return parseVersion1(received)
   if (startsLike(received, signature2)) return parseVersion2(received)
   throw new ProxyHeaderError('missing PROXY header')
@@ -101,7 +102,7 @@ function addressAt(received: Buffer, family: number): string {
  * @returns the address that it names
  * @throws {ProxyHeaderError} if the header is missing, malformed or late, or the connection closes before it
  */
-export function readProxyHeader(socket: Socket, timeoutMs: number): Promise<string | undefined> {
+export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     let received: Buffer = Buffer.alloc(0)
     const stop = (): void => {

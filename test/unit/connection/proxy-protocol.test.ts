@@ -1,6 +1,8 @@
+import { PassThrough } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseProxyHeader, ProxyHeaderError } from '../../../proxy/connection/proxy-protocol.ts'
+import { readProxyHeader } from '../../../proxy/connection/proxy-protocol.ts'
 
 const signature = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 
@@ -70,36 +72,70 @@ const broken: [string, Buffer][] = [
   ['version 2, more than 16 KiB', version2(0x21, 0x11, ipv4, 16_385)],
 ]
 
+const request = Buffer.from('GET / HTTP/1.1\r\n')
+
+/** A connection on which a header is awaited. */
+function awaitHeader(): { connection: PassThrough; header: Promise<string | undefined> } {
+  const connection = new PassThrough()
+  return { connection, header: readProxyHeader(connection, 60_000) }
+}
+
+function unread(connection: PassThrough): Buffer {
+  const bytes: unknown = connection.read()
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.alloc(0)
+}
+
 describe('a header of the PROXY protocol', () => {
-  test.each(sound)('%s', (_, bytes, address) => {
-    expect(parseProxyHeader(bytes)).toEqual({ address, bytes: bytes.length })
+  test.each(sound)('%s', async (_, bytes, address) => {
+    const { connection, header } = awaitHeader()
+    connection.write(bytes)
+    expect(await header).toBe(address)
+    expect(connection.readableLength).toBe(0)
   })
 
-  test.each(sound)('%s, with a request behind it', (_, bytes, address) => {
-    const received = Buffer.concat([bytes, Buffer.from('GET / HTTP/1.1\r\n')])
-    expect(parseProxyHeader(received)).toEqual({ address, bytes: bytes.length })
+  test.each(sound)('%s, with a request behind it', async (_, bytes, address) => {
+    const { connection, header } = awaitHeader()
+    connection.write(Buffer.concat([bytes, request]))
+    expect(await header).toBe(address)
+    expect(unread(connection)).toEqual(request)
   })
 
-  test.each(sound)('%s, cut at every byte: more is waited for', (_, bytes) => {
-    for (let length = 0; length < bytes.length; length++)
-      expect(parseProxyHeader(bytes.subarray(0, length)), `${length} bytes`).toBeUndefined()
+  test.each(sound)('%s, cut at every byte: more is waited for', async (_, bytes, address) => {
+    const { connection, header } = awaitHeader()
+    let isRead = false
+    void header.then(() => (isRead = true))
+    for (const byte of bytes) {
+      expect(isRead).toBe(false)
+      connection.write(Buffer.from([byte]))
+      await turn()
+    }
+    expect(await header).toBe(address)
+    connection.write(request)
+    expect(unread(connection)).toEqual(request)
   })
 
-  test.each(broken)('%s is none', (_, bytes) => {
-    expect(() => parseProxyHeader(bytes)).toThrow(ProxyHeaderError)
+  test.each(broken)('%s is none', async (_, bytes) => {
+    const { connection, header } = awaitHeader()
+    connection.write(bytes)
+    await expect(header).rejects.toMatchObject({ name: 'ProxyHeaderError' })
   })
 
-  test('no bytes make it throw anything else or take more than there is', () => {
+  test('no bytes make it throw anything else or take more than there is', async () => {
     const begun = fc
       .tuple(fc.constantFrom(signature, Buffer.from('PROXY '), Buffer.alloc(0)), fc.uint8Array())
       .map(([begin, rest]) => Buffer.concat([begin, rest]))
-    fc.assert(
-      fc.property(begun, (bytes) => {
+    await fc.assert(
+      fc.asyncProperty(begun, async (bytes) => {
+        const { connection, header } = awaitHeader()
+        connection.write(bytes)
+        // What is complete has been read by then; else the connection closes before the header.
+        setImmediate(() => setImmediate(() => connection.destroy()))
         try {
-          const header = parseProxyHeader(bytes)
-          expect(header === undefined || header.bytes <= bytes.length).toBe(true)
+          await header
+          const rest = unread(connection)
+          expect(rest).toEqual(bytes.subarray(bytes.length - rest.length))
         } catch (error) {
-          expect(error).toBeInstanceOf(ProxyHeaderError)
+          expect(error).toMatchObject({ name: 'ProxyHeaderError' })
         }
       }),
     )
