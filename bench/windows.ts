@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import type { Charge } from '../proxy/limiter/limiter.ts'
 import { createMemoryLimiter } from '../proxy/limiter/memory/limiter.ts'
 import { createRedisLimiter } from '../proxy/limiter/redis/limiter.ts'
-import { describePolicy, keyOf } from '../proxy/limiter/redis/keys.ts'
+import { describePolicy, keyOf, keyPrefixOf } from '../proxy/limiter/redis/keys.ts'
 import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/ports.ts'
 import { startServer } from './measure/processes.ts'
@@ -62,6 +62,7 @@ const server = await startServer(
   port,
 )
 const redis = new Redis(port)
+const keyPrefix = keyPrefixOf(undefined)
 
 /** Uses up what each client is allowed, such that one leaves the window half a step before each request. */
 async function useUp(measured: Subject, startUs: number): Promise<void> {
@@ -70,7 +71,7 @@ async function useUp(measured: Subject, startUs: number): Promise<void> {
   for (let client = 0; client < clients; client++) {
     const [charge] = chargeOf(measured, client)
     if (!charge) continue
-    const key = keyOf(describePolicy(policy), charge.partitionKey)
+    const key = keyOf(describePolicy(policy, keyPrefix), charge.partitionKey)
     const leavesUs = startUs + (client * stepUs) / clients - stepUs / 2
     const times = Array.from({ length: policy.quota }, (_, i) =>
       Math.round(leavesUs + i * stepUs - policy.windowMs * 1000),
@@ -88,6 +89,7 @@ async function measureRedis(measured: Subject): Promise<string> {
   let refused = 0
   const limiter = createRedisLimiter({
     redis,
+    keyPrefix,
     timeoutMs: 1000,
     now: () => performance.now(),
     hooks: {
@@ -115,7 +117,7 @@ async function measureRedis(measured: Subject): Promise<string> {
       gatewayUs: Math.min(least.gatewayUs, (readCpuUs('self') - before.gatewayUs) / inSlice),
     }
   }
-  const key = first ? keyOf(describePolicy(measured.policy), first.partitionKey) : ''
+  const key = first ? keyOf(describePolicy(measured.policy, keyPrefix), first.partitionKey) : ''
   const bytes = await redis.memory('USAGE', key)
   const share = ((100 * refused) / (slices * inSlice)).toFixed(0)
   return `Redis ${least.redisUs.toFixed(1)} µs, gateway ${least.gatewayUs.toFixed(1)} µs a decision, ${bytes} bytes a client, ${share} % refused`

@@ -285,8 +285,8 @@ export function counterOptions(
   telemetry: Telemetry,
   forgotten: ThrottledClients['forget'],
 ): LimiterOptions {
-  const { storeTimeoutMs, storeMaxKeys } = settings
-  return { storeTimeoutMs, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }
+  const { storeTimeoutMs, namespace, storeMaxKeys } = settings
+  return { storeTimeoutMs, namespace, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }
 }
 
 function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamPool {

@@ -13,10 +13,12 @@ export type StartLine = Listening & {
   readonly rules: number
   /** `memory`, or the address of Redis without user and password. */
   readonly store: string
+  /** Of the keys in Redis. */
+  readonly namespace?: string
 }
 
 export function describeStart(settings: GatewaySettings, { port, adminPort }: Listening): StartLine {
-  const { host = '*', tlsCertFile, upstreamUrl, redisUrl, rules, rateLimitingDisabled } = settings
+  const { host = '*', tlsCertFile, upstreamUrl, redisUrl, namespace, rules, rateLimitingDisabled } = settings
   const scheme = tlsCertFile === undefined ? 'http' : 'https'
   return {
     address: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
@@ -26,6 +28,7 @@ export function describeStart(settings: GatewaySettings, { port, adminPort }: Li
     limits: describeLimits(settings),
     rules: rateLimitingDisabled ? 0 : rules.length,
     store: redisUrl === undefined ? 'memory' : describeRedis(parseRedisUrl(redisUrl)),
+    ...(namespace !== undefined && redisUrl !== undefined && { namespace }),
   }
 }
 

@@ -45,6 +45,12 @@ function showRedisUrl(url: unknown): string {
     : 'a value that is not shown, as it may hold a password'
 }
 
+/** Part of the keys in Redis. It has no braces, which a cluster reads, and is no number, which a format is. */
+export const namespace = text(
+  '1 to 32 letters, digits, dots, dashes and underscores, beginning with a letter',
+  (name) => /^[A-Za-z][A-Za-z0-9._-]{0,31}$/.test(name),
+)
+
 /** A bearer token, made of characters that a header can carry. */
 export const adminToken: Kind<string> = {
   ...text('16 or more visible ASCII characters, no spaces', (token) => /^[\x21-\x7e]{16,}$/.test(token)),

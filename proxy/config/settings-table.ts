@@ -6,6 +6,7 @@ import {
   adminToken,
   cipherNames,
   disabledByOne,
+  namespace,
   password,
   redisUrl,
   tlsVersion,
@@ -48,6 +49,11 @@ export const gatewayTable = {
     undefined,
     'Password for Sentinel, if it requires one',
     environment,
+  ),
+  namespace: setting(
+    namespace,
+    undefined,
+    'Part of every key in Redis, so that gateways with different limits can share one',
   ),
   configFile: setting(
     filePath,

@@ -6,6 +6,7 @@ import { createRedisWithFallback } from './redis-with-fallback.ts'
 import { createIpcLimiter, hearResets, type LimiterPort } from './worker-ipc.ts'
 import type { Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
+import { keyPrefixOf } from './redis/keys.ts'
 import { createRedisOperations } from './redis/operations.ts'
 import { createResetFeed } from './redis/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
@@ -36,6 +37,8 @@ const OVER_LIMIT_CLIENTS = 50_000
 export type LimiterOptions = {
   /** Timeout of a request to a store outside this process. */
   readonly storeTimeoutMs: number
+  /** Part of every key in Redis, so that gateways with different tables can share one; undefined for none. */
+  readonly namespace: string | undefined
   /** Maximum number of counters in the memory of this process. */
   readonly storeMaxKeys: number
   /** Any integer that clients cannot know, such as a random one. */
@@ -87,10 +90,12 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
  * @param redis a connection that nothing else uses
  */
 function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
-  const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
+  const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
+  const keyPrefix = keyPrefixOf(namespace)
   const overLimit = createOverLimitCache(OVER_LIMIT_CLIENTS, now)
   const redisWithFallback = createRedisWithFallback({
     redis,
+    keyPrefix,
     timeoutMs: storeTimeoutMs,
     maxKeys: storeMaxKeys,
     seed,
@@ -107,6 +112,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   }
   const resetFeed = createResetFeed({
     redis,
+    keyPrefix,
     isAnswering: () => redisWithFallback.storeState() === 'available',
     heard(partitionKey, policyName, isNew) {
       // What was counted here since an old reset is not to be forgotten.
@@ -122,7 +128,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   return {
     decide: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
     storeState: () => redisWithFallback.storeState(),
-    ...createRedisOperations({ redis, redisWithFallback, overLimit, resetFeed, forget, log }),
+    ...createRedisOperations({ redis, keyPrefix, redisWithFallback, overLimit, resetFeed, forget, log }),
     close() {
       resetFeed.close()
       redisWithFallback.close()

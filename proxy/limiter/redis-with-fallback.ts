@@ -28,9 +28,12 @@ const COUNTERS_IN_REPAYMENT = 500
  * Counts in Redis while it is available, and applies each rule's `onStoreError` while it is not. What `local` counters
  * admitted during an outage is added to Redis, exactly once, before Redis decides again. `docs/redis.md` says how far
  * counts can be off.
+ *
+ * @param options.keyPrefix of `keyPrefixOf`
  */
 export function createRedisWithFallback(options: {
   readonly redis: RedisClient
+  readonly keyPrefix: string
   readonly timeoutMs: number
   /** The most counters this process keeps while Redis is away. */
   readonly maxKeys: number
@@ -43,10 +46,11 @@ export function createRedisWithFallback(options: {
   /** Called before local counts are added to Redis: some may have to be forgotten instead, as clients were reset. */
   readonly recovering: () => Promise<void>
 }): RedisWithFallback {
-  const { redis, timeoutMs, maxKeys, seed, now, log, telemetry } = options
+  const { redis, keyPrefix, timeoutMs, maxKeys, seed, now, log, telemetry } = options
   const local = createMemoryLimiter({ maxKeys, seed, now })
   const shared = createRedisLimiter({
     redis,
+    keyPrefix,
     timeoutMs,
     now,
     hooks: {
@@ -61,7 +65,7 @@ export function createRedisWithFallback(options: {
         // Only some requests need the command. Others succeed in between and would keep the circuit breaker closed.
         if (!breaker.isOpen && lacksRight(reason)) void isRefused()
       },
-      counterBroken: createBrokenCounterLog(log, now),
+      counterBroken: createBrokenCounterLog(log, now, keyPrefix),
       decideWithout,
       refused: options.refused,
     },
@@ -187,14 +191,18 @@ type Repayment = { readonly id: string; readonly charges: readonly UnsavedCharge
  * Logs a key that does not hold a counter, once a minute for each policy. The key itself may identify a person and is
  * not logged.
  */
-function createBrokenCounterLog(log: Log, now: () => number): DecisionHooks['counterBroken'] {
+function createBrokenCounterLog(
+  log: Log,
+  now: () => number,
+  keyPrefix: string,
+): DecisionHooks['counterBroken'] {
   const loggedAtMs = new Map<Policy, number>()
   return (policies, reason) => {
     for (const policy of policies) {
       const lastMs = loggedAtMs.get(policy)
       if (lastMs !== undefined && now() - lastMs < 60_000) continue
       loggedAtMs.set(policy, now())
-      const keys = keyOf(describePolicy(policy), '*')
+      const keys = keyOf(describePolicy(policy, keyPrefix), '*')
       log.error({ policy: policy.name, keys, reason }, BROKEN_COUNTER)
     }
   }

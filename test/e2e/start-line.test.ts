@@ -39,6 +39,7 @@ test('with a file: its path, its rules, and Redis without the password', async (
     HOST: '::1',
     PORT: '0',
     REDIS_URL: redisUrl.replace('redis://', 'redis://:a-password@'),
+    NAMESPACE: 'shop',
   })
   expect(line).toMatchObject({
     address: expect.stringMatching(/^http:\/\/\[::1\]:[1-9][0-9]*$/) as string,
@@ -46,6 +47,7 @@ test('with a file: its path, its rules, and Redis without the password', async (
     limits: join(cwd, 'sluice.yaml'),
     rules: 1,
     store: redisUrl,
+    namespace: 'shop',
   })
   expect(output).not.toContain('a-password')
 })

@@ -192,6 +192,7 @@ describe('what was admitted while Redis was away', aboutTime, () => {
     await redis.ping()
     const limiter = createRedisLimiter({
       redis,
+      keyPrefix: 'sluice:1',
       timeoutMs: 100,
       now: () => performance.now(),
       hooks: {

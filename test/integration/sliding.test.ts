@@ -172,6 +172,7 @@ describe('what was admitted while Redis was away', { retry: 2 }, () => {
     onTestFinished(() => client.disconnect())
     return createRedisLimiter({
       redis: client,
+      keyPrefix: 'sluice:1',
       timeoutMs: 1000,
       now: () => performance.now(),
       hooks: {

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Charge } from '../../proxy/limiter/limiter.ts'
+import type { RedisHooks } from '../../proxy/limiter/redis/limiter.ts'
 import {
   chargeAll,
   countAllowed,
@@ -23,6 +24,14 @@ import { untilMatches } from '../support/until-matches.ts'
 
 const login = makePolicy('login', 30, 60_000)
 const wide = makePolicy('wide', 100, 60_000)
+
+const quietHooks: RedisHooks = {
+  answered: () => undefined,
+  failed: () => undefined,
+  counterBroken: () => undefined,
+  decideWithout: () => ({ outcome: 'unavailable', uncertain: false }),
+  refused: () => undefined,
+}
 
 async function startReplicas(url: string): Promise<RunningLimiter[]> {
   // Thousands ask at once: on a busy machine that takes a while, and then local counters would decide.
@@ -131,6 +140,30 @@ describe('a cluster', () => {
     expect(admitted).toBe(7)
   })
 
+  it('keeps apart what gateways of different namespaces count', async () => {
+    const shop = startRedisLimiter(cluster.url, 20_000, 'shop')
+    await shop.connection.connected(20_000)
+    const client = newClient()
+    const charges = [...chargeAll(client, [login]), ...chargeAll(`h:${client}`, [wide])]
+    expect(countAllowed(await decideAtOnce([first, shop], 80, charges))).toBe(60)
+    const inShop = `sluice:shop:1:{${client}}:login:60000`
+    expect(await shop.connection.client.get(inShop)).toBe('30')
+    const added = [{ policy: login, partitionKey: client, amount: 2, endsAtMs: performance.now() + 60_000 }]
+    const { createRedisLimiter } = await import('../../proxy/limiter/redis/limiter.ts')
+    const alone = createRedisLimiter({
+      redis: shop.connection.client,
+      keyPrefix: 'sluice:shop:1',
+      timeoutMs: 1000,
+      now: () => performance.now(),
+      hooks: quietHooks,
+    })
+    expect(await alone.addOnce('once', added)).toBe(true)
+    expect(await alone.addOnce('once', added)).toBe(true)
+    expect(await shop.connection.client.get(inShop)).toBe('32')
+    expect(await first.connection.client.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
+    shop.close()
+  })
+
   it('needs no more than the rights in docs/redis.md, of a user with any password', async () => {
     const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
     const [, rule = ''] = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page) ?? []
@@ -158,15 +191,10 @@ describe('a cluster', () => {
     const { createRedisLimiter } = await import('../../proxy/limiter/redis/limiter.ts')
     const limiter = createRedisLimiter({
       redis: first.connection.client,
+      keyPrefix: 'sluice:1',
       timeoutMs: 1000,
       now: () => performance.now(),
-      hooks: {
-        answered: () => undefined,
-        failed: () => undefined,
-        counterBroken: () => undefined,
-        decideWithout: () => ({ outcome: 'unavailable', uncertain: false }),
-        refused: () => undefined,
-      },
+      hooks: quietHooks,
     })
     expect(await limiter.addOnce('debt', debt)).toBe(true)
     expect(await limiter.addOnce('debt', debt)).toBe(true)

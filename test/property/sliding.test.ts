@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMemoryLimiter } from '../../proxy/limiter/memory/limiter.ts'
-import { describePolicy, keyOf } from '../../proxy/limiter/redis/keys.ts'
+import { describePolicy, keyOf, keyPrefixOf } from '../../proxy/limiter/redis/keys.ts'
 import { decideScript } from '../../proxy/limiter/redis/scripts.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { createCountingModel, type CountingModel } from '../support/counting-model.ts'
@@ -97,12 +97,18 @@ it('is kept by the script in Redis, with the requests of a turn in one command',
   )
 })
 
+const keyPrefix = keyPrefixOf(undefined)
+
 type Asked = { readonly client: string; readonly applied: readonly Policy[] }
 
 /** For each charge what remains or -1, and under a sliding window the milliseconds until more is left. */
 async function ask(asked: readonly Asked[], nowUs: number): Promise<unknown[]> {
   const charges = asked.flatMap(({ client, applied }) =>
-    applied.map((policy, index) => ({ client, described: describePolicy(policy), isFirst: index === 0 })),
+    applied.map((policy, index) => ({
+      client,
+      described: describePolicy(policy, keyPrefix),
+      isFirst: index === 0,
+    })),
   )
   const reply = (await redis.eval(clockedScript, charges.length, [
     ...charges.map(({ client, described }) => keyOf(described, client)),

@@ -120,6 +120,7 @@ export function recordTelemetry(): RecordedTelemetry {
 export function limiterOptions(given: Partial<LimiterOptions> = {}): LimiterOptions {
   return {
     storeTimeoutMs: ampleTimeoutMs,
+    namespace: undefined,
     storeMaxKeys: 10_000,
     seed: 1,
     now: monotonicNow,
@@ -140,11 +141,15 @@ export type RunningLimiter = CounterLimiter & {
 const ampleTimeoutMs = 5_000
 
 /** One replica's limiter on Redis, with a connection of its own. `close` ends both. */
-export function startRedisLimiter(url: string, storeTimeoutMs = ampleTimeoutMs): RunningLimiter {
+export function startRedisLimiter(
+  url: string,
+  storeTimeoutMs = ampleTimeoutMs,
+  namespace?: string,
+): RunningLimiter {
   const { log, lines } = recordLog()
   const telemetry = recordTelemetry()
   const connection = connectRedis(parseRedisUrl(url), log)
-  const options = limiterOptions({ storeTimeoutMs, log, telemetry })
+  const options = limiterOptions({ storeTimeoutMs, namespace, log, telemetry })
   const limiter = createLimiter({ redis: connection.client, ...options })
   return {
     ...limiter,

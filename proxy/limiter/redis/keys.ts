@@ -1,10 +1,19 @@
 import type { Policy } from '../../policy.ts'
 
 /** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
-const KEY_PREFIX = 'sluice:1'
+const FORMAT = '1'
+
+/**
+ * What all keys of a gateway begin with: `sluice:1`, or `sluice:<namespace>:1`. Gateways with different namespaces share
+ * nothing. A namespace begins with a letter, so that none looks like the number of a format.
+ */
+export function keyPrefixOf(namespace: string | undefined): string {
+  return namespace === undefined ? `sluice:${FORMAT}` : `sluice:${namespace}:${FORMAT}`
+}
 
 /** What the decision's script is told of a policy, made once. */
 export type RedisPolicy = {
+  readonly keyStart: string
   readonly keySuffix: string
   readonly quota: string
   readonly window: string
@@ -14,8 +23,13 @@ export type RedisPolicy = {
   readonly algorithm: 'f' | 's'
 }
 
-export function describePolicy({ name, quota, windowMs, algorithm, mode }: Policy): RedisPolicy {
+/** @param keyPrefix of `keyPrefixOf` */
+export function describePolicy(
+  { name, quota, windowMs, algorithm, mode }: Policy,
+  keyPrefix: string,
+): RedisPolicy {
   return {
+    keyStart: `${keyPrefix}:{`,
     keySuffix: `}:${name}:${windowMs}${algorithm === 'sliding' ? ':sliding' : ''}`,
     quota: String(quota),
     window: String(windowMs),
@@ -26,10 +40,11 @@ export function describePolicy({ name, quota, windowMs, algorithm, mode }: Polic
 }
 
 /**
- * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<window in ms>`, with `:sliding` behind it where
- * the window slides. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
- * a changed one takes effect at once; a changed window or algorithm starts new counters.
+ * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<window in ms>`, in a namespace
+ * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides. The braces make all counters of one client
+ * share a hash slot. The quota is not part of the key, so a changed one takes effect at once; a changed window or
+ * algorithm starts new counters.
  */
-export function keyOf({ keySuffix }: RedisPolicy, partitionKey: string): string {
-  return `${KEY_PREFIX}:{${partitionKey}${keySuffix}`
+export function keyOf({ keyStart, keySuffix }: RedisPolicy, partitionKey: string): string {
+  return keyStart + partitionKey + keySuffix
 }

@@ -24,11 +24,8 @@ export type RedisLimiter = Batching & {
 /** Redis decides this many in less than half a millisecond, during which its other clients wait. */
 const CHARGES_IN_COMMAND = 256
 
-/** The counter that probes use. It expires after a second, and no client's counter has this key or prefix. */
-const PROBE_KEY = 'sluice:1:probe'
-
 /** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
-const CLUSTER_PROBE_KEYS = Array.from({ length: 32 }, (_, i) => `${PROBE_KEY}:${i}`)
+const CLUSTER_PROBES = 32
 
 const ADD_TIMEOUT_MS = 1000
 
@@ -45,16 +42,22 @@ export type RedisHooks = Omit<DecisionHooks, 'refused'> & {
  * atomically with all its charges. In a cluster each request is a command of its own, because a command reaches one
  * node only.
  *
+ * @param options.keyPrefix of `keyPrefixOf`
  * @param options.timeoutMs after which a decision is made without Redis
  * @param options.now milliseconds of a monotonic clock
  */
 export function createRedisLimiter(options: {
   readonly redis: RedisClient
+  readonly keyPrefix: string
   readonly timeoutMs: number
   readonly now: () => number
   readonly hooks: RedisHooks
 }): RedisLimiter {
-  const { redis, timeoutMs, now, hooks } = options
+  const { redis, keyPrefix, timeoutMs, now, hooks } = options
+  /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
+  const probeKeys = redis.isCluster
+    ? Array.from({ length: CLUSTER_PROBES }, (_, i) => `${keyPrefix}:probe:${i}`)
+    : [`${keyPrefix}:probe`]
   const described = new Map<Policy, RedisPolicy>()
   let hasSliding = false
   /** Policies whose counters may include a request that another node refused, until it is given back. */
@@ -63,7 +66,7 @@ export function createRedisLimiter(options: {
   function describe(policy: Policy): RedisPolicy {
     const known = described.get(policy)
     if (known) return known
-    const description = describePolicy(policy)
+    const description = describePolicy(policy, keyPrefix)
     described.set(policy, description)
     hasSliding ||= policy.algorithm === 'sliding'
     return description
@@ -147,8 +150,7 @@ export function createRedisLimiter(options: {
   }
 
   async function probe(): Promise<boolean> {
-    const keys = redis.isCluster ? CLUSTER_PROBE_KEYS : [PROBE_KEY]
-    const answers = keys.flatMap((key) => {
+    const answers = probeKeys.flatMap((key) => {
       const decides = (counter: string, algorithm: string): Promise<boolean> =>
         runs(decideScript, 1, [counter, '1000000', '1000', 'E', algorithm], timeoutMs)
       return hasSliding ? [decides(key, 'f'), decides(`${key}:sliding`, 's')] : [decides(key, 'f')]
@@ -158,7 +160,7 @@ export function createRedisLimiter(options: {
 
   async function findRefusal(): Promise<Refusal | undefined> {
     if (redis.status !== 'ready') return undefined
-    const refusal = await findRefusalAt(redis, redis.isCluster ? CLUSTER_PROBE_KEYS : [PROBE_KEY], {
+    const refusal = await findRefusalAt(redis, probeKeys, {
       commands: commandsNeeded({ sliding: hasSliding, cluster: redis.isCluster }),
       timeoutMs,
     })
@@ -220,11 +222,13 @@ export function createRedisLimiter(options: {
     async addOnce(id, charges) {
       const nowMs = now()
       const running = charges.filter((charge) => endOf(charge) > nowMs)
-      if (!redis.isCluster) return addPart(`sluice:1:added:${id}`, running, nowMs)
+      if (!redis.isCluster) return addPart(`${keyPrefix}:added:${id}`, running, nowMs)
       // In a cluster a command reaches the counters of one client, and the mark has to be in their hash slot.
       const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
       const added = await Promise.all(
-        Array.from(byClient, ([client, part]) => addPart(`sluice:1:{${client}}:added:${id}`, part, nowMs)),
+        Array.from(byClient, ([client, part]) =>
+          addPart(`${keyPrefix}:{${client}}:added:${id}`, part, nowMs),
+        ),
       )
       return !added.includes(false)
     },

@@ -15,20 +15,29 @@ const TIMEOUT_MS = 500
 /** Counters in one command: a few hundred microseconds of Redis's time. */
 const COUNTERS_IN_COMMAND = 256
 
-/** Inspects and resets counters in Redis for operators. */
+/**
+ * Inspects and resets counters in Redis for operators.
+ *
+ * @param options.keyPrefix of `keyPrefixOf`
+ */
 export function createRedisOperations(options: {
   readonly redis: RedisClient
+  readonly keyPrefix: string
   readonly redisWithFallback: RedisWithFallback
   readonly overLimit: OverLimitCache
   readonly resetFeed: Pick<ResetFeed, 'announce'>
   readonly forget: CounterAdmin['forget']
   readonly log: Log
 }): CounterAdmin {
-  const { redis, redisWithFallback, overLimit, resetFeed, forget, log } = options
+  const { redis, keyPrefix, redisWithFallback, overLimit, resetFeed, forget, log } = options
+
+  function counterKey({ policy, partitionKey }: Charge): string {
+    return keyOf(describePolicy(policy, keyPrefix), partitionKey)
+  }
 
   async function read(charges: readonly Charge[]): Promise<CounterState[]> {
     const windows = charges.map(({ policy }) => String(policy.windowMs))
-    const algorithms = charges.map(({ policy }) => describePolicy(policy).algorithm).join('')
+    const algorithms = charges.map(({ policy }) => describePolicy(policy, keyPrefix).algorithm).join('')
     const keys = charges.map(counterKey)
     const reply = await runScript(redis, readScript, keys.length, [...keys, ...windows, algorithms])
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
@@ -118,10 +127,6 @@ for i, key in ipairs(KEYS) do
 end
 return reply
 `)
-
-function counterKey({ policy, partitionKey }: Charge): string {
-  return keyOf(describePolicy(policy), partitionKey)
-}
 
 /** The counters of each command are of one client, and so on one node. */
 function inCommands(charges: readonly Charge[]): Charge[][] {

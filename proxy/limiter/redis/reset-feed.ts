@@ -12,8 +12,6 @@ export type ResetFeed = {
   close(): void
 }
 
-/** The last resets of all gateways on this Redis, newest first. */
-const RESETS_KEY = 'sluice:1:resets'
 const RESETS_KEPT = 1000
 const RESETS_KEPT_MS = 3_600_000
 
@@ -28,6 +26,7 @@ const LOOK_EVERY_MS = 250
  * list if it has changed. Unlike a subscription, this misses nothing when a connection is lost, needs no connection of
  * its own and works the same in every topology; see docs/decisions/operators-interface.md.
  *
+ * @param options.keyPrefix of `keyPrefixOf`: resets are heard by gateways of the same namespace
  * @param options.isAnswering whether there is any use in asking
  * @param options.heard a reset by another process; without a policy's name it is of all policies. `isNew`: it was made
  *   since the last look, else perhaps earlier
@@ -36,13 +35,16 @@ const LOOK_EVERY_MS = 250
  */
 export function createResetFeed(options: {
   readonly redis: RedisClient
+  readonly keyPrefix: string
   readonly isAnswering: () => boolean
   readonly heard: (partitionKey: string, policyName: string | undefined, isNew: boolean) => void
   readonly missed: () => void
   readonly now: () => number
   readonly log: Log
 }): ResetFeed {
-  const { redis, isAnswering, heard, missed, now, log } = options
+  const { redis, keyPrefix, isAnswering, heard, missed, now, log } = options
+  /** The list: the last resets of all gateways, newest first. */
+  const resetsKey = `${keyPrefix}:resets`
   /** The newest entry that has been read: '' where there was none, undefined before the first look. */
   let newest: string | undefined
   let lookedAtMs = now()
@@ -52,12 +54,12 @@ export function createResetFeed(options: {
   let failure = ''
 
   async function look(): Promise<void> {
-    const first = (await redis.lindex(RESETS_KEY, 0)) ?? ''
+    const first = (await redis.lindex(resetsKey, 0)) ?? ''
     // Redis may have let the list go since.
     if (now() - lookedAtMs > RESETS_KEPT_MS / 2) newest = undefined
     lookedAtMs = now()
     if (first === newest) return
-    const entries = first === '' ? [] : await redis.lrange(RESETS_KEY, 0, -1)
+    const entries = first === '' ? [] : await redis.lrange(resetsKey, 0, -1)
     const known =
       newest === '' && entries.length < RESETS_KEPT ? entries.length : entries.indexOf(newest ?? '')
     const isNew = known !== -1
@@ -86,7 +88,7 @@ export function createResetFeed(options: {
   function tell(error: unknown): void {
     if (!(error instanceof Error) || error.name !== 'ReplyError' || error.message === failure) return
     failure = error.message
-    log.error({ reason: failure, key: RESETS_KEY }, 'cannot read client resets made by other replicas')
+    log.error({ reason: failure, key: resetsKey }, 'cannot read client resets made by other replicas')
   }
 
   const timer = setInterval(() => isAnswering() && void catchUp(), LOOK_EVERY_MS).unref()
@@ -104,7 +106,7 @@ export function createResetFeed(options: {
       for (const { id } of entries) own.add(id)
       const limits = [String(RESETS_KEPT - 1), String(RESETS_KEPT_MS)]
       await runScript(redis, announceScript, 1, [
-        RESETS_KEY,
+        resetsKey,
         ...limits,
         ...entries.map((entry) => JSON.stringify(entry)),
       ])

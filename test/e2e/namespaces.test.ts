@@ -1,0 +1,44 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { freshRedis } from '../support/redis.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const from = '127.0.0.2'
+
+test('gateways with different tables share one Redis, each namespace with counters and resets of its own', async () => {
+  const backend = await startBackend()
+  const REDIS_URL = await freshRedis()
+  const start = (namespace: string, requests: number): Promise<GatewayProcess> => {
+    const file = join(makeTemporaryDirectory(), 'sluice.yaml')
+    writeFileSync(
+      file,
+      `namespace: ${namespace}\nlimits: [{ name: api, match: GET /, requests: ${requests}, window: 10m }]\n`,
+    )
+    return startGateway({ UPSTREAM_URL: backend.url, REDIS_URL, CONFIG_FILE: file })
+  }
+  const [shop, shopToo, blog] = await Promise.all([start('shop', 6), start('shop', 6), start('blog', 4)])
+  /** How many of a dozen requests at once pass, spread over the gateways. */
+  const countPassed = async (gateways: readonly GatewayProcess[]): Promise<number> => {
+    const asked = gateways.flatMap((gateway) =>
+      Array.from({ length: 12 / gateways.length }, () => gateway.send('GET', '/', { from })),
+    )
+    return (await Promise.all(asked)).filter(({ status }) => status === 200).length
+  }
+  expect(await countPassed([shop, shopToo])).toBe(6)
+  expect(await countPassed([blog])).toBe(4)
+  expect(await countPassed([shop, shopToo, blog])).toBe(0)
+
+  const client = { ip: from }
+  expect(await askOperator(blog, 'POST', '/api/clients/reset', { policy: 'api', client })).toMatchObject({
+    status: 200,
+  })
+  await vi.waitFor(async () => expect(await countPassed([blog])).toBe(4))
+  expect(await askOperator(shop, 'POST', '/api/clients/inspect', { policy: 'api', client })).toMatchObject({
+    body: { states: [{ used: 6 }] },
+  })
+  expect(await countPassed([shop, shopToo])).toBe(0)
+})

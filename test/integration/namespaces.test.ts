@@ -1,0 +1,82 @@
+import { Redis } from 'ioredis'
+import { expect, it, vi } from 'vitest'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  startRedisLimiter,
+  waitUntilAnswering,
+  type RunningLimiter,
+} from '../support/limiters.ts'
+import { freshRedis, startRedisServer } from '../support/redis.ts'
+import { startRelay } from '../support/relay.ts'
+
+const login = makePolicy('login', 5, 60_000)
+const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
+
+async function startIn(url: string, namespace?: string): Promise<RunningLimiter> {
+  const limiter = startRedisLimiter(url, undefined, namespace)
+  await waitUntilAnswering(limiter)
+  return limiter
+}
+
+it('gateways of different namespaces count apart, those of one together, and resets stay within one', async () => {
+  const url = await freshRedis()
+  const [shop, shopToo, blog, none] = await Promise.all([
+    startIn(url, 'shop'),
+    startIn(url, 'shop'),
+    startIn(url, 'blog'),
+    startIn(url),
+  ])
+  const charges = chargeAll(newClient(), [login, slides])
+  expect(countAllowed(await decideAtOnce([shop, shopToo], 20, charges))).toBe(5)
+  expect(countAllowed(await decideAtOnce([blog], 20, charges))).toBe(5)
+  expect(countAllowed(await decideAtOnce([none], 20, charges))).toBe(5)
+
+  // Each has refused the client, and knows so without asking Redis.
+  expect(await shop.reset(charges)).toBe('done')
+  await vi.waitFor(async () => expect((await shopToo.decide(charges)).outcome).toBe('allowed'), {
+    timeout: 5000,
+    interval: 5,
+  })
+  expect(await blog.inspect(charges)).toMatchObject([{ used: 5 }, { used: 5 }])
+  expect(countAllowed(await decideAtOnce([blog, none], 20, charges))).toBe(0)
+
+  const redis = new Redis(url)
+  const keys = await redis.keys('*')
+  expect(keys.filter((key) => key.startsWith('sluice:shop:1:'))).toHaveLength(3)
+  expect(keys.filter((key) => key.startsWith('sluice:blog:1:'))).toHaveLength(2)
+  expect(keys.filter((key) => key.startsWith('sluice:1:'))).toHaveLength(2)
+  expect(keys).toHaveLength(7)
+  redis.disconnect()
+  for (const limiter of [shop, shopToo, blog, none]) limiter.close()
+})
+
+it('no key leaves its namespace, through decisions, resets, probes and what is added after an outage', async () => {
+  const server = await startRedisServer()
+  const operator = new Redis(server.url)
+  await operator.acl('SETUSER', 'shop', 'on', '>password', '~sluice:shop:*', '+@all')
+  const relay = await startRelay(server.port)
+  const limiter = await startIn(`redis://shop:password@127.0.0.1:${relay.port}`, 'shop')
+  const client = newClient()
+  const charges = chargeAll(client, [login, slides])
+  await limiter.decide(charges)
+  expect(await limiter.reset(charges)).toBe('done')
+  await relay.set({ kind: 'refuse' })
+  await vi.waitFor(async () => {
+    await limiter.decide(chargeAll(newClient(), [login]))
+    expect(limiter.telemetry.breaker).toEqual(['open'])
+  })
+  expect(countAllowed(await decideAtOnce([limiter], 3, charges))).toBe(3)
+  await relay.set({ kind: 'none' })
+  await vi.waitFor(() => expect(limiter.telemetry.breaker).toEqual(['open', 'closed']), { timeout: 10_000 })
+
+  await vi.waitFor(async () => expect(await operator.get(`sluice:shop:1:{${client}}:login:60000`)).toBe('3'))
+  expect(await limiter.inspect(charges)).toMatchObject([{ used: 3 }, { used: 3 }])
+  for (const key of await operator.keys('*')) expect(key).toMatch(/^sluice:shop:1:/)
+  expect(limiter.logLines.filter(({ level }) => level >= 50)).toEqual([])
+  operator.disconnect()
+  limiter.close()
+})
