@@ -54,27 +54,27 @@ function seen(
   return new Map(fields.filter(([, value]) => value.includes('sent')))
 }
 
-describe('a header that says what a proxy knows', () => {
+describe('a header that only a proxy should set', () => {
   test.each([...never, ...trustedOnly])('%s does not reach the backend from a client', (name) => {
     expect(seen(spellings(name))).toEqual(new Map())
     const kept = createRequestClassifier([], true)
     expect(seen(spellings(name), { classify: kept })).toEqual(new Map())
   })
 
-  test.each(trustedOnly)('%s reaches it from a trusted proxy, in this spelling', (name) => {
+  test.each(trustedOnly)('%s reaches the backend from a trusted proxy, in this spelling only', (name) => {
     expect(seen(spellings(name), { trusted: true })).toEqual(new Map([[name, 'sent']]))
   })
 
-  test.each(never)('%s reaches it from nobody', (name) => {
+  test.each(never)('%s never reaches the backend', (name) => {
     expect(seen(spellings(name), { trusted: true })).toEqual(new Map())
   })
 
-  test('is in the table of docs/http.md, and all that is there is one', () => {
-    const [, section = ''] = /\n## Headers that say what a proxy knows\n([^]*?)\n## /.exec(page) ?? []
+  test('the list in the code and the table in docs/http.md are the same', () => {
+    const [, section = ''] = /\n## Headers that only a proxy should set\n([^]*?)\n## /.exec(page) ?? []
     const rows = section.split('\n').filter((line) => /^\| `/.test(line))
     const documented = rows.flatMap((row) => {
       const [, names = '', says = ''] = row.split('|')
-      const from = says.includes('from nobody') ? 'nobody' : 'trusted'
+      const from = says.includes('always removed') ? 'nobody' : 'trusted'
       return [...names.matchAll(/`([^`]+)`/g)].map(([, name = '']) => `${name.toLowerCase()} ${from}`)
     })
     expect(documented.toSorted()).toEqual(
