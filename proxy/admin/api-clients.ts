@@ -1,4 +1,5 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { AddressReader } from '../request/client-address.ts'
 import type { CounterState } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import type { Policy, RoutePattern, Rule } from '../policy.ts'
@@ -14,13 +15,15 @@ const LISTED_AT_MOST = 1000
  * path or the query: those end up in logs and histories, and a client's name may be a secret.
  *
  * @param options.rules those that run: none with limiting switched off
+ * @param options.addresses how clients are counted by their addresses
  */
 export function createClientRoutes(options: {
   readonly limitsEnabled: boolean
   readonly rules: readonly Rule[]
+  readonly addresses: AddressReader
   readonly clients: ClientOperations
 }): ApiRoutes {
-  const { limitsEnabled, rules, clients } = options
+  const { limitsEnabled, rules, addresses, clients } = options
   const policies = rules.map(({ policy }) => policy)
   const byName = new Map(policies.map((policy) => [policy.name, policy]))
   const table = { limitsEnabled, limits: rules.map(describeRule) }
@@ -29,7 +32,7 @@ export function createClientRoutes(options: {
     if (!isQuestion(body)) return errors.questionUnreadable
     const policy = body.policy === undefined ? undefined : byName.get(body.policy)
     if (body.policy !== undefined && !policy) return errors.noSuchPolicy
-    return chargesOfClient(body.client, policy, policies)
+    return chargesOfClient(body.client, policy, policies, addresses)
   }
 
   return new Map<string, ApiRoutes extends ReadonlyMap<string, infer Route> ? Route : never>([

@@ -1,5 +1,5 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import { createAddressReader, type ClientAddress } from '../request/client-address.ts'
+import type { AddressReader, ClientAddress } from '../request/client-address.ts'
 import { parseAddress } from '../request/ip-address.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import { partitionKeyOf } from '../decide/partition-key.ts'
@@ -27,12 +27,13 @@ export function chargesOfClient(
   client: unknown,
   policy: Policy | undefined,
   policies: readonly Policy[],
+  addresses: AddressReader,
 ): readonly Charge[] | ErrorReply {
-  const name = readName(typeof client === 'string' ? { [onlyPartOf(policy)]: client } : client)
+  const name = readName(typeof client === 'string' ? { [onlyPartOf(policy)]: client } : client, addresses)
   if ('body' in name) return name
   const candidates = policy ? [policy] : policies
   const charges = candidates.flatMap((candidate): Charge[] => {
-    const partitionKey = keyUnder(candidate, name, policy !== undefined)
+    const partitionKey = keyUnder(candidate, name, addresses, policy !== undefined)
     return partitionKey === undefined ? [] : [{ policy: candidate, partitionKey }]
   })
   return charges.length > 0 ? charges : errors.clientPartsDiffer
@@ -56,11 +57,10 @@ const hashedKey = /^h:[\w-]{22}$/
 const fieldValue = /^[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?$/
 const LONGEST_VALUE = 8 * 1024
 
-const addresses = createAddressReader([])
 /** Where no `ip` is given: then no rule that counts by it is asked. */
 const nobody: ClientAddress = { address: '', prefix: '' }
 
-function readName(client: unknown): ClientName | ErrorReply {
+function readName(client: unknown, addresses: AddressReader): ClientName | ErrorReply {
   if (typeof client !== 'object' || client === null || Array.isArray(client)) return errors.clientUnreadable
   const entries = Object.entries(client)
   if (entries.length === 0 || entries.length > 32) return errors.clientUnreadable
@@ -74,7 +74,7 @@ function readName(client: unknown): ClientName | ErrorReply {
     if (part === 'id') {
       return entries.length === 1 && hashedKey.test(value) ? { key: value } : errors.clientUnreadable
     } else if (part === 'ip') {
-      const read = readAddress(value)
+      const read = readAddress(value, addresses)
       if (!read) return errors.clientAddressUnreadable
       address = read
     } else if (part.startsWith('header:')) {
@@ -89,18 +89,23 @@ function readName(client: unknown): ClientName | ErrorReply {
 }
 
 /** An address, or what it counts as, such as `2001:db8::/64`, as lists have them. */
-function readAddress(text: string): ClientAddress | undefined {
+function readAddress(text: string, addresses: AddressReader): ClientAddress | undefined {
   const client = addresses.readPeer(text.split('/', 1)[0])?.client
   return parseAddress(text) || client?.prefix === text ? client : undefined
 }
 
 /** @param isExact whether the client may have no parts that the policy does not count by */
-function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | undefined {
+function keyUnder(
+  policy: Policy,
+  name: ClientName,
+  addresses: AddressReader,
+  isExact: boolean,
+): string | undefined {
   if (name.key !== undefined) return isByAddress(policy) ? undefined : name.key
   const { parts, address, headers } = name
   const isNamed = policy.partition.every((part) => parts.has(partName(part)))
   if (!isNamed || (isExact && parts.size !== policy.partition.length)) return undefined
-  return partitionKeyOf(policy, address, headers)
+  return partitionKeyOf(policy, { client: address, headers, addresses })
 }
 
 function isByAddress({ partition }: Policy): boolean {

@@ -7,6 +7,7 @@ import type { ClientOperations } from '../admin/client-operations.ts'
 import { limitConnections } from '../admin/connections.ts'
 import { adminServerOptions, createAdminHandler, type AdminDeps } from '../admin/server.ts'
 import type { GatewaySettings } from '../config/settings.ts'
+import { createAddressReader } from '../request/client-address.ts'
 import { adminConnectionsWithin, readOpenFilesLimit } from './open-files.ts'
 import { listenOn } from './serving.ts'
 import { version } from './version.ts'
@@ -33,7 +34,8 @@ export function composeAdmin(
     uptimeMs: () => process.uptime() * 1000,
     readHealth: state.readHealth,
   })
-  const clientRoutes = createClientRoutes({ limitsEnabled, rules, clients: state.clients })
+  const addresses = createAddressReader([], settings.ipv6Prefix)
+  const clientRoutes = createClientRoutes({ limitsEnabled, rules, addresses, clients: state.clients })
   const apiRoutes = new Map([...statusRoutes, ...clientRoutes])
   const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))
   limitConnections(server, adminConnectionsWithin(readOpenFilesLimit()))

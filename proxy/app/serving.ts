@@ -112,7 +112,7 @@ export async function composeServing(
   })
   const pool = composePool(settings, telemetry)
   const { server, certificate } = createClientServer(settings, log)
-  const addresses = createAddressReader(settings.trustedProxies)
+  const addresses = createAddressReader(settings.trustedProxies, settings.ipv6Prefix)
   const connectionLimit = limitConnections(server, {
     maxConnections: settings.maxConnections,
     maxConnectionsPerClient: settings.maxConnectionsPerClient,

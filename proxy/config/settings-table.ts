@@ -73,6 +73,11 @@ export const gatewayTable = {
     false,
     'Require a PROXY protocol header on each connection from a trusted proxy',
   ),
+  ipv6Prefix: setting(
+    wholeNumber(32, 128),
+    64,
+    'Leading bits of an IPv6 address that identify a client: addresses that share them count as one',
+  ),
   adminHost: setting(
     listenHost,
     '127.0.0.1',

@@ -12,7 +12,7 @@ import type { ConnectionAddresses } from '../http/messages.ts'
 export type ConnectionLimitOptions = {
   /** Connections at a time. */
   readonly maxConnections: number
-  /** Connections at a time of one client, who is an IPv4 address or an IPv6 /64; 0 is no limit. */
+  /** Connections at a time of one client, who is an IPv4 address or an IPv6 network; 0 is no limit. */
   readonly maxConnectionsPerClient: number
   readonly addresses: AddressReader
   /**

@@ -11,7 +11,7 @@ export type Connection = {
   /** Monotonic milliseconds. */
   readonly openedMs: number
   /**
-   * The client that it counts for, an IPv4 address or an IPv6 /64. Undefined for a connection of a trusted proxy, whose
+   * The client that it counts for, an IPv4 address or an IPv6 network. Undefined for a connection of a trusted proxy, whose
    * client is unknown: each of those counts as a client of its own.
    */
   client: string | undefined

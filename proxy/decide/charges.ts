@@ -1,10 +1,17 @@
 import type { ClientRequest } from '../http/messages.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
-import type { ClientAddress } from '../request/client-address.ts'
+import type { AddressReader, ClientAddress } from '../request/client-address.ts'
 import { partitionKeyOf } from './partition-key.ts'
 
 const none: readonly Charge[] = []
+
+/** A request, and how addresses in it are read. */
+export type ChargedRequest = {
+  readonly client: ClientAddress
+  readonly request: ClientRequest
+  readonly addresses: Pick<AddressReader, 'readClientField'>
+}
 
 /**
  * The charges of a request: one for each policy that applies to its client. A policy whose partition key needs a header
@@ -12,14 +19,14 @@ const none: readonly Charge[] = []
  */
 export function chargesOf(
   policies: readonly Policy[],
-  client: ClientAddress,
-  request: ClientRequest,
+  { client, request, addresses }: ChargedRequest,
 ): readonly Charge[] {
   if (policies.length === 0) return none
   const headers = 'stream' in request ? withAllLines(request, policies) : request.headers
+  const source = { client, headers, addresses }
   const charges: Charge[] = []
   for (const policy of policies) {
-    const partitionKey = partitionKeyOf(policy, client, headers)
+    const partitionKey = partitionKeyOf(policy, source)
     if (partitionKey !== undefined) charges.push({ policy, partitionKey })
   }
   return charges

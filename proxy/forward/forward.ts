@@ -37,7 +37,7 @@ export type ForwarderOptions = {
 export type ForwardRequest = {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** Whose share of the connections to the backend it uses: an IPv4 address or the /64 of an IPv6 address. */
+  /** Whose share of the connections to the backend it uses: an IPv4 address or an IPv6 network. */
   readonly client: string
   /** Path and query for the request line. */
   readonly target: string

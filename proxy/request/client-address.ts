@@ -2,6 +2,7 @@ import {
   formatAddress,
   isInRange,
   isIpv4,
+  networkOf,
   parseAddress,
   parseAddressRange,
   type AddressRange,
@@ -13,8 +14,8 @@ export type ClientAddress = {
   /** Canonical text: IPv4 dotted, IPv6 as RFC 5952 has it, without a zone. */
   readonly address: string
   /**
-   * What the client is counted by: the IPv4 address itself, or the /64 prefix of an IPv6 address, such as
-   * `2001:db8::/64`.
+   * What the client is counted by: the IPv4 address itself, or the network of an IPv6 address, such as `2001:db8::/64`.
+   * With a prefix of 128 bits, that is the IPv6 address itself.
    */
   readonly prefix: string
 }
@@ -50,7 +51,13 @@ export type AddressReader = {
    * @param forwardedFor the header's value; if there are several, in the order in which they were sent
    */
   readClientAddress(peer: Peer, forwardedFor: string | readonly string[] | undefined): ClientAddress
+
+  /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port. */
+  readClientField(value: string): ClientAddress | undefined
 }
+
+/** A host can choose any IPv6 address within its /64 (RFC 8981). */
+const usualIpv6Prefix = 64
 
 /** Bounds the work on a header that a client has filled with addresses of trusted proxies. */
 const mostHops = 64
@@ -59,11 +66,16 @@ const entryForms = /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)\](?::\d{1,5})?|(\d[\d.]*)(?:
 
 /**
  * @param trustedProxies addresses and CIDRs
+ * @param ipv6Prefix leading bits of an IPv6 address that clients are counted by, 32 to 128
  * @throws RangeError for an entry that is neither
  */
-export function createAddressReader(trustedProxies: readonly string[]): AddressReader {
+export function createAddressReader(
+  trustedProxies: readonly string[],
+  ipv6Prefix = usualIpv6Prefix,
+): AddressReader {
   const ranges = trustedProxies.map(readRange)
   const isTrusted = (address: IpAddress): boolean => ranges.some((range) => isInRange(address, range))
+  const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(ip, ipv6Prefix)
 
   return {
     readPeer(remoteAddress) {
@@ -89,13 +101,12 @@ export function createAddressReader(trustedProxies: readonly string[]): AddressR
       }
       return lastSound ? toClientAddress(lastSound) : peer.client
     },
-  }
-}
 
-/** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port. */
-export function readClientField(value: string): ClientAddress | undefined {
-  const address = parseEntry(value, 0, value.length)
-  return address && toClientAddress(address)
+    readClientField(value) {
+      const address = parseEntry(value, 0, value.length)
+      return address && toClientAddress(address)
+    },
+  }
 }
 
 function readRange(text: string): AddressRange {
@@ -104,11 +115,10 @@ function readRange(text: string): AddressRange {
   return range
 }
 
-/** A host can choose any IPv6 address within its /64 (RFC 8981), so clients are counted by their /64. */
-function toClientAddress(ip: IpAddress): ClientAddress {
+function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
   const address = formatAddress(ip)
-  if (isIpv4(ip)) return { address, prefix: address }
-  return { address, prefix: `${formatAddress([...ip.slice(0, 4), 0, 0, 0, 0])}/64` }
+  if (isIpv4(ip) || ipv6Prefix === 128) return { address, prefix: address }
+  return { address, prefix: `${formatAddress(networkOf(ip, ipv6Prefix))}/${ipv6Prefix}` }
 }
 
 /** Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it. */

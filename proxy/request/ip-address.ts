@@ -42,6 +42,14 @@ export function isInRange(address: IpAddress, range: AddressRange): boolean {
   return rest === 0 || ((address[wholeGroups] ?? 0) ^ (range.address[wholeGroups] ?? 0)) >> (16 - rest) === 0
 }
 
+/** The address with all bits behind the first ones set to 0. */
+export function networkOf(address: IpAddress, bits: number): IpAddress {
+  return address.map((group, i) => {
+    const kept = Math.min(16, Math.max(0, bits - 16 * i))
+    return group & (0xffff << (16 - kept))
+  })
+}
+
 /** The canonical text: dotted for IPv4, else as RFC 5952 has it. */
 export function formatAddress(address: IpAddress): string {
   if (isIpv4(address)) {

@@ -113,8 +113,9 @@ export class Exchange implements PacedExchange {
 
   #applyRules({ target }: RequestHead): readonly Charge[] {
     const { method = 'GET', headers } = this.request
-    const policies = this.#options.rules.match(target, method, headers)
-    return chargesOf(policies, this.#client, this.request)
+    const { rules, addresses } = this.#options
+    const policies = rules.match(target, method, headers)
+    return chargesOf(policies, { client: this.#client, request: this.request, addresses })
   }
 
   #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {

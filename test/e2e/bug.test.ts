@@ -100,7 +100,7 @@ beforeAll(async () => {
     limiter: { decide },
     throttledClients: { note: () => undefined },
     addresses: {
-      readPeer: (address) => addresses.readPeer(address),
+      ...addresses,
       readClientAddress: maybe('client address', (...chain) => addresses.readClientAddress(...chain)),
     },
     addressOf: maybe('address', ({ remoteAddress }) => remoteAddress),

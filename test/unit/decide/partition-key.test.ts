@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { partitionKeyOf } from '../../../proxy/decide/partition-key.ts'
+import { createAddressReader } from '../../../proxy/request/client-address.ts'
 import type { PartitionPart, Policy } from '../../../proxy/policy.ts'
 
 const ip: PartitionPart = { kind: 'ip' }
@@ -23,7 +24,7 @@ function keyOf(
     onStoreError: 'local',
     partition,
   }
-  return partitionKeyOf(policy, by, headers)
+  return partitionKeyOf(policy, { client: by, headers, addresses: createAddressReader([]) })
 }
 
 describe('a partition key', () => {

@@ -60,6 +60,29 @@ describe('the peer', () => {
   })
 })
 
+describe('the network that an IPv6 client counts by', () => {
+  const table: [bits: number, address: string, prefix: string][] = [
+    [32, '2001:db8:ffff::1', '2001:db8::/32'],
+    [33, '2001:db8:ffff::1', '2001:db8:8000::/33'],
+    [48, '2001:db8:1:2::1', '2001:db8:1::/48'],
+    [56, '2001:db8:1:2ff::1', '2001:db8:1:200::/56'],
+    [64, '2001:db8:1:2:ffff::', '2001:db8:1:2::/64'],
+    [65, '2001:db8:1:2:ffff::', '2001:db8:1:2:8000::/65'],
+    [96, '2001:db8::1:2:3:4', '2001:db8::1:2:0:0/96'],
+    [127, '2001:db8::ffff', '2001:db8::fffe/127'],
+    [128, '2001:db8::ffff', '2001:db8::ffff'],
+    // IPv4 has no such prefix, however it is written.
+    [32, '203.0.113.7', '203.0.113.7'],
+    [128, '::ffff:203.0.113.7', '203.0.113.7'],
+  ]
+  test.each(table)('of %i bits: %s is %s', (bits, address, prefix) => {
+    const other = createAddressReader(['10.0.0.1'], bits)
+    expect(other.readPeer(address)?.client.prefix).toBe(prefix)
+    expect(other.readClientAddress(peerAt(other, '10.0.0.1'), address).prefix).toBe(prefix)
+    expect(other.readClientField(`[${address}]:80`.replace(/\[([\d.]+)\]/, '$1'))?.prefix).toBe(prefix)
+  })
+})
+
 describe('the client behind a trusted proxy', () => {
   const table: [forwardedFor: string | readonly string[] | undefined, address: string][] = [
     [undefined, '10.0.0.1'],
