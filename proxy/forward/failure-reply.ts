@@ -1,7 +1,8 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ClientRequest } from '../http/messages.ts'
+import type { UpstreamFailure as FailureMetric } from '../telemetry/telemetry.ts'
 import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts'
-import { speaksHttp2 } from '../upstream/response-parser.ts'
+import { speaksHttp2 } from '../upstream/head-lines.ts'
 
 const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
   refused: errors.badGateway,
@@ -14,6 +15,19 @@ const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
   busy: errors.backendBusy,
   'local-limit': errors.gatewayBusy,
   exception: errors.internal,
+}
+
+/** Requests aborted by the gateway are not upstream failures. */
+export const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMetric>> = {
+  refused: 'refused',
+  reset: 'reset',
+  protocol: 'protocol',
+  'connect-timeout': 'timeout',
+  timeout: 'timeout',
+  'idle-timeout': 'timeout',
+  busy: 'busy',
+  'local-limit': 'busy',
+  exception: 'other',
 }
 
 /** The reply to a request that failed at the backend before any of its response was sent to the client. */

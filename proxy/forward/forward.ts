@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
-import { failureReply } from './failure-reply.ts'
 import { hasContent } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import {
@@ -13,14 +12,17 @@ import {
   writeEarlyHints,
   writeHead,
 } from '../http/reply.ts'
-import { RequestBody } from './request-body.ts'
-import { ResponseBody, type ReadAhead } from './response-body.ts'
-import type { Telemetry, UpstreamFailure as FailureMetric } from '../telemetry/telemetry.ts'
 import { acceptsHandshake } from '../http/websocket-handshake.ts'
-import type { UpstreamConnection, UpstreamExchange } from '../upstream/connection.ts'
-import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { UpstreamChannel, UpstreamExchange } from '../upstream/exchange.ts'
+import { UpstreamFailure } from '../upstream/failure.ts'
 import type { UpstreamPool } from '../upstream/pool.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response-head.ts'
+import { failureMetrics, failureReply } from './failure-reply.ts'
+import { RequestBody } from './request-body.ts'
+import { ResponseBody, type ReadAhead } from './response-body.ts'
+import { responseFields, valuesOf } from './response-fields.ts'
+import { endOfHead } from './upstream-headers.ts'
 
 export type ForwarderOptions = {
   readonly pool: UpstreamPool
@@ -56,19 +58,6 @@ const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DE
 
 const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
 
-/** Requests aborted by the gateway are not upstream failures. */
-const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, FailureMetric>> = {
-  refused: 'refused',
-  reset: 'reset',
-  protocol: 'protocol',
-  'connect-timeout': 'timeout',
-  timeout: 'timeout',
-  'idle-timeout': 'timeout',
-  busy: 'busy',
-  'local-limit': 'busy',
-  exception: 'other',
-}
-
 /**
  * Forwards a request to the backend and its response to the client, streaming both ways with back-pressure. It always
  * ends with a complete response, an error reply, or an aborted connection.
@@ -87,7 +76,7 @@ export class Forwarding implements UpstreamExchange {
   readonly #forwarded: ForwardRequest
   readonly #body: RequestBody | undefined
   readonly #startedMs: number
-  #connection: UpstreamConnection | undefined
+  #connection: UpstreamChannel | undefined
   #retried = false
   #responding = false
   #flushed = false
@@ -147,7 +136,7 @@ export class Forwarding implements UpstreamExchange {
     return this.#isCut
   }
 
-  start(connection: UpstreamConnection): void {
+  start(connection: UpstreamChannel): void {
     const { request, target, upstreamHeaders, onUpgrade } = this.#forwarded
     this.#connection = connection
     const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}`
@@ -155,12 +144,7 @@ export class Forwarding implements UpstreamExchange {
       this.#body.sendTo(connection, head)
       return
     }
-    const framing = onUpgrade
-      ? 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
-      : request.headers['content-length'] === undefined
-        ? '\r\n'
-        : 'content-length: 0\r\n\r\n'
-    connection.socket.write(head + framing, 'latin1')
+    connection.socket.write(head + endOfHead(request, onUpgrade !== undefined), 'latin1')
     connection.requestSent()
   }
 
@@ -179,12 +163,7 @@ export class Forwarding implements UpstreamExchange {
     if (this.#body) endAfterResponse(request, response)
     // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
     if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
-    // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
-    const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
-    let fields = isWithoutLength ? withoutLength(head.fields) : head.fields
-    if (head.status === 426 && head.upgrade !== undefined && request.httpVersion === '1.1')
-      fields = fields.concat(upgradeFields(head.upgrade, response.shouldKeepAlive))
-    writeHead(response, head.status, responseHeaders.length === 0 ? fields : fields.concat(responseHeaders))
+    writeHead(response, head.status, responseFields(head, request, response, responseHeaders))
   }
 
   onBody(chunk: Buffer, last: boolean): void {
@@ -269,17 +248,4 @@ export class Forwarding implements UpstreamExchange {
       sendError(request, response, errors.bodyTooLarge, responseHeaders)
     }
   }
-}
-
-function valuesOf(fields: readonly string[], name: string): string[] {
-  return fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === name)
-}
-
-/** What a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say "close". */
-function upgradeFields(protocols: string, persistent: boolean): string[] {
-  return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]
-}
-
-function withoutLength(fields: readonly string[]): string[] {
-  return fields.filter((_, i) => fields[i - (i % 2)] !== 'content-length')
 }

@@ -2,7 +2,7 @@ import type { Http2ServerRequest } from 'node:http2'
 import type { Socket } from 'node:net'
 import { declaredLength } from '../http/framing.ts'
 import type { ClientRequest } from '../http/messages.ts'
-import type { UpstreamConnection } from '../upstream/connection.ts'
+import type { UpstreamChannel } from '../upstream/exchange.ts'
 
 /** Called when the body cannot be forwarded any further. */
 export type BodyHooks = {
@@ -10,7 +10,7 @@ export type BodyHooks = {
    * Whether the backend still reads the body. If not, the rest is read and dropped: the client's next request follows
    * it.
    */
-  isWantedBy(connection: UpstreamConnection): boolean
+  isWantedBy(connection: UpstreamChannel): boolean
   /** The body exceeds its limit. Nothing more is sent to the backend. */
   overLimit(): void
   /** The client has reset the HTTP/2 stream: what arrived must not be taken for the whole body. */
@@ -51,7 +51,7 @@ export class RequestBody {
   }
 
   /** @param head the request's head, still without the fields that frame the body and the empty line */
-  sendTo(connection: UpstreamConnection, head: string): void {
+  sendTo(connection: UpstreamChannel, head: string): void {
     const request = this.#request
     const hooks = this.#hooks
     const { socket } = connection

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { FrameBoundary } from './frame-boundary.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
+import { FrameBoundary } from './frame-boundary.ts'
 
 /** The open tunnels, and how to close them all. */
 export type Tunnels = {

@@ -1,4 +1,5 @@
 import { connectionOptions, type RequestFieldClassifier } from '../http/header-roles.ts'
+import type { ClientRequest } from '../http/messages.ts'
 
 /** What the gateway itself knows of a request and tells the backend. */
 export type Provenance = {
@@ -93,6 +94,12 @@ export function upstreamHeaders(
     `x-request-id: ${from.requestId}\r\n` +
     `via: ${via}${from.protocolVersion} sluice\r\n`
   )
+}
+
+/** What ends the head of a request without a body, an empty line included. */
+export function endOfHead({ headers }: ClientRequest, upgrades: boolean): string {
+  if (upgrades) return 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
+  return headers['content-length'] === undefined ? '\r\n' : 'content-length: 0\r\n\r\n'
 }
 
 /** What `Connection` names beyond the options that every client sends, which need no look at each field. */

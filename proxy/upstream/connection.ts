@@ -1,30 +1,10 @@
 import type { Socket } from 'node:net'
+import type { ConnectionLife } from './connection-life.ts'
+import type { UpstreamChannel, UpstreamExchange } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
-import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
-
-/** A request to the backend and its response, as a connection sees it. */
-export type UpstreamExchange = {
-  readonly method: string
-  /** Whose request it is: connections are shared fairly between clients. */
-  readonly client: string
-  /** The client has disconnected: no connection is to be opened for it. */
-  readonly cancelled: boolean
-  /** The request has a body of which a part has not arrived from the client. */
-  readonly bodyPending: boolean
-  /** Called when the exchange gets its connection: write the request, then call `requestSent`. */
-  start(connection: UpstreamConnection): void
-  onInformation(head: ResponseHead): void
-  onHead(head: ResponseHead): void
-  onBody(chunk: Buffer, last: boolean): void
-  /** All data of one read has been handed over: what was buffered for a single write can be flushed. */
-  onPause(): void
-  onEnd(): void
-  onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void
-  /** Nothing more comes. At most once, and never after `onEnd` or `onUpgrade`. */
-  onFailure(failure: UpstreamFailure): void
-}
+import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
 
 /** How long to wait for the backend, in milliseconds, and how to read its answer. */
 export type UpstreamTimeouts = {
@@ -34,14 +14,6 @@ export type UpstreamTimeouts = {
   readonly idleMs: number
   /** Lines of a response's head may end with LF alone. */
   readonly bareLf: boolean
-}
-
-/** Limits how long a connection is reused: only new connections look up the backend's address again. */
-export type ConnectionLife = {
-  /** Requests that it may serve; 0 is no limit. */
-  readonly maxRequests: number
-  /** When it is to serve no further one, on the clock of `now`. */
-  readonly retireAtMs: number
 }
 
 /** What a connection tells the pool that made it. */
@@ -56,13 +28,8 @@ export type ConnectionOwner = {
   onPlaceFree(): void
 }
 
-/** A backend that says nothing of how long it keeps an idle connection is assumed to keep it this long. */
-const assumedKeepAliveMs = 4_000
-const longestKeepAliveMs = 60_000
 /** How long a response may take that was sent before the backend closed the connection for the request. */
 const responseAfterResetMs = 1_000
-/** Stop using a connection this much before the backend closes it. */
-const keepAliveMarginMs = 1_000
 
 /**
  * A connection to the backend: one exchange at a time and no pipelining, so that a lost connection fails one request
@@ -70,7 +37,7 @@ const keepAliveMarginMs = 1_000
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
-export class UpstreamConnection implements ResponseSink {
+export class UpstreamConnection implements UpstreamChannel, ResponseSink {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   readonly #timeouts: UpstreamTimeouts
@@ -85,14 +52,11 @@ export class UpstreamConnection implements ResponseSink {
   /** More of the request can be sent. */
   takesRequest = true
   #seenAnswered = false
-  /** Exchanges served. Once there is one, the backend may close the connection just as the next begins. */
-  #served = 0
   #answered = false
   #requestSent = false
   #responseDone = false
   #reusable = true
   #gone = false
-  #keepAliveMs = assumedKeepAliveMs
   #deadline = Number.POSITIVE_INFINITY
   #deadlineKind: FailureKind = 'timeout'
 
@@ -196,7 +160,7 @@ export class UpstreamConnection implements ResponseSink {
 
   onHead(head: ResponseHead): void {
     this.#answered = true
-    if (head.keepAliveMs !== undefined) this.#keepAliveMs = Math.min(head.keepAliveMs, longestKeepAliveMs)
+    if (head.keepAliveMs !== undefined) this.#life.noteKeepAlive(head.keepAliveMs)
     this.#exchange?.onHead(head)
   }
 
@@ -211,7 +175,7 @@ export class UpstreamConnection implements ResponseSink {
     this.#deadline = Number.POSITIVE_INFINITY
     // A response that overtook its request: the rest of the request has no use, and would end inside the next one.
     const isWhole = this.#requestSent && this.takesRequest
-    this.#reusable = persistent && isWhole && this.#keepAliveMs > keepAliveMarginMs
+    this.#reusable = persistent && isWhole
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()
   }
@@ -276,17 +240,12 @@ export class UpstreamConnection implements ResponseSink {
 
   /** Frees the connection for the next exchange, for as long as the backend is expected to keep it open. */
   release(): void {
-    const { maxRequests, retireAtMs } = this.#life
-    const nowMs = this.#now()
     this.#responseDone = false
-    this.#served++
-    if (!this.#reusable || this.#served === maxRequests || nowMs >= retireAtMs) {
-      this.destroy()
-      return
-    }
+    const idleUntilMs = this.#life.endExchange(this.#now())
+    if (!this.#reusable || idleUntilMs === undefined) return this.destroy()
     // The response may have ended in the very read that was more than its client had room for.
     if (this.socket.isPaused()) this.socket.resume()
-    this.#deadline = Math.min(nowMs + this.#keepAliveMs - keepAliveMarginMs, retireAtMs)
+    this.#deadline = idleUntilMs
     this.#owner.onFree(this)
   }
 
@@ -297,7 +256,7 @@ export class UpstreamConnection implements ResponseSink {
 
   #fail(kind: FailureKind, message: string, cause?: unknown): void {
     const exchange = this.#exchange
-    const onReusedConnection = this.#served > 0 && this.#parser.untouched
+    const onReusedConnection = this.#life.isReused && this.#parser.untouched
     this.socket.destroy()
     this.#leave(exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
   }

@@ -49,3 +49,14 @@ export function failureOfConnect({ code = '', message }: NodeJS.ErrnoException):
     ? new UpstreamFailure('refused', message)
     : new UpstreamFailure('local-limit', limit)
 }
+
+/** The connections to the backend are closed: the gateway stops. */
+export function stopped(): UpstreamFailure {
+  return new UpstreamFailure('aborted', stoppedReason)
+}
+
+export const stoppedReason = 'the gateway is stopping and SHUTDOWN_GRACE has expired'
+
+export function allBusy(): UpstreamFailure {
+  return new UpstreamFailure('busy', 'no connection to the backend became free in time, or the queue is full')
+}

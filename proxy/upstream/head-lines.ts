@@ -29,8 +29,27 @@ export function withCrlf(text: string): string {
   return text.replaceAll(/\r?\n/g, '\r\n')
 }
 
+/** Without an empty line that the bytes begin with. */
+export function withoutEmptyLine(bytes: Buffer, bareLf: boolean): Buffer {
+  if (bytes[0] === carriageReturn && bytes[1] === lineFeed) return bytes.subarray(2)
+  return bareLf && bytes[0] === lineFeed ? bytes.subarray(1) : bytes
+}
+
+/** The error for a backend that speaks HTTP/2 without TLS, as gRPC servers do. */
+export const speaksHttp2 = 'the backend answered with HTTP/2: HTTP/2 and gRPC backends are not supported yet'
+
+/** Why more bytes cannot make these the head of a response; undefined if they can. */
+export function problemOfUnfinishedHead(bytes: Buffer, bareLf: boolean): string | undefined {
+  if (beginsAsHttp2(bytes)) return speaksHttp2
+  // A backend that ends lines by LF alone would be waited for until it is too late.
+  const lineEnd = bareLf ? -1 : bytes.indexOf(lineFeed)
+  return lineEnd !== -1 && (bytes[lineEnd - 1] !== carriageReturn || bytes.includes('\n\n'))
+    ? 'header line ends with a bare LF (UPSTREAM_BARE_LF)'
+    : undefined
+}
+
 /** A frame of HTTP/2 for the connection, SETTINGS or GOAWAY: what a server of it says first (RFC 9113 section 3.4). */
-export function beginsAsHttp2(bytes: Buffer): boolean {
+function beginsAsHttp2(bytes: Buffer): boolean {
   return (
     bytes.length >= 9 && bytes[0] === 0 && (bytes[3] === 4 || bytes[3] === 7) && bytes.readUInt32BE(5) === 0
   )

@@ -1,5 +1,6 @@
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 
 /**
  * How connections to the backend are opened: TCP, or TLS with the backend's certificate verified against its name.
@@ -33,4 +34,40 @@ export function connectionOpener(url: URL, authorities?: Buffer): (ready: () => 
     socket.on('session', (fresh) => (session = fresh))
     return socket
   }
+}
+
+/**
+ * Opens a connection within a time. Calls either `onOpen` or `onFailure`, once, and never before it returns.
+ *
+ * @param open opens one; calls back once it can be written to
+ * @returns a function that gives up; its failure is that of `onFailure`
+ */
+export function openWithin(
+  limitMs: number,
+  open: (ready: () => void) => Socket,
+  onOpen: (socket: Socket) => void,
+  onFailure: (failure: UpstreamFailure) => void,
+): (failure: UpstreamFailure) => void {
+  const onError = (error: Error): void => giveUp(failureOfConnect(error))
+  const onClose = (): void => fail('refused', 'the backend closed the connection while it was being opened')
+  const socket = open(() => {
+    settle()
+    onOpen(socket)
+  })
+  const settle = (): void => {
+    clearTimeout(timer)
+    socket.off('error', onError)
+    socket.off('close', onClose)
+  }
+  const giveUp = (failure: UpstreamFailure): void => {
+    settle()
+    socket.on('error', () => undefined)
+    socket.destroy()
+    onFailure(failure)
+  }
+  const fail = (kind: FailureKind, message: string): void => giveUp(new UpstreamFailure(kind, message))
+  socket.on('error', onError)
+  socket.on('close', onClose)
+  const timer = setTimeout(() => fail('connect-timeout', 'timed out connecting to the backend'), limitMs)
+  return giveUp
 }

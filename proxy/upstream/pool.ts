@@ -1,8 +1,12 @@
 import type { Socket } from 'node:net'
 import { ClientShares } from './client-shares.ts'
-import { UpstreamConnection, type UpstreamExchange, type UpstreamTimeouts } from './connection.ts'
-import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
+import { ConnectionLife } from './connection-life.ts'
+import { UpstreamConnection, type UpstreamTimeouts } from './connection.ts'
+import type { UpstreamExchange } from './exchange.ts'
+import { allBusy, stopped, stoppedReason, type UpstreamFailure } from './failure.ts'
+import { openWithin } from './open-connection.ts'
 import { ExchangeQueue } from './queue.ts'
+import { Uploads } from './uploads.ts'
 
 export type PoolOptions = UpstreamTimeouts & {
   /** Opens a connection to the backend; `ready` is called once it can be written to (after the handshake, with TLS). */
@@ -32,8 +36,6 @@ const queueCheckMs = 20
 /** A client may use at most this many times the number of connections that are free. */
 const timesFree = 3
 
-const endedReason = 'the gateway is stopping and SHUTDOWN_GRACE has expired'
-
 /**
  * Keep-alive connections to the backend. The most recently used one is reused first, so that surplus ones become idle
  * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn.
@@ -50,9 +52,7 @@ export class UpstreamPool {
   readonly #idle: UpstreamConnection[] = []
   readonly #all = new Set<UpstreamConnection>()
   readonly #queue: ExchangeQueue
-  /** Requests that have a connection, or are getting one, and whose body has not fully arrived. */
-  readonly #uploads = new Set<UpstreamExchange>()
-  readonly #uploadShares: ClientShares
+  readonly #uploads: Uploads
   readonly #uploadQueue: ExchangeQueue
   readonly #streamShares: ClientShares
   /**
@@ -71,7 +71,8 @@ export class UpstreamPool {
     this.#options = options
     this.#queue = new ExchangeQueue(maxQueued, queueMs)
     this.#uploadQueue = new ExchangeQueue(maxQueued, queueMs)
-    this.#uploadShares = new ClientShares(Math.max(1, Math.floor(maxConnections * uploadsShare)), timesFree)
+    const maxUploads = Math.max(1, Math.floor(maxConnections * uploadsShare))
+    this.#uploads = new Uploads(new ClientShares(maxUploads, timesFree))
     this.#streamShares = new ClientShares(maxStreams, 1)
     const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
     this.#sweep = setInterval(() => this.#expire(), Math.max(10, Math.min(500, shortestMs / 4)))
@@ -101,7 +102,7 @@ export class UpstreamPool {
   /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */
   send(exchange: UpstreamExchange): void {
     // A short body has mostly arrived by the time that this turn of the event loop is over.
-    if (!exchange.bodyPending || this.#mayUpload(exchange)) this.#send(exchange)
+    if (!exchange.bodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
     else setImmediate(() => this.#sendOrWait(exchange))
   }
 
@@ -119,9 +120,9 @@ export class UpstreamPool {
     clearInterval(this.#sweep)
     clearTimeout(this.#queueCheck)
     for (const queue of [this.#queue, this.#uploadQueue])
-      for (const exchange of queue.takeWhere(() => true)) exchange.onFailure(ended())
-    for (const giveUp of this.#connecting.keys()) giveUp(ended())
-    for (const connection of this.#all) connection.abort(endedReason)
+      for (const exchange of queue.takeWhere(() => true)) exchange.onFailure(stopped())
+    for (const giveUp of this.#connecting.keys()) giveUp(stopped())
+    for (const connection of this.#all) connection.abort(stoppedReason)
   }
 
   onFree(connection: UpstreamConnection): void {
@@ -148,17 +149,11 @@ export class UpstreamPool {
   }
 
   onRequestSent(exchange: UpstreamExchange): void {
-    if (!this.#uploads.delete(exchange)) return
-    this.#uploadShares.remove(exchange.client)
-    this.#serveUploads()
-  }
-
-  #mayUpload({ client }: UpstreamExchange): boolean {
-    return this.#uploadShares.allows(client)
+    if (this.#uploads.end(exchange)) this.#serveUploads()
   }
 
   readonly #mayUploadNow = (client: string): boolean =>
-    this.#uploadShares.allows(client) && this.#mayConnect(client)
+    this.#uploads.allows(client) && this.#mayConnect(client)
 
   readonly #mayConnect = (client: string): boolean => {
     const { maxConnections } = this.#options
@@ -200,39 +195,31 @@ export class UpstreamPool {
 
   #sendOrWait(exchange: UpstreamExchange): void {
     if (exchange.cancelled) return
-    if (!exchange.bodyPending || this.#mayUpload(exchange)) this.#send(exchange)
+    if (!exchange.bodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
     else this.#wait(exchange, this.#uploadQueue)
   }
 
   #wait(exchange: UpstreamExchange, queue: ExchangeQueue): void {
     const turnedAway = queue.add(exchange, this.#options.now())
     this.#queueCheck ??= setTimeout(() => this.#checkQueues(), queueCheckMs)
-    turnedAway?.onFailure(busy())
+    turnedAway?.onFailure(allBusy())
   }
 
   #begin(connection: UpstreamConnection, exchange: UpstreamExchange): void {
     this.#shares?.add(exchange.client)
-    this.#noteUpload(exchange)
+    this.#uploads.begin(exchange)
     connection.begin(exchange)
   }
 
-  #noteUpload(exchange: UpstreamExchange): void {
-    if (!exchange.bodyPending || this.#uploads.has(exchange)) return
-    this.#uploads.add(exchange)
-    this.#uploadShares.add(exchange.client)
-  }
-
   #connect(exchange: UpstreamExchange): void {
-    if (this.#ended) return exchange.onFailure(ended())
+    if (this.#ended) return exchange.onFailure(stopped())
     const { open, connectMs, maxRequests, maxAgeMs, now, random } = this.#options
     const { client } = exchange
     this.#shares?.add(client)
-    this.#noteUpload(exchange)
-    const onError = (error: Error): void => giveUp(failureOfConnect(error))
-    const onClose = (): void => fail('refused', 'the backend closed the connection while it was being opened')
-    const socket = open(() => {
-      settle()
-      const life = { maxRequests, retireAtMs: now() + maxAgeMs * (1 - random() / 4) }
+    this.#uploads.begin(exchange)
+    const onOpen = (socket: Socket): void => {
+      this.#connecting.delete(giveUp)
+      const life = new ConnectionLife(maxRequests, now() + maxAgeMs * (1 - random() / 4))
       const connection = new UpstreamConnection(socket, this, this.#options, life, now)
       this.#all.add(connection)
       if (exchange.cancelled) {
@@ -240,33 +227,21 @@ export class UpstreamPool {
         this.onRequestSent(exchange)
         connection.release()
       } else connection.begin(exchange)
-    })
-    const settle = (): void => {
-      clearTimeout(timer)
-      socket.off('error', onError)
-      socket.off('close', onClose)
-      this.#connecting.delete(giveUp)
     }
-    const giveUp = (failure: UpstreamFailure): void => {
-      settle()
+    const giveUp = openWithin(connectMs, open, onOpen, (failure) => {
+      this.#connecting.delete(giveUp)
       this.#shares?.remove(client)
-      socket.on('error', () => undefined)
-      socket.destroy()
       this.onRequestSent(exchange)
       exchange.onFailure(failure)
       this.onPlaceFree()
-    }
-    const fail = (kind: FailureKind, message: string): void => giveUp(new UpstreamFailure(kind, message))
+    })
     this.#connecting.set(giveUp, client)
-    socket.on('error', onError)
-    socket.on('close', onClose)
-    const timer = setTimeout(() => fail('connect-timeout', 'timed out connecting to the backend'), connectMs)
   }
 
   #nextQueued(): UpstreamExchange | undefined {
     if (this.#queue.size === 0) return undefined
     let next = this.#queue.take(this.#mayConnect)
-    while (next?.bodyPending && !this.#mayUpload(next)) {
+    while (next?.bodyPending && !this.#uploads.allows(next.client)) {
       this.#wait(next, this.#uploadQueue)
       next = this.#queue.take(this.#mayConnect)
     }
@@ -313,14 +288,6 @@ export class UpstreamPool {
     const nowMs = this.#options.now()
     for (const connection of this.#all) connection.expire(nowMs)
     for (const queue of [this.#queue, this.#uploadQueue])
-      for (const exchange of queue.takeOverdue(nowMs)) exchange.onFailure(busy())
+      for (const exchange of queue.takeOverdue(nowMs)) exchange.onFailure(allBusy())
   }
-}
-
-function ended(): UpstreamFailure {
-  return new UpstreamFailure('aborted', endedReason)
-}
-
-function busy(): UpstreamFailure {
-  return new UpstreamFailure('busy', 'no connection to the backend became free in time, or the queue is full')
 }

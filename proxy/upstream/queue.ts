@@ -1,4 +1,4 @@
-import type { UpstreamExchange } from './connection.ts'
+import type { UpstreamExchange } from './exchange.ts'
 
 type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 

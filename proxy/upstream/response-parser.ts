@@ -1,4 +1,11 @@
-import { afterEmptyLine, beginsAsHttp2, lenientHeadEnd, withCrlf } from './head-lines.ts'
+import { parseChunkSize, takeLine } from './chunks.ts'
+import {
+  afterEmptyLine,
+  lenientHeadEnd,
+  problemOfUnfinishedHead,
+  withCrlf,
+  withoutEmptyLine,
+} from './head-lines.ts'
 import { checkTrailer, parseResponseHead, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
@@ -25,15 +32,8 @@ const untilClose = 7
 
 const nothing = Buffer.alloc(0)
 const maxHeadBytes = 64 * 1024
-// A chunk-size line: 15 hexadecimal digits are below 2^60; extensions have no use here but must end.
-const maxChunkLineBytes = 1024
-const chunkLine = /^([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 const maxInterimResponses = 16
-const lineFeed = 0x0a
 const carriageReturn = 0x0d
-
-/** The error for a backend that speaks HTTP/2 without TLS, as gRPC servers do. */
-export const speaksHttp2 = 'the backend answered with HTTP/2: HTTP/2 and gRPC backends are not supported yet'
 
 /**
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
@@ -138,11 +138,8 @@ export class ResponseParser {
     if (headEnd === -1 ? bytes.length > maxHeadBytes : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('response head larger than 64 KiB')
     if (headEnd === -1) {
-      if (beginsAsHttp2(bytes)) throw new ResponseSyntaxError(speaksHttp2)
-      // A backend that ends lines by LF alone would be waited for until it is too late.
-      const lineEnd = this.#bareLf ? -1 : bytes.indexOf(lineFeed)
-      if (lineEnd !== -1 && (bytes[lineEnd - 1] !== carriageReturn || bytes.includes('\n\n')))
-        throw new ResponseSyntaxError('header line ends with a bare LF (UPSTREAM_BARE_LF)')
+      const problem = problemOfUnfinishedHead(bytes, this.#bareLf)
+      if (problem !== undefined) throw new ResponseSyntaxError(problem)
       this.#held = bytes
       return nothing
     }
@@ -155,8 +152,7 @@ export class ResponseParser {
   #withoutBlankLine(bytes: Buffer): Buffer {
     if (!this.#mayBeBlank || (bytes.length === 1 && bytes[0] === carriageReturn)) return bytes
     this.#mayBeBlank = false
-    if (bytes[0] === carriageReturn && bytes[1] === lineFeed) return bytes.subarray(2)
-    return this.#bareLf && bytes[0] === lineFeed ? bytes.subarray(1) : bytes
+    return withoutEmptyLine(bytes, this.#bareLf)
   }
 
   #begin(head: ResponseHead, rest: Buffer): Buffer {
@@ -209,9 +205,7 @@ export class ResponseParser {
   #readChunkSize(chunk: Buffer): Buffer {
     const line = this.#readLine(chunk)
     if (line === undefined) return nothing
-    const size = chunkLine.exec(line.text)?.[1]
-    if (size === undefined) throw new ResponseSyntaxError('invalid chunk size')
-    this.#left = Number.parseInt(size, 16)
+    this.#left = parseChunkSize(line.text)
     this.#state = this.#left === 0 ? inTrailers : inChunkData
     return line.rest
   }
@@ -253,16 +247,8 @@ export class ResponseParser {
   /** The next line without its CRLF, or undefined where it has not arrived whole. */
   #readLine(chunk: Buffer): { text: string; rest: Buffer } | undefined {
     const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
-    const lineEnd = bytes.indexOf(lineFeed)
-    if (lineEnd === -1 ? bytes.length > maxChunkLineBytes : lineEnd > maxChunkLineBytes)
-      throw new ResponseSyntaxError('line longer than 1 KiB in a chunked body')
-    if (lineEnd === -1) {
-      this.#held = bytes
-      return undefined
-    }
-    if (lineEnd === 0 || bytes[lineEnd - 1] !== carriageReturn)
-      throw new ResponseSyntaxError('line ends with a bare LF')
-    this.#held = nothing
-    return { text: bytes.toString('latin1', 0, lineEnd - 1), rest: bytes.subarray(lineEnd + 1) }
+    const line = takeLine(bytes)
+    this.#held = line ? nothing : bytes
+    return line
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { UpstreamExchange } from '../../../proxy/upstream/connection.ts'
+import type { UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import { ExchangeQueue } from '../../../proxy/upstream/queue.ts'
 
 type Named = UpstreamExchange & { readonly name: string; cancelled: boolean }

@@ -1,0 +1,34 @@
+import type { ClientShares } from './client-shares.ts'
+import type { UpstreamExchange } from './exchange.ts'
+
+/**
+ * The requests that have a connection, or are getting one, and whose body has not fully arrived. Their number is limited,
+ * and each client's share of it.
+ */
+export class Uploads {
+  readonly #exchanges = new Set<UpstreamExchange>()
+  readonly #shares: ClientShares
+
+  constructor(shares: ClientShares) {
+    this.#shares = shares
+  }
+
+  /** Whether a client may have one more. */
+  allows(client: string): boolean {
+    return this.#shares.allows(client)
+  }
+
+  /** To be called when a request gets its connection. It is counted if some of its body is to come. */
+  begin(exchange: UpstreamExchange): void {
+    if (!exchange.bodyPending || this.#exchanges.has(exchange)) return
+    this.#exchanges.add(exchange)
+    this.#shares.add(exchange.client)
+  }
+
+  /** Returns whether the request was counted, and is no more. */
+  end(exchange: UpstreamExchange): boolean {
+    if (!this.#exchanges.delete(exchange)) return false
+    this.#shares.remove(exchange.client)
+    return true
+  }
+}
