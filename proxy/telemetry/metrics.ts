@@ -64,7 +64,7 @@ function describe(
       single(limitsEnabled ? 1 : 0),
       'max',
     ),
-    gauge('sluice_processes', 'Processes whose metrics are summed here', single(1)),
+    gauge('sluice_processes', 'Number of processes included in these metrics', single(1)),
     gauge(
       'sluice_build_info',
       'Always 1; the version is in the label',
@@ -85,7 +85,7 @@ function describeRequests(counters: Counters): Metric[] {
     ),
     histogram(
       'sluice_request_duration_seconds',
-      'Time from the request head to the end of the response',
+      'Time from the request headers to the end of the response',
       counters.requestDuration,
     ),
     counter(
@@ -128,18 +128,18 @@ function describeStore(counters: Counters): Metric[] {
   return [
     histogram(
       'sluice_store_duration_seconds',
-      'Latency of Redis, or of the primary process that keeps the counters',
+      'Latency of Redis, or with several workers without Redis of the primary process',
       counters.storeDuration,
     ),
     counter(
       'sluice_store_errors_total',
-      'Requests to the store that failed or timed out',
+      'Commands to Redis (or to the primary process) that failed or timed out',
       single(counters.storeFailures),
     ),
     counter('sluice_resets_total', 'Clients reset by an operator', single(counters.resets)),
     gauge(
       'sluice_store_breaker_open',
-      '1 while the circuit breaker is open',
+      '1 while the circuit breaker for Redis is open and rules apply onStoreError',
       single(counters.breakerOpen ? 1 : 0),
       'max',
     ),
@@ -150,7 +150,7 @@ function describeUpstream(counters: Counters): Metric[] {
   return [
     histogram(
       'sluice_upstream_duration_seconds',
-      'Time until the response head from the backend arrived',
+      'Time until the response headers from the backend arrived',
       counters.upstreamDuration,
     ),
     counter(
@@ -166,11 +166,15 @@ function describeTables({ tables }: Counters): Metric[] {
   const byTable = (field: 'size' | 'capacity' | 'evictions'): MetricValue[] =>
     uses.map((use) => ({ labels: { table: use.table }, value: use[field] }))
   return [
-    gauge('sluice_table_entries', 'Entries in each bounded table', byTable('size')),
-    gauge('sluice_table_capacity', 'Maximum entries of each bounded table', byTable('capacity')),
+    gauge('sluice_table_entries', 'Entries in each queue, cache or table of bounded size', byTable('size')),
+    gauge(
+      'sluice_table_capacity',
+      'Maximum entries of each queue, cache or table of bounded size',
+      byTable('capacity'),
+    ),
     counter(
       'sluice_table_evictions_total',
-      'Entries evicted from each bounded table to make room',
+      'Entries evicted from each queue, cache or table to make room',
       byTable('evictions'),
     ),
   ]

@@ -23,7 +23,7 @@ import { startRedisServer } from '../support/redis.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
 const rights = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page)?.[1]?.trim().split(/\s+/) ?? []
-const slidingRights = /with `([^`]*)`\s+where a rule slides/.exec(page)?.[1]?.split(/\s+/) ?? []
+const slidingRights = /with `([^`]*)`\s+for rules with a sliding window/.exec(page)?.[1]?.split(/\s+/) ?? []
 
 const login = makePolicy('login', 3, 60_000)
 const wide = makePolicy('wide', 100, 60_000)

@@ -79,7 +79,7 @@ it('a list of resets that is gone or was written by somebody else costs only wha
 it('the rights in docs/redis.md are enough', async () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
   const [, rule = ''] = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page) ?? []
-  const [, sliding = ''] = /with `([^`]*)`\s+where a rule slides/.exec(page) ?? []
+  const [, sliding = ''] = /with `([^`]*)`\s+for rules with a sliding window/.exec(page) ?? []
   const server = await startRedisServer()
   const redis = new Redis(server.url)
   await redis.call(
