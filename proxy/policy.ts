@@ -2,21 +2,58 @@
 export type Policy = {
   /** Unique; appears in response fields, metrics and Redis keys. */
   readonly name: string
-  /** Requests a client may make in one window. */
+  /** Units a client may use in one window; under `concurrency`, requests in flight. A request is one unit, unless `cost` says otherwise. */
   readonly quota: number
+  /** Under `concurrency` always `LEASE_MS`. */
   readonly windowMs: number
   /**
    * `fixed`: a window begins with a client's first request and ends after its length. `sliding`: never more than the
-   * quota in any span of the window's length; a request counts until exactly that long after it.
+   * quota in any span of the window's length; a request counts until exactly that long after it. `concurrency`: a request
+   * counts while it is in flight.
    */
-  readonly algorithm: 'fixed' | 'sliding'
+  readonly algorithm: 'fixed' | 'sliding' | 'concurrency'
   /** `shadow` counts and reports but never refuses. */
   readonly mode: 'enforce' | 'shadow'
   /** What happens to the rule's requests while the store does not answer. */
   readonly onStoreError: 'local' | 'open' | 'closed'
   /** What makes a client: the parts of its partition key, in order. Never empty. */
   readonly partition: readonly PartitionPart[]
+  /** Only requests whose response has one of these status codes count. Others are given back. */
+  readonly countStatus?: readonly StatusRange[]
+  /** Where a request is not one unit. */
+  readonly cost?: Cost
 }
+
+/** Status codes from the first to the last, both included. */
+export type StatusRange = { readonly first: number; readonly last: number }
+
+export type Cost = {
+  /** Units that are reserved when a request is let through: a whole number from 1 to the quota. */
+  readonly reserve: number
+  /** Where the units that it really cost are read; undefined: `reserve` is what it costs. */
+  readonly settle?: CostSource
+}
+
+/** A field of the response. `hide`: the client does not get it. The name is lower-case. */
+export type CostSource = { readonly kind: 'header'; readonly name: string; readonly hide: boolean }
+
+/** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
+export function isReserved({ algorithm, countStatus, cost }: Policy): boolean {
+  return countStatus !== undefined || cost?.settle !== undefined || algorithm === 'concurrency'
+}
+
+/** Whether the store is told with each charge what to reserve, since it is not always one unit that is counted for good. */
+export function takesUnits(policy: Policy): boolean {
+  return isReserved(policy) || policy.cost !== undefined
+}
+
+/** Units that are counted when a request is let through. */
+export function reservedUnits({ cost }: Policy): number {
+  return cost?.reserve ?? 1
+}
+
+/** For how long the requests in flight of a gateway that has died still count. */
+export const LEASE_MS = 15_000
 
 /**
  * The most requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,

@@ -72,8 +72,9 @@ export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
       return undefined
     }
     reports.add(worker)
-    if (embedded) serveLimiter({ decide: embedded.decide, policies, port: portTo(worker) })
+    const served = embedded && serveLimiter({ counters: embedded, policies, port: portTo(worker) })
     worker.on('exit', (code, signal) => {
+      served?.close()
       if (own.read().status !== 'ready') return
       log.error({ worker: worker.process.pid, code, signal }, 'worker exited; restarting')
       startLater()

@@ -1,5 +1,5 @@
-import type { Policy } from '../policy.ts'
-import type { Charge, Decision, PolicyState } from './limiter.ts'
+import { isReserved, reservedUnits, takesUnits, type Policy } from '../policy.ts'
+import type { Charge, Decision, PolicyState, Reservation, Ticket } from './limiter.ts'
 
 /** Counters that are kept outside this process: in Redis, or in the primary process. */
 export type RemoteCounters = {
@@ -11,9 +11,13 @@ export type RemoteCounters = {
    *
    * @param isAwaited false once the batch has timed out: then nothing more may be sent
    * @returns two values for each charge, request by request: what remains, or -1 where the quota is exceeded, and the
-   *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first
+   *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first.
+   *   Behind all these a value that is not looked at, and the tickets of the charges of which `takesUnits` holds, in
+   *   the same order; they may be left out where there are none
    */
   ask(requests: readonly (readonly Charge[])[], isAwaited: () => boolean): Promise<readonly unknown[]>
+  /** A reservation that nobody waits for any more, as the answer came too late. */
+  letGo?(reservation: Reservation): void
   /** Whether `ask` rejecting with this error means that nothing was counted. */
   hasCountedNothing(error: unknown): boolean
 }
@@ -27,6 +31,8 @@ export type DecisionHooks = {
   counterBroken(policies: readonly Policy[], reason: string): void
   /** Decides without the store. `uncertain`: the store may have counted the request. */
   decideWithout(charges: readonly Charge[], uncertain: boolean): Decision
+  /** The store has let a request through and reserved this. */
+  reserved?(reservation: Reservation): void
   /** The store refused. `askedAtMs` is earlier than the instant that the states refer to. */
   refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void
 }
@@ -74,14 +80,20 @@ export function createBatching(options: {
   }
 
   function receive(batch: Batch, reply: readonly unknown[]): void {
-    if (!finish(batch)) return
+    if (!finish(batch)) {
+      letGo(batch, reply)
+      return
+    }
     let failure: string | undefined
     let at = 0
+    const tickets = readTickets(batch, reply)
     for (const [index, charges] of batch.requests.entries()) {
-      const decision = readDecision(charges, reply, at)
+      const decision = readDecision(charges, reply, at, tickets)
       at += 2 * charges.length
       if (typeof decision !== 'string') {
         if (decision.outcome === 'refused') hooks.refused(charges, decision, batch.askedAtMs)
+        else if (tickets)
+          for (const { reservation } of decision.states) if (reservation) hooks.reserved?.(reservation)
         batch.settle[index]?.(decision)
         continue
       }
@@ -91,6 +103,22 @@ export function createBatching(options: {
     }
     if (failure === undefined) hooks.answered(now() - batch.askedAtMs)
     else hooks.failed(failure)
+  }
+
+  /**
+   * Requests in flight that were counted for an answer that came too late are over: nobody else would say so. Other
+   * reservations stay counted, as the decision that was made without the store says.
+   */
+  function letGo({ requests, chargeCount }: Batch, reply: readonly unknown[]): void {
+    let at = 0
+    const tickets = readTickets({ chargeCount }, reply)
+    for (const charges of requests) {
+      const decision = readDecision(charges, reply, at, tickets)
+      at += 2 * charges.length
+      if (typeof decision === 'string') continue
+      for (const { policy, reservation } of decision.states)
+        if (reservation && policy.algorithm === 'concurrency') counters.letGo?.(reservation)
+    }
   }
 
   function fail(batch: Batch, error: unknown): void {
@@ -150,25 +178,62 @@ function createBatch(): Batch {
   return { requests: [], settle: [], chargeCount: 0, askedAtMs: 0, deadline: undefined }
 }
 
+/** The tickets in a reply, to be taken one after the other. */
+function readTickets(
+  { chargeCount }: Pick<Batch, 'chargeCount'>,
+  reply: readonly unknown[],
+): Iterator<unknown> | undefined {
+  const start = 2 * chargeCount + 1
+  return reply.length > start ? reply.slice(start).values() : undefined
+}
+
 /** The decision that the store's values from `start` on stand for, or the reason why there is none. */
 function readDecision(
   charges: readonly Charge[],
   reply: readonly unknown[],
   start: number,
+  tickets: Iterator<unknown> | undefined,
 ): Exclude<Decision, { outcome: 'unavailable' }> | string {
   const states: PolicyState[] = []
   let refusedBy: Policy | undefined
+  let failure: string | undefined
   let at = start
-  for (const { policy } of charges) {
+  for (const charge of charges) {
+    const { policy } = charge
     const left = reply[at]
     const resetMs = reply[at + 1]
-    if (typeof left !== 'number' || typeof resetMs !== 'number') return String(left)
+    const ticket = tickets && takesUnits(policy) ? tickets.next().value : undefined
+    at += 2
+    if (typeof left !== 'number' || typeof resetMs !== 'number') {
+      failure ??= String(left)
+      continue
+    }
     const exceeded = left < 0
     if (exceeded && policy.mode === 'enforce') refusedBy ??= policy
-    states.push({ policy, exceeded, remaining: exceeded ? 0 : left, resetMs })
-    at += 2
+    const remaining = exceeded ? 0 : left
+    const isToSettle = isTicket(ticket) && !exceeded && isReserved(policy)
+    states.push(
+      isToSettle
+        ? { policy, exceeded, remaining, resetMs, reservation: reservationOf(charge, ticket) }
+        : { policy, exceeded, remaining, resetMs },
+    )
   }
-  return refusedBy ? { outcome: 'refused', refusedBy, states } : { outcome: 'allowed', states }
+  if (failure !== undefined) return failure
+  if (!refusedBy) return { outcome: 'allowed', states }
+  return { outcome: 'refused', refusedBy, states: tickets ? states.map(withoutReservation) : states }
+}
+
+function isTicket(value: unknown): value is Ticket {
+  return typeof value === 'string' || typeof value === 'number'
+}
+
+function reservationOf(charge: Charge, ticket: Ticket): Reservation {
+  return { charge, units: charge.units ?? reservedUnits(charge.policy), isLocal: false, ticket }
+}
+
+/** Where a request is refused nothing stays counted. */
+function withoutReservation({ policy, exceeded, remaining, resetMs }: PolicyState): PolicyState {
+  return { policy, exceeded, remaining, resetMs }
 }
 
 function policiesOf(charges: readonly Charge[]): Policy[] {

@@ -15,7 +15,7 @@ import { decideWithoutStore } from './store-fallback.ts'
 export type CounterLimiter = Limiter & LimiterControls & CounterAdmin
 
 /** Counts in this process, so it answers at once. */
-export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide'> & LimiterControls & CounterAdmin
+export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide' | 'settle'> & LimiterControls & CounterAdmin
 
 /** Has no counters of its own to ask about: they are in the primary process. */
 export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forget'>
@@ -68,6 +68,7 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
   observeMemory(telemetry, embedded)
   return {
     decide: (charges) => embedded.decide(charges),
+    settle: (...settlement) => embedded.settle(...settlement),
     storeState: () => 'memory',
     inspect: (charges) =>
       Promise.resolve(charges.map((charge) => toState(charge.policy, 'store', embedded.read(charge)))),
@@ -127,6 +128,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   telemetry.observeTable('over-limit', () => overLimit.readUse())
   return {
     decide: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
+    settle: (...settlement) => redisWithFallback.settle(...settlement),
     storeState: () => redisWithFallback.storeState(),
     ...createRedisOperations({ redis, keyPrefix, redisWithFallback, overLimit, resetFeed, forget, log }),
     close() {
@@ -160,12 +162,16 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
       },
       counterBroken: () => undefined,
       decideWithout: (charges, uncertain) =>
-        decideWithoutStore(charges, uncertain, (localCharges) => local.decide(localCharges)),
+        decideWithoutStore(charges, uncertain, (localCharges) => local.decideUnsaved(localCharges)),
       refused: () => undefined,
     },
   })
   return {
     decide: (charges) => channel.decide(charges),
+    settle(reservation, costUnits) {
+      if (reservation.isLocal) local.settle(reservation, costUnits)
+      else channel.settle(reservation, costUnits)
+    },
     storeState: () => 'memory',
     forget,
     close: () => channel.close(),
@@ -174,6 +180,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
 
 function observeMemory(telemetry: LimiterTelemetry, memory: MemoryLimiter): void {
   telemetry.observeTable('counters', () => memory.readUse())
+  telemetry.observeTable('in-flight', () => memory.readInFlightUse())
   telemetry.observeTable('sliding', () => memory.readSlidingUse().clients)
   telemetry.observeTable('sliding-times', () => memory.readSlidingUse().times)
 }

@@ -5,6 +5,8 @@ export type Charge = {
   readonly policy: Policy
   /** Identifies the client under the policy. Its parts are unambiguously separated, and secrets are hashed. */
   readonly partitionKey: string
+  /** Units to reserve, from 1 to the quota; as many as `reservedUnits` says of the policy where it is left out. */
+  readonly units?: number
 }
 
 /** What a client has left under one policy, after the decision. */
@@ -12,14 +14,32 @@ export type PolicyState = {
   readonly policy: Policy
   /** The request was over this policy's quota: it is refused, or would have been (`shadow`). */
   readonly exceeded: boolean
-  /** Requests left in the current window, 0 to quota. */
+  /** Units left in the current window, 0 to quota. */
   readonly remaining: number
   /**
    * Milliseconds until more is left, perhaps with a fraction: until a fixed window ends, or until the oldest request
    * that uses up a sliding one leaves it. The whole window where nothing is counted.
    */
   readonly resetMs: number
+  /** To be settled; only under policies of which `isReserved` holds, and where something was reserved. */
+  readonly reservation?: Reservation
 }
+
+/** What was reserved for a request under a policy until its cost is known. */
+export type Reservation = {
+  readonly charge: Charge
+  readonly units: number
+  /** Counted in this process while the store was away. */
+  readonly isLocal: boolean
+  /** Where it was counted; only the counters that made it can read it. */
+  readonly ticket: Ticket
+}
+
+/**
+ * In which window, at which time or as which request in flight a reservation was counted, so that it can be told from
+ * others of the same client: a number of this process's counters, a text of others.
+ */
+export type Ticket = number | string
 
 /**
  * The decision for all charges of one request. `states` are in the order of the charges. While the store is
@@ -45,4 +65,12 @@ export type Limiter = {
    * @param charges one for each rule of the request, in the table's order; never empty, no policy twice
    */
   decide(charges: readonly Charge[]): Decision | Promise<Decision>
+  /**
+   * Settles a reservation, once: what was reserved beyond the real cost is given back to the window that it was taken
+   * from, if that has not ended; what is missing is added to the running window. Nobody waits for it. Where the store
+   * does not hear of it, the reservation stays counted until its window ends, or its gateway is taken for dead.
+   *
+   * @param costUnits what the request has cost, a whole number from 0; of no meaning under `concurrency`
+   */
+  settle(reservation: Reservation, costUnits: number): void
 }

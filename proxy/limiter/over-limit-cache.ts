@@ -1,4 +1,4 @@
-import type { Policy } from '../policy.ts'
+import { takesUnits, type Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
 
@@ -84,7 +84,8 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
     },
 
     note(charges, refusal, askedAtMs, knownForMs) {
-      if (askedAtMs <= forgottenAtMs) return
+      // What is given back, or another cost, lets the client through again at any time.
+      if (askedAtMs <= forgottenAtMs || takesUnits(refusal.refusedBy)) return
       const charge = charges.find(({ policy }) => policy === refusal.refusedBy)
       const state = refusal.states.find(({ policy }) => policy === refusal.refusedBy)
       if (!charge || !state) return

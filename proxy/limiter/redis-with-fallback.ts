@@ -4,7 +4,7 @@ import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { createCircuitBreaker } from './circuit-breaker.ts'
 import type { DecisionHooks } from './batching.ts'
-import type { Charge, Decision, Limiter } from './limiter.ts'
+import type { Charge, Decision, Limiter, Reservation } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from './memory/limiter.ts'
 import { lacksRight } from './redis/errors.ts'
 import { createRedisLimiter, type RedisHooks, type RedisLimiter } from './redis/limiter.ts'
@@ -67,6 +67,7 @@ export function createRedisWithFallback(options: {
       },
       counterBroken: createBrokenCounterLog(log, now, keyPrefix),
       decideWithout,
+      inFlight: (charge, change) => (change === 1 ? local.addInFlight(charge) : local.removeInFlight(charge)),
       refused: options.refused,
     },
   })
@@ -97,7 +98,29 @@ export function createRedisWithFallback(options: {
   let repaying: Promise<boolean> | undefined
 
   function decideWithout(charges: readonly Charge[], uncertain: boolean): Decision {
-    return decideWithoutStore(charges, uncertain, (localCharges) => local.decideUnsaved(localCharges))
+    return decideWithoutStore(charges, uncertain, (localCharges) =>
+      withNames(local.decideUnsaved(localCharges)),
+    )
+  }
+
+  /** Requests that come to be in flight now are told to Redis when it answers again, if they still are. */
+  function withNames(decision: Decision): Decision {
+    if (decision.outcome !== 'allowed') return decision
+    const states = decision.states.map((state) =>
+      state.reservation && state.policy.algorithm === 'concurrency'
+        ? { ...state, reservation: shared.addInFlight(state.reservation.charge) }
+        : state,
+    )
+    return { ...decision, states }
+  }
+
+  function settle(reservation: Reservation, costUnits: number): void {
+    const { isLocal, units, charge } = reservation
+    const isMore = costUnits > units && charge.policy.algorithm !== 'concurrency'
+    if (isLocal) local.settle(reservation, costUnits)
+    // What is missing is added here, and to Redis when it answers.
+    else if (isMore && breaker.isOpen) local.settle({ ...reservation, isLocal: true }, costUnits)
+    else shared.settle(reservation, costUnits)
   }
 
   function owes(): boolean {
@@ -108,6 +131,7 @@ export function createRedisWithFallback(options: {
     if (await isRefused()) return
     if (!(await shared.probe())) return
     await options.recovering()
+    await shared.renewInFlight()
     isRecovering = true
     if (!(await repay())) return
     breaker.close()
@@ -165,6 +189,7 @@ export function createRedisWithFallback(options: {
   return {
     shared,
     local,
+    settle,
     decide: (charges) => (breaker.isOpen ? decideWithout(charges, false) : shared.decide(charges)),
     storeState: () => (!breaker.isOpen && redis.status === 'ready' ? 'available' : 'unavailable'),
     forgetLocal(policyName, partitionKey) {
@@ -180,7 +205,7 @@ export function createRedisWithFallback(options: {
     close() {
       redis.off('ready', onReady)
       breaker.stop()
-      shared.giveUp()
+      shared.close()
     },
   }
 }

@@ -1,6 +1,6 @@
-import type { Policy } from '../policy.ts'
+import { takesUnits, type Policy } from '../policy.ts'
 import { createBatching, type DecisionHooks } from './batching.ts'
-import type { Charge, Decision, Limiter } from './limiter.ts'
+import type { Charge, Decision, Limiter, Reservation, Ticket } from './limiter.ts'
 
 /** One end of a channel between two processes of this machine, such as that of `node:cluster`. */
 export type LimiterPort = {
@@ -12,16 +12,28 @@ export type LimiterPort = {
 
 export type IpcLimiter = Limiter & { close(): void }
 
-/** One question for several requests, each a list of policy name, partition key, policy name, partition key, … */
+/**
+ * One question for several requests, each a list of policy name, partition key, policy name, partition key, … Behind a
+ * name, after a space, the units to reserve, where they are not those of the policy.
+ */
 type Question = {
   readonly limiter: 'ask'
   readonly id: number
   readonly requests: readonly (readonly string[])[]
 }
 
+/** What a worker's requests have cost, in the order in which they ended. */
+type Settlements = { readonly limiter: 'settle'; readonly settled: readonly Settlement[] }
+
+/** Policy name, partition key, reserved units, ticket, cost in units. */
+type Settlement = readonly [string, string, number, Ticket, number]
+
 type ResetMessage = { readonly limiter: 'reset'; readonly policyName?: string; readonly partitionKey: string }
 
-/** For each request the values that `RemoteCounters.ask` describes. */
+/**
+ * For each request the values that `RemoteCounters.ask` describes. Behind them, where anything was reserved, a value that
+ * is not looked at and a ticket for each charge, 0 where it has none.
+ */
 type Answer = {
   readonly limiter: 'answer'
   readonly id: number
@@ -61,11 +73,28 @@ export function createIpcLimiter(options: {
     if (isAnswer(message)) settle(message.id)?.resolve(message.reply)
   })
 
+  let waiting: Settlement[] = []
+  const sendSettlements = (): void => {
+    const settlements: Settlements = { limiter: 'settle', settled: waiting }
+    waiting = []
+    try {
+      port.send(settlements)
+    } catch {
+      // The primary process is gone, and its counters with it.
+    }
+  }
+  const settleLater = ({ charge, units, ticket }: Reservation, costUnits: number): void => {
+    const { policy, partitionKey } = charge
+    if (waiting.push([policy.name, partitionKey, units, ticket, costUnits]) === 1)
+      setImmediate(sendSettlements)
+  }
+
   const batching = createBatching({
     ...options,
     counters: {
       batchSize: 1000,
       isConnected: () => true,
+      letGo: (reservation) => settleLater(reservation, 0),
       hasCountedNothing: () => true,
       ask: (requests) =>
         new Promise((resolve, reject) => {
@@ -76,7 +105,7 @@ export function createIpcLimiter(options: {
           }
           const id = ++lastId
           const question: Question = { limiter: 'ask', id, requests: requests.map(nameCharges) }
-          asked.set(id, { resolve, charges })
+          asked.set(id, { resolve: (reply) => resolve(withoutOtherTickets(requests, reply)), charges })
           unanswered += charges
           try {
             port.send(question)
@@ -87,33 +116,107 @@ export function createIpcLimiter(options: {
         }),
     },
   })
-  return { decide: (charges) => batching.decide(charges), close: () => batching.giveUp() }
+  return {
+    decide: (charges) => batching.decide(charges),
+    settle: settleLater,
+    close: () => batching.giveUp(),
+  }
 }
 
 /**
  * Answers a worker's questions, in the process that has the counters.
  *
- * @param decide of embedded counters, which answer at once
+ * @param counters embedded ones, which answer at once
  * @param policies all that a worker may name; a request under any other is not decided
  */
 export function serveLimiter(options: {
-  readonly decide: (charges: readonly Charge[]) => Decision
+  readonly counters: EmbeddedCounters
   readonly policies: readonly Policy[]
   readonly port: LimiterPort
-}): void {
-  const { decide, port } = options
+}): ServedLimiter {
+  const { counters, port } = options
   const policyByName = new Map(options.policies.map((policy) => [policy.name, policy]))
+  const inFlight = createInFlightRecord()
 
-  port.listen((message) => {
-    if (!isQuestion(message)) return
-    const reply = message.requests.flatMap((names) => answerRequest(names, policyByName, decide))
-    const answer: Answer = { limiter: 'answer', id: message.id, reply }
+  function answer({ id, requests }: Question): void {
+    const tickets: Ticket[] = []
+    let hasReserved = false
+    const reply = requests.flatMap((names) => {
+      const { values, reservations } = answerRequest(names, policyByName, counters)
+      for (const reservation of reservations) {
+        tickets.push(reservation?.ticket ?? 0)
+        hasReserved ||= reservation !== undefined
+        if (reservation?.charge.policy.algorithm === 'concurrency') inFlight.add(reservation)
+      }
+      return values
+    })
+    const message: Answer = { limiter: 'answer', id, reply: hasReserved ? [...reply, 0, ...tickets] : reply }
     try {
-      port.send(answer)
+      port.send(message)
     } catch {
       // The worker is gone, and whoever waited there with it.
     }
+  }
+
+  function settle([name, partitionKey, units, ticket, costUnits]: Settlement): void {
+    const policy = policyByName.get(name)
+    if (!policy) return
+    const reservation: Reservation = { charge: { policy, partitionKey }, units, isLocal: false, ticket }
+    if (policy.algorithm === 'concurrency' && !inFlight.remove(reservation)) return
+    counters.settle(reservation, costUnits)
+  }
+
+  port.listen((message) => {
+    if (isQuestion(message)) answer(message)
+    else if (isSettlements(message)) message.settled.forEach(settle)
   })
+  return {
+    close: () => {
+      for (const reservation of inFlight.takeAll()) counters.settle(reservation, 0)
+    },
+  }
+}
+
+type EmbeddedCounters = {
+  decide(charges: readonly Charge[]): Decision
+  settle(reservation: Reservation, costUnits: number): void
+}
+
+export type ServedLimiter = {
+  /** To be called when the worker is gone: its requests in flight are over. */
+  close(): void
+}
+
+type InFlightRecord = {
+  add(reservation: Reservation): void
+  /** Returns whether there was one. */
+  remove(reservation: Reservation): boolean
+  takeAll(): Reservation[]
+}
+
+/** The requests of one worker that are in flight under limits of concurrency. */
+function createInFlightRecord(): InFlightRecord {
+  const records = new Map<string, { readonly reservation: Reservation; count: number }>()
+  const nameOf = ({ charge }: Reservation): string => `${charge.policy.name} ${charge.partitionKey}`
+  return {
+    add(reservation) {
+      const known = records.get(nameOf(reservation))
+      if (known) known.count += 1
+      else records.set(nameOf(reservation), { reservation, count: 1 })
+    },
+    remove(reservation) {
+      const known = records.get(nameOf(reservation))
+      if (!known) return false
+      known.count -= 1
+      if (known.count === 0) records.delete(nameOf(reservation))
+      return true
+    },
+    takeAll() {
+      const all = [...records.values()]
+      records.clear()
+      return all.flatMap(({ reservation, count }) => Array.from({ length: count }, () => reservation))
+    },
+  }
 }
 
 /** Tells a worker that a client was reset: under the policy of this name, or under all. */
@@ -143,28 +246,69 @@ export function hearResets(
 type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly charges: number }
 
 function nameCharges(charges: readonly Charge[]): string[] {
-  return charges.flatMap(({ policy, partitionKey }) => [policy.name, partitionKey])
+  return charges.flatMap(({ policy, partitionKey, units }) => [
+    units === undefined ? policy.name : `${policy.name} ${units}`,
+    partitionKey,
+  ])
+}
+
+type RequestAnswer = {
+  readonly values: readonly (number | string)[]
+  /** For each charge. */
+  readonly reservations: readonly (Reservation | undefined)[]
 }
 
 function answerRequest(
   names: readonly string[],
   policyByName: ReadonlyMap<string, Policy>,
-  decide: (charges: readonly Charge[]) => Decision,
-): (number | string)[] {
+  counters: EmbeddedCounters,
+): RequestAnswer {
   const charges: Charge[] = []
   for (let at = 0; at < names.length; at += 2) {
-    const policy = policyByName.get(names[at] ?? '')
-    if (!policy)
-      return names.map((_, index) => (index === 0 ? 'a policy that the primary process does not have' : 0))
-    charges.push({ policy, partitionKey: names[at + 1] ?? '' })
+    const [name = '', units] = names[at]?.split(' ') ?? []
+    const policy = policyByName.get(name)
+    if (!policy) return failed(names, 'a policy that the primary process does not have')
+    const charge = { policy, partitionKey: names[at + 1] ?? '' }
+    charges.push(units === undefined ? charge : { ...charge, units: Number(units) })
   }
-  const decision = decide(charges)
-  if (decision.outcome === 'unavailable') return names.map((_, index) => (index === 0 ? 'unavailable' : 0))
-  return decision.states.flatMap(({ exceeded, remaining, resetMs }) => [exceeded ? -1 : remaining, resetMs])
+  const decision = counters.decide(charges)
+  if (decision.outcome === 'unavailable') return failed(names, 'unavailable')
+  return {
+    values: decision.states.flatMap(({ exceeded, remaining, resetMs }) => [
+      exceeded ? -1 : remaining,
+      resetMs,
+    ]),
+    reservations: decision.states.map(({ reservation }) => reservation),
+  }
+}
+
+function failed(names: readonly string[], reason: string): RequestAnswer {
+  return {
+    values: names.map((_, index) => (index === 0 ? reason : 0)),
+    reservations: Array.from({ length: names.length / 2 }, () => undefined),
+  }
+}
+
+/** The reply with the tickets that `RemoteCounters.ask` describes only. */
+function withoutOtherTickets(
+  requests: readonly (readonly Charge[])[],
+  reply: readonly unknown[],
+): readonly unknown[] {
+  const charges = requests.flat()
+  const start = 2 * charges.length + 1
+  if (reply.length < start) return reply
+  const tickets = reply.slice(start).filter((_, at) => charges[at] && takesUnits(charges[at].policy))
+  return [...reply.slice(0, start), ...tickets]
 }
 
 function isQuestion(message: unknown): message is Question {
   return typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'ask'
+}
+
+function isSettlements(message: unknown): message is Settlements {
+  return (
+    typeof message === 'object' && message !== null && 'limiter' in message && message.limiter === 'settle'
+  )
 }
 
 function isResetMessage(message: unknown): message is ResetMessage {

@@ -22,7 +22,7 @@ describeLimiterContract('counters in the primary process, for two workers', (pol
   const embedded = createEmbeddedLimiter(limiterOptions({ now: () => nowMs }))
   const workers = [0, 1].map(() => {
     const { worker, primary } = makePorts()
-    serveLimiter({ decide: (charges) => embedded.decide(charges), policies, port: primary })
+    serveLimiter({ counters: embedded, policies, port: primary })
     return createWorkerLimiter(worker, limiterOptions({ storeTimeoutMs: 2000 }))
   })
   return Promise.resolve({

@@ -97,7 +97,7 @@ beforeAll(async () => {
   }
   const handler = createHandler({
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
-    limiter: { decide },
+    limiter: { decide, settle: () => undefined },
     throttledClients: { note: () => undefined },
     addresses: {
       ...addresses,

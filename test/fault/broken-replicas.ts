@@ -36,6 +36,7 @@ export function startReadThenWrite(url: string): Replica {
 
   return {
     decide: (charges) => decide(charges).catch(() => ({ outcome: 'unavailable', uncertain: true })),
+    settle: () => undefined,
     storeState: () => (redis.status === 'ready' ? 'available' : 'unavailable'),
     close: () => redis.disconnect(),
   }

@@ -59,7 +59,7 @@ describe('a primary process', () => {
     let answer: (message: unknown) => void = () => undefined
     let ask: (message: unknown) => void = () => undefined
     serveLimiter({
-      decide: () => expect.unreachable(),
+      counters: { decide: () => expect.unreachable(), settle: () => expect.unreachable() },
       policies: [login],
       port: { send: (message) => answer(message), listen: (receive) => void (ask = receive) },
     })

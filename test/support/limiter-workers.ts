@@ -16,7 +16,7 @@ if (cluster.isPrimary) {
   for (let i = 0; i < workerCount; i++) {
     const worker = cluster.fork()
     serveLimiter({
-      decide: (charges) => embedded.decide(charges),
+      counters: embedded,
       policies,
       port: { send: (message) => worker.send(message), listen: (receive) => worker.on('message', receive) },
     })

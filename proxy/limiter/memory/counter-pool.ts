@@ -77,6 +77,10 @@ export class CounterPool {
     this.#counts[slot] = Math.min(this.count(slot) + amount, LARGEST_COUNT)
   }
 
+  subtract(slot: number, amount: number): void {
+    this.#counts[slot] = Math.max(this.count(slot) - amount, 0)
+  }
+
   /** Begins a counter's window now, at a count of 0, in place of any counter with this key. Returns its slot. */
   begin(table: number, key: string, windowMs: number, nowMs: number): number {
     this.forget(table, key)
@@ -109,11 +113,19 @@ export class CounterPool {
     this.#turn = this.#turn + 1 < this.#listsInTurn.length ? this.#turn + 1 : 0
   }
 
-  /** Notes that one of the slot's count has still to be added to the shared counters. */
-  markUnsaved(slot: number): void {
+  /** Notes that so much of the slot's count has still to be added to the shared counters. */
+  addUnsaved(slot: number, amount: number): void {
     const unsaved = this.#unsaved[slot] ?? 0
     if (unsaved === 0) this.#unsavedSlots += 1
-    this.#unsaved[slot] = unsaved + 1
+    this.#unsaved[slot] = Math.min(unsaved + amount, LARGEST_COUNT)
+  }
+
+  /** Takes back what was noted, as far as it has not been handed out. Returns how much that was. */
+  takeBackUnsaved(slot: number, amount: number): number {
+    const unsaved = this.#unsaved[slot] ?? 0
+    if (amount < unsaved) this.#unsaved[slot] = unsaved - amount
+    else this.#dropUnsaved(slot)
+    return Math.min(amount, unsaved)
   }
 
   /** Hands out, once, what is unsaved of at most `limit` counters. Of those that have ended it is dropped. */

@@ -1,9 +1,12 @@
-import { LARGEST_SLIDING_QUOTA, type Policy } from '../../policy.ts'
+import { LARGEST_SLIDING_QUOTA, reservedUnits, type Policy } from '../../policy.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { CounterReading } from '../counter-admin.ts'
 import { CounterPool } from './counter-pool.ts'
-import { NONE } from './key-index.ts'
-import type { Charge, Decision, PolicyState } from '../limiter.ts'
+import type { Charge, Decision, Reservation } from '../limiter.ts'
+import type { Counts } from './counts.ts'
+import { createFixedCounts } from './fixed-counts.ts'
+import { createInFlightCounts } from './in-flight-counts.ts'
+import { createSlidingCounts } from './sliding-counts.ts'
 import { SlidingPool } from './sliding-pool.ts'
 
 export type MemoryLimiter = {
@@ -11,6 +14,11 @@ export type MemoryLimiter = {
   decide(charges: readonly Charge[]): Decision
   /** As `decide`, and notes what it counts as still to be added to the shared counters. */
   decideUnsaved(charges: readonly Charge[]): Decision
+  /** As `Limiter`. What has been handed out by `takeUnsaved` stays counted. */
+  settle(reservation: Reservation, costUnits: number): void
+  /** Counts a request in flight that the shared counters have let through, so that it is known while they are away. */
+  addInFlight(charge: Charge): void
+  removeInFlight(charge: Charge): void
   /**
    * The shared counters' debt, of at most `limit` counters and times of sliding windows, handed out once. Empty when
    * there is none left.
@@ -19,9 +27,11 @@ export type MemoryLimiter = {
   hasUnsaved(): boolean
   /** What is counted for a client; counts nothing. */
   read(charge: Charge): CounterReading
-  /** Forgets what is counted for a client under the policy of this name, or under all. */
+  /** Forgets what is counted for a client under the policy of this name, or under all; not its requests in flight. */
   forget(policyName: string | undefined, partitionKey: string): void
   readUse(): TableUse
+  /** Clients with requests in flight that count. */
+  readInFlightUse(): TableUse
   /** Of sliding windows: clients, and the times that all of them hold together. */
   readSlidingUse(): { readonly clients: TableUse; readonly times: TableUse }
 }
@@ -64,10 +74,13 @@ export function createMemoryLimiter(options: {
   const pool = new CounterPool(maxKeys, seed)
   const tables = new Map<Policy, number>()
   const policies: Policy[] = []
+  const fixed = createFixedCounts(pool, tableOf)
+  const inFlight = createInFlightCounts()
   /** Made for the first policy that needs it: without one it would be memory in vain. */
   let slidingPool: SlidingPool | undefined
+  let sliding: Counts | undefined
 
-  function tableOf(policy: Policy): number {
+  function tableOf({ policy }: Charge): number {
     const known = tables.get(policy)
     if (known !== undefined) return known
     const table = policies.push(policy) - 1
@@ -75,93 +88,39 @@ export function createMemoryLimiter(options: {
     return table
   }
 
-  function findRefusing(charges: readonly Charge[], nowMs: number): Policy | undefined {
-    for (const charge of charges) {
-      const { policy } = charge
-      if (policy.mode === 'shadow') continue
-      const consumed = policy.algorithm === 'fixed' ? countFixed(charge, nowMs) : countSliding(charge, nowMs)
-      if (consumed >= policy.quota) return policy
-    }
-    return undefined
-  }
-
-  function countFixed({ policy, partitionKey }: Charge, nowMs: number): number {
-    const slot = pool.find(tableOf(policy), partitionKey, nowMs)
-    return slot === NONE ? 0 : pool.count(slot)
-  }
-
-  function countSliding({ policy, partitionKey }: Charge, nowMs: number): number {
-    const slot = slidingPool?.find(tableOf(policy), partitionKey, policy.windowMs, nowMs) ?? NONE
-    return slot === NONE ? 0 : (slidingPool?.count(slot) ?? 0)
-  }
-
-  function readFixed({ policy, partitionKey }: Charge, nowMs: number): CounterReading {
-    const slot = pool.find(tableOf(policy), partitionKey, nowMs)
-    return slot === NONE ? undefined : { used: pool.count(slot), resetMs: pool.endsAtMs(slot) - nowMs }
-  }
-
-  function readSliding({ policy, partitionKey }: Charge, nowMs: number): CounterReading {
-    const { windowMs } = policy
-    const slot = slidingPool?.find(tableOf(policy), partitionKey, windowMs, nowMs) ?? NONE
-    const used = slot === NONE ? 0 : (slidingPool?.count(slot) ?? 0)
-    return used === 0
-      ? undefined
-      : { used, resetMs: (slidingPool?.leavesAtMs(slot, windowMs) ?? nowMs) - nowMs }
-  }
-
-  /** Counts the charge where it is asked to and the quota has room. */
-  function settleFixed(charge: Charge, nowMs: number, counts: boolean, unsaved: boolean): PolicyState {
-    const { policy, partitionKey } = charge
-    const table = tableOf(policy)
-    let slot = pool.find(table, partitionKey, nowMs)
-    let consumed = slot === NONE ? 0 : pool.count(slot)
-    const exceeded = consumed >= policy.quota
-    if (counts && !exceeded) {
-      if (slot === NONE) slot = pool.begin(table, partitionKey, policy.windowMs, nowMs)
-      pool.add(slot, 1)
-      if (unsaved) pool.markUnsaved(slot)
-      consumed += 1
-    }
-    const resetMs = slot === NONE ? policy.windowMs : pool.endsAtMs(slot) - nowMs
-    return { policy, exceeded, remaining: Math.max(0, policy.quota - consumed), resetMs }
-  }
-
-  /** As `settleFixed`, for a sliding window. */
-  function settleSliding(charge: Charge, nowMs: number, counts: boolean, unsaved: boolean): PolicyState {
-    const { policy, partitionKey } = charge
-    const { quota, windowMs } = policy
-    const table = tableOf(policy)
+  function countsOf({ algorithm }: Policy): Counts {
+    if (algorithm === 'fixed') return fixed
+    if (algorithm === 'concurrency') return inFlight
     slidingPool ??= new SlidingPool(maxKeys, timeCapacity, seed)
-    let slot = slidingPool.find(table, partitionKey, windowMs, nowMs)
-    const exceeded = (slot === NONE ? 0 : slidingPool.count(slot)) >= quota
-    if (counts && !exceeded) {
-      slot = slidingPool.admit(table, partitionKey, windowMs, nowMs)
-      if (unsaved) slidingPool.markUnsaved(slot)
-    }
-    const consumed = slot === NONE ? 0 : slidingPool.count(slot)
-    const resetMs = consumed === 0 ? windowMs : slidingPool.leavesAtMs(slot, windowMs) - nowMs
-    return { policy, exceeded, remaining: quota - consumed, resetMs }
+    return (sliding ??= createSlidingCounts(slidingPool, tableOf))
   }
 
   function decide(charges: readonly Charge[], unsaved: boolean): Decision {
     const nowMs = now()
     pool.reclaimInPassing(nowMs)
     slidingPool?.reclaimInPassing(nowMs)
-    const refusedBy = findRefusing(charges, nowMs)
-    const counts = refusedBy === undefined
-    const states: PolicyState[] = []
-    for (const charge of charges) {
-      const settle = charge.policy.algorithm === 'fixed' ? settleFixed : settleSliding
-      states.push(settle(charge, nowMs, counts, unsaved))
-    }
-    return refusedBy === undefined
-      ? { outcome: 'allowed', states }
-      : { outcome: 'refused', refusedBy, states }
+    const refusedBy = charges.find(
+      (charge) =>
+        charge.policy.mode === 'enforce' && countsOf(charge.policy).exceeds(charge, unitsOf(charge), nowMs),
+    )?.policy
+    const isAllowed = refusedBy === undefined
+    const states = charges.map((charge) =>
+      countsOf(charge.policy).charge(charge, unitsOf(charge), nowMs, isAllowed, unsaved),
+    )
+    return isAllowed ? { outcome: 'allowed', states } : { outcome: 'refused', refusedBy, states }
   }
 
   return {
     decide: (charges) => decide(charges, false),
     decideUnsaved: (charges) => decide(charges, true),
+    settle(reservation, costUnits) {
+      const { charge, units } = reservation
+      const isOver = charge.policy.algorithm === 'concurrency'
+      if (isOver || units !== costUnits)
+        countsOf(charge.policy).giveBack(reservation, isOver ? units : units - costUnits, now())
+    },
+    addInFlight: (charge) => inFlight.add(charge),
+    removeInFlight: (charge) => inFlight.remove(charge),
     hasUnsaved: () => pool.unsavedSize + (slidingPool?.unsavedSize ?? 0) > 0,
     takeUnsaved(limit) {
       const taken: UnsavedCharge[] = []
@@ -175,7 +134,7 @@ export function createMemoryLimiter(options: {
       }
       return taken
     },
-    read: (charge) => (charge.policy.algorithm === 'fixed' ? readFixed : readSliding)(charge, now()),
+    read: (charge) => countsOf(charge.policy).read(charge, now()),
     forget(policyName, partitionKey) {
       for (const [{ name }, table] of tables) {
         if (policyName !== undefined && name !== policyName) continue
@@ -184,6 +143,7 @@ export function createMemoryLimiter(options: {
       }
     },
     readUse: () => ({ size: pool.size, capacity: maxKeys, evictions: pool.evictions }),
+    readInFlightUse: () => ({ size: inFlight.size, capacity: maxKeys, evictions: 0 }),
     readSlidingUse() {
       const evictions = slidingPool?.evictions ?? 0
       return {
@@ -192,4 +152,8 @@ export function createMemoryLimiter(options: {
       }
     },
   }
+}
+
+function unitsOf({ policy, units }: Charge): number {
+  return units ?? reservedUnits(policy)
 }

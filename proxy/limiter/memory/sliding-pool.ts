@@ -104,12 +104,34 @@ export class SlidingPool {
     return slot
   }
 
+  /**
+   * Takes out one admission at this time, if the slot holds one.
+   *
+   * @param unsaved only where it has not been handed out by `takeUnsaved`
+   */
+  remove(table: number, slot: number, time: number, unsaved: boolean): void {
+    const count = this.#times.count(slot)
+    const times = this.#times.slice(slot, 0, count)
+    const place = times.lastIndexOf(time)
+    const list = this.#listOfTable[table]
+    const unsavedCount = this.#unsaved[slot] ?? 0
+    const isUnsaved = place >= count - unsavedCount
+    if (place === -1 || !list || (unsaved && !isUnsaved)) return
+    if (count === 1) {
+      this.#removeSlot(list, slot)
+      return
+    }
+    this.#times.clear(slot)
+    for (const kept of times.toSpliced(place, 1)) this.#times.push(slot, kept)
+    if (isUnsaved) this.#setUnsaved(slot, unsavedCount - 1)
+  }
+
   /** Forgets a client. Returns whether there was one. */
   forget(table: number, key: string): boolean {
     const slot = this.#index.find(table, key)
     const list = this.#listOfTable[table]
     if (slot === NONE || !list) return false
-    this.#remove(list, slot)
+    this.#removeSlot(list, slot)
     return true
   }
 
@@ -185,7 +207,7 @@ export class SlidingPool {
   #reclaim(list: WindowList, nowMs: number): number {
     let reclaimed = 0
     while (reclaimed < 2 && list.first !== NONE && this.#endsAtMs(list, list.first) <= nowMs) {
-      this.#remove(list, list.first)
+      this.#removeSlot(list, list.first)
       reclaimed += 1
     }
     return reclaimed
@@ -211,11 +233,11 @@ export class SlidingPool {
     }
     if (!earliest) return false
     if (earliestMs > nowMs) this.#evictions += 1
-    this.#remove(earliest, earliest.first)
+    this.#removeSlot(earliest, earliest.first)
     return true
   }
 
-  #remove(list: WindowList, slot: number): void {
+  #removeSlot(list: WindowList, slot: number): void {
     this.#unlink(list, slot)
     this.#times.clear(slot)
     this.#setUnsaved(slot, 0)

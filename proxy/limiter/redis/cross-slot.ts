@@ -1,16 +1,27 @@
+import { reservedUnits, takesUnits } from '../../policy.ts'
 import type { Charge } from '../limiter.ts'
 import { isMoving } from './errors.ts'
 
 export type ClusterNodes = {
   /**
-   * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, and
-   * behind it, where a window slides, the time that was counted.
+   * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, with
+   * the time that was counted in front of the tickets, where a window slides.
    */
   readonly askNode: (charges: readonly Charge[]) => Promise<readonly unknown[]>
-  /** Takes back one from the charge's counter: whose window had `leftMs` to go, or to which `countedAt` was added. */
-  readonly giveBack: (charge: Charge, leftMs: number, countedAt: unknown) => Promise<unknown>
+  /**
+   * Takes back from the charge's counter what was counted: in the window that had `leftMs` to go, or as `countedAt`, or
+   * where it has a ticket as that says.
+   */
+  readonly giveBack: (counted: Counted) => Promise<unknown>
   /** Called before charges are asked in parts: for a moment their counters may hold too much. */
   readonly split: (charges: readonly Charge[]) => void
+}
+
+export type Counted = {
+  readonly charge: Charge
+  readonly leftMs: number
+  readonly countedAt: unknown
+  readonly ticket: unknown
 }
 
 /**
@@ -43,20 +54,25 @@ export async function askAcrossSlots(
   const isRefused =
     refusals.includes(true) || !parts.every((part, index) => isDecided(part, replies[index] ?? []))
   const reply: unknown[] = Array.from({ length: 2 * charges.length })
+  const tickets = new Map<Charge, unknown>()
   const givenBack: Promise<unknown>[] = []
   for (const [index, part] of parts.entries()) {
+    const answer = { part, reply: replies[index] ?? [] }
     for (const [at, charge] of part.entries()) {
-      let left = replies[index]?.[2 * at]
-      const resetMs = replies[index]?.[2 * at + 1]
-      if (isRefused && !refusals[index] && isCounted(left) && typeof resetMs === 'number') {
-        givenBack.push(nodes.giveBack(charge, resetMs, replies[index]?.[2 * part.length]))
-        left += 1
+      let left = answer.reply[2 * at]
+      const counted = countedAt(answer, at)
+      if (isRefused && !refusals[index] && counted) {
+        givenBack.push(nodes.giveBack(counted))
+        left = Number(left) + unitsOf(charge)
       }
+      if (takesUnits(charge.policy)) tickets.set(charge, ticketAt(answer, at))
       const place = 2 * charges.indexOf(charge)
       reply[place] = left
-      reply[place + 1] = resetMs
+      reply[place + 1] = answer.reply[2 * at + 1]
     }
   }
+  if (tickets.size > 0)
+    reply.push(0, ...charges.flatMap((charge) => (tickets.has(charge) ? [tickets.get(charge)] : [])))
   // One that fails leaves a count too high by one, which is the side to err on.
   await Promise.allSettled(givenBack)
   return reply
@@ -96,12 +112,30 @@ async function allOrNone(
   }
 }
 
-function giveAllBack({ part, reply }: Answer, { giveBack }: ClusterNodes): Promise<unknown>[] {
-  return part.flatMap((charge, at) => {
-    const [left, resetMs] = [reply[2 * at], reply[2 * at + 1]]
-    const isToGiveBack = isCounted(left) && typeof resetMs === 'number'
-    return isToGiveBack ? [giveBack(charge, resetMs, reply[2 * part.length])] : []
+function giveAllBack(answer: Answer, { giveBack }: ClusterNodes): Promise<unknown>[] {
+  return answer.part.flatMap((_, at) => {
+    const counted = countedAt(answer, at)
+    return counted ? [giveBack(counted)] : []
   })
+}
+
+/** What a node has counted for the charge at this place; undefined where it has not. */
+function countedAt({ part, reply }: Answer, at: number): Counted | undefined {
+  const charge = part[at]
+  const leftMs = reply[2 * at + 1]
+  if (!charge || !isCounted(reply[2 * at]) || typeof leftMs !== 'number') return undefined
+  return { charge, leftMs, countedAt: reply[2 * part.length], ticket: ticketAt({ part, reply }, at) }
+}
+
+function ticketAt({ part, reply }: Answer, at: number): unknown {
+  const charge = part[at]
+  if (!charge || !takesUnits(charge.policy)) return undefined
+  const before = part.slice(0, at).filter(({ policy }) => takesUnits(policy)).length
+  return reply[2 * part.length + 1 + before]
+}
+
+function unitsOf({ policy, units }: Charge): number {
+  return policy.algorithm === 'concurrency' ? 1 : (units ?? reservedUnits(policy))
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {

@@ -1,4 +1,4 @@
-import type { Policy } from '../../policy.ts'
+import { takesUnits, type Policy } from '../../policy.ts'
 
 /** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
 const FORMAT = '1'
@@ -20,30 +20,33 @@ export type RedisPolicy = {
   /** For a request's first charge, and for its other charges. */
   readonly modeFirst: 'E' | 'S'
   readonly modeJoined: 'e' | 's'
-  readonly algorithm: 'f' | 's'
+  /** A letter for the scripts; in upper case where units, or the name of a request in flight, are given with each charge. */
+  readonly algorithm: 'f' | 's' | 'F' | 'S' | 'C'
 }
 
 /** @param keyPrefix of `keyPrefixOf` */
-export function describePolicy(
-  { name, quota, windowMs, algorithm, mode }: Policy,
-  keyPrefix: string,
-): RedisPolicy {
+export function describePolicy(policy: Policy, keyPrefix: string): RedisPolicy {
+  const { name, quota, windowMs, algorithm, mode } = policy
   return {
     keyStart: `${keyPrefix}:{`,
-    keySuffix: `}:${name}:${windowMs}${algorithm === 'sliding' ? ':sliding' : ''}`,
+    keySuffix:
+      algorithm === 'concurrency' ? `}:${name}:in-flight` : `}:${name}:${windowMs}${kinds[algorithm]}`,
     quota: String(quota),
     window: String(windowMs),
     modeFirst: mode === 'enforce' ? 'E' : 'S',
     modeJoined: mode === 'enforce' ? 'e' : 's',
-    algorithm: algorithm === 'fixed' ? 'f' : 's',
+    algorithm: algorithm === 'concurrency' ? 'C' : letters[algorithm][takesUnits(policy) ? 1 : 0],
   }
 }
 
+const kinds = { fixed: '', sliding: ':sliding' } as const
+const letters = { fixed: ['f', 'F'], sliding: ['s', 'S'] } as const
+
 /**
  * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<window in ms>`, in a namespace
- * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides. The braces make all counters of one client
- * share a hash slot. The quota is not part of the key, so a changed one takes effect at once; a changed window or
- * algorithm starts new counters.
+ * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides, and `in-flight` in place of the window for
+ * requests in flight. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
+ * a changed one takes effect at once; a changed window or algorithm starts new counters.
  */
 export function keyOf({ keyStart, keySuffix }: RedisPolicy, partitionKey: string): string {
   return keyStart + partitionKey + keySuffix

@@ -1,15 +1,25 @@
-import type { Policy } from '../../policy.ts'
-import { askAcrossSlots } from './cross-slot.ts'
+import { isReserved, reservedUnits, takesUnits, type Policy } from '../../policy.ts'
+import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
-import type { Charge } from '../limiter.ts'
+import type { Charge, Reservation } from '../limiter.ts'
 import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from '../memory/limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
 import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
 import { runScript, type RedisClient, type RedisScript } from './run-script.ts'
 import { addOnceScript, decideScript, giveBackScript } from './scripts.ts'
+import { settleScript } from './settle-scripts.ts'
+import { createSettling } from './settling.ts'
+import { createLeases } from './leases.ts'
 
 export type RedisLimiter = Batching & {
+  /** As `Limiter`, for what Redis has counted. */
+  settle(reservation: Reservation, costUnits: number): void
+  /** Counts a request in flight that was let through without Redis, as soon as Redis answers. */
+  addInFlight(charge: Charge): Reservation
+  /** Tells Redis of all requests in flight. */
+  renewInFlight(): Promise<void>
+  close(): void
   /** Whether Redis decides a test request in time; in a cluster, whether every master does. */
   probe(): Promise<boolean>
   /** The error of Redis if it refuses a command that decisions need; undefined also if it does not answer. */
@@ -32,7 +42,9 @@ const ADD_TIMEOUT_MS = 1000
 /** In a cluster, a refusal can be due to a count that is about to be given back: it is cached for this long only. */
 const UNSETTLED_FOR_MS = 250
 
-export type RedisHooks = Omit<DecisionHooks, 'refused'> & {
+export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
+  /** Redis has let a request through that is now in flight (1), or such a request is over (-1). */
+  inFlight?(charge: Charge, change: 1 | -1): void
   /** As in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
   refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
 }
@@ -60,6 +72,8 @@ export function createRedisLimiter(options: {
     : [`${keyPrefix}:probe`]
   const described = new Map<Policy, RedisPolicy>()
   let hasSliding = false
+  let hasInFlight = false
+  let hasReserved = false
   /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new Set<Policy>()
 
@@ -69,18 +83,23 @@ export function createRedisLimiter(options: {
     const description = describePolicy(policy, keyPrefix)
     described.set(policy, description)
     hasSliding ||= policy.algorithm === 'sliding'
+    hasInFlight ||= policy.algorithm === 'concurrency'
+    hasReserved ||= isReserved(policy)
     return description
   }
 
-  function giveBack(
-    { policy, partitionKey }: Charge,
-    leftMs: number,
-    countedAtUs: unknown,
-  ): Promise<unknown> {
-    const key = keyOf(describe(policy), partitionKey)
+  function giveBack({ charge, leftMs, countedAt, ticket }: Counted): Promise<unknown> {
+    const { policy, partitionKey } = charge
+    const description = describe(policy)
+    const key = keyOf(description, partitionKey)
+    if (takesUnits(policy)) {
+      const units = String(charge.units ?? reservedUnits(policy))
+      const { algorithm, window } = description
+      return runScript(redis, settleScript, 1, [key, algorithm, String(ticket), units, window])
+    }
     return policy.algorithm === 'fixed'
       ? runScript(redis, giveBackScript, 1, [key, String(leftMs)])
-      : redis.lrem(key, -1, String(countedAtUs))
+      : redis.lrem(key, -1, String(countedAt))
   }
 
   async function ask(
@@ -89,14 +108,17 @@ export function createRedisLimiter(options: {
   ): Promise<readonly unknown[]> {
     const keys: string[] = []
     const parameters: string[] = []
+    const extra: string[] = []
     let modes = ''
     let algorithms = ''
     for (const charges of requests) {
       let isFirst = true
-      for (const { policy, partitionKey } of charges) {
+      for (const { policy, partitionKey, units } of charges) {
         const description = describe(policy)
         keys.push(keyOf(description, partitionKey))
         parameters.push(description.quota, description.window)
+        if (description.algorithm === 'C') extra.push(leases.nextName())
+        else if (takesUnits(policy)) extra.push(String(units ?? reservedUnits(policy)))
         modes += isFirst ? description.modeFirst : description.modeJoined
         algorithms += description.algorithm
         isFirst = false
@@ -106,11 +128,31 @@ export function createRedisLimiter(options: {
       redis,
       decideScript,
       keys.length,
-      [...keys, ...parameters, modes, algorithms],
+      [...keys, ...parameters, modes, algorithms, ...extra],
       isAwaited,
     )
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
-    return algorithms.includes('s') ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
+    return /s/i.test(algorithms) ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
+  }
+
+  const keyOfCharge = ({ policy, partitionKey }: Charge): string => keyOf(describe(policy), partitionKey)
+  const leases = createLeases({
+    redis,
+    keyOf: keyOfCharge,
+    isAnswering: () => redis.status === 'ready',
+  })
+  const settling = createSettling({
+    redis,
+    describe: ({ charge }) => describe(charge.policy),
+    keyOf: ({ charge }) => keyOfCharge(charge),
+  })
+
+  function settle(reservation: Reservation, costUnits: number): void {
+    const { charge, units, ticket } = reservation
+    if (charge.policy.algorithm === 'concurrency') {
+      if (leases.remove(String(ticket))) hooks.inFlight?.(charge, -1)
+      settling.settle(reservation, units)
+    } else if (units !== costUnits) settling.settle(reservation, units - costUnits)
   }
 
   function unsettle(charges: readonly Charge[]): void {
@@ -161,7 +203,12 @@ export function createRedisLimiter(options: {
   async function findRefusal(): Promise<Refusal | undefined> {
     if (redis.status !== 'ready') return undefined
     const refusal = await findRefusalAt(redis, probeKeys, {
-      commands: commandsNeeded({ sliding: hasSliding, cluster: redis.isCluster }),
+      commands: commandsNeeded({
+        sliding: hasSliding,
+        reserved: hasReserved,
+        inFlight: hasInFlight,
+        cluster: redis.isCluster,
+      }),
       timeoutMs,
     })
     if (refusal) leaveReplica(refusal.reply)
@@ -198,12 +245,19 @@ export function createRedisLimiter(options: {
         ? ([charges = []], isAwaited) =>
             askAcrossSlots(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
         : ask,
+      letGo: (reservation) => settling.settle(reservation, reservation.units),
       hasCountedNothing,
     },
     timeoutMs,
     now,
     hooks: {
       ...hooks,
+      reserved(reservation) {
+        const { charge, ticket } = reservation
+        if (charge.policy.algorithm !== 'concurrency') return
+        leases.add(String(ticket), charge)
+        hooks.inFlight?.(charge, 1)
+      },
       refused(charges, refusal, askedAtMs) {
         const knownForMs = unsettled.has(refusal.refusedBy) ? UNSETTLED_FOR_MS : Infinity
         hooks.refused(charges, refusal, askedAtMs, knownForMs)
@@ -217,6 +271,17 @@ export function createRedisLimiter(options: {
 
   return {
     ...batching,
+    settle,
+    addInFlight(charge) {
+      const name = leases.nextName()
+      leases.add(name, charge)
+      return { charge, units: 1, isLocal: false, ticket: name }
+    },
+    renewInFlight: () => leases.renew(),
+    close() {
+      batching.giveUp()
+      leases.close()
+    },
     probe,
     findRefusal,
     async addOnce(id, charges) {
@@ -238,7 +303,7 @@ export function createRedisLimiter(options: {
 /** Converts the times of sliding windows in a reply of `decideScript` from microseconds to milliseconds. */
 function inMilliseconds(reply: readonly unknown[], algorithms: string): unknown[] {
   return reply.map((value, index) =>
-    index % 2 === 1 && algorithms[(index - 1) / 2] === 's' ? Number(value) / 1000 : value,
+    index % 2 === 1 && /s/i.test(algorithms[(index - 1) / 2] ?? '') ? Number(value) / 1000 : value,
   )
 }
 

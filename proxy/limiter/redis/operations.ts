@@ -3,6 +3,7 @@ import { toState, type CounterAdmin, type CounterReading, type CounterState } fr
 import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { RedisWithFallback } from '../redis-with-fallback.ts'
 import type { Charge } from '../limiter.ts'
+import { TRY_AGAIN_MS } from '../memory/in-flight-counts.ts'
 import { describePolicy, keyOf } from './keys.ts'
 import type { ResetFeed } from './reset-feed.ts'
 import { callsLua } from './rights.ts'
@@ -77,9 +78,9 @@ export function createRedisOperations(options: {
         // again.
         await within(
           TIMEOUT_MS,
-          Promise.all(inCommands(charges).map((part) => redis.del(part.map(counterKey)))).then(() =>
-            resetFeed.announce(charges),
-          ),
+          Promise.all(
+            inCommands(charges.filter(isCounted)).map((part) => redis.del(part.map(counterKey))),
+          ).then(() => resetFeed.announce(charges)),
         )
         return 'done'
       } catch (error) {
@@ -96,14 +97,15 @@ export function createRedisOperations(options: {
 
 /**
  * KEYS   the counters
- * ARGV   for each counter its window in milliseconds; then one string with a letter for each: `f` fixed, `s` sliding
+ * ARGV   for each counter its window in milliseconds; then one string with a letter for each: `f` fixed, `s` sliding, `C`
+ *        requests in flight
  * reply  for each counter the requests that count, or an error text where it is none; and the milliseconds until more is
  *        left, 0 where nothing counts
  */
 const readScript = script(`
 ${callsLua}
 ${slidingLua}
-local algorithms = ARGV[#KEYS + 1]
+local letters = ARGV[#KEYS + 1]
 local reply = {}
 
 local function readFixed(key)
@@ -121,12 +123,23 @@ local function readSliding(key, windowUs)
   return call('LLEN', key), math.ceil((oldestUs + windowUs - nowUs) / 1000)
 end
 
+local function readInFlight(key)
+  local held = call('ZCOUNT', key, math.floor(readClockUs() / 1000) + 1, '+inf')
+  if type(held) == 'table' then return held.err, 0 end
+  return held, held > 0 and ${TRY_AGAIN_MS} or 0
+end
+
+local readers = { f = readFixed, s = readSliding, c = readInFlight }
 for i, key in ipairs(KEYS) do
-  local read = algorithms:byte(i) == 102 and readFixed or readSliding
-  reply[2 * i - 1], reply[2 * i] = read(key, ARGV[i] * 1000)
+  reply[2 * i - 1], reply[2 * i] = readers[letters:sub(i, i):lower()](key, ARGV[i] * 1000)
 end
 return reply
 `)
+
+/** Requests that are in flight stay so, whatever an operator forgets. */
+function isCounted({ policy }: Charge): boolean {
+  return policy.algorithm !== 'concurrency'
+}
 
 /** The counters of each command are of one client, and so on one node. */
 function inCommands(charges: readonly Charge[]): Charge[][] {

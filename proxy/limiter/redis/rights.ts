@@ -17,11 +17,26 @@ end
 `
 
 const FIXED = ['SET', 'INCR', 'INCRBY', 'DECR', 'PTTL', 'PEXPIRE']
+const RESERVED = ['TIME', 'DECRBY']
 const SLIDING = ['TIME', 'LINDEX', 'LTRIM', 'RPUSH', 'RPOP', 'PEXPIREAT']
+const IN_FLIGHT = ['TIME', 'ZADD', 'ZCARD', 'ZREM', 'ZREMRANGEBYSCORE']
 
 /** The commands that decisions need, in the order in which `rightsScript` can try them. */
-export function commandsNeeded(has: { readonly sliding: boolean; readonly cluster: boolean }): string[] {
-  return [...FIXED, ...(has.sliding && has.cluster ? ['LREM'] : []), ...(has.sliding ? SLIDING : []), 'DEL']
+export function commandsNeeded(has: {
+  readonly sliding: boolean
+  readonly reserved: boolean
+  readonly inFlight: boolean
+  readonly cluster: boolean
+}): string[] {
+  const commands = [
+    ...FIXED,
+    ...(has.reserved ? RESERVED : []),
+    ...(has.sliding && (has.cluster || has.reserved) ? ['LREM'] : []),
+    ...(has.sliding ? SLIDING : []),
+    ...(has.inFlight ? IN_FLIGHT : []),
+    'DEL',
+  ]
+  return [...new Set(commands)]
 }
 
 /** `command` is undefined where not even a script may run. */
@@ -32,13 +47,13 @@ export type Refusal = { readonly command: string | undefined; readonly reply: st
  *
  * KEYS   a key that nothing else uses
  * ARGV   the commands, SET first: its key has an end from the beginning, so that nothing stays whatever is refused. On
- *        the string that it makes, commands for lists fail with WRONGTYPE, which they could not without the right
+ *        the string that it makes, commands for lists and sets fail with WRONGTYPE, which they could not without the right
  * reply  1, or the command that is refused and what Redis says
  */
 const rightsScript = script(`
 local arguments = {
   SET = { 0, 'PX', 1000 }, INCRBY = { 1 }, PEXPIRE = { 1000 }, LINDEX = { 0 }, LTRIM = { 0, -1 }, RPUSH = { 0 },
-  LREM = { 0, 0 }, PEXPIREAT = { 1 },
+  LREM = { 0, 0 }, PEXPIREAT = { 1 }, DECRBY = { 1 }, ZADD = { 0, 0 }, ZREM = { 0 }, ZREMRANGEBYSCORE = { 0, 0 },
 }
 for _, command in ipairs(ARGV) do
   local reply

@@ -1,3 +1,4 @@
+import { TRY_AGAIN_MS } from '../memory/in-flight-counts.ts'
 import { callsLua } from './rights.ts'
 import { script } from './run-script.ts'
 import { slidingLua } from './sliding.ts'
@@ -8,11 +9,14 @@ import { slidingLua } from './sliding.ts'
  * KEYS   the counter of each charge, request by request
  * ARGV   for each charge its quota and its window in milliseconds; then two strings with a letter for each charge:
  *        its mode, `E` enforced, `S` shadow, in lower case where the charge belongs to the same request as the one
- *        before; and its algorithm, `f` fixed, `s` sliding
+ *        before; and its algorithm, `f` fixed, `s` sliding, in upper case where it is a reservation, and `C` requests in
+ *        flight, whose window is how long one is believed without a renewal; then for each of those in upper case the
+ *        units to reserve, or the name of the request in flight
  * reply  for each charge what remains, or -1 where the quota is exceeded, and how long until more is left, in
  *        milliseconds for a fixed window and in microseconds for a sliding one; in place of the first charge's
  *        remainder the error text, where Redis has refused to touch one of the request's counters. Behind all these,
- *        where a window slides, the time by which it was counted, in microseconds
+ *        where a letter is not `f`, the time by which it was counted, in microseconds; and for each letter in upper
+ *        case where to find the reservation: when the fixed window ends, in milliseconds, or the time in the sliding one
  *
  * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
@@ -26,29 +30,46 @@ ${slidingLua}
 local charges = #KEYS
 local modes = ARGV[2 * charges + 1]
 local algorithms = ARGV[2 * charges + 2]
-local nowUs = algorithms:find('s', 1, true) and readClockUs()
+local nowUs = algorithms:find('[^f]') and readClockUs()
 local clockFailure = denied
 local reply = {}
+-- The charges that are reservations, and the argument that each of them has behind the others.
+local places = {}
+local extra = {}
+local at = algorithms:find('%u')
+while at do
+  places[#places + 1] = at
+  extra[at] = ARGV[2 * charges + 2 + #places]
+  at = algorithms:find('%u', at + 1)
+end
 
-local function isSliding(i) return algorithms:byte(i) == 115 end
+local function isSliding(i) return algorithms:byte(i) == 115 or algorithms:byte(i) == 83 end
+local function isInFlight(i) return algorithms:byte(i) == 67 end
+local function unitsOf(i) return extra[i] and not isInFlight(i) and tonumber(extra[i]) or 1 end
 
--- Both count and note the reply. They return an error text where that is impossible.
+local function takeBack(key, units)
+  if units == 1 then must('DECR', key) else must('DECRBY', key, units) end
+end
+
+-- All of these count and note the reply. They return an error text where that is impossible.
 local function countFixed(i)
-  local key, quota = KEYS[i], tonumber(ARGV[2 * i - 1])
-  local counted = call('INCR', key)
-  if type(counted) ~= 'number' then return counted.err .. ' (INCR)' end
-  local left = counted > 1 and must('PTTL', key) or -1
+  if clockFailure and extra[i] then return clockFailure end
+  local key, quota, units = KEYS[i], tonumber(ARGV[2 * i - 1]), unitsOf(i)
+  local counted
+  if units == 1 then counted = call('INCR', key) else counted = call('INCRBY', key, units) end
+  if type(counted) ~= 'number' then return counted.err .. (units == 1 and ' (INCR)' or ' (INCRBY)') end
+  local left = counted > units and must('PTTL', key) or -1
   if not denied and left < 0 then
     left = tonumber(ARGV[2 * i])
     must('PEXPIRE', key, ARGV[2 * i])
   end
   if denied then
-    call(counted > 1 and 'DECR' or 'DEL', key)
+    if counted > units then takeBack(key, units) else call('DEL', key) end
     return denied
   end
   reply[2 * i] = left
   if counted > quota then
-    must('DECR', key)
+    takeBack(key, units)
     reply[2 * i - 1] = -1
   else
     reply[2 * i - 1] = quota - counted
@@ -77,19 +98,43 @@ local function countSliding(i)
   reply[2 * i] = (oldestUs or nowUs) + windowUs - nowUs
 end
 
+local function countInFlight(i)
+  if clockFailure then return clockFailure end
+  local key, quota, leaseMs = KEYS[i], tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+  local nowMs = math.floor(nowUs / 1000)
+  local gone = call('ZREMRANGEBYSCORE', key, '-inf', nowMs)
+  if type(gone) ~= 'number' then return gone.err .. ' (ZREMRANGEBYSCORE)' end
+  local held = must('ZCARD', key)
+  if denied then return denied end
+  reply[2 * i] = ${TRY_AGAIN_MS}
+  reply[2 * i - 1] = -1
+  if held < quota then
+    must('ZADD', key, nowMs + leaseMs, extra[i])
+    must('PEXPIRE', key, leaseMs)
+    if denied then call('ZREM', key, extra[i]) end
+    reply[2 * i - 1] = quota - held - 1
+  end
+  return denied
+end
+
 -- Takes back what the charges from first to last have counted; of those exceeded nothing is.
 local function undo(first, last)
   for i = first, last do
     local remaining = reply[2 * i - 1]
     if remaining >= 0 then
-      local isOnly = remaining + 1 == tonumber(ARGV[2 * i - 1])
-      if isOnly then
+      local units = unitsOf(i)
+      local isOnly = remaining + units == tonumber(ARGV[2 * i - 1])
+      if isInFlight(i) then
+        must('ZREM', KEYS[i], extra[i])
+      elseif isOnly then
         must('DEL', KEYS[i])
         reply[2 * i] = ARGV[2 * i] * (isSliding(i) and 1000 or 1)
+      elseif isSliding(i) then
+        must('RPOP', KEYS[i])
       else
-        must(isSliding(i) and 'RPOP' or 'DECR', KEYS[i])
+        takeBack(KEYS[i], units)
       end
-      reply[2 * i - 1] = remaining + 1
+      reply[2 * i - 1] = remaining + units
     end
   end
 end
@@ -102,7 +147,8 @@ while i <= charges do
   denied = nil
   repeat
     local mode = modes:byte(i)
-    if isSliding(i) then failure = countSliding(i) else failure = countFixed(i) end
+    local count = isSliding(i) and countSliding or isInFlight(i) and countInFlight or countFixed
+    failure = count(i)
     refused = refused or reply[2 * i - 1] == -1 and (mode == 69 or mode == 101)
     i = i + 1
   until failure or i > charges or modes:byte(i) < 97
@@ -120,7 +166,13 @@ while i <= charges do
     end
   end
 end
-if nowUs then reply[2 * charges + 1] = nowUs end
+if not nowUs then return reply end
+reply[2 * charges + 1] = nowUs
+-- As text, since it is to be found again to the last digit.
+for place, i in ipairs(places) do
+  local endsAtMs = math.floor(nowUs / 1000) + reply[2 * i]
+  reply[2 * charges + 1 + place] = isInFlight(i) and extra[i] or string.format('%.0f', isSliding(i) and nowUs or endsAtMs)
+end
 return reply
 `)
 

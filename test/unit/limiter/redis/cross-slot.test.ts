@@ -20,8 +20,8 @@ async function ask(
   const givenBack: unknown[] = []
   const outcome = await askAcrossSlots(charges, {
     askNode: ([charge]) => answers[charge?.partitionKey ?? ''] ?? Promise.resolve([]),
-    giveBack: ({ policy }, leftMs, countedAt) =>
-      Promise.resolve(givenBack.push([policy.name, leftMs, countedAt])),
+    giveBack: ({ charge, leftMs, countedAt }) =>
+      Promise.resolve(givenBack.push([charge.policy.name, leftMs, countedAt])),
     split: () => undefined,
   }).catch((error: unknown) => error)
   await Promise.allSettled(Object.values(answers))

@@ -1,0 +1,68 @@
+import { callsLua } from './rights.ts'
+import { script } from './run-script.ts'
+
+/**
+ * Settles reservations: gives units back to the window that they were taken from, or adds what is missing to the one that
+ * runs. A fixed window is known by its end, which is the same to a few milliseconds whenever it is read, and differs from
+ * that of any other window of the counter by about the window's length.
+ *
+ * KEYS   the counter of each reservation
+ * ARGV   for each reservation the letter of its algorithm, as for the decision; where it is to be found, as the decision
+ *        replied; the units to give back, or below 0 to add; and the window in milliseconds
+ * reply  how many there were
+ */
+export const settleScript = script(`
+${callsLua}
+local nowMs
+
+local function readClock()
+  if nowMs then return end
+  local time = must('TIME')
+  nowMs = not denied and time[1] * 1000 + math.floor(time[2] / 1000) or nil
+end
+
+local function settleFixed(key, endsAtMs, units, windowMs)
+  local left = call('PTTL', key)
+  if type(left) ~= 'number' then return end
+  if units < 0 then
+    local counted = call('INCRBY', key, -units)
+    if left < 0 and type(counted) == 'number' then must('PEXPIRE', key, windowMs) end
+    return
+  end
+  readClock()
+  if denied or left < 0 or math.abs(nowMs + left - endsAtMs) > windowMs / 2 then return end
+  local counted = call('DECRBY', key, units)
+  if type(counted) == 'number' and counted <= 0 then call('DEL', key) end
+end
+
+for i, key in ipairs(KEYS) do
+  local letter, place = ARGV[4 * i - 3]:byte(), ARGV[4 * i - 2]
+  local units, windowMs = tonumber(ARGV[4 * i - 1]), tonumber(ARGV[4 * i])
+  if letter == 67 then
+    call('ZREM', key, place)
+  elseif letter == 83 then
+    if units > 0 then call('LREM', key, -1, place) end
+  else
+    settleFixed(key, tonumber(place), units, windowMs)
+  end
+end
+return #KEYS
+`)
+
+/**
+ * Says of requests that they are still in flight.
+ *
+ * KEYS   the counter of each request
+ * ARGV   for how many milliseconds that is believed, then the name of each request
+ * reply  how many there were
+ */
+export const renewScript = script(`
+${callsLua}
+local time = must('TIME')
+if denied then return redis.error_reply(denied) end
+local untilMs = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
+for i, key in ipairs(KEYS) do
+  if type(call('ZADD', key, untilMs, ARGV[i + 1])) == 'number' then must('PEXPIRE', key, ARGV[1]) end
+end
+return #KEYS
+`)

@@ -1,0 +1,208 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Charge, Decision, Limiter, Reservation } from '../../proxy/limiter/limiter.ts'
+import { LEASE_MS, type Policy } from '../../proxy/policy.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  waitUntil,
+} from '../support/limiters.ts'
+import type { LimiterSubject } from './limiter-contract.ts'
+
+const failures = [{ first: 401, last: 401 }]
+
+const policies = {
+  login: makePolicy('reserved.login', 5, 60_000, { countStatus: failures }),
+  slidingLogin: makePolicy('reserved.sliding', 5, 60_000, { algorithm: 'sliding', countStatus: failures }),
+  brief: makePolicy('reserved.brief', 3, 1000, { countStatus: failures }),
+  tokens: makePolicy('reserved.tokens', 1000, 60_000, {
+    cost: { reserve: 100, settle: { kind: 'header', name: 'x-cost', hide: false } },
+  }),
+  heavy: makePolicy('reserved.heavy', 10, 60_000, { cost: { reserve: 3 } }),
+  exports: makePolicy('reserved.exports', 2, LEASE_MS, { algorithm: 'concurrency' }),
+  shadow: makePolicy('reserved.shadow', 2, 60_000, { mode: 'shadow', countStatus: failures }),
+  narrow: makePolicy('reserved.narrow', 1, 60_000),
+}
+
+/** What every counter store promises of what is reserved first, and settled when its cost is known. */
+export function describeReservationContract(
+  name: string,
+  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
+): void {
+  describe(name, () => {
+    let subject: LimiterSubject
+    let limiters: readonly Limiter[]
+
+    beforeAll(async () => {
+      subject = await start(Object.values(policies))
+      limiters = subject.limiters
+    })
+    afterAll(() => subject.close())
+
+    /** Asks a limiter of the subject, and says what was reserved. */
+    async function reserve(charges: readonly Charge[], replica = 0) {
+      const decision = await limiters[replica % limiters.length]?.decide(charges)
+      return { decision, reservations: reservationsOf(decision) }
+    }
+
+    function settle(reservations: readonly Reservation[], costUnits: number, replica = 0): void {
+      for (const reservation of reservations)
+        limiters[replica % limiters.length]?.settle(reservation, costUnits)
+    }
+
+    async function usedBy(charges: readonly Charge[]): Promise<number | undefined> {
+      const [state] = await subject.operations.inspect(charges)
+      return state?.used
+    }
+
+    /** Settling is not waited for by anybody: what it comes to is seen a moment later. */
+    const untilUsed = (charges: readonly Charge[], units: number): Promise<void> =>
+      waitUntil(`${units} units are used`, async () => (await usedBy(charges)) === units, 5_000)
+
+    async function pass(time: number): Promise<void> {
+      if (subject.advance) subject.advance(time)
+      else await sleep(time)
+    }
+
+    test.each([policies.login, policies.slidingLogin])(
+      '$name: what is given back can be used again',
+      async (policy) => {
+        const charges = chargeAll(newClient(), [policy])
+        for (let round = 0; round < 12; round++) {
+          const { decision, reservations } = await reserve(charges, round)
+          expect(decision).toMatchObject({ outcome: 'allowed', states: [{ remaining: 4 }] })
+          settle(reservations, 0, round)
+          await untilUsed(charges, 0)
+        }
+        for (let round = 0; round < 5; round++) settle((await reserve(charges, round)).reservations, 1, round)
+        expect((await reserve(charges)).decision?.outcome).toBe('refused')
+      },
+    )
+
+    test.each([policies.login, policies.slidingLogin])(
+      '$name: of 200 requests at once no more pass than the quota, whatever they come to',
+      async (policy) => {
+        const charges = chargeAll(newClient(), [policy])
+        const decisions = await decideAtOnce(limiters, 200, charges)
+        expect(countAllowed(decisions)).toBe(5)
+        const reservations = decisions.flatMap(reservationsOf)
+        expect(reservations).toHaveLength(5)
+        settle(reservations.slice(0, 2), 0)
+        await untilUsed(charges, 3)
+        expect(countAllowed(await decideAtOnce(limiters, 200, charges))).toBe(2)
+      },
+    )
+
+    test('a reservation of a window that has ended gives nothing back to the next one', async () => {
+      const charges = chargeAll(newClient(), [policies.brief])
+      const early = await reserve(charges)
+      await pass(1100)
+      const late = [await reserve(charges), await reserve(charges)]
+      settle(early.reservations, 0)
+      settle(late[0]?.reservations ?? [], 1)
+      await settled()
+      expect(await usedBy(charges)).toBe(2)
+    })
+
+    test('nor to the next one after it was given back as a whole', async () => {
+      const charges = chargeAll(newClient(), [policies.brief])
+      const first = await reserve(charges)
+      settle(first.reservations, 0)
+      await untilUsed(charges, 0)
+      await pass(300)
+      const { decision } = await reserve(charges)
+      const [state] = decision?.outcome === 'allowed' ? decision.states : []
+      expect(state?.resetMs).toBeGreaterThan(900)
+    })
+
+    test('costs above what was reserved are added, below it given back', async () => {
+      const charges = chargeAll(newClient(), [policies.tokens])
+      settle((await reserve(charges)).reservations, 40)
+      await untilUsed(charges, 40)
+      settle((await reserve(charges)).reservations, 700)
+      await untilUsed(charges, 740)
+      expect((await reserve(charges, 1)).decision).toMatchObject({ states: [{ remaining: 160 }] })
+      expect((await reserve(charges)).decision).toMatchObject({ states: [{ remaining: 60 }] })
+      expect((await reserve(charges)).decision?.outcome).toBe('refused')
+    })
+
+    test('a cost above the whole quota is a debt for the rest of the window', async () => {
+      const charges = chargeAll(newClient(), [policies.tokens])
+      settle((await reserve(charges)).reservations, 5000)
+      await untilUsed(charges, 5000)
+      expect((await reserve(charges)).decision).toMatchObject({
+        outcome: 'refused',
+        states: [{ remaining: 0 }],
+      })
+    })
+
+    test('a fixed cost counts as so many units', async () => {
+      const charges = chargeAll(newClient(), [policies.heavy])
+      const decisions = await decideAtOnce(limiters, 20, charges)
+      expect(countAllowed(decisions)).toBe(3)
+      expect(await usedBy(charges)).toBe(9)
+      expect(decisions.flatMap(reservationsOf)).toEqual([])
+    })
+
+    test('units of a charge stand in place of those of the policy', async () => {
+      const [charge] = chargeAll(newClient(), [policies.tokens])
+      if (!charge) throw new RangeError('one charge')
+      const { decision, reservations } = await reserve([{ ...charge, units: 250 }])
+      expect(decision).toMatchObject({ states: [{ remaining: 750 }] })
+      settle(reservations, 250)
+      await settled()
+      expect(await usedBy([charge])).toBe(250)
+    })
+
+    test('requests in flight count until they are over, on whichever replica', async () => {
+      const charges = chargeAll(newClient(), [policies.exports])
+      const decisions = await decideAtOnce(limiters, 50, charges)
+      expect(countAllowed(decisions)).toBe(2)
+      expect(await usedBy(charges)).toBe(2)
+      for (const [index, decision] of decisions.entries()) settle(reservationsOf(decision), 0, index)
+      await untilUsed(charges, 0)
+      expect((await reserve(charges, 1)).decision).toMatchObject({
+        outcome: 'allowed',
+        states: [{ remaining: 1 }],
+      })
+    })
+
+    test('a shadow reserves what there is, and no more', async () => {
+      const charges = chargeAll(newClient(), [policies.shadow])
+      const decisions = await decideAtOnce(limiters, 6, charges)
+      expect(countAllowed(decisions)).toBe(6)
+      const reservations = decisions.flatMap(reservationsOf)
+      expect(reservations).toHaveLength(2)
+      settle(reservations, 0)
+      await untilUsed(charges, 0)
+    })
+
+    test('a request that another rule refuses reserves nothing', async () => {
+      const all = [policies.login, policies.slidingLogin, policies.heavy, policies.exports, policies.narrow]
+      const charges = chargeAll(newClient(), all)
+      const first = await reserve(charges)
+      expect(first.decision?.outcome).toBe('allowed')
+      expect(first.reservations).toHaveLength(3)
+      const refused = await reserve(charges)
+      expect(refused.decision?.outcome).toBe('refused')
+      expect(refused.reservations).toEqual([])
+      expect((await subject.operations.inspect(charges)).map(({ used }) => used)).toEqual([1, 1, 3, 1, 1])
+    })
+
+    /** Everything that was asked for before has come to the counters, as what is asked for now comes behind it. */
+    async function settled(): Promise<void> {
+      for (let turn = 0; turn < 3; turn++) {
+        for (const replica of limiters.keys())
+          await reserve(chargeAll(newClient(), [policies.login]), replica)
+      }
+    }
+  })
+}
+
+function reservationsOf(decision: Decision | undefined): Reservation[] {
+  if (decision?.outcome !== 'allowed') return []
+  return decision.states.flatMap(({ reservation }) => (reservation ? [reservation] : []))
+}
