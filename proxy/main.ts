@@ -8,7 +8,7 @@ import { collectGarbage } from '../shared/v8-gc.ts'
 import { composeGateway } from './app/gateway.ts'
 import { fitToOpenFiles, readOpenFilesLimit } from './app/open-files.ts'
 import { describeStart } from './app/startup-log.ts'
-import { warnOfUnknownUpstream } from './app/upstream-name.ts'
+import { warnOfUnknownUpstream } from './app/upstream.ts'
 import { loadGatewaySettings } from './config/settings.ts'
 
 refuseArguments(

@@ -9,7 +9,7 @@ import { adminServerOptions, createAdminHandler, type AdminDeps } from '../admin
 import type { GatewaySettings } from '../config/settings.ts'
 import { createAddressReader } from '../request/client-address.ts'
 import { adminConnectionsWithin, readOpenFilesLimit } from './open-files.ts'
-import { listenOn } from './serving.ts'
+import { listenOn } from './server.ts'
 import { version } from './version.ts'
 
 /** The listener of operators and their tools, apart from that of the clients. */

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type Server, type ServerOptions } from 'node:http'
 import { createSecureServer, type Http2SecureServer } from 'node:http2'
+import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import type { Log } from '../../shared/log.ts'
+import { nameHostSetting } from '../../shared/start-error.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { chooseProtocol, serveHttp10 } from '../connection/tls/alpn.ts'
 import { cipherList } from '../connection/tls/ciphers.ts'
@@ -84,5 +86,25 @@ function adjust<Kind extends Server | Http2SecureServer>(server: Kind): Kind {
     maxHeadersCount: 0,
     // Set here because a server of HTTP/2 does not take it as an option.
     shouldUpgradeCallback: takesUpgrade,
+  })
+}
+
+/**
+ * Rejects where the address cannot be had: with the system's error, or one that names the setting where it is the host.
+ *
+ * @param hostSetting the variable that sets the host
+ */
+export function listenOn(
+  server: NetServer,
+  options: ListenOptions,
+  hostSetting: string,
+): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error): void => reject(nameHostSetting(error, hostSetting, options.host))
+    server.once('error', fail)
+    server.listen(options, () => {
+      server.off('error', fail)
+      resolve(server.address() as AddressInfo)
+    })
   })
 }

@@ -1,47 +1,25 @@
-import { randomInt, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
-import { nameHostSetting } from '../../shared/start-error.ts'
-import { collectYoungGarbage, returnMemory } from '../../shared/v8-gc.ts'
 import { createClientOperations, type ClientOperations } from '../admin/client-operations.ts'
-import { createHealth, type Health, type StoreState } from '../admin/health.ts'
+import { createHealth, type Health } from '../admin/health.ts'
 import type { GatewaySettings } from '../config/settings.ts'
-import { limitConnections } from '../connection/connection-limit.ts'
 import { drain, endAfterResponses } from '../connection/drain.ts'
-import { superviseSessions } from '../connection/http2-sessions.ts'
-import { endIdleConnections } from '../connection/idle-timeout.ts'
 import { serializeRequests } from '../connection/pipelining.ts'
-import { readProxyHeader } from '../connection/proxy-protocol.ts'
-import { watchSlowClients } from '../connection/slow-clients.ts'
 import { createThrottledClients, type ThrottledClients } from '../decide/throttled-clients.ts'
 import { createTunnels } from '../forward/tunnel.ts'
-import { createRequestClassifier } from '../http/header-roles.ts'
-import type { CounterAdmin } from '../limiter/counter-admin.ts'
-import { createLimiter, type LimiterOptions } from '../limiter/create-limiter.ts'
-import type { Limiter } from '../limiter/limiter.ts'
-import type { RedisConnection } from '../limiter/redis/connection.ts'
-import { parseRedisUrl } from '../limiter/redis/url.ts'
-import type { Policy } from '../policy.ts'
 import { createAddressReader } from '../request/client-address.ts'
-import { compileRules } from '../rules/rule-table.ts'
 import { createErrorBoundary } from '../server/error-boundary.ts'
-import { createHandler } from '../server/handler.ts'
 import { serveClients } from '../server/listener.ts'
-import { createAccessLog } from '../telemetry/access-log.ts'
-import { createFailureLog } from '../telemetry/failure-log.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import { watchProcess } from '../telemetry/prometheus.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { createUnreadLog } from '../telemetry/unread-log.ts'
-import { createUntrustedProxyWarning } from '../telemetry/untrusted-proxy-warning.ts'
-import { connectionOpener } from '../upstream/open-connection.ts'
-import { UpstreamPool } from '../upstream/pool.ts'
-import { trimHeapAfterBursts } from './heap-trim.ts'
-import { scheduleMinorGcs } from './minor-gc.ts'
-import { createClientServer } from './server.ts'
+import { composeConnections } from './connections.ts'
+import { composeCounting, type Counting } from './counting.ts'
+import { composeHandler, type HandlerDeps } from './request-handler.ts'
+import { createClientServer, listenOn } from './server.ts'
+import { composePool } from './upstream.ts'
 import { version } from './version.ts'
 
 /** The ports that a gateway listens on. */
@@ -61,22 +39,6 @@ export type Serving = Running & {
   listen(options?: ListenOptions): Promise<AddressInfo | undefined>
 }
 
-/** A limiter, the state of its store, and how to close both. */
-export type Counting = Running & {
-  readonly limiter: Limiter
-  readonly storeState: () => StoreState
-  /** For an operator. Where another process counts, it is asked there. */
-  readonly operations: Pick<CounterAdmin, 'inspect' | 'reset'>
-  /** Resolves when the store is connected, or after a short wait. */
-  ready(): Promise<void>
-}
-
-/** How long a start waits for Redis, so that the first requests are counted there; then it serves without. */
-const connectAtStartMs = 1_000
-
-/** About what a connection holds that is open. */
-const bytesAConnection = 16 * 1024
-
 /** Clients over a limit that operators can list: two megabytes at most. */
 const THROTTLED_CLIENTS = 10_000
 
@@ -92,9 +54,8 @@ export async function composeServing(
   countElsewhere?: (telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting,
 ): Promise<Serving> {
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
-  const policies = rules.map(({ policy }) => policy)
   const metrics = createMetrics({
-    policies,
+    policies: rules.map(({ policy }) => policy),
     limitsEnabled: !settings.rateLimitingDisabled,
     version,
     readNode: watchProcess('sluice_'),
@@ -110,94 +71,9 @@ export async function composeServing(
     storeState: () => counters.storeState(),
     upstreamState: () => metrics.upstreamState(),
   })
-  const pool = composePool(settings, telemetry)
-  const { server, certificate } = createClientServer(settings, log)
-  const addresses = createAddressReader(settings.trustedProxies, settings.ipv6Prefix)
-  const connectionLimit = limitConnections(server, {
-    maxConnections: settings.maxConnections,
-    maxConnectionsPerClient: settings.maxConnectionsPerClient,
-    addresses,
-    readNamedAddress: settings.proxyProtocol
-      ? (socket) => readProxyHeader(socket, settings.headersTimeoutMs)
-      : undefined,
-    telemetry,
-    log,
-    logAddresses: settings.logAddresses,
-    now,
-  })
-  const sessions = superviseSessions(
-    server,
-    {
-      idleMs: settings.idleTimeoutMs,
-      firstRequestMs: settings.headersTimeoutMs,
-      maxRequests: settings.requestsPerConnection,
-      sendMs: settings.sendTimeoutMs,
-    },
-    now,
-  )
-  endIdleConnections(
-    connectionLimit.connections,
-    { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs },
-    now,
-  )
-  const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
-  telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
-  const stopReturningMemory = trimHeapAfterBursts(
-    () => connectionLimit.size * bytesAConnection + slowClients.readUnread().size,
-    returnMemory,
-  )
-  const stopDividing = scheduleMinorGcs(() => connectionLimit.accepted, collectYoungGarbage)
-  const tunnels = createTunnels({
-    idleMs: settings.tunnelIdleTimeoutMs,
-    onOpen: () => telemetry.upgradeOpened(),
-    onClose: () => telemetry.upgradeClosed(),
-  })
-  const onException = createErrorBoundary(telemetry, log)
-  const handler = createHandler({
-    rules: compileRules(rules),
-    limiter: counters.limiter,
-    throttledClients,
-    addresses,
-    addressOf: (socket) => connectionLimit.addressOf(socket),
-    slowClients,
-    maxTargetBytes: settings.maxTargetBytes,
-    maxHeaderCount: settings.maxHeaderCount,
-    forwarder: {
-      pool,
-      telemetry,
-      maxBodyBytes: settings.maxBodyBytes,
-      readAhead: {
-        perResponseBytes: settings.responseBufferBytes,
-        totalBytes: settings.maxUnreadBytes / 2,
-        heldBytes: 0,
-      },
-      now,
-      onFailure: createFailureLog(log),
-    },
-    telemetry,
-    onException,
-    upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
-    upstreamHost: settings.upstreamUrl.host,
-    classifyField: createRequestClassifier(policies.flatMap(headersOf), settings.keepUnusualHeaders),
-    scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
-    makeRequestId: randomUUID,
-    now,
-    isStopping: () => health.read().status === 'stopping',
-    onUntrustedProxy: createUntrustedProxyWarning(log, settings),
-    onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
-    onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
-  })
-  const serveInTurn = serializeRequests(settings.requestsPerConnection)
-  serveClients(server, {
-    handler,
-    serveInTurn,
-    tunnels,
-    telemetry,
-    onException,
-    onParserError: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
-  })
-  const reload = (): void => void certificate?.reload()
-  if (certificate) process.on('SIGHUP', reload)
+  const isStopping = (): boolean => health.read().status === 'stopping'
+  const { limiter } = counters
+  const clients = composeServer(settings, { rules, limiter, throttledClients, telemetry, isStopping, log })
 
   return {
     metrics,
@@ -211,127 +87,58 @@ export async function composeServing(
     async listen(options = {}) {
       const { host, port } = settings
       await counters.ready()
-      if (health.read().status === 'stopping') return undefined
+      if (isStopping()) return undefined
       const where = { port, ...(host !== undefined && { host }), ...options }
-      const address = await listenOn(server, where, 'HOST')
+      const address = await listenOn(clients.server, where, 'HOST')
       health.markReady()
       return address
     },
     async close() {
       health.beginStopping()
-      endAfterResponses(server, connectionLimit)
-      if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
-      tunnels.closeAll()
-      await drain(server, { connectionLimit, sessions, log }, settings.shutdownGraceMs)
-      process.off('SIGHUP', reload)
-      certificate?.close()
-      slowClients.close()
-      stopReturningMemory()
-      stopDividing()
-      pool.destroy()
+      await clients.close()
       await counters.close()
     },
   }
 }
 
-/** Counters in Redis, or in this process where none is set. */
-async function composeCounting(
+/** The server that clients connect to, and how it is closed: gracefully, then with all that serves it. */
+function composeServer(
   settings: GatewaySettings,
-  log: Log,
-  telemetry: Telemetry,
-  forgotten: ThrottledClients['forget'],
-): Promise<Counting> {
-  const redis = await composeRedis(settings, log)
-  const limiter = createLimiter({
-    redis: redis?.client,
-    ...counterOptions(settings, log, telemetry, forgotten),
+  deps: Omit<HandlerDeps, 'addresses' | 'connections' | 'pool' | 'onException' | 'now'>,
+): Running & { readonly server: NetServer } {
+  const { telemetry, log } = deps
+  const pool = composePool(settings, telemetry, now)
+  const { server, certificate } = createClientServer(settings, log)
+  const addresses = createAddressReader(settings.trustedProxies)
+  const connections = composeConnections(server, settings, { addresses, telemetry, log, now })
+  const tunnels = createTunnels({
+    idleMs: settings.tunnelIdleTimeoutMs,
+    onOpen: () => telemetry.upgradeOpened(),
+    onClose: () => telemetry.upgradeClosed(),
   })
+  const onException = createErrorBoundary(telemetry, log)
+  serveClients(server, {
+    handler: composeHandler(settings, { ...deps, addresses, connections, pool, onException, now }),
+    serveInTurn: serializeRequests(settings.requestsPerConnection),
+    tunnels,
+    telemetry,
+    onException,
+    onParserError: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
+  })
+  const reload = (): void => void certificate?.reload()
+  if (certificate) process.on('SIGHUP', reload)
+
   return {
-    limiter,
-    operations: limiter,
-    storeState: () => limiter.storeState(),
-    ready: async () => redis?.connected(connectAtStartMs),
-    close() {
-      limiter.close()
-      redis?.close()
-      return Promise.resolve()
+    server,
+    async close() {
+      endAfterResponses(server, connections.connectionLimit)
+      if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
+      tunnels.closeAll()
+      await drain(server, { ...connections, log }, settings.shutdownGraceMs)
+      process.off('SIGHUP', reload)
+      certificate?.close()
+      connections.close()
+      pool.destroy()
     },
   }
-}
-
-async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisConnection | undefined> {
-  const { redisUrl, redisCaFile, redisCertFile, redisKeyFile } = settings
-  if (redisUrl === undefined) return undefined
-  // The Redis client consists of a hundred modules; a gateway without Redis does not load them.
-  const { connectRedis } = await import('../limiter/redis/connection.ts')
-  return connectRedis(parseRedisUrl(redisUrl), log, {
-    ca: redisCaFile === undefined ? undefined : readFileSync(redisCaFile),
-    cert: redisCertFile === undefined ? undefined : readFileSync(redisCertFile),
-    key: redisKeyFile === undefined ? undefined : readFileSync(redisKeyFile),
-    sentinelUsername: settings.redisSentinelUsername,
-    sentinelPassword: settings.redisSentinelPassword,
-  })
-}
-
-/** The fields that tell a policy's clients apart. */
-function headersOf({ partition }: Policy): string[] {
-  return partition.flatMap((part) => (part.kind === 'header' ? [part.name] : []))
-}
-
-/** The options that all kinds of limiters have in common. */
-export function counterOptions(
-  settings: GatewaySettings,
-  log: Log,
-  telemetry: Telemetry,
-  forgotten: ThrottledClients['forget'],
-): LimiterOptions {
-  const { storeTimeoutMs, namespace, storeMaxKeys } = settings
-  return { storeTimeoutMs, namespace, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }
-}
-
-function composePool(settings: GatewaySettings, telemetry: Telemetry): UpstreamPool {
-  const { upstreamUrl, upstreamCaFile, upstreamConnections, upstreamQueue } = settings
-  const authorities = upstreamCaFile === undefined ? undefined : readFileSync(upstreamCaFile)
-  const pool = new UpstreamPool({
-    open: connectionOpener(upstreamUrl, authorities),
-    connectMs: settings.upstreamConnectTimeoutMs,
-    firstByteMs: settings.upstreamTimeoutMs,
-    idleMs: settings.upstreamIdleTimeoutMs,
-    bareLf: settings.upstreamBareLf,
-    maxConnections: upstreamConnections,
-    maxStreams: settings.upstreamStreams,
-    maxQueued: upstreamQueue,
-    queueMs: settings.upstreamQueueTimeoutMs,
-    maxAgeMs: settings.upstreamMaxAgeMs,
-    maxRequests: settings.upstreamMaxRequests,
-    now,
-    random: Math.random,
-  })
-  const observe = (name: string, capacity: number, size: () => number): void =>
-    telemetry.observeTable(name, () => ({ size: size(), capacity, evictions: 0 }))
-  observe('upstream-connections', upstreamConnections, () => pool.size)
-  observe('upstream-streams', settings.upstreamStreams, () => pool.streams)
-  observe('upstream-queue', upstreamQueue, () => pool.queued)
-  observe('upload-queue', upstreamQueue, () => pool.queuedUploads)
-  return pool
-}
-
-/**
- * Rejects where the address cannot be had: with the system's error, or one that names the setting where it is the host.
- *
- * @param hostSetting the variable that sets the host
- */
-export function listenOn(
-  server: NetServer,
-  options: ListenOptions,
-  hostSetting: string,
-): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: Error): void => reject(nameHostSetting(error, hostSetting, options.host))
-    server.once('error', fail)
-    server.listen(options, () => {
-      server.off('error', fail)
-      resolve(server.address() as AddressInfo)
-    })
-  })
 }

@@ -15,7 +15,8 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import { renderMetrics, watchProcess } from '../telemetry/prometheus.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { composeAdmin } from './admin.ts'
-import { composeServing, counterOptions, type Counting, type Gateway } from './serving.ts'
+import { counterOptions, type Counting } from './counting.ts'
+import { composeServing, type Gateway } from './serving.ts'
 import { version } from './version.ts'
 
 /** How long the primary process waits for a worker's figures. */

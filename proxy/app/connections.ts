@@ -1,0 +1,85 @@
+import type { Server } from 'node:http'
+import type { Http2SecureServer } from 'node:http2'
+import type { Log } from '../../shared/log.ts'
+import { collectYoungGarbage, returnMemory } from '../../shared/v8-gc.ts'
+import type { GatewaySettings } from '../config/settings.ts'
+import { limitConnections, type ConnectionLimit } from '../connection/connection-limit.ts'
+import { superviseSessions, type Http2Sessions } from '../connection/http2-sessions.ts'
+import { endIdleConnections } from '../connection/idle-timeout.ts'
+import { readProxyHeader } from '../connection/proxy-protocol.ts'
+import { watchSlowClients, type SlowClients } from '../connection/slow-clients.ts'
+import type { AddressReader } from '../request/client-address.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import { createUnreadLog } from '../telemetry/unread-log.ts'
+import { trimHeapAfterBursts } from './heap-trim.ts'
+import { scheduleMinorGcs } from './minor-gc.ts'
+
+/** About what a connection holds that is open. */
+const bytesAConnection = 16 * 1024
+
+/** What bounds the connections of clients, and the memory that they take. */
+export type ClientConnections = {
+  readonly connectionLimit: ConnectionLimit
+  readonly sessions: Http2Sessions
+  readonly slowClients: SlowClients
+  close(): void
+}
+
+/** @param deps.now monotonic milliseconds */
+export function composeConnections(
+  server: Server | Http2SecureServer,
+  settings: GatewaySettings,
+  deps: {
+    readonly addresses: AddressReader
+    readonly telemetry: Telemetry
+    readonly log: Log
+    readonly now: () => number
+  },
+): ClientConnections {
+  const { addresses, telemetry, log, now } = deps
+  const connectionLimit = limitConnections(server, {
+    maxConnections: settings.maxConnections,
+    maxConnectionsPerClient: settings.maxConnectionsPerClient,
+    addresses,
+    readNamedAddress: settings.proxyProtocol
+      ? (socket) => readProxyHeader(socket, settings.headersTimeoutMs)
+      : undefined,
+    telemetry,
+    log,
+    logAddresses: settings.logAddresses,
+    now,
+  })
+  const sessions = superviseSessions(
+    server,
+    {
+      idleMs: settings.idleTimeoutMs,
+      firstRequestMs: settings.headersTimeoutMs,
+      maxRequests: settings.requestsPerConnection,
+      sendMs: settings.sendTimeoutMs,
+    },
+    now,
+  )
+  endIdleConnections(
+    connectionLimit.connections,
+    { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs },
+    now,
+  )
+  const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
+  telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
+  const stopReturningMemory = trimHeapAfterBursts(
+    () => connectionLimit.size * bytesAConnection + slowClients.readUnread().size,
+    returnMemory,
+  )
+  const stopDividing = scheduleMinorGcs(() => connectionLimit.accepted, collectYoungGarbage)
+
+  return {
+    connectionLimit,
+    sessions,
+    slowClients,
+    close() {
+      slowClients.close()
+      stopReturningMemory()
+      stopDividing()
+    },
+  }
+}

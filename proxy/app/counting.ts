@@ -1,0 +1,78 @@
+import { randomInt } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Log } from '../../shared/log.ts'
+import type { Running } from '../../shared/shutdown.ts'
+import type { StoreState } from '../admin/health.ts'
+import type { GatewaySettings } from '../config/settings.ts'
+import type { ThrottledClients } from '../decide/throttled-clients.ts'
+import type { CounterAdmin } from '../limiter/counter-admin.ts'
+import { createLimiter, type LimiterOptions } from '../limiter/create-limiter.ts'
+import type { Limiter } from '../limiter/limiter.ts'
+import type { RedisConnection } from '../limiter/redis/connection.ts'
+import { parseRedisUrl } from '../limiter/redis/url.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+
+/** A limiter, the state of its store, and how to close both. */
+export type Counting = Running & {
+  readonly limiter: Limiter
+  readonly storeState: () => StoreState
+  /** For an operator. Where another process counts, it is asked there. */
+  readonly operations: Pick<CounterAdmin, 'inspect' | 'reset'>
+  /** Resolves when the store is connected, or after a short wait. */
+  ready(): Promise<void>
+}
+
+/** How long a start waits for Redis, so that the first requests are counted there; then it serves without. */
+const connectAtStartMs = 1_000
+
+const now = (): number => performance.now()
+
+/** Counters in Redis, or in this process where none is set. */
+export async function composeCounting(
+  settings: GatewaySettings,
+  log: Log,
+  telemetry: Telemetry,
+  forgotten: ThrottledClients['forget'],
+): Promise<Counting> {
+  const redis = await composeRedis(settings, log)
+  const limiter = createLimiter({
+    redis: redis?.client,
+    ...counterOptions(settings, log, telemetry, forgotten),
+  })
+  return {
+    limiter,
+    operations: limiter,
+    storeState: () => limiter.storeState(),
+    ready: async () => redis?.connected(connectAtStartMs),
+    close() {
+      limiter.close()
+      redis?.close()
+      return Promise.resolve()
+    },
+  }
+}
+
+async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisConnection | undefined> {
+  const { redisUrl, redisCaFile, redisCertFile, redisKeyFile } = settings
+  if (redisUrl === undefined) return undefined
+  // The Redis client consists of a hundred modules; a gateway without Redis does not load them.
+  const { connectRedis } = await import('../limiter/redis/connection.ts')
+  return connectRedis(parseRedisUrl(redisUrl), log, {
+    ca: redisCaFile === undefined ? undefined : readFileSync(redisCaFile),
+    cert: redisCertFile === undefined ? undefined : readFileSync(redisCertFile),
+    key: redisKeyFile === undefined ? undefined : readFileSync(redisKeyFile),
+    sentinelUsername: settings.redisSentinelUsername,
+    sentinelPassword: settings.redisSentinelPassword,
+  })
+}
+
+/** The options that all kinds of limiters have in common. */
+export function counterOptions(
+  settings: GatewaySettings,
+  log: Log,
+  telemetry: Telemetry,
+  forgotten: ThrottledClients['forget'],
+): LimiterOptions {
+  const { storeTimeoutMs, namespace, storeMaxKeys } = settings
+  return { storeTimeoutMs, namespace, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }
+}

@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../shared/log.ts'
+import type { GatewaySettings } from '../config/settings.ts'
+import { createRequestClassifier } from '../http/header-roles.ts'
+import type { Policy } from '../policy.ts'
+import { compileRules } from '../rules/rule-table.ts'
+import type { HandlerOptions } from '../server/handler-options.ts'
+import { createHandler, type Handler } from '../server/handler.ts'
+import { createAccessLog } from '../telemetry/access-log.ts'
+import { createFailureLog } from '../telemetry/failure-log.ts'
+import { createUntrustedProxyWarning } from '../telemetry/untrusted-proxy-warning.ts'
+import type { UpstreamPool } from '../upstream/pool.ts'
+import type { ClientConnections } from './connections.ts'
+
+/** What the steps of a request use. */
+export type HandlerDeps = Pick<
+  HandlerOptions,
+  'limiter' | 'throttledClients' | 'addresses' | 'telemetry' | 'onException' | 'isStopping' | 'now'
+> & {
+  readonly rules: GatewaySettings['rules']
+  readonly connections: ClientConnections
+  readonly pool: UpstreamPool
+  readonly log: Log
+}
+
+/** The steps of a request, as the settings have them. */
+export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Handler {
+  const { rules, limiter, throttledClients, addresses, connections, pool } = deps
+  const { telemetry, onException, isStopping, now, log } = deps
+  return createHandler({
+    rules: compileRules(rules),
+    limiter,
+    throttledClients,
+    addresses,
+    addressOf: (socket) => connections.connectionLimit.addressOf(socket),
+    slowClients: connections.slowClients,
+    maxTargetBytes: settings.maxTargetBytes,
+    maxHeaderCount: settings.maxHeaderCount,
+    forwarder: {
+      pool,
+      telemetry,
+      maxBodyBytes: settings.maxBodyBytes,
+      readAhead: {
+        perResponseBytes: settings.responseBufferBytes,
+        totalBytes: settings.maxUnreadBytes / 2,
+        heldBytes: 0,
+      },
+      now,
+      onFailure: createFailureLog(log),
+    },
+    telemetry,
+    onException,
+    upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
+    upstreamHost: settings.upstreamUrl.host,
+    classifyField: createRequestClassifier(
+      rules.flatMap(({ policy }) => headersOf(policy)),
+      settings.keepUnusualHeaders,
+    ),
+    scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
+    makeRequestId: randomUUID,
+    now,
+    isStopping,
+    onUntrustedProxy: createUntrustedProxyWarning(log, settings),
+    onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
+    onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
+  })
+}
+
+/** The fields that tell a policy's clients apart. */
+function headersOf({ partition }: Policy): string[] {
+  return partition.flatMap((part) => (part.kind === 'header' ? [part.name] : []))
+}
