@@ -34,7 +34,7 @@ export function composeAdmin(
     uptimeMs: () => process.uptime() * 1000,
     readHealth: state.readHealth,
   })
-  const addresses = createAddressReader([], settings.ipv6Prefix)
+  const addresses = createAddressReader([], { ipv6Prefix: settings.ipv6Prefix })
   const clientRoutes = createClientRoutes({ limitsEnabled, rules, addresses, clients: state.clients })
   const apiRoutes = new Map([...statusRoutes, ...clientRoutes])
   const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))

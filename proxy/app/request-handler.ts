@@ -55,6 +55,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     classifyField: createRequestClassifier(
       rules.flatMap(({ policy }) => headersOf(policy)),
       settings.keepUnusualHeaders,
+      settings.clientAddressHeader,
     ),
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,

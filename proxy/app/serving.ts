@@ -109,7 +109,10 @@ function composeServer(
   const { telemetry, log } = deps
   const pool = composePool(settings, telemetry, now)
   const { server, certificate } = createClientServer(settings, log)
-  const addresses = createAddressReader(settings.trustedProxies)
+  const addresses = createAddressReader(settings.trustedProxies, {
+    header: settings.clientAddressHeader,
+    ipv6Prefix: settings.ipv6Prefix,
+  })
   const connections = composeConnections(server, settings, { addresses, telemetry, log, now })
   const tunnels = createTunnels({
     idleMs: settings.tunnelIdleTimeoutMs,

@@ -1,6 +1,7 @@
 import { listenHost } from '../../shared/settings/addresses.ts'
 import { duration, filePath, flag, logLevel, port, size, wholeNumber } from '../../shared/settings/kinds.ts'
 import { setting } from '../../shared/settings/table.ts'
+import { clientAddressHeader } from './client-address-header.ts'
 import {
   addressRanges,
   adminToken,
@@ -67,7 +68,16 @@ export const gatewayTable = {
     '`1` turns rate limiting off; no other value does',
     environment,
   ),
-  trustedProxies: setting(addressRanges, [], 'Proxies whose `X-Forwarded-For` header is trusted'),
+  trustedProxies: setting(
+    addressRanges,
+    [],
+    'Proxies that are trusted to say who their client is, in `CLIENT_ADDRESS_HEADER`',
+  ),
+  clientAddressHeader: setting(
+    clientAddressHeader,
+    'X-Forwarded-For',
+    'Header in which trusted proxies send the address of the client',
+  ),
   proxyProtocol: setting(
     flag,
     false,

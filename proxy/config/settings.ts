@@ -11,7 +11,7 @@ import { limits } from './limits.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
 import { gatewayTable } from './settings-table.ts'
-import { findRepeatedNames, warnOfHeaderKeys, type PlaceOfRule } from './checks/table.ts'
+import { findAddressKeys, findRepeatedNames, warnOfHeaderKeys, type PlaceOfRule } from './checks/table.ts'
 import { readYamlMapping } from './yaml-document.ts'
 
 /** All settings of the gateway, checked. */
@@ -42,7 +42,13 @@ export function loadGatewaySettings(
 ): { settings: GatewaySettings; warnings: string[] } {
   const { path, name, file, problems } = readFile(env['CONFIG_FILE'], cwd)
   const read = readSettings(gatewayTable, env, file)
-  throwProblems([...problems, ...read.problems, ...checkFile(file), ...checkJointly(read, cwd)])
+  throwProblems([
+    ...problems,
+    ...read.problems,
+    ...checkFile(file),
+    ...(file ? findAddressKeys(file.values.limits, read.values.clientAddressHeader, placeOfRule(file)) : []),
+    ...checkJointly(read, cwd),
+  ])
   const values = read.values as SettingsOf<typeof gatewayTable>
   const rules = file?.values.limits
   const settings = {
@@ -55,7 +61,7 @@ export function loadGatewaySettings(
   const warnings = [
     ...(path === undefined ? warnOfNearNames(cwd) : []),
     ...warnOfDisabling(env['RATE_LIMITING_DISABLED']),
-    ...warnOfTrust(values.trustedProxies, read.placeOf('trustedProxies')),
+    ...warnOfTrust(values, read.placeOf('trustedProxies')),
     ...(rules || !file || settings.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
     ...(rules ? warnOfHeaderKeys(rules, placeOfRule(file)) : []),
   ]
@@ -129,10 +135,13 @@ function warnOfNearNames(cwd: string): string[] {
   return findNearNames(cwd).map((name) => `${name}: ignored, the settings file must be named ${defaultName}`)
 }
 
-function warnOfTrust(trustedProxies: readonly string[], { label }: Place): string[] {
+function warnOfTrust(
+  { trustedProxies, clientAddressHeader }: SettingsOf<typeof gatewayTable>,
+  { label }: Place,
+): string[] {
   const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
   return everyone.map(
     (range) =>
-      `${label}: ${range} trusts everybody: every client can choose its address with X-Forwarded-For`,
+      `${label}: ${range} trusts everybody: every client can choose its address with ${clientAddressHeader}`,
   )
 }

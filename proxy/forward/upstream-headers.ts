@@ -9,6 +9,8 @@ export type Provenance = {
   readonly peerTrusted: boolean
   /** The client's address, for `X-Real-IP`. */
   readonly clientAddress: string
+  /** That address is the one that a trusted proxy has named. */
+  readonly clientNamed: boolean
   readonly scheme: 'http' | 'https'
   readonly requestId: string
   /** `Host` as forwarded. */
@@ -68,6 +70,10 @@ export function upstreamHeaders(
         break
       case 'trusted-proxy':
         if (from.peerTrusted && !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        break
+      case 'client-address':
+        // One that was not believed would tell the backend of another client than the one that was counted.
+        if (from.clientNamed) lines += `${field.name}: ${value}\r\n`
         break
       case 'x-forwarded-for':
         if (value !== '') forwardedFor += `${value}, `

@@ -8,6 +8,7 @@ import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './pro
  * - `hop-by-hop`: valid for this connection only, removed
  * - `own`: set by the gateway or not forwarded at all; removed from client requests
  * - `trusted-proxy`: forwarded if a trusted proxy sent it
+ * - `client-address`: where trusted proxies name their client; forwarded if it was believed
  * - `decisive`: used in a decision; forwarded as the single value that was decided on
  * - the others are read here and, where they are passed on, written anew
  */
@@ -16,6 +17,7 @@ export type FieldRole =
   | 'hop-by-hop'
   | 'own'
   | 'trusted-proxy'
+  | 'client-address'
   | 'connection'
   | 'content-length'
   | 'decisive'
@@ -119,14 +121,17 @@ function isToldByProxies(name: string): boolean {
  *   One that otherwise only a trusted proxy may send is passed on from everybody, as the value that was decided on
  * @param keepUnusual passes on names with something else than letters, digits and `-` in them, unless such a name is an
  *   alias. nginx drops those with `_` and other punctuation too (`underscores_in_headers`, `ignore_invalid_headers`)
+ * @param clientAddressHeader where trusted proxies name their client, in lower case
  */
 export function createRequestClassifier(
   decisive: readonly string[],
   keepUnusual: boolean,
+  clientAddressHeader = 'x-forwarded-for',
 ): RequestFieldClassifier {
   const roles = new Map<string, FieldRole>([
     ...trustedProxyHeaders.map((name) => [name, 'trusted-proxy'] as const),
     ...decisive.map((name) => [name, 'decisive'] as const),
+    [clientAddressHeader, 'client-address'],
     ...requestRoles,
   ])
   const aliased = new Set([...roles.keys(), ...methodOverrideFields])

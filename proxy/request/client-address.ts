@@ -27,13 +27,16 @@ export const unknownClient: ClientAddress = { address: '', prefix: '' }
 export type Peer = {
   /** Canonical text. */
   readonly address: string
-  /** A trusted proxy, whose X-Forwarded-For is used. */
+  /** A trusted proxy, which is believed about its client. */
   readonly trusted: boolean
-  /** The client of a request without a trusted `X-Forwarded-For`. */
+  /** The client of a request in which no trusted proxy names another. */
   readonly client: ClientAddress
 }
 
 export type AddressReader = {
+  /** The header in which trusted proxies name their client, in lower case. */
+  readonly header: string
+
   /**
    * @param remoteAddress of the socket, with or without a zone
    * @returns undefined without an address: the connection was reset, and the system no longer knows its peer. Its
@@ -43,14 +46,17 @@ export type AddressReader = {
   readPeer(remoteAddress: string | undefined): Peer | undefined
 
   /**
-   * The client of a request: the right-most address in X-Forwarded-For that is not a trusted proxy, or the left-most
-   * one if all are. Each proxy appends the address of its client, so a client can only forge entries to the left of
-   * those that trusted proxies added. A malformed entry ends the search: the request counts for the last valid address
-   * before it.
+   * The client of a request. In X-Forwarded-For it is the right-most address that is not a trusted proxy, or the
+   * left-most one if all are. Each proxy appends the address of its client, so a client can only forge entries to the
+   * left of those that trusted proxies added. A malformed entry ends the search: the request counts for the last valid
+   * address before it.
    *
-   * @param forwardedFor the header's value; if there are several, in the order in which they were sent
+   * Any other header holds one address. Where it is missing, malformed or there are several, the client is `peer.client`:
+   * somebody has added one, and nothing tells which is the proxy's.
+   *
+   * @param value of the header; if there are several, in the order in which they were sent
    */
-  readClientAddress(peer: Peer, forwardedFor: string | readonly string[] | undefined): ClientAddress
+  readClientAddress(peer: Peer, value: string | readonly string[] | undefined): ClientAddress
 
   /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port. */
   readClientField(value: string): ClientAddress | undefined
@@ -64,20 +70,45 @@ const mostHops = 64
 const longestEntry = '[0000:0000:0000:0000:0000:ffff:255.255.255.255]:65535'.length
 const entryForms = /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f:.]+))$/i
 
+export type AddressOptions = {
+  /** Where trusted proxies name their client, in lower case. Default `x-forwarded-for`. */
+  readonly header?: string
+  /** Leading bits of an IPv6 address that clients are counted by, 32 to 128. Default 64. */
+  readonly ipv6Prefix?: number
+}
+
 /**
  * @param trustedProxies addresses and CIDRs
- * @param ipv6Prefix leading bits of an IPv6 address that clients are counted by, 32 to 128
  * @throws RangeError for an entry that is neither
  */
 export function createAddressReader(
   trustedProxies: readonly string[],
-  ipv6Prefix = usualIpv6Prefix,
+  { header = 'x-forwarded-for', ipv6Prefix = usualIpv6Prefix }: AddressOptions = {},
 ): AddressReader {
   const ranges = trustedProxies.map(readRange)
   const isTrusted = (address: IpAddress): boolean => ranges.some((range) => isInRange(address, range))
   const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(ip, ipv6Prefix)
 
+  /** The last address of the chain that is known to be true. */
+  function followChain(field: string): IpAddress | undefined {
+    let lastSound: IpAddress | undefined
+    let end = field.length
+    for (let hop = 0; hop < mostHops && end >= 0; hop++) {
+      const comma = field.lastIndexOf(',', end - 1)
+      const address = parseEntry(field, comma + 1, end)
+      if (!address) break
+      lastSound = address
+      if (!isTrusted(address)) break
+      end = comma
+    }
+    return lastSound
+  }
+  const read =
+    header === 'x-forwarded-for' ? followChain : (field: string) => parseEntry(field, 0, field.length)
+
   return {
+    header,
+
     readPeer(remoteAddress) {
       const [withoutZone = ''] = remoteAddress?.split('%', 1) ?? []
       const address = parseAddress(withoutZone)
@@ -86,20 +117,10 @@ export function createAddressReader(
       return { address: client.address, trusted: isTrusted(address), client }
     },
 
-    readClientAddress(peer, forwardedFor) {
-      if (!peer.trusted || forwardedFor === undefined) return peer.client
-      const field = typeof forwardedFor === 'string' ? forwardedFor : forwardedFor.join(',')
-      let lastSound: IpAddress | undefined
-      let end = field.length
-      for (let hop = 0; hop < mostHops && end >= 0; hop++) {
-        const comma = field.lastIndexOf(',', end - 1)
-        const address = parseEntry(field, comma + 1, end)
-        if (!address) break
-        lastSound = address
-        if (!isTrusted(address)) break
-        end = comma
-      }
-      return lastSound ? toClientAddress(lastSound) : peer.client
+    readClientAddress(peer, value) {
+      if (!peer.trusted || value === undefined) return peer.client
+      const address = read(typeof value === 'string' ? value : value.join(','))
+      return address ? toClientAddress(address) : peer.client
     },
 
     readClientField(value) {

@@ -90,7 +90,7 @@ export class Exchange implements PacedExchange {
   #readClient(): void {
     const { addresses, makeRequestId } = this.#options
     this.#requestId = givenRequestId(this.request, this.#peer) ?? makeRequestId()
-    this.#client = addresses.readClientAddress(this.#peer, this.request.headers['x-forwarded-for'])
+    this.#client = addresses.readClientAddress(this.#peer, this.request.headers[addresses.header])
   }
 
   /** Returns undefined where the request is answered already: it is rejected, or not for the backend. */
@@ -106,8 +106,9 @@ export class Exchange implements PacedExchange {
       this.#answer(own)
       return undefined
     }
-    if (this.request.headers['x-forwarded-for'] !== undefined && !this.#peer.trusted)
-      this.#options.onUntrustedProxy(this.#peer.address)
+    const { addresses, onUntrustedProxy } = this.#options
+    if (!this.#peer.trusted && this.request.headers[addresses.header] !== undefined)
+      onUntrustedProxy(this.#peer.address)
     return head
   }
 
@@ -150,6 +151,7 @@ export class Exchange implements PacedExchange {
         peerAddress: this.#peer.address,
         peerTrusted: this.#peer.trusted,
         clientAddress: this.#client.address,
+        clientNamed: this.#client !== this.#peer.client,
         scheme,
         requestId: this.#requestId,
         host,

@@ -31,7 +31,7 @@ export type HandlerOptions = HeadOptions &
     /** True once the gateway is shutting down. */
     readonly isStopping: () => boolean
     /**
-     * Called with the peer's address for each request whose `X-Forwarded-For` is ignored because the peer is not
+     * Called with the peer's address for each request that names a client and is not believed, because the peer is not
      * trusted.
      */
     readonly onUntrustedProxy: (peerAddress: string) => void

@@ -8,18 +8,23 @@ const mostPeers = 64
 
 /**
  * Detects a load balancer that is missing in `TRUSTED_PROXIES`: a peer on a private network that sends many requests
- * with an `X-Forwarded-For`, which is ignored. All clients then share the limits of that one address. Warns once, with
+ * with a `CLIENT_ADDRESS_HEADER`, which is ignored. All clients then share the limits of that one address. Warns once, with
  * the setting that helps.
  *
  * @param options.logAddresses without it the line does not name the peer
+ * @param options.clientAddressHeader in lower case
  * @returns a function to call with the peer's address for each request whose field is not believed
  */
 export function createUntrustedProxyWarning(
   log: Log,
-  { logAddresses }: { readonly logAddresses: boolean },
+  {
+    logAddresses,
+    clientAddressHeader,
+  }: { readonly logAddresses: boolean; readonly clientAddressHeader: string },
 ): (peerAddress: string) => void {
   const requestsOf = new Map<string, number>()
   let said = false
+  const headerName = clientAddressHeader.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())
   return (peerAddress) => {
     if (said || !isPrivate(peerAddress)) return
     const requests = (requestsOf.get(peerAddress) ?? 0) + 1
@@ -34,7 +39,7 @@ export function createUntrustedProxyWarning(
     const setting = logAddresses ? `TRUSTED_PROXIES=${peerAddress}` : 'TRUSTED_PROXIES to its address'
     log.warn(
       { peer: logAddresses ? peerAddress : undefined },
-      'X-Forwarded-For from an untrusted private address is ignored, so all clients behind it share one limit: ' +
+      `${headerName} from an untrusted private address is ignored, so all clients behind it share one limit: ` +
         `if it is your load balancer, set ${setting}`,
     )
   }

@@ -144,6 +144,25 @@ describe('the client address', () => {
     )
   })
 
+  test('in another header is the one address there, else the peer’s own', () => {
+    const behindCdn = createAddressReader(trustedProxies, { header: 'cf-connecting-ip' })
+    const cdn = peerAt(behindCdn, '10.0.0.1')
+    fc.assert(
+      fc.property(address, (client) => {
+        const { address: read } = behindCdn.readClientAddress(cdn, client)
+        expect(read).toBe(canonical(client))
+      }),
+      many,
+    )
+    fc.assert(
+      fc.property(fc.array(fc.oneof(field, bytes), { minLength: 2, maxLength: 4 }), (lines) => {
+        expect(behindCdn.readClientAddress(cdn, lines)).toBe(cdn.client)
+        expect(behindCdn.readClientAddress(cdn, lines.join(', '))).toBe(cdn.client)
+      }),
+      many,
+    )
+  })
+
   test('never makes a throw', () => {
     const peer = fc.oneof(fc.string(), address, fc.constant(undefined))
     fc.assert(

@@ -15,6 +15,7 @@ export function checkJointly(read: Read, cwd: string): Problem[] {
     ...checkPorts(read),
     ...checkUpstream(read),
     ...checkProxyProtocol(read),
+    ...checkClientAddressHeader(read),
     ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, cwd),
     ...checkCiphers(read),
     ...checkAuthorities(read, 'upstreamCaFile', cwd),
@@ -61,6 +62,15 @@ function checkProxyProtocol({ values, placeOf }: Read): Problem[] {
       'missing, required with the PROXY protocol: the proxies that send it',
     ),
   ]
+}
+
+/** Nobody is believed without it, so that every client of the proxy would share one limit. */
+function checkClientAddressHeader({ values, placeOf }: Read): Problem[] {
+  const { clientAddressHeader, trustedProxies } = values
+  if (clientAddressHeader === undefined || clientAddressHeader === 'x-forwarded-for') return []
+  if (trustedProxies?.length !== 0) return []
+  const { label } = placeOf('clientAddressHeader')
+  return [problemAt(placeOf('trustedProxies'), `missing, required with ${label}: the proxies that send it`)]
 }
 
 function isEveryAddress(host: string | undefined): boolean {

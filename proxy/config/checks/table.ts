@@ -31,6 +31,25 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Proble
 }
 
 /**
+ * Finds rules that count by the header in which trusted proxies name their client: it is believed from them only, which a
+ * rule by its value would undo.
+ *
+ * @param header in lower case
+ */
+export function findAddressKeys(
+  rules: readonly Rule[] = [],
+  header: string | undefined,
+  placeOf: PlaceOfRule,
+): Problem[] {
+  const text = `names the header of clientAddressHeader, needs ip: it is believed from trusted proxies only`
+  return [...rules.entries()].flatMap(([index, { policy }]) =>
+    policy.partition.some((part) => part.kind === 'header' && part.name === header)
+      ? [problemAt(placeOf(index, 'key'), text)]
+      : [],
+  )
+}
+
+/**
  * Warns of rules with a header in their key: they do not limit a client that leaves the header out or changes it. There is
  * no warning if rules by address alone count all that such a rule counts.
  */

@@ -31,6 +31,7 @@ describe('settings from the environment', () => {
       limitsFile: undefined,
       rateLimitingDisabled: false,
       trustedProxies: [],
+      clientAddressHeader: 'x-forwarded-for',
       proxyProtocol: false,
       adminHost: '127.0.0.1',
       adminPort: 9090,
@@ -89,6 +90,7 @@ describe('settings from the environment', () => {
       REDIS_URL: 'rediss://user:p%40ss@redis.example:6380/2',
       IPV6_PREFIX: '48',
       TRUSTED_PROXIES: '10.0.0.0/8, ::1,,192.168.1.7',
+      CLIENT_ADDRESS_HEADER: 'CF-Connecting-IP',
       PROXY_PROTOCOL: '1',
       ADMIN_HOST: '0.0.0.0',
       ADMIN_PORT: '9999',
@@ -145,6 +147,7 @@ describe('settings from the environment', () => {
       limitsFile: undefined,
       rateLimitingDisabled: false,
       trustedProxies: ['10.0.0.0/8', '::1', '192.168.1.7'],
+      clientAddressHeader: 'cf-connecting-ip',
       proxyProtocol: true,
       adminHost: '0.0.0.0',
       adminPort: 9999,
@@ -247,7 +250,7 @@ describe('settings from the environment', () => {
   })
 
   test.each(['0.0.0.0/0', '::/0'])('trusting %s is warned of', (range) => {
-    const warning = `TRUSTED_PROXIES: ${range} trusts everybody: every client can choose its address with X-Forwarded-For`
+    const warning = `TRUSTED_PROXIES: ${range} trusts everybody: every client can choose its address with x-forwarded-for`
     expect(load({ TRUSTED_PROXIES: `10.0.0.1,${range}` }).warnings).toEqual([warning])
   })
 })

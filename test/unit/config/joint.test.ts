@@ -68,6 +68,49 @@ describe('settings that are wrong only together', () => {
   })
 })
 
+describe('the header in which proxies name their client', () => {
+  test('needs proxies that send it', () => {
+    expect(problemsOf({ CLIENT_ADDRESS_HEADER: 'X-Real-IP' })).toEqual([
+      'TRUSTED_PROXIES: missing, required with CLIENT_ADDRESS_HEADER: the proxies that send it',
+    ])
+    expect(problemsOf({}, directoryWith('\nclientAddressHeader: True-Client-IP\n'))).toEqual([
+      'TRUSTED_PROXIES: missing, required with sluice.yaml:2: clientAddressHeader: the proxies that send it',
+    ])
+    expect(problemsOf({ CLIENT_ADDRESS_HEADER: 'X-Forwarded-For' })).toEqual([])
+    expect(problemsOf({ CLIENT_ADDRESS_HEADER: 'X-Real-IP', TRUSTED_PROXIES: '10.0.0.1' })).toEqual([])
+  })
+
+  test.each(['CF-Connecting-IP', 'x-real-ip', 'X-Envoy-External-Address', 'client-ip', 'X-FORWARDED-FOR'])(
+    'may be %s',
+    (name) => {
+      const { settings } = loadGatewaySettings(
+        { CLIENT_ADDRESS_HEADER: name, TRUSTED_PROXIES: '10.0.0.1' },
+        makeTemporaryDirectory(),
+      )
+      expect(settings.clientAddressHeader).toBe(name.toLowerCase())
+    },
+  )
+
+  test.each(
+    [
+      ['Forwarded', 'x_real_ip', 'X-Real-IP:', 'Host', 'Connection', 'TE', 'Via', 'Cookie', 'Authorization'],
+      [
+        'X-Forwarded-Proto',
+        'X-Request-Id',
+        'User-Agent',
+        'Referer',
+        'Content-Length',
+        'Accept',
+        'X-Original-URL',
+      ],
+    ].flat(),
+  )('may not be %s', (name) => {
+    expect(problemsOf({ CLIENT_ADDRESS_HEADER: name, TRUSTED_PROXIES: '10.0.0.1' })).toEqual([
+      `CLIENT_ADDRESS_HEADER: got "${name}", needs the name of a header in which a proxy sends the address of its client, such as CF-Connecting-IP`,
+    ])
+  })
+})
+
 describe('certificate and key', () => {
   test('a pair is taken, and its paths become absolute', () => {
     const { settings } = loadGatewaySettings({ TLS_CERT_FILE: 'cert.pem', TLS_KEY_FILE: 'key.pem' }, pems)

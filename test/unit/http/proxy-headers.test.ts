@@ -30,7 +30,7 @@ const spellings = (name: string): string[] => [
 /** The fields that the backend sees, by name, of those that a client sends. */
 function seen(
   names: readonly string[],
-  options: { trusted?: boolean; classify?: RequestFieldClassifier } = {},
+  options: { trusted?: boolean; named?: boolean; classify?: RequestFieldClassifier } = {},
 ): Map<string, string> {
   const classify = options.classify ?? createRequestClassifier([], false)
   const lines = upstreamHeaders(
@@ -40,6 +40,7 @@ function seen(
       peerAddress: '192.0.2.1',
       peerTrusted: options.trusted ?? false,
       clientAddress: '192.0.2.1',
+      clientNamed: options.named ?? false,
       scheme: 'http',
       requestId: 'id',
       host: 'a',
@@ -143,6 +144,31 @@ describe('a name with other characters than letters, digits and -', () => {
       expect(fields).toEqual(new Map(name === 'host_' ? [[name, 'sent']] : []))
     },
   )
+})
+
+describe('the header in which trusted proxies name their client', () => {
+  test.each(['cf-connecting-ip', 'x-client'])(
+    '%s is passed on where it was believed, and under no alias',
+    (name) => {
+      for (const keep of [false, true]) {
+        const classify = createRequestClassifier([], keep, name)
+        expect(seen(spellings(name), { classify, trusted: true, named: true })).toEqual(
+          new Map([[name, 'sent']]),
+        )
+        expect(seen(spellings(name), { classify, trusted: true })).toEqual(new Map())
+        expect(seen(spellings(name), { classify })).toEqual(new Map())
+      }
+    },
+  )
+
+  test('is set by the gateway as before where it is one that it sets', () => {
+    for (const name of ['x-real-ip', 'x-forwarded-for']) {
+      const classify = createRequestClassifier([], false, name)
+      expect([...seen([name], { classify, trusted: true, named: true }).keys()]).toEqual(
+        name === 'x-real-ip' ? [] : [name],
+      )
+    }
+  })
 })
 
 describe('a header that clients are told apart by', () => {

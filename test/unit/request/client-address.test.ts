@@ -76,7 +76,7 @@ describe('the network that an IPv6 client counts by', () => {
     [128, '::ffff:203.0.113.7', '203.0.113.7'],
   ]
   test.each(table)('of %i bits: %s is %s', (bits, address, prefix) => {
-    const other = createAddressReader(['10.0.0.1'], bits)
+    const other = createAddressReader(['10.0.0.1'], { ipv6Prefix: bits })
     expect(other.readPeer(address)?.client.prefix).toBe(prefix)
     expect(other.readClientAddress(peerAt(other, '10.0.0.1'), address).prefix).toBe(prefix)
     expect(other.readClientField(`[${address}]:80`.replace(/\[([\d.]+)\]/, '$1'))?.prefix).toBe(prefix)
@@ -199,6 +199,47 @@ describe('the client behind a trusted proxy', () => {
     const start = performance.now()
     for (let i = 0; i < 1000; i++) reader.readClientAddress(proxy, field)
     expect(performance.now() - start).toBeLessThan(500)
+  })
+})
+
+describe('the client that another header names', () => {
+  const behindCdn = createAddressReader(['10.0.0.0/8', 'fd00::/8'], { header: 'cf-connecting-ip' })
+  const cdn = peerAt(behindCdn, '10.0.0.1')
+  const table: [value: string | undefined, address: string][] = [
+    ['203.0.113.7', '203.0.113.7'],
+    [' 203.0.113.7\t', '203.0.113.7'],
+    ['203.0.113.7:443', '203.0.113.7'],
+    ['2001:DB8::7', '2001:db8::7'],
+    ['[2001:db8::7]:443', '2001:db8::7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    // The proxy itself asks, such as a health check.
+    ['10.0.0.9', '10.0.0.9'],
+    [undefined, '10.0.0.1'],
+    ['', '10.0.0.1'],
+    ['unknown', '10.0.0.1'],
+    ['203.0.113.7, 203.0.113.8', '10.0.0.1'],
+    ['203.0.113.7, 10.0.0.2', '10.0.0.1'],
+    ['203.0.113.7,', '10.0.0.1'],
+    [', 203.0.113.7', '10.0.0.1'],
+    ['203.0.113.7 203.0.113.8', '10.0.0.1'],
+    ['203.0.113.007', '10.0.0.1'],
+    ['0x7f.1', '10.0.0.1'],
+    ['fe80::1%eth0', '10.0.0.1'],
+    ['for=203.0.113.7', '10.0.0.1'],
+    ['203.0.113.7/32', '10.0.0.1'],
+    ['1'.repeat(100_000), '10.0.0.1'],
+  ]
+  test.each(table)('%# %j', (value, address) => {
+    expect(behindCdn.readClientAddress(cdn, value).address).toBe(address)
+  })
+
+  test('in several lines is none of them', () => {
+    expect(behindCdn.readClientAddress(cdn, ['203.0.113.7', '203.0.113.7'])).toBe(cdn.client)
+  })
+
+  test('is not believed from others', () => {
+    const alone = peerAt(behindCdn, '203.0.113.9')
+    for (const [value] of table) expect(behindCdn.readClientAddress(alone, value)).toBe(alone.client)
   })
 })
 
