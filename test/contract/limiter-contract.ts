@@ -140,7 +140,7 @@ export function describeLimiterContract(
       expect(answers.map(countAllowed)).toEqual(Array.from({ length: 20 }, () => 11))
     })
 
-    it('uses up nothing of the wide rule with what the narrow one refuses, under concurrency', async () => {
+    it('does not count under the wide rule what the narrow one refuses, under concurrency', async () => {
       const client = newClient()
       const { wide, narrow } = policies
       const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(client, [wide, narrow]))
@@ -150,7 +150,7 @@ export function describeLimiterContract(
       expect(decision).toMatchObject({ outcome: 'allowed', states: [{ remaining: 100 - 7 - 1 }] })
     })
 
-    it('names the first exhausted policy and tells the state of the others', async () => {
+    it('names the first policy over limit and reports the state of the others', async () => {
       const client = newClient()
       const { first, second, fresh } = policies
       await only.decide(chargeAll(client, [second]))

@@ -61,7 +61,7 @@ export function describeOperationsContract(
       },
     )
 
-    it('resets one client under the policies that are named, and nobody else', async () => {
+    it('resets one client under the named policies, and no other client', async () => {
       const [one, other] = [newClient(), newClient()]
       await Promise.all(
         [one, other].map((client) =>

@@ -19,7 +19,7 @@ test('an access line a request, without query or key; without the address where 
   expect(afterStart).not.toContain('127.0.0.1')
 })
 
-test('what is answered before any rule is looked at has its line too, with the client, and is counted', async () => {
+test('a response before any rule is matched has an access line too, with the client, and is counted', async () => {
   const gateway = await startGateway({
     ACCESS_LOG: '1',
     LOG_LEVEL: 'debug',
@@ -89,7 +89,7 @@ test('a WebSocket is a request that is over, and counted, once its tunnel is ope
   socket.terminate()
 })
 
-test('what the parser cannot read is told at debug, in the words of the parser', async () => {
+test('what the parser cannot read is logged at debug, with the message of the parser', async () => {
   const gateway = await startGateway({ LOG_LEVEL: 'debug' })
   await sendRaw(gateway.port, 'GET / HTTP/1.1\r\nHost: a\r\nse\x01cret: x\r\n\r\n')
   const [line] = await gateway.process.waitForLine(/^.*"request rejected".*$/)
@@ -100,7 +100,7 @@ test('what the parser cannot read is told at debug, in the words of the parser',
   expect(line).not.toContain('cret')
 })
 
-test('a body over the limit, declared or found out, is told in the access line', async () => {
+test('a body over the limit, by its length or while it is read, is in the access line', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1', MAX_BODY_SIZE: '10' })
   const long = 'x'.repeat(20)

@@ -123,7 +123,7 @@ describe('health', () => {
     expect(JSON.parse(stopping.body)).toMatchObject({ status: 'stopping' })
   })
 
-  test('a store that is away is told, and does not make the gateway unready', async () => {
+  test('an unavailable store is reported, and does not make the gateway unready', async () => {
     const admin = await startAdmin()
     admin.health.markReady()
     store = 'unavailable'
@@ -199,7 +199,7 @@ describe('the operator’s interface', () => {
   })
 })
 
-describe('what is asked for wrongly', () => {
+describe('invalid requests', () => {
   test.each(['/', '/health', '/livez/', '//livez', '/LIVEZ', '/metrics/x', '*', '/api', 'http://x/livez'])(
     '%s is 404',
     async (path) => {
@@ -209,7 +209,7 @@ describe('what is asked for wrongly', () => {
     },
   )
 
-  test('HEAD gets what GET gets, without the body', async () => {
+  test('HEAD has the response of GET, without the body', async () => {
     const admin = await startAdmin()
     for (const path of ['/livez', '/metrics', '/api/status']) {
       const answer = await admin.ask(path, { method: 'HEAD' })
@@ -284,7 +284,7 @@ describe('with a token', () => {
     }
   })
 
-  test('after ten wrong tokens an address has to wait, and nobody else', async () => {
+  test('after ten wrong tokens an address has to wait, and no other does', async () => {
     const admin = await startAdmin({ token })
     const wrong = { fields: { authorization: 'Bearer guess' } }
     const right = { fields: { authorization: `Bearer ${token}` } }

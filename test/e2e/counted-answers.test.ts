@@ -40,7 +40,7 @@ async function ask(bytes: string): Promise<string> {
 
 const post = 'POST /api/upload HTTP/1.1\r\nHost: a\r\n'
 
-describe('what the rules say is in every response to a request that they have counted', () => {
+describe('every response to a counted request has the headers of its rules', () => {
   test.each([
     ['a WebSocket that is taken up', 101, handshake],
     ['an upgrade that nobody has asked for', 502, 'GET /api/unasked HTTP/1.1\r\nHost: a\r\n\r\n'],

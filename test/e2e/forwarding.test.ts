@@ -72,7 +72,7 @@ describe('a request is forwarded', () => {
       expect(lines(gone), gone).toEqual([])
   })
 
-  test('with what a trusted proxy says of the hops before it', async () => {
+  test('with the headers of a trusted proxy about the hops before it', async () => {
     const backend = await startBackend()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' })
     await gateway.send('GET', '/', {

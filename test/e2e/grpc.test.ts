@@ -29,7 +29,7 @@ afterAll(() => {
 
 const call = { ':method': 'POST', ':path': '/greeter/hello', te: 'trailers' }
 
-test('a call of gRPC is told that gRPC is not supported', async () => {
+test('a gRPC call gets an error that says that gRPC is not supported', async () => {
   const session = connectHttp2(gateway.port)
   for (const type of ['application/grpc', 'application/grpc+proto']) {
     const { status, body } = await sendHttp2(session, { ...call, 'content-type': type }, '\0\0\0\0\0')
@@ -45,7 +45,7 @@ test('a call of gRPC is told that gRPC is not supported', async () => {
   })
 })
 
-test('another request to a backend of HTTP/2 is told what it speaks', async () => {
+test('another request to an HTTP/2 backend gets an error that says so', async () => {
   const { status, body } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })
   expect({ status, body }).toEqual({
     status: 502,

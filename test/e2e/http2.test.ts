@@ -309,7 +309,7 @@ describe('a response to HTTP/2', () => {
     expect(reply).toMatchObject({ status: 413, body: 'big', resetCode: 0 })
   })
 
-  test('is a bad gateway where its status is none of HTTP/2', async () => {
+  test('is a 502 if HTTP/2 does not have its status', async () => {
     const reply = await sendHttp2(connectHttp2(gateway.port), { ':path': '/odd-status' })
     expect(reply).toMatchObject({ status: 502, body: '{"code":502,"error":"The backend cannot be reached"}' })
   })
@@ -435,7 +435,7 @@ test.each(['trace', 'head', 'Get', 'FOO', 'A'.repeat(12_000)])(
   },
 )
 
-test('clients are told apart by all lines of a field, of those too of which Node keeps one', async () => {
+test('a key is all lines of a header, also of headers of which Node keeps one line', async () => {
   const counted = await startGateway({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: 'test/e2e/by-authorization.yaml',

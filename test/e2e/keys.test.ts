@@ -57,7 +57,7 @@ describe('with --json', () => {
 })
 
 describe('for people', () => {
-  test('create says the key, its ID and what they are for', async () => {
+  test('create prints the key, its ID and their use', async () => {
     const { status, stdout } = await keys('create', '--project', '  Shop ')
     expect(status).toBe(0)
     expect(stdout).toMatch(
@@ -80,7 +80,7 @@ describe('for people', () => {
     expect(lines[2]).toMatch(/^[0-9a-f]{24} {2}A longer name {2}development {2}\S+Z {2}no$/)
   })
 
-  test('revoke says what was done, and when it had been done before', async () => {
+  test('revoke prints the result, and when the key had been revoked before', async () => {
     const [made] = await jsonOf('create', '--project', 'Shop', '--json')
     const shown = String(made?.['id'])
     expect(await keys('revoke', shown)).toEqual({

@@ -34,7 +34,7 @@ test('requests, decisions and the backend are counted on the way through', async
   expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'memory', upstream: 'available' })
 })
 
-test('a backend that is away shows in the metrics and in readiness, which stays 200', async () => {
+test('an unavailable backend is in the metrics and in /readyz, which stays 200', async () => {
   const gateway = await startGateway({ UPSTREAM_URL: `http://127.0.0.1:${await freePort()}` })
   expect((await gateway.send('GET', '/')).status).toBe(502)
   const found = await scrape(gateway)

@@ -47,7 +47,7 @@ test('where no file is left for a connection to the backend, that is 503 and not
 describe('a limit of 256 open files', () => {
   const request = 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n'
 
-  test('is told at start, and a thousand connections leave some for /livez and the backend', async () => {
+  test('is logged at start, and a thousand connections leave some for /livez and the backend', async () => {
     const held: ServerResponse[] = []
     const backend = await startBackend((request, response) => {
       if (request.url === '/held') held.push(response)

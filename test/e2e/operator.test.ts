@@ -43,7 +43,7 @@ describe('one process', () => {
     gateway = await start()
   })
 
-  test('tells the table of limits as it runs', async () => {
+  test('returns the table of limits in use', async () => {
     const { status, body } = await ask('GET', '/api/limits')
     expect(status).toBe(200)
     expect(body).toMatchObject({ limitsEnabled: true })
@@ -63,7 +63,7 @@ describe('one process', () => {
     expect(limits[3]).toMatchObject({ key: ['ip', 'header:x-api-key'], mode: 'shadow' })
   })
 
-  test('tells the state of a client, under one policy and under all that count it', async () => {
+  test('returns the state of a client, under one policy and under all that count it', async () => {
     const from = newAddress()
     await rush(gateway, 12, 'POST /login', from)
     const login = await ask('POST', '/api/clients/inspect', { policy: 'login', client: { ip: from } })
@@ -198,7 +198,7 @@ describe('one process', () => {
     expect(reply).toMatchObject({ status: 413, body: { code: 413 }, headers: { connection: 'close' } })
   })
 
-  test('a list of a policy that is not there, or of too many clients, is an error', async () => {
+  test('a list for an unknown policy, or of too many clients, is an error', async () => {
     expect((await ask('GET', '/api/clients/limited?policy=nobody')).status).toBe(404)
     for (const limit of ['0', '-1', '1001', '1e3', 'x', ''])
       expect((await ask('GET', `/api/clients/limited?limit=${limit}`)).status, limit).toBe(400)

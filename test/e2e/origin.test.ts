@@ -226,7 +226,7 @@ describe('a request that fails', () => {
 })
 
 describe('starting', () => {
-  test('makes a key once and tells it with a line that works', async () => {
+  test('creates a key once and prints a curl command that works', async () => {
     const database = join(makeTemporaryDirectory(), 'data', 'origin.db')
     const port = await freePort()
     const env = { ORIGIN_DB: database, ORIGIN_PORT: String(port) }
@@ -243,7 +243,7 @@ describe('starting', () => {
     expect(second.output()).not.toContain('sluice_')
   })
 
-  test('tells the address that clients use where it is given', async () => {
+  test('prints the public address if it is set', async () => {
     const { process } = await startOrigin({ ORIGIN_PUBLIC_URL: 'https://api.example/base/' })
     await process.waitForLine(/^ *curl -H '[^']+' https:\/\/api\.example\/base\/api\/v1\/me$/)
   })

@@ -13,7 +13,7 @@ limits:
   - { name: closed, match: GET /closed, requests: 1, window: 1m, onStoreError: closed }
 `
 
-test('what is decided without Redis is told apart from what Redis decides', async () => {
+test('decisions without Redis have outcomes of their own in the metrics', async () => {
   const backend = await startBackend()
   const file = join(makeTemporaryDirectory(), 'limits.yaml')
   writeFileSync(file, limits)

@@ -92,7 +92,7 @@ test('bodies in several TLS records are read whole', async () => {
   ])
 })
 
-test('what cannot be read in a later TLS record is 400, behind the answers before it', async () => {
+test('a malformed request in a later TLS record is 400, after the responses before it', async () => {
   const socket = await connectUnread()
   socket.write(get('/a', fill).repeat(10) + 'GARBAGE\r\n\r\n' + get('/never', fill).repeat(10))
   await new Promise((resolve) => setTimeout(resolve, 300))

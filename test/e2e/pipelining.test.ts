@@ -132,7 +132,7 @@ test.each([15, 16, 17, 18, 19, 33, 100])(
   },
 )
 
-test('a handshake behind a request that is not answered yet becomes no tunnel', async () => {
+test('a handshake after a request without a response yet becomes no tunnel', async () => {
   const handshake =
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
     'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'

@@ -68,7 +68,7 @@ describe('the log', () => {
     expect(await small.stop()).toBe(0)
   })
 
-  test('a reader that is stuck holds nothing up, loses lines and is told how many', async () => {
+  test('a log reader that hangs delays nothing, and later gets the number of lost lines', async () => {
     const small = await startSmall()
     await small.tell('/log?lines=10&bytes=1000')
     await small.waitForLine(/"line":9/)
@@ -87,7 +87,7 @@ describe('the log', () => {
   })
 })
 
-describe('an exception that nobody catches', () => {
+describe('an uncaught exception', () => {
   test.each([
     ['/throw', 'thrown in vain', 'uncaughtException'],
     ['/reject', 'rejected in vain', 'unhandledRejection'],

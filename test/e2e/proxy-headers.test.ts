@@ -40,7 +40,7 @@ async function seenOf(port: number, names: readonly string[], ...more: string[])
   return names.filter((name) => request && valuesOf(request, name.toLowerCase()).includes('sent'))
 }
 
-describe('what only a proxy knows', () => {
+describe('headers that only a proxy should set', () => {
   test('does not reach the backend from a client', async () => {
     expect(await seenOf(gateway.port, [...stolen, own])).toEqual([own])
   })
@@ -66,7 +66,7 @@ describe('what only a proxy knows', () => {
     ])
   })
 
-  test('reaches it from a trusted proxy, but for what no rule would see', async () => {
+  test('reach the backend from a trusted proxy, except those that rules would not see', async () => {
     const seen = await seenOf(behindProxy.port, [...stolen, own], 'X-Forwarded-For: 9.9.9.9')
     // Recorded under the address that the proxy names.
     const [request] = backend.requestsFrom('9.9.9.9')
@@ -81,7 +81,7 @@ describe('what only a proxy knows', () => {
   })
 })
 
-test('KEEP_UNUSUAL_HEADERS keeps what aliases nothing', async () => {
+test('KEEP_UNUSUAL_HEADERS keeps headers that cannot be mistaken for another', async () => {
   const names = ['api_key', 'x.y', 'SCRIPT_NAME', 'X_Remote_User', 'X_Forwarded_For', 'Transfer_Encoding']
   expect(await seenOf(gateway.port, names)).toEqual([])
   expect(await seenOf(keeping.port, names)).toEqual(['api_key', 'x.y'])

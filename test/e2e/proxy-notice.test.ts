@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { startGateway } from '../support/gateway.ts'
 
-test('a load balancer that is not named in TRUSTED_PROXIES is noticed, once', async () => {
+test('a load balancer that is not in TRUSTED_PROXIES is logged, once', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url })
   for (let sent = 0; sent < 99; sent++)

@@ -112,7 +112,7 @@ describe.concurrent('is not asked, and the log says why,', () => {
     expect((JSON.parse(line) as { reason: string }).reason).toMatch(reason)
   }
 
-  test('a server that nobody whom we trust has vouched for', async () => {
+  test('a server with a certificate of an unknown CA', async () => {
     const url = `rediss://localhost:${await startSecureRedis()}`
     const other = { ...withPair, REDIS_CA_FILE: certificateFiles('named').cert }
     const reason = /self-signed certificate|unable to (get|verify)/

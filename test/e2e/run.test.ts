@@ -78,7 +78,7 @@ test.each([
   expect(stderr.split('\n')).toEqual([expect.stringMatching(message), ''])
 })
 
-test('what a start makes of the sources is kept for the next', async () => {
+test('the compile cache of a start is used by the next', async () => {
   const wrong = { PORT: 'none', NODE_COMPILE_CACHE: '' }
   await runNode('scripts/run.js', wrong, ['proxy/main.ts'])
   const { stderr } = await runNode('scripts/run.js', { ...wrong, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, [

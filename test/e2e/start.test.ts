@@ -104,7 +104,7 @@ describe('npm start', () => {
     },
   )
 
-  test('takes what npm passes on late as the same', async () => {
+  test('treats a signal that npm forwards late as the same signal', async () => {
     const started = start(place)
     await untilBothListen(started)
     process.kill(-(started.child.pid ?? 0), 'SIGINT')
@@ -187,7 +187,7 @@ describe('npm start', () => {
     expect(await started.stop()).toBe(0)
   })
 
-  test('tells every wrong setting of both, once, and starts nothing', async () => {
+  test('reports every wrong setting of both, once, and starts nothing', async () => {
     const wrong = { PORT: 'eighty', ORIGIN_PORT: '70000', LOG_LEVEL: 'loud' }
     const { status, stdout, stderr } = await runNode('scripts/start.ts', { ...place.env, ...wrong }, [], {
       cwd: place.directory,

@@ -138,7 +138,7 @@ describe('curl', () => {
     expect(answer).not.toMatch(/transfer-encoding/i)
   })
 
-  test('what is offered beside HTTP/1.0 is chosen before it, and nothing else is', async () => {
+  test('ALPN prefers any other protocol to HTTP/1.0', async () => {
     const chosen = (ALPNProtocols: string[]): Promise<unknown> =>
       new Promise((resolve, reject) => {
         const socket = connect({ host: 'localhost', port: ecdsa.port, ca, ALPNProtocols }, () => {

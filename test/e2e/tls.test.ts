@@ -175,7 +175,7 @@ describe('certificates are renewed', () => {
     expect(gateway.process.output()).not.toContain('"level":"error"')
   })
 
-  test('a pair that does not fit is told once, and the former one stays until there is a sound one', async () => {
+  test('a mismatched pair is logged once, and the current one is kept until there is a valid one', async () => {
     const backend = await startBackend()
     const { settings, cert, key } = looseFiles()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
@@ -196,7 +196,7 @@ describe('certificates are renewed', () => {
     expect(gateway.process.output().match(/keeping the current certificate/g)).toHaveLength(3)
   })
 
-  test('on SIGHUP at once, and the log says what came of it', async () => {
+  test('on SIGHUP at once, with the result in the log', async () => {
     const backend = await startBackend()
     const { settings, cert, key } = looseFiles()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
@@ -260,7 +260,7 @@ describe('a backend of HTTPS', () => {
     expect(await ask(byAddress)).toMatchObject({ status: 200, body: 'secure http' })
   })
 
-  test('that nobody vouches for, or that is another, is a bad gateway, and the log says why', async () => {
+  test('of an unknown CA or another host is a 502, and the log says why', async () => {
     const unknown = await startGateway({ UPSTREAM_URL: await startSecureBackend('first') })
     expect((await ask(unknown)).status).toBe(502)
     await unknown.process.waitForLine(/"reason":"unable to (get|verify).*certificate.*the backend failed/)

@@ -93,7 +93,7 @@ describe('a tunnel', () => {
     await untilMetric(gateway, 'sluice_upgrades', 0)
   })
 
-  test('carries what came with the handshake, and with the answer to it', async () => {
+  test('forwards bytes that came with the handshake and with its response', async () => {
     const early = Buffer.from('8280aabbccdd', 'hex')
     const client = begin(gateway.port, early)
     const backend = await agreeing.next()
@@ -106,7 +106,7 @@ describe('a tunnel', () => {
     client.destroy()
   })
 
-  test('passes on the end of each side, and what the other one sends after it', async () => {
+  test('forwards a half-close of each side, and the bytes that the other sends after it', async () => {
     for (const clientFirst of [true, false]) {
       const client = await openTunnel(gateway.port)
       const backend = await agreeing.next()

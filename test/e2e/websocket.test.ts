@@ -94,7 +94,7 @@ test.each([
   await gateway.process.waitForLine(/unexpected 101 Switching Protocols, or invalid/)
 })
 
-test('another version is told which one there is', async () => {
+test('another version gets a 426 with the supported one', async () => {
   const backend = await startEcho()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url })
   const answer = await sendRaw(gateway.port, `${handshake.replace('13', '8')}\r\n`)
@@ -131,7 +131,7 @@ test('another upgrade is not taken up: the request is served without it', async 
   expect(answer).toMatch(/\r\n\r\nplain$/)
 })
 
-test('a connection goes on after an offer that is not taken up, unless more was sent behind it', async () => {
+test('a connection stays open after an ignored Upgrade, unless more bytes followed it', async () => {
   const backend = await startRawBackend((socket) => {
     socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
   })

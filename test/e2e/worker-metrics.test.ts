@@ -83,7 +83,7 @@ describe.concurrent('metrics of several workers', () => {
     expect(replaced.value('sluice_request_duration_seconds_bucket', { le: '+Inf' })).toBe(111)
   })
 
-  test('of a worker that hangs are the last that it told, and nobody waits for it long', async () => {
+  test('of a worker that hangs are its last ones, and do not delay a scrape for long', async () => {
     const cluster = await startCluster(2)
     await cluster.tell(1, 'count', 5)
     await cluster.tell(2, 'count', 7)
@@ -110,7 +110,7 @@ describe.concurrent('metrics of several workers', () => {
 })
 
 describe.concurrent('health of several workers', () => {
-  test('is ready as soon as one is; what one finds away is away', async () => {
+  test('is ready if one worker is; the store is unavailable if it is for one worker', async () => {
     const cluster = await startCluster(2)
     expect((await cluster.readiness()).status).toBe(503)
     await cluster.tell(2, 'ready')

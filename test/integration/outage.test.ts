@@ -131,8 +131,8 @@ describe('Redis that hangs', aboutTime, () => {
   })
 })
 
-describe('what was admitted while Redis was away', aboutTime, () => {
-  it('is added once, to the windows that still run, with what is left of them', async () => {
+describe('requests admitted during an outage of Redis', aboutTime, () => {
+  it('are added once, to current windows, with the rest of their time', async () => {
     const server = await startRedisServer()
     const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
     const login = makePolicy('login', 10, 60_000)
@@ -220,8 +220,8 @@ describe('what was admitted while Redis was away', aboutTime, () => {
   })
 })
 
-describe('Redis that is not there', aboutTime, () => {
-  it('fails at once what was on its way when it died', async () => {
+describe('unreachable Redis', aboutTime, () => {
+  it('fails decisions in flight at once when it exits', async () => {
     const server = await startRedisServer()
     const limiter = startLimiter(server.url, 5000)
     await waitUntilAnswering(limiter)
@@ -236,7 +236,7 @@ describe('Redis that is not there', aboutTime, () => {
     expect(waitedMs).toBeLessThan(500)
   })
 
-  it('keeps nobody from starting and serving, and is used once it comes', async () => {
+  it('does not prevent start and serving, and is used once it is available', async () => {
     const port = await freePort()
     const limiter = startLimiter(`redis://127.0.0.1:${port}`)
     const login = makePolicy('login', 5, 60_000)
@@ -258,7 +258,7 @@ describe('Redis that is not there', aboutTime, () => {
     await server.stop()
   })
 
-  it('is followed by one that is empty, and nobody waits in between', async () => {
+  it('may restart empty, and no request waits meanwhile', async () => {
     const server = await startRedisServer()
     const [first, second] = (await startReplicas(server.url, 2)) as [RunningLimiter, RunningLimiter]
     const login = makePolicy('login', 10, 60_000)
@@ -283,7 +283,7 @@ describe('Redis that is not there', aboutTime, () => {
 })
 
 describe('connections that are cut all the time', aboutTime, () => {
-  it('leave counted what was admitted, and not more above it than was on its way at the cuts', async () => {
+  it('count what was admitted, plus at most the requests in flight at each cut', async () => {
     const server = await startRedisServer()
     const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
     const killer = new Redis(server.url)

@@ -73,7 +73,7 @@ describe('the keys in Redis', () => {
     expect(await redis.pttl('sluice:1:{ip:x}:login:60000')).toBeGreaterThan(59_000)
   })
 
-  it('do not hold what was refused', async () => {
+  it('do not count refused requests', async () => {
     const client = newClient()
     const decisions = await decideAtOnce([limiter], 50, chargeAll(client, [login]))
     expect(countAllowed(decisions)).toBe(3)
@@ -155,7 +155,7 @@ describe('the commands to Redis', () => {
 })
 
 describe('a key that holds no counter', () => {
-  it('makes only its own requests be decided without Redis, undoes nothing of others, and is logged once', async () => {
+  it('affects only its own requests, undoes no others, and is logged once', async () => {
     const bad = newClient()
     const good = newClient()
     const wide = makePolicy('wide', 100, 60_000)

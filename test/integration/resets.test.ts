@@ -57,7 +57,7 @@ it(
   },
 )
 
-it('a list of resets that is gone or was written by somebody else costs only what is known of clients over the limit', async () => {
+it('if the list of resets is lost or replaced, only the cache of clients over limit is emptied', async () => {
   const url = await freshRedis()
   const limiter = await startAnswering(url)
   const client = newClient()

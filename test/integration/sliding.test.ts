@@ -60,7 +60,7 @@ async function admitEarlier(client: string, agesMs: readonly number[], policy = 
 }
 
 describe('the keys', () => {
-  it('are lists of times that expire when the last one leaves, and hold nothing of what was refused', async () => {
+  it('are lists of times that expire with the last one, without refused requests', async () => {
     const client = newClient()
     const fromUs = await nowUs()
     expect(countAllowed(await decideAtOnce([limiter], 50, chargeAll(client, [mail])))).toBe(3)
@@ -77,7 +77,7 @@ describe('the keys', () => {
     expect(expiresAtMs).toBe(Math.ceil(((times.at(-1) ?? NaN) + 60_000_000) / 1000))
   })
 
-  it('let go of what has left, be it one or thousands, when the client asks again', async () => {
+  it('drop times that have left the window at the next request, be it one or thousands', async () => {
     const many = makePolicy('many', 10_000, 60_000, { algorithm: 'sliding' })
     for (const gone of [1, 2, 3, 777, 9_998]) {
       const client = newClient()
@@ -90,7 +90,7 @@ describe('the keys', () => {
     }
   })
 
-  it('are others where window or algorithm changed, and the same where the number of requests did', async () => {
+  it('are new if window or algorithm changed, and kept if the number of requests changed', async () => {
     const client = newClient()
     const decide = (changed: object) => limiter.decide(chargeAll(client, [{ ...mail, ...changed }]))
     await admitEarlier(client, [50_000, 40_000, 30_000])
@@ -139,7 +139,7 @@ it.each([
   expect(limiter.logLines.filter(({ level }) => level >= 50)).toHaveLength(2)
 })
 
-describe('what was admitted while Redis was away', { retry: 2 }, () => {
+describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
   it('is added with its age, so that no span has more than the rule allows from each', async () => {
     const client = newClient()
     await admitEarlier(client, [59_000])

@@ -69,7 +69,7 @@ describe('a cluster', () => {
     for (const decision of left) expect(decision).toMatchObject({ states: [{ remaining: 69 }] })
   })
 
-  it('gives back what was counted on one node of a request that another refuses', async () => {
+  it('refunds the counts on one node if another node refuses the request', async () => {
     const byKey = makePolicy('by-key', 3, 60_000)
     const client = newClient()
     const charges: Charge[] = [
@@ -140,7 +140,7 @@ describe('a cluster', () => {
     expect(admitted).toBe(7)
   })
 
-  it('keeps apart what gateways of different namespaces count', async () => {
+  it('gateways of different namespaces have separate counts', async () => {
     const shop = startRedisLimiter(cluster.url, 20_000, 'shop')
     await shop.connection.connected(20_000)
     const client = newClient()
@@ -180,7 +180,7 @@ describe('a cluster', () => {
     limited.close()
   })
 
-  it('adds what was admitted while it was away, on every node', async () => {
+  it('adds what was admitted during an outage, on every node', async () => {
     const clients = Array.from({ length: 30 }, newClient)
     const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
     const nowMs = performance.now()

@@ -25,7 +25,7 @@ it('three real workers let exactly the quota through together', async () => {
 })
 
 describe('a primary process', () => {
-  it('that hangs makes nobody wait longer than the timeout; each rule does what its onStoreError says', async () => {
+  it('that hangs delays requests by the timeout at most; each rule applies its onStoreError', async () => {
     const { log, lines } = recordLog()
     const telemetry = recordTelemetry()
     const silent: LimiterPort = { send: () => undefined, listen: () => undefined }
@@ -42,7 +42,7 @@ describe('a primary process', () => {
     expect(lines.map(({ msg }) => msg)).toEqual(['primary process unavailable: applying onStoreError'])
   })
 
-  it('that is gone makes nobody wait at all', async () => {
+  it('that has exited delays no request', async () => {
     const gone: LimiterPort = {
       send: () => {
         throw new Error('Channel closed')

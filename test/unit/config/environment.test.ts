@@ -215,7 +215,7 @@ describe('settings from the environment', () => {
     expect(settings.upstreamUrl.href).toBe('http://variable:2/')
   })
 
-  test('a mistake in the file is told even where a variable wins', () => {
+  test('a mistake in the file is reported even if a variable overrides it', () => {
     expect(problemsOf({ PORT: '8082' }, directoryWith('port: x\n'))).toEqual([
       'sluice.yaml:1: port: got "x", needs a whole number from 0 to 65535',
     ])
@@ -318,7 +318,7 @@ describe('mistakes in the environment', () => {
     expect(problems).toEqual([`${variable}: ${message}`])
   })
 
-  test('all of them are told at once, with those of the file after them in the order of its lines', () => {
+  test('all are reported at once, then those of the file in the order of its lines', () => {
     const cwd = directoryWith('typo: 1\nlimits: 5\nport: x\n')
     expect(problemsOf({ PORT: 'x', WORKERS: '0', ADMIN_TOKEN: 'short' }, cwd)).toEqual([
       'PORT: got "x", needs a whole number from 0 to 65535',

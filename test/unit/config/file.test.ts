@@ -14,7 +14,7 @@ describe('which file is read', () => {
     expect(settings).toMatchObject({ port: 8081, configFile: join(cwd, 'sluice.yaml') })
   })
 
-  test('what CONFIG_FILE names, and then not sluice.yaml', () => {
+  test('the file that CONFIG_FILE names is read, and sluice.yaml is not', () => {
     const cwd = directoryWith('adminPort: 1\nport: 8081\n')
     writeFileSync(join(cwd, 'other.yaml'), 'port: 8082\n')
     const { settings } = loadGatewaySettings({ CONFIG_FILE: 'other.yaml' }, cwd)
@@ -75,7 +75,7 @@ describe('a name that may be a mistake', () => {
   })
 })
 
-describe('what a file may be', () => {
+describe('the forms of a file', () => {
   test('1 MiB and no more', () => {
     const comment = `#${'x'.repeat(1024 * 1024 - 1)}`
     expect(problemsOf({}, directoryWith(comment))).toEqual([])

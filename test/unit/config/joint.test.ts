@@ -23,7 +23,7 @@ describe('settings that are wrong only together', () => {
     },
   )
 
-  test('a token that is too short is told once', () => {
+  test('a token that is too short is reported once', () => {
     expect(problemsOf({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: 'short' })).toHaveLength(1)
   })
 
@@ -61,7 +61,7 @@ describe('settings that are wrong only together', () => {
     expect(problemsOf({ PORT: '3000', UPSTREAM_URL: 'http://app:3000' })).toEqual([])
   })
 
-  test('what was given in the file is blamed there', () => {
+  test('a mistake in the file is reported with its line', () => {
     expect(problemsOf({}, directoryWith('\nadminPort: 8080\n'))).toEqual([
       'sluice.yaml:2: adminPort: got 8080, needs a different port than the one for clients (PORT)',
     ])
@@ -162,14 +162,14 @@ describe('certificate and key', () => {
     expect(problems).toEqual([expect.stringMatching(message)])
   })
 
-  test('each of two wrong ones is told', () => {
+  test('each of two wrong ones is reported', () => {
     const cwd = makeTemporaryDirectory()
     copyFileSync(join(pems, 'cert.pem'), join(cwd, 'cert.pem'))
     expect(problemsOf({ TLS_CERT_FILE: 'a.pem', TLS_KEY_FILE: 'b.pem' }, cwd)).toHaveLength(2)
   })
 })
 
-describe('what is for connections to Redis', () => {
+describe('settings for connections to Redis', () => {
   const pair = { REDIS_CERT_FILE: 'cert.pem', REDIS_KEY_FILE: 'key.pem' }
 
   test('certificates are taken, and their paths become absolute', () => {

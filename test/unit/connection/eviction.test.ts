@@ -105,7 +105,7 @@ describe('at the connection limit', () => {
     expect(house.looks()).toBe(2 * 640)
   })
 
-  test('closes what has become busy meanwhile no more, and takes what has become idle', () => {
+  test('does not close a connection that has become busy, and closes one that has become idle', () => {
     const house = startHouse(128)
     const fakes = Array.from({ length: 128 }, (_, i) => house.add('a', i))
     expect(house.makeRoom(0)).toBe(true)
@@ -119,7 +119,7 @@ describe('at the connection limit', () => {
     ])
   })
 
-  test('takes a busy one from whoever has eight times as many as the newcomer with the new one', () => {
+  test('closes a busy connection of a client with eight times as many connections as the new one has', () => {
     const house = startHouse(64)
     const many = Array.from({ length: 23 }, () => house.add('many'))
     for (let i = 0; i < 41; i++) house.add(`client ${i}`)

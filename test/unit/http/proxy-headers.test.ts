@@ -171,7 +171,7 @@ describe('the header in which trusted proxies name their client', () => {
   })
 })
 
-describe('a header that clients are told apart by', () => {
+describe('a header in the key of a rule', () => {
   test('is passed on from everybody, as the one value that was counted', () => {
     const classify = createRequestClassifier(['cf-connecting-ip', 'x_key'], false)
     expect(

@@ -114,7 +114,7 @@ it('takes any other error inside a reply for one of the whole store', async () =
   expect(heard).toEqual(['failed: OOM command not allowed'])
 })
 
-it('stops waiting at the deadline, and does not look at what comes later', async () => {
+it('stops waiting at the deadline, and ignores later replies', async () => {
   const { decide, asked, heard } = createHarness(20)
   const decision = decide(chargeAll('a', [login]))
   await nextTurn()
@@ -148,7 +148,7 @@ it('asks nothing where there is no connection', async () => {
   expect(heard).toEqual(['failed: not connected'])
 })
 
-it('gives up all that waits and all that was not sent, at once and for good', async () => {
+it('fails all pending and unsent decisions at once, permanently', async () => {
   const { decide, asked, heard, giveUp } = createHarness(20)
   const sent = decide(chargeAll('a', [login]))
   await nextTurn()

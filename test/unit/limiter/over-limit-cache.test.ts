@@ -46,7 +46,7 @@ it('refuses a client until its window ends, not a millisecond longer, with the e
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
-it('refuses for no longer than is certain, and tells how long the window lasts all the same', () => {
+it('refuses only as long as it is certain, and reports the rest of the window', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   cache.note(charges, refusalOf(charges, login, 500), nowMs, 200)
@@ -76,7 +76,7 @@ it('knows nothing of other clients, other policies, or other requests of the sam
   expect(cache.findRefusal(chargeAll('ip:1', [wide, login]))).toBeUndefined()
 })
 
-it('tells the states of the other policies as they were, and a window that has ended since as not begun', () => {
+it('reports the states of the other policies, and an ended window as not begun', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [wide, login])
   noteRefusal(cache, charges, login, 5_000)
@@ -108,7 +108,7 @@ it('is bounded, and keeps those that it learned of last', () => {
   expect(cache.findRefusal(chargeAll('ip:0', [login]))).toBeUndefined()
 })
 
-it('calls it no eviction when what it drops has ended', () => {
+it('counts no eviction if the dropped entry has ended', () => {
   const cache = createCache(4)
   for (let i = 0; i < 40; i++) {
     noteRefusal(cache, chargeAll(`ip:${i}`, [login]), login, 10)

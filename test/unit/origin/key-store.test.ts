@@ -108,7 +108,7 @@ describe('a key', () => {
 })
 
 describe('revoking', () => {
-  test('ends a key for good, in other processes too, and leaves the others', () => {
+  test('revokes a key permanently, also for other processes, and no other key', () => {
     const store = open()
     const elsewhere = open()
     const [one, two] = [store.createKey('Shop', 'production'), store.createKey('Shop', 'production')]
@@ -126,7 +126,7 @@ describe('revoking', () => {
     ])
   })
 
-  test('of what is no key finds nothing', () => {
+  test('finds nothing for an invalid key', () => {
     const store = open()
     const { key } = store.createKey('Shop', 'production')
     expect(store.revokeKey('nothing')).toBeUndefined()

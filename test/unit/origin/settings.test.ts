@@ -44,7 +44,7 @@ describe('settings of the origin', () => {
     })
   })
 
-  test('every mistake is told at once', () => {
+  test('all mistakes are reported at once', () => {
     const env = {
       ORIGIN_HOST: '[::]',
       ORIGIN_PORT: 'tcp://10.0.0.1:3000',

@@ -173,7 +173,7 @@ describe('the client behind a trusted proxy', () => {
     expect(reader.readClientAddress(proxy, forwardedFor).address).toBe(address)
   })
 
-  test('is the peer, whatever a peer says that is not trusted', () => {
+  test('is the peer, whatever headers an untrusted peer sends', () => {
     for (const [forwardedFor] of table)
       expect(reader.readClientAddress(stranger, forwardedFor)).toBe(stranger.client)
   })

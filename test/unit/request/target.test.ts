@@ -80,7 +80,7 @@ describe('what is forwarded', () => {
     expect(accepted(raw).authority).toBeUndefined()
   })
 
-  test('the path of a target is told without the query', () => {
+  test('the path of a target has no query', () => {
     expect(accepted('/a/../login?x').path).toBe('/login')
   })
 })

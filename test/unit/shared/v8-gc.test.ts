@@ -4,7 +4,7 @@ import { getHeapSpaceStatistics } from 'node:v8'
 import { expect, test } from 'vitest'
 import { collectGarbage, collectYoungGarbage, gatewayOptions } from '../../../shared/v8-gc.ts'
 
-test('what is collected leaves the heap', () => {
+test('garbage is removed from the heap', () => {
   let garbage: object[] = Array.from({ length: 200_000 }, (_, i) => ({ i }))
   collectGarbage()
   const held = process.memoryUsage().heapUsed

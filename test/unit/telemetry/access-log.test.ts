@@ -27,7 +27,7 @@ function linesFor(
   return { text, line: JSON.parse(text) as Record<string, unknown> }
 }
 
-test('a line tells what was asked, how it ended and who refused it', () => {
+test('a line has the request, its outcome and the rule that refused it', () => {
   expect(linesFor({}).line).toEqual({
     level: 30,
     requestId: 'b1946ac9',

@@ -28,7 +28,7 @@ const busyLine = (requests: number) => ({
   msg: 'requests answered 503: no connection to the backend is free',
 })
 
-test('that the backend is busy is told at once, and then every five seconds for all since', () => {
+test('a busy backend is logged at once, then every five seconds with the number of requests since', () => {
   fail('busy')
   expect(lines.splice(0)).toEqual([busyLine(1)])
   fail('busy', 7)
@@ -64,7 +64,7 @@ test('any other failure has a line of its own', () => {
   ])
 })
 
-test('that a limit of this machine is reached is told as seldom, and blames nobody else', () => {
+test('a limit of this machine is logged as seldom, and not as a failure of the backend', () => {
   fail('local-limit', 200)
   fail('busy')
   expect(lines.splice(0)).toEqual([

@@ -139,7 +139,7 @@ describe('what the request path reports', () => {
     expect(found.value('sluice_table_evictions_total', { table: 'blocked' })).toBe(7)
   })
 
-  test('the last forwarded request tells how the backend is', () => {
+  test('the state of the backend is that of the last forwarded request', () => {
     const metrics = metricsFor([])
     expect(metrics.upstreamState()).toBe('unknown')
     metrics.telemetry.upstreamFailed('refused')

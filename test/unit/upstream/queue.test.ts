@@ -45,7 +45,7 @@ test('a full queue makes room for a client that has less in it', () => {
   expect(takeAll(queue)).toEqual(['a1', 'b1', 'a2'])
 })
 
-test('those whose client has gone are passed over and make room', () => {
+test('requests whose client has disconnected are skipped and make room', () => {
   const queue = new ExchangeQueue(2, 1_000)
   const gone = exchange('a', 'a1')
   queue.add(gone, 0)

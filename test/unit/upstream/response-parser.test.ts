@@ -37,7 +37,7 @@ function lastChunk(trailer: string): string {
   return `${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${trailer}\r\n\r\n`
 }
 
-describe('what a response is', () => {
+describe('valid responses', () => {
   test.each([
     ['a length', `${ok}Content-Length: 5\r\n\r\nhello`, 'hello', [true]],
     ['a length of zero', `${ok}Content-Length: 0\r\n\r\n`, '', [true]],
@@ -83,7 +83,7 @@ describe('what a response is', () => {
     expect(parse([text])).toMatchObject({ informed: [100, 103], ended: [true] })
   })
 
-  test('an upgrade hands over what followed it', () => {
+  test('an upgrade passes on the bytes after its head', () => {
     const text =
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x01a'
     const seen = parse([text])
@@ -109,7 +109,7 @@ describe('what a response is', () => {
   })
 })
 
-describe('what is no response', () => {
+describe('invalid responses', () => {
   test.each([
     ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n', 'invalid status line'],
     ['HTTP/2.0', 'HTTP/2.0 200 OK\r\n\r\n', 'invalid status line'],
@@ -286,7 +286,7 @@ describe('an empty line behind 100 Continue', () => {
   })
 })
 
-test('what a server of HTTP/2 says first is told as that', () => {
+test('the first bytes of an HTTP/2 server are recognized', () => {
   const settings = '\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64'
   for (const pieces of cuts(settings)) expect(() => parse(pieces)).toThrow('the backend answered with HTTP/2')
 })

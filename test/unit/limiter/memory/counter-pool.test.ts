@@ -71,7 +71,7 @@ it('keeps a count at the largest number that it can hold', () => {
   expect(pool.count(slot)).toBe(2 ** 32 - 1)
 })
 
-it('finds every key of a full index, and none of those taken out', () => {
+it('finds every key of a full index, and no removed one', () => {
   const index = new KeyIndex(1000, -5)
   const keys = Array.from({ length: 1000 }, (_, i) => `ip:192.0.${i >> 8}.${i & 255}`)
   keys.forEach((key, slot) => index.insert(slot, slot % 3, key))

@@ -57,7 +57,7 @@ describe('the bound', () => {
   })
 })
 
-describe('what is left of a window', () => {
+describe('the rest of a window', () => {
   it.each(['fixed', 'sliding'] as const)('is never more than its length, %s', (algorithm) => {
     const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
     let nowMs = 100

@@ -155,7 +155,7 @@ describe('times that the shared counters do not have', () => {
   })
 })
 
-it('queues hold what was put in, in order, whatever is put in and taken out', () => {
+it('queues keep their entries in order', () => {
   const queue = fc.nat(2)
   const action = fc.oneof(
     queue.map((at) => ({ at, puts: true })),

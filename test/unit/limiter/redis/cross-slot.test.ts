@@ -31,7 +31,7 @@ async function ask(
 
 const lost = new Error('Connection is closed.')
 
-it('gives back what one node has counted where another fails', async () => {
+it('refunds the counts of one node if another fails', async () => {
   const { outcome, givenBack } = await ask([byAddress, sliding, byKey], {
     a: Promise.resolve([4, 60_000, 4, 60_000, 123]),
     k: Promise.reject(lost),
