@@ -61,8 +61,19 @@ export const LEASE_MS = 15_000
  */
 export const LARGEST_SLIDING_QUOTA = 100_000
 
-/** `header` names are lower-case. */
-export type PartitionPart = { readonly kind: 'ip' } | { readonly kind: 'header'; readonly name: string }
+/**
+ * - `ip`: the client's address, or its network
+ * - `host`: the host that the request is for
+ * - `global`: all clients together; never with other parts
+ * - `header`: the value of a header, whose name is lower-case
+ */
+export type PartitionPart =
+  { readonly kind: 'ip' | 'host' | 'global' } | { readonly kind: 'header'; readonly name: string }
+
+/** How the limits table writes a part of a rule's key. */
+export function partName(part: PartitionPart): string {
+  return part.kind === 'header' ? `header:${part.name}` : part.kind
+}
 
 /** A rule of the limits table: a policy and the requests that it matches. */
 export type Rule = {

@@ -2,9 +2,9 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { AddressReader } from '../request/client-address.ts'
 import type { CounterState } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
-import type { Policy, RoutePattern, Rule } from '../policy.ts'
+import { partName, type Policy, type RoutePattern, type Rule } from '../policy.ts'
 import type { ApiRoutes } from './api.ts'
-import { chargesOfClient, describeClient, partName } from './client-name.ts'
+import { chargesOfClient, describeClient } from './client-name.ts'
 import type { ClientOperations } from './client-operations.ts'
 
 const LISTED_UNLESS_TOLD = 100

@@ -1,18 +1,20 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { AddressReader, ClientAddress } from '../request/client-address.ts'
-import { parseAddress } from '../request/ip-address.ts'
+import { headerValue } from '../decide/part-values.ts'
+import { keyOfAll, partitionKeyOf } from '../decide/partition-key.ts'
 import type { Charge } from '../limiter/limiter.ts'
-import { partitionKeyOf } from '../decide/partition-key.ts'
-import type { PartitionPart, Policy } from '../policy.ts'
+import { partName, type Policy } from '../policy.ts'
+import { readAuthority } from '../request/authority.ts'
+import type { AddressReader } from '../request/client-address.ts'
+import { comparableHost } from '../request/host.ts'
+import { parseAddress } from '../request/ip-address.ts'
 
 /** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */
 type ClientName =
   | { readonly key: string }
   | {
       readonly key?: undefined
-      readonly parts: ReadonlySet<string>
-      readonly address: ClientAddress
-      readonly headers: Readonly<Record<string, string>>
+      /** By the lower-case names of parts, in the spelling that they count by. */
+      readonly values: ReadonlyMap<string, string>
     }
 
 /**
@@ -33,23 +35,16 @@ export function chargesOfClient(
   if ('body' in name) return name
   const candidates = policy ? [policy] : policies
   const charges = candidates.flatMap((candidate): Charge[] => {
-    const partitionKey = keyUnder(candidate, name, addresses, policy !== undefined)
+    const partitionKey = keyUnder(candidate, name, policy !== undefined)
     return partitionKey === undefined ? [] : [{ policy: candidate, partitionKey }]
   })
   return charges.length > 0 ? charges : errors.clientPartsDiffer
 }
 
 /** How the operator's interface names a client that was counted under a policy: readable, or by its hash. */
-export function describeClient(
-  policy: Policy | undefined,
-  partitionKey: string,
-): { readonly ip: string } | { readonly id: string } {
-  return policy && isByAddress(policy) ? { ip: partitionKey } : { id: partitionKey }
-}
-
-/** How the limits table writes a part of a rule's key. */
-export function partName(part: PartitionPart): string {
-  return part.kind === 'ip' ? 'ip' : `header:${part.name}`
+export function describeClient(policy: Policy | undefined, partitionKey: string): object {
+  if (hashedKey.test(partitionKey) || !policy) return { id: partitionKey }
+  return partitionKey === keyOfAll ? { global: true } : { ip: partitionKey }
 }
 
 const hashedKey = /^h:[\w-]{22}$/
@@ -57,59 +52,53 @@ const hashedKey = /^h:[\w-]{22}$/
 const fieldValue = /^[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?$/
 const LONGEST_VALUE = 8 * 1024
 
-/** Where no `ip` is given: then no rule that counts by it is asked. */
-const nobody: ClientAddress = { address: '', prefix: '' }
-
 function readName(client: unknown, addresses: AddressReader): ClientName | ErrorReply {
   if (typeof client !== 'object' || client === null || Array.isArray(client)) return errors.clientUnreadable
   const entries = Object.entries(client)
   if (entries.length === 0 || entries.length > 32) return errors.clientUnreadable
-  const parts = new Set<string>()
-  const headers: Record<string, string> = {}
-  let address = nobody
+  const values = new Map<string, string>()
   for (const [given, value] of entries) {
     const part = given.toLowerCase()
-    if (typeof value !== 'string' || parts.has(part)) return errors.clientUnreadable
-    parts.add(part)
-    if (part === 'id') {
-      return entries.length === 1 && hashedKey.test(value) ? { key: value } : errors.clientUnreadable
-    } else if (part === 'ip') {
-      const read = readAddress(value, addresses)
-      if (!read) return errors.clientAddressUnreadable
-      address = read
-    } else if (part.startsWith('header:')) {
-      // As Node reads a field: a character for each byte that was sent.
-      const bytes = Buffer.from(value).toString('latin1')
-      if (bytes.length > LONGEST_VALUE || !fieldValue.test(bytes)) return errors.clientUnreadable
-      // A field may be named as something that every object has.
-      Object.defineProperty(headers, part.slice('header:'.length), { value: bytes, enumerable: true })
-    } else return errors.clientUnreadable
+    if (part === 'id' && entries.length === 1 && typeof value === 'string' && hashedKey.test(value))
+      return { key: value }
+    const read = readValue(part, value, addresses)
+    if (typeof read !== 'string') return read
+    if (read === '' || values.has(part)) return errors.clientUnreadable
+    values.set(part, read)
   }
-  return { parts, address, headers }
+  return { values }
 }
 
-/** An address, or what it counts as, such as `2001:db8::/64`, as lists have them. */
-function readAddress(text: string, addresses: AddressReader): ClientAddress | undefined {
-  const client = addresses.readPeer(text.split('/', 1)[0])?.client
-  return parseAddress(text) || client?.prefix === text ? client : undefined
+/** The value of a part in the spelling that it counts by. */
+function readValue(part: string, value: unknown, addresses: AddressReader): string | ErrorReply {
+  if (part === 'global' && value === true) return part
+  if (typeof value !== 'string' || value.length > LONGEST_VALUE) return errors.clientUnreadable
+  if (part === 'ip') return readAddress(value, addresses) ?? errors.clientAddressUnreadable
+  if (part === 'host') return comparableHost(readAuthority(value) ?? '')
+  if (!part.startsWith('header:')) return errors.clientUnreadable
+  // As Node reads a header: a character for each byte that was sent.
+  const bytes = Buffer.from(value).toString('latin1')
+  return fieldValue.test(bytes) ? headerValue(part.slice('header:'.length), bytes, addresses) : ''
+}
+
+/** What an address counts as. It may be given as that, such as `2001:db8::/64`, which is how lists have it. */
+function readAddress(text: string, addresses: AddressReader): string | undefined {
+  const network = addresses.readPeer(text.split('/', 1)[0])?.client.prefix
+  return parseAddress(text) || network === text ? network : undefined
 }
 
 /** @param isExact whether the client may have no parts that the policy does not count by */
-function keyUnder(
-  policy: Policy,
-  name: ClientName,
-  addresses: AddressReader,
-  isExact: boolean,
-): string | undefined {
-  if (name.key !== undefined) return isByAddress(policy) ? undefined : name.key
-  const { parts, address, headers } = name
-  const isNamed = policy.partition.every((part) => parts.has(partName(part)))
-  if (!isNamed || (isExact && parts.size !== policy.partition.length)) return undefined
-  return partitionKeyOf(policy, { client: address, headers, addresses })
+function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | undefined {
+  if (name.key !== undefined) return isHashed(policy) ? name.key : undefined
+  const { values } = name
+  const parts = policy.partition.map((part) => partName(part).toLowerCase())
+  if (!parts.every((part) => values.has(part)) || (isExact && values.size !== parts.length)) return undefined
+  return partitionKeyOf(policy, (part) => values.get(partName(part).toLowerCase()) ?? '')
 }
 
-function isByAddress({ partition }: Policy): boolean {
-  return partition.length === 1 && partition[0]?.kind === 'ip'
+/** Whether the policy's keys are hashes of values that may be secret. */
+function isHashed({ partition }: Policy): boolean {
+  return partition.length > 1 || partition.some(({ kind }) => kind !== 'ip' && kind !== 'global')
 }
 
 function onlyPartOf(policy: Policy | undefined): string {

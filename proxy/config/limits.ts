@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
 import { LARGEST_SLIDING_QUOTA, type Rule } from '../policy.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
-import { partitionPart, repeatsPart } from './partition-key.ts'
+import { mixesGlobal, partitionPart, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
 
 /** A valid name of a rule. */
@@ -31,8 +31,12 @@ export const ruleFields = {
     .meta({ description: 'Requests that are excluded from match, in the same form.' }),
   key: oneOrMany(partitionPart)
     .refine((parts) => !repeatsPart(parts), 'needs each part only once')
+    .refine((parts) => !mixesGlobal(parts), 'needs global alone, as it counts all clients together')
     .prefault('ip')
-    .meta({ description: 'What identifies a client: ip, header:NAME, or a list of them combined.' }),
+    .meta({
+      description:
+        'What identifies a client: ip, host, header:NAME, or a list of them combined; global counts all clients together.',
+    }),
   requests: wholeNumber(1, 1_000_000_000).schema.meta({
     description: 'Number of requests allowed per client and window.',
   }),

@@ -1,8 +1,10 @@
+import { formatAddress, parseAddress } from './ip-address.ts'
 import { readAuthority } from './authority.ts'
 import type { ClientRequest } from '../http/messages.ts'
 
 const maxRemembered = 256
 const remembered = new Map<string, string>()
+const comparable = new Map<string, string>()
 
 /**
  * The one host that a request names, as it is forwarded, or undefined where the request must be refused (RFC 9112
@@ -43,5 +45,23 @@ function readHostValue(value: string): string | undefined {
   if (known !== undefined) return known
   const host = readAuthority(value)
   if (host !== undefined && remembered.size < maxRemembered) remembered.set(value, host)
+  return host
+}
+
+/**
+ * A host in the one spelling that hosts are compared in: lower case, without the port, without a dot at the end, an
+ * address in its canonical text and without brackets. Names are compared as they are sent, which for international ones
+ * is Punycode.
+ *
+ * @param authority as `readHost` returns it
+ */
+export function comparableHost(authority: string): string {
+  const known = comparable.get(authority)
+  if (known !== undefined) return known
+  const [, bracketed, name = ''] = /^(?:\[(.*)\]|([^:]*))(?::\d*)?$/.exec(authority.toLowerCase()) ?? []
+  const address = parseAddress(bracketed ?? name)
+  // A name of dots alone is no name, but it is the one that was sent.
+  const host = address ? formatAddress(address) : (bracketed ?? name.replace(/(?<=[^.])\.+$/, ''))
+  if (comparable.size < maxRemembered) comparable.set(authority, host)
   return host
 }

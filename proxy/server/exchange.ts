@@ -112,11 +112,11 @@ export class Exchange implements PacedExchange {
     return head
   }
 
-  #applyRules({ target }: RequestHead): readonly Charge[] {
+  #applyRules({ target, host }: RequestHead): readonly Charge[] {
     const { method = 'GET', headers } = this.request
     const { rules, addresses } = this.#options
     const policies = rules.match(target, method, headers)
-    return chargesOf(policies, { client: this.#client, request: this.request, addresses })
+    return chargesOf(policies, { client: this.#client, host, request: this.request, addresses })
   }
 
   #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {

@@ -50,16 +50,18 @@ export function findAddressKeys(
 }
 
 /**
- * Warns of rules with a header in their key: they do not limit a client that leaves the header out or changes it. There is
- * no warning if rules by address alone count all that such a rule counts.
+ * Warns of rules with a header in their key, `Host` included: they do not limit a client that leaves the header out or
+ * changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
+ * counts.
  */
 export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
-  const byAddress = rules.filter(({ policy }) => policy.partition.every(({ kind }) => kind === 'ip'))
-  const closing = byAddress.map(({ policy, match, except }) => ({
-    mode: policy.mode,
-    match: match.map(toSegments),
-    except: except.map(toSegments),
-  }))
+  const closing = rules
+    .filter((rule) => !isChosenByClient(rule))
+    .map(({ policy, match, except }) => ({
+      mode: policy.mode,
+      match: match.map(toSegments),
+      except: except.map(toSegments),
+    }))
   const isClosed = ({ policy, match, except }: Rule): boolean => {
     const own = except.map(toSegments)
     const candidates = closing.filter(
@@ -73,11 +75,15 @@ export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
     })
   }
   return [...rules.entries()].flatMap(([index, rule]) => {
-    if (rule.policy.partition.every(({ kind }) => kind === 'ip') || isClosed(rule)) return []
+    if (!isChosenByClient(rule) || isClosed(rule)) return []
     const { label } = placeOf(index, 'key')
     return (
       `${label}: a client can avoid the limit by leaving out or changing the header; ` +
       'a second rule with the same match and key: ip closes this gap'
     )
   })
+}
+
+function isChosenByClient({ policy }: Rule): boolean {
+  return policy.partition.some(({ kind }) => kind === 'header' || kind === 'host')
 }

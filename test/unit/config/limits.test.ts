@@ -100,6 +100,15 @@ test.each([
   expect(ruleOf(`name: x, match: GET /, requests: 1, window: ${window}`)?.policy.windowMs).toBe(windowMs)
 })
 
+test.each<[key: string, partition: object[]]>([
+  ['ip', [{ kind: 'ip' }]],
+  ['host', [{ kind: 'host' }]],
+  ['global', [{ kind: 'global' }]],
+  ['[host, ip]', [{ kind: 'host' }, { kind: 'ip' }]],
+])('key: %s', (key, partition) => {
+  expect(ruleOf(`${login}, match: POST /login, key: ${key}`)?.policy.partition).toEqual(partition)
+})
+
 test.each(['enforce', 'shadow'])('mode: %s', (mode) => {
   expect(ruleOf(`${login}, match: POST /login, mode: ${mode}`)?.policy.mode).toBe(mode)
 })
@@ -206,6 +215,7 @@ limits:
   test.each([
     ['the same match', 'match: ["GET,HEAD /a/:id", "POST /b"]'],
     ['a wider match', 'match: "* /*"'],
+    ['the same match, for all clients', 'match: ["GET,HEAD /a/:id", "POST /b"], key: global'],
     ['its exceptions', 'match: ["GET /A/*", "POST,PUT /b/"], except: GET /a/health'],
   ])('is not warned of where a rule by address has %s', (_, fields) => {
     const { warnings } = loadWithFile(`${byKey}
@@ -227,6 +237,7 @@ limits:
     ['not all of its methods', 'match: ["HEAD /a/:id", "POST /b"]'],
     ['more exceptions', 'match: "* /*", except: POST /b'],
     ['the same match, but in shadow', 'match: "* /*", mode: shadow'],
+    ['the same match, but by host', 'match: "* /*", key: [ip, host]'],
     ['the same match, but with a header', 'match: "* /*", key: [ip, header:x-other]'],
   ])('is warned of where a rule by address has %s', (_, fields) => {
     const { warnings } = loadWithFile(`${byKey}

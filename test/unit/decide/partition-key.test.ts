@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { readPart } from '../../../proxy/decide/part-values.ts'
 import { partitionKeyOf } from '../../../proxy/decide/partition-key.ts'
 import { createAddressReader } from '../../../proxy/request/client-address.ts'
 import type { PartitionPart, Policy } from '../../../proxy/policy.ts'
@@ -14,6 +15,7 @@ function keyOf(
   partition: readonly PartitionPart[],
   headers: IncomingHttpHeaders = {},
   by: { address: string; prefix: string } = client,
+  host = 'a.example',
 ): string | undefined {
   const policy: Policy = {
     name: 'p',
@@ -24,7 +26,8 @@ function keyOf(
     onStoreError: 'local',
     partition,
   }
-  return partitionKeyOf(policy, { client: by, headers, addresses: createAddressReader([]) })
+  const source = { client: by, host, headers, addresses: createAddressReader([]) }
+  return partitionKeyOf(policy, (part) => readPart(part, source))
 }
 
 describe('a partition key', () => {
@@ -132,6 +135,24 @@ describe('a partition key', () => {
     const keys = spellings.map((value) => keyOf([header(name)], { [name]: value }))
     // A comma is no part of a token, but what several lines are joined with.
     expect(new Set(keys).size).toBe(spellings.some((value) => value.includes('tok, x')) ? 2 : 1)
+  })
+
+  test('by host is one for every spelling of a host', () => {
+    const keys = (hosts: string[]): Set<string | undefined> =>
+      new Set(hosts.map((host) => keyOf([{ kind: 'host' }], {}, client, host)))
+    expect(
+      keys(['app.example', 'APP.Example', 'app.example.', 'app.example:8080', 'app.example.:80']).size,
+    ).toBe(1)
+    expect(keys(['[2001:db8::1]', '[2001:DB8:0::1]:80']).size).toBe(1)
+    expect(keys(['1.2.3.4', '1.2.3.4:80', '[::ffff:1.2.3.4]', '[::ffff:102:304]:1']).size).toBe(1)
+    expect(keys(['a', 'a.b', 'ab', 'a-b', 'a_b', '.', '..a', '1.2.3.4', '1.2.3', '[::1]']).size).toBe(10)
+    for (const key of keys(['a', '.'])) expect(key).toMatch(/^h:[\w-]{22}$/)
+  })
+
+  test('for all clients together is one, to be read', () => {
+    const all: PartitionPart = { kind: 'global' }
+    expect(keyOf([all])).toBe('global')
+    expect(keyOf([all], { a: '1' }, { address: '203.0.113.7', prefix: '203.0.113.7' }, 'b')).toBe('global')
   })
 
   test.each([

@@ -1,0 +1,57 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { clientAddressHeaders } from '../http/proxy-headers.ts'
+import type { PartitionPart } from '../policy.ts'
+import type { AddressReader, ClientAddress } from '../request/client-address.ts'
+import { comparableHost } from '../request/host.ts'
+import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
+
+/** What a request is told apart from those of other clients by. */
+export type KeySource = {
+  readonly client: ClientAddress
+  /** As forwarded. */
+  readonly host: string
+  readonly headers: IncomingHttpHeaders
+  readonly addresses: Pick<AddressReader, 'readClientField'>
+}
+
+/**
+ * Reads a part of a key from a request. Equivalent spellings come out as one; the backend gets them as they were sent.
+ *
+ * @returns empty where the part is absent
+ */
+export function readPart(part: PartitionPart, source: KeySource): string {
+  switch (part.kind) {
+    case 'ip':
+      return source.client.prefix
+    case 'global':
+      return part.kind
+    case 'host':
+      return comparableHost(source.host)
+    case 'header':
+      return headerValue(part.name, sentValue(source.headers, part.name), source.addresses)
+  }
+}
+
+/**
+ * The value of a header in the one spelling that it counts by.
+ *
+ * @param name lower-case
+ */
+export function headerValue(
+  name: string,
+  sent: string,
+  addresses: Pick<AddressReader, 'readClientField'>,
+): string {
+  if (name === 'authorization') return canonicalCredentials(sent)
+  const address = addressHeaders.has(name) ? addresses.readClientField(sent) : undefined
+  // Blanks around a value are no part of it (RFC 9110 section 5.5).
+  return address?.prefix ?? withoutBlanksAround(sent)
+}
+
+const addressHeaders = new Set(clientAddressHeaders)
+
+function sentValue(headers: IncomingHttpHeaders, name: string): string {
+  // A header may be named as something that every object has.
+  const value = Object.hasOwn(headers, name) ? headers[name] : undefined
+  return typeof value === 'string' ? value : (value?.join(', ') ?? '')
+}

@@ -1,0 +1,90 @@
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess, type SendOptions } from '../support/gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { freshRedis } from '../support/redis.ts'
+
+let lastClient = 1
+const newAddress = (): string => `127.0.0.${++lastClient}`
+
+describe.each<[string, () => Promise<Record<string, string>>]>([
+  ['in memory', () => Promise.resolve({})],
+  ['in Redis', async () => ({ REDIS_URL: await freshRedis() })],
+  ['of two workers', () => Promise.resolve({ WORKERS: '2' })],
+])('what makes a client, with counters %s', (_, store) => {
+  let gateway: GatewayProcess
+
+  beforeAll(async () => {
+    const { url } = await startBackend()
+    const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
+    gateway = await startGateway({ UPSTREAM_URL: url, CONFIG_FILE, ...(await store()) })
+  })
+
+  const statusOf = async (path: string, options: SendOptions = {}): Promise<number> =>
+    (await gateway.send('GET', path, options)).status
+  const inspect = async (policy: string, client: unknown): Promise<unknown> =>
+    (await askOperator(gateway, 'POST', '/api/clients/inspect', { policy, client })).body
+  const reset = async (policy: string, client: unknown): Promise<unknown> =>
+    (await askOperator(gateway, 'POST', '/api/clients/reset', { policy, client })).body
+  const listed = async (policy: string): Promise<unknown> => {
+    const { body } = await askOperator(gateway, 'GET', `/api/clients/limited?policy=${policy}`)
+    return (body as { clients: { client: unknown }[] }).clients.map(({ client }) => client)
+  }
+
+  test('global: all clients together', async () => {
+    const statuses = []
+    for (let i = 0; i < 4; i++) statuses.push(await statusOf('/whole', { from: newAddress() }))
+    expect(statuses).toEqual([200, 200, 429, 429])
+    const client = { global: true }
+    expect(await listed('whole')).toEqual([client])
+    expect(await inspect('whole', client)).toMatchObject({ states: [{ used: 2, exceeded: true }] })
+    expect(await reset('whole', client)).toEqual({ reset: ['whole'] })
+    expect(await statusOf('/whole')).toBe(200)
+  })
+
+  test('host: each host by itself, whoever asks', async () => {
+    const from = newAddress()
+    const statusAt = (host: string): Promise<number> => statusOf('/site', { headers: { host }, from })
+    expect(await statusAt('one.example')).toBe(200)
+    for (const host of ['one.example', 'ONE.example', 'one.example.', 'one.example:8080', 'One.Example.:1'])
+      expect(await statusAt(host), host).toBe(429)
+    expect(await statusAt('two.example')).toBe(200)
+    expect(await inspect('site', { host: 'ONE.example.:80' })).toMatchObject({ states: [{ used: 1 }] })
+    expect(await inspect('site', 'one.example')).toMatchObject({ states: [{ used: 1 }] })
+    const [client] = (await listed('site')) as unknown[]
+    expect(client).toEqual({ id: expect.stringMatching(/^h:/) as string })
+    expect(await reset('site', client)).toEqual({ reset: ['site'] })
+    expect(await statusAt('one.example')).toBe(200)
+  })
+
+  test('host and address together', async () => {
+    const from = newAddress()
+    const headers = { host: 'one.example' }
+    expect(await statusOf('/site-and-address', { headers, from })).toBe(200)
+    expect(await statusOf('/site-and-address', { headers, from })).toBe(429)
+    expect(await statusOf('/site-and-address', { headers, from: newAddress() })).toBe(200)
+    expect(await statusOf('/site-and-address', { from })).toBe(200)
+    const client = { ip: from, host: 'one.example' }
+    expect(await inspect('site-and-address', client)).toMatchObject({ states: [{ used: 1 }] })
+    expect(await reset('site-and-address', client)).toMatchObject({ reset: ['site-and-address'] })
+    expect(await statusOf('/site-and-address', { headers, from })).toBe(200)
+  })
+})
+
+test('a client that is none is 400', async () => {
+  const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
+  const gateway = await startGateway({ CONFIG_FILE })
+  for (const client of [
+    { global: false },
+    { global: 'x' },
+    { host: '' },
+    { host: 'a b' },
+    { host: 'a/b' },
+    { host: 1 },
+  ])
+    expect(
+      (await askOperator(gateway, 'POST', '/api/clients/inspect', { client })).status,
+      JSON.stringify(client),
+    ).toBe(400)
+})
