@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { openRedis } from '../support/redis-limiters.ts'
 import { freshRedis } from '../support/redis.ts'
 
 const clients = Array.from({ length: 12 }, (_, i) => `127.0.0.${i + 1}`)
@@ -40,12 +40,11 @@ test('three replicas enforce one table, and remember it over a crash', async () 
   expect(new Set(await rush())).toEqual(new Set([429]))
   expect([...arrived.values()].every((count) => count === allowed)).toBe(true)
 
-  const redis = new Redis(env.REDIS_URL)
+  const redis = openRedis(env.REDIS_URL)
   const keys = await redis.keys('*')
   expect(keys.length).toBeGreaterThanOrEqual(clients.length)
   for (const key of keys) {
     expect(key).toMatch(/^sluice:/)
     expect(await redis.pttl(key), key).toBeGreaterThan(0)
   }
-  redis.disconnect()
 }, 60_000)

@@ -1,34 +1,21 @@
-import { Redis } from 'ioredis'
 import { expect, it, vi } from 'vitest'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  startRedisLimiter,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiters.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis.ts'
 import { startRelay } from '../support/relay.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
 
-async function startIn(url: string, namespace?: string): Promise<RunningLimiter> {
-  const limiter = startRedisLimiter(url, undefined, namespace)
-  await waitUntilAnswering(limiter)
-  return limiter
-}
+const openIn = (url: string, namespace?: string) => openAnsweringLimiter(url, undefined, namespace)
 
 it('gateways of different namespaces count apart, those of one together, and resets stay within one', async () => {
   const url = await freshRedis()
   const [shop, shopToo, blog, none] = await Promise.all([
-    startIn(url, 'shop'),
-    startIn(url, 'shop'),
-    startIn(url, 'blog'),
-    startIn(url),
+    openIn(url, 'shop'),
+    openIn(url, 'shop'),
+    openIn(url, 'blog'),
+    openIn(url),
   ])
   const charges = chargeAll(newClient(), [login, slides])
   expect(countAllowed(await decideAtOnce([shop, shopToo], 20, charges))).toBe(5)
@@ -44,22 +31,20 @@ it('gateways of different namespaces count apart, those of one together, and res
   expect(await blog.inspect(charges)).toMatchObject([{ used: 5 }, { used: 5 }])
   expect(countAllowed(await decideAtOnce([blog, none], 20, charges))).toBe(0)
 
-  const redis = new Redis(url)
+  const redis = openRedis(url)
   const keys = await redis.keys('*')
   expect(keys.filter((key) => key.startsWith('sluice:shop:1:'))).toHaveLength(3)
   expect(keys.filter((key) => key.startsWith('sluice:blog:1:'))).toHaveLength(2)
   expect(keys.filter((key) => key.startsWith('sluice:1:'))).toHaveLength(2)
   expect(keys).toHaveLength(7)
-  redis.disconnect()
-  for (const limiter of [shop, shopToo, blog, none]) limiter.close()
 })
 
 it('no key leaves its namespace, through decisions, resets, probes and what is added after an outage', async () => {
   const server = await startRedisServer()
-  const operator = new Redis(server.url)
+  const operator = openRedis(server.url)
   await operator.acl('SETUSER', 'shop', 'on', '>password', '~sluice:shop:*', '+@all')
   const relay = await startRelay(server.port)
-  const limiter = await startIn(`redis://shop:password@127.0.0.1:${relay.port}`, 'shop')
+  const limiter = await openIn(`redis://shop:password@127.0.0.1:${relay.port}`, 'shop')
   const client = newClient()
   const charges = chargeAll(client, [login, slides])
   await limiter.decide(charges)
@@ -77,6 +62,4 @@ it('no key leaves its namespace, through decisions, resets, probes and what is a
   expect(await limiter.inspect(charges)).toMatchObject([{ used: 3 }, { used: 3 }])
   for (const key of await operator.keys('*')) expect(key).toMatch(/^sluice:shop:1:/)
   expect(limiter.logLines.filter(({ level }) => level >= 50)).toEqual([])
-  operator.disconnect()
-  limiter.close()
 })

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Charge, Decision } from '../../proxy/limiter/limiter.ts'
 import { freePort } from '../support/ports.ts'
 import {
@@ -10,11 +9,11 @@ import {
   decideForEach,
   makePolicy,
   newClient,
-  startRedisLimiter,
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiters.ts'
+import { countInRedis, openAnsweringLimiter, openLimiter, openRedis } from '../support/redis-limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 
 /** These are about the time that Redis has; a machine that stops for as long makes them fail now and then. */
@@ -23,22 +22,7 @@ const aboutTime = { retry: 2 }
 const given = 'Redis unavailable: circuit breaker open, applying onStoreError'
 const back = 'Redis available: circuit breaker closed'
 
-const limiters: RunningLimiter[] = []
-afterEach(() => {
-  for (const limiter of limiters.splice(0)) limiter.close()
-})
-
-function startLimiter(url: string, storeTimeoutMs = 100): RunningLimiter {
-  const limiter = startRedisLimiter(url, storeTimeoutMs)
-  limiters.push(limiter)
-  return limiter
-}
-
-async function startReplicas(url: string, count: number): Promise<RunningLimiter[]> {
-  const replicas = Array.from({ length: count }, () => startLimiter(url))
-  await Promise.all(replicas.map(waitUntilAnswering))
-  return replicas
-}
+const storeTimeoutMs = 100
 
 /** Decides and says how long that took. */
 async function timed(
@@ -57,7 +41,8 @@ function transitions({ logLines }: RunningLimiter): string[] {
 describe('Redis that hangs', aboutTime, () => {
   it('makes no request wait longer than the timeout, and none at all once it is given up', async () => {
     const server = await startRedisServer()
-    const [first, second] = (await startReplicas(server.url, 2)) as [RunningLimiter, RunningLimiter]
+    const first = await openAnsweringLimiter(server.url, storeTimeoutMs)
+    const second = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 20, 60_000)
     const strict = makePolicy('strict', 20, 60_000, { onStoreError: 'closed' })
     const lenient = makePolicy('lenient', 1, 60_000, { onStoreError: 'open' })
@@ -103,7 +88,7 @@ describe('Redis that hangs', aboutTime, () => {
 
   it('is given up for all that wait at once, not one after the other', async () => {
     const server = await startRedisServer()
-    const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
+    const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     await server.signal('SIGSTOP')
     const login = makePolicy('login', 1000, 60_000)
     const waits: Promise<number>[] = []
@@ -119,7 +104,7 @@ describe('Redis that hangs', aboutTime, () => {
 
   it('does not count as hanging when it was this process that paused', async () => {
     const server = await startRedisServer()
-    const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
+    const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 1000, 60_000)
     await limiter.decide(chargeAll(newClient(), [login]))
     const asked = limiter.decide(chargeAll(newClient(), [login]))
@@ -134,13 +119,13 @@ describe('Redis that hangs', aboutTime, () => {
 describe('requests admitted during an outage of Redis', aboutTime, () => {
   it('are added once, to current windows, with the rest of their time', async () => {
     const server = await startRedisServer()
-    const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
+    const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 10, 60_000)
     const brief = makePolicy('brief', 10, 400)
     const known = newClient()
     const fresh = newClient()
     await decideAtOnce([limiter], 4, chargeAll(known, [login]))
-    const redis = new Redis(server.url)
+    const redis = openRedis(server.url)
     await redis.pexpire(`sluice:1:{${known}}:login:60000`, 30_000)
 
     limiter.connection.client.disconnect(true)
@@ -165,12 +150,11 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
 
     await decideAtOnce([limiter], 5, chargeAll(newClient(), [login]))
     expect(await redis.get(`sluice:1:{${known}}:login:60000`)).toBe('7')
-    redis.disconnect()
   })
 
   it('is added in parts where it is much, before Redis decides again', async () => {
     const server = await startRedisServer()
-    const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
+    const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 1, 60_000)
     await server.signal('SIGKILL')
     await waitUntil('not connected', () => limiter.storeState() === 'unavailable')
@@ -180,29 +164,15 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     await waitUntilAnswering(limiter)
     const decisions = await decideForEach(limiter, clients, [login])
     expect(countAllowed(decisions)).toBe(0)
-    const redis = new Redis(again.url)
+    const redis = openRedis(again.url)
     expect((await redis.keys('sluice:1:*:login:60000')).length).toBe(2_300)
-    redis.disconnect()
   })
 
   it('is not lost and not added twice when the answer to adding is lost', async () => {
-    const { createRedisLimiter } = await import('../../proxy/limiter/redis/limiter.ts')
     const server = await startRedisServer()
-    const redis = new Redis(server.url)
+    const redis = openRedis(server.url)
     await redis.ping()
-    const limiter = createRedisLimiter({
-      redis,
-      keyPrefix: 'sluice:1',
-      timeoutMs: 100,
-      now: () => performance.now(),
-      hooks: {
-        answered: () => undefined,
-        failed: () => undefined,
-        counterBroken: () => undefined,
-        decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
-        refused: () => undefined,
-      },
-    })
+    const limiter = countInRedis(redis, { timeoutMs: storeTimeoutMs })
     const policy = makePolicy('login', 10, 60_000)
     const debt = [{ policy, partitionKey: newClient(), amount: 4, endsAtMs: performance.now() + 50_000 }]
     expect(await limiter.addOnce('one', debt)).toBe(true)
@@ -223,8 +193,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
 describe('unreachable Redis', aboutTime, () => {
   it('fails decisions in flight at once when it exits', async () => {
     const server = await startRedisServer()
-    const limiter = startLimiter(server.url, 5000)
-    await waitUntilAnswering(limiter)
+    const limiter = await openAnsweringLimiter(server.url, 5000)
     const login = makePolicy('login', 5, 60_000, { onStoreError: 'closed' })
     await limiter.decide(chargeAll(newClient(), [login]))
     await server.signal('SIGSTOP')
@@ -238,7 +207,7 @@ describe('unreachable Redis', aboutTime, () => {
 
   it('does not prevent start and serving, and is used once it is available', async () => {
     const port = await freePort()
-    const limiter = startLimiter(`redis://127.0.0.1:${port}`)
+    const limiter = openLimiter(`redis://127.0.0.1:${port}`, storeTimeoutMs)
     const login = makePolicy('login', 5, 60_000)
     const client = newClient()
     const decisions = []
@@ -260,7 +229,8 @@ describe('unreachable Redis', aboutTime, () => {
 
   it('may restart empty, and no request waits meanwhile', async () => {
     const server = await startRedisServer()
-    const [first, second] = (await startReplicas(server.url, 2)) as [RunningLimiter, RunningLimiter]
+    const first = await openAnsweringLimiter(server.url, storeTimeoutMs)
+    const second = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 10, 60_000)
     const client = newClient()
     await decideAtOnce([first], 6, chargeAll(client, [login]))
@@ -285,8 +255,8 @@ describe('unreachable Redis', aboutTime, () => {
 describe('connections that are cut all the time', aboutTime, () => {
   it('count what was admitted, plus at most the requests in flight at each cut', async () => {
     const server = await startRedisServer()
-    const [limiter] = (await startReplicas(server.url, 1)) as [RunningLimiter]
-    const killer = new Redis(server.url)
+    const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
+    const killer = openRedis(server.url)
     const policy = makePolicy('many', 1_000_000, 600_000)
     const client = newClient()
     let admitted = 0
@@ -313,7 +283,6 @@ describe('connections that are cut all the time', aboutTime, () => {
     await limiter.decide(chargeAll(newClient(), [policy]))
     await sleep(300)
     const counted = Number(await killer.get(`sluice:1:{${client}}:many:600000`))
-    killer.disconnect()
     expect(admitted).toBe(1000)
     expect(counted).toBeGreaterThanOrEqual(admitted)
     expect(counted - admitted).toBeLessThanOrEqual(onTheirWayAtCuts)

@@ -1,18 +1,21 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { Redis } from 'ioredis'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Redis } from 'ioredis'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   chargeAll,
   countAllowed,
   decideAtOnce,
   makePolicy,
   newClient,
-  startRedisLimiter,
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiters.ts'
+import {
+  openAnsweringLimiter,
+  openLimiter,
+  openRedis,
+  readDocumentedRights,
+} from '../support/redis-limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 
 /*
@@ -21,34 +24,20 @@ import { startRedisServer } from '../support/redis.ts'
  * a count that is too high. It is an outage like others: onStoreError decides, one line in the log names the command.
  */
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
-const rights = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page)?.[1]?.trim().split(/\s+/) ?? []
-const slidingRights = /with `([^`]*)`\s+for rules with a sliding window/.exec(page)?.[1]?.split(/\s+/) ?? []
-
+const { counting, sliding } = readDocumentedRights()
 const login = makePolicy('login', 3, 60_000)
 const wide = makePolicy('wide', 100, 60_000)
 const slides = makePolicy('slides', 3, 60_000, { algorithm: 'sliding' })
 
 let operator: Redis
 let url: string
-const running: RunningLimiter[] = []
 
 beforeEach(async () => {
   const server = await startRedisServer()
-  operator = new Redis(server.url)
-  await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>password', ...rights, ...slidingRights)
+  operator = openRedis(server.url)
+  await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>password', ...counting, ...sliding)
   url = server.url.replace('//', '//sluice:password@')
 })
-afterEach(() => {
-  for (const limiter of running.splice(0)) limiter.close()
-  operator.disconnect()
-})
-
-function start(): RunningLimiter {
-  const limiter = startRedisLimiter(url, 1000)
-  running.push(limiter)
-  return limiter
-}
 
 /** All that a limiter does in its life: counting, refusing several rules at once, knowing neither. */
 async function useAll(limiter: RunningLimiter, policies = [login, wide]): Promise<number> {
@@ -88,7 +77,7 @@ const commands = ['set', 'incr', 'incrby', 'decr', 'del', 'pttl', 'pexpire']
 describe('a right that is missing', () => {
   it.each([...commands, 'eval', 'evalsha'])('from the start: %s', async (command) => {
     await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
-    const limiter = start()
+    const limiter = openLimiter(url, 1000)
     await waitUntil('it is refused', () => warnings(limiter).length > 0)
     expect(await useAll(limiter)).toBe(3)
     await expectOutage(limiter, command)
@@ -99,8 +88,7 @@ describe('a right that is missing', () => {
   })
 
   it.each(['incr', 'decr', 'del', 'pttl', 'pexpire'])('from some time on: %s', async (command) => {
-    const limiter = start()
-    await waitUntilAnswering(limiter)
+    const limiter = await openAnsweringLimiter(url, 1000)
     expect(await useAll(limiter)).toBe(3)
     await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
     while (limiter.storeState() !== 'unavailable') await useAll(limiter)
@@ -111,8 +99,7 @@ describe('a right that is missing', () => {
     'where a rule slides, from the start: %s',
     async (command) => {
       await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
-      const limiter = start()
-      await waitUntilAnswering(limiter)
+      const limiter = await openAnsweringLimiter(url, 1000)
       while (limiter.storeState() !== 'unavailable') {
         await useAll(limiter, [slides, wide])
         // Times that have left their window are taken out when the client asks again.
@@ -133,8 +120,7 @@ describe('a right that is missing', () => {
   )
 
   it('seen when Redis is back from an outage of another kind', async () => {
-    const limiter = start()
-    await waitUntilAnswering(limiter)
+    const limiter = await openAnsweringLimiter(url, 1000)
     await operator.call('ACL', 'SETUSER', 'sluice', 'off', '-pexpire')
     await operator.call('CLIENT', 'KILL', 'USER', 'sluice')
     await waitUntil('Redis is given up', () => {
@@ -154,8 +140,7 @@ describe('a right that is missing', () => {
 })
 
 it('with these rights and no other, nothing is missing', async () => {
-  const limiter = start()
-  await waitUntilAnswering(limiter)
+  const limiter = await openAnsweringLimiter(url, 1000)
   expect(await useAll(limiter, [login, slides, wide])).toBe(3)
   expect(await endless()).toEqual([])
   expect(warnings(limiter)).toEqual([])

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   chargeAll,
   countAllowed,
@@ -8,10 +8,9 @@ import {
   decideForEach,
   makePolicy,
   newClient,
-  startRedisLimiter,
-  waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiters.ts'
+import { openAnsweringLimiter } from '../support/redis-limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 
@@ -31,10 +30,8 @@ afterAll(() => redis.disconnect())
 beforeEach(async () => {
   await redis.flushall()
   await redis.config('RESETSTAT')
-  limiter = startRedisLimiter(server.url, 1000)
-  await waitUntilAnswering(limiter)
+  limiter = await openAnsweringLimiter(server.url, 1000)
 })
-afterEach(() => limiter.close())
 
 async function callsOf(command: string): Promise<number> {
   const stats = await redis.info('commandstats')

@@ -1,23 +1,18 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { Redis } from 'ioredis'
-import { afterEach, expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import {
   chargeAll,
   countAllowed,
   decideAtOnce,
   makePolicy,
   newClient,
-  startRedisLimiter,
   waitUntil,
-  waitUntilAnswering,
 } from '../support/limiters.ts'
+import { openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 
 const login = makePolicy('login', 5, 60_000)
-
-const closers: (() => unknown)[] = []
-afterEach(() => closers.splice(0).forEach((close) => close()))
 
 /** An address that leads to whichever server is the master, for new connections, as a name or a virtual address does. */
 async function startAddress(port: number): Promise<{ url: string; lead: (toPort: number) => void }> {
@@ -35,7 +30,7 @@ async function startAddress(port: number): Promise<{ url: string; lead: (toPort:
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  closers.push(() => {
+  onTestFinished(() => {
     server.close()
     sockets.forEach((socket) => socket.destroy())
   })
@@ -47,12 +42,9 @@ async function startAddress(port: number): Promise<{ url: string; lead: (toPort:
 
 it('leaves a server that has become a replica for the new master, when its address leads there at last', async () => {
   const [old, next] = await Promise.all([startRedisServer(), startRedisServer()])
-  const operators = [new Redis(old.url), new Redis(next.url)] as const
-  closers.push(() => operators.forEach((operator) => operator.disconnect()))
+  const operators = [openRedis(old.url), openRedis(next.url)] as const
   const address = await startAddress(old.port)
-  const limiter = startRedisLimiter(address.url)
-  closers.push(() => limiter.close())
-  await waitUntilAnswering(limiter)
+  const limiter = await openAnsweringLimiter(address.url)
   expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
 
   const connection = async (): Promise<string> => {

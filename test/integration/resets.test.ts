@@ -1,20 +1,12 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { Redis } from 'ioredis'
 import { expect, it, vi } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
-import { startRedisLimiter, waitUntilAnswering, type RunningLimiter } from '../support/limiters.ts'
+import type { RunningLimiter } from '../support/limiters.ts'
+import { openAnsweringLimiter, openRedis, readDocumentedRights } from '../support/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis.ts'
 import { startRelay } from '../support/relay.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
-
-async function startAnswering(url: string): Promise<RunningLimiter> {
-  const limiter = startRedisLimiter(url, 2000)
-  await waitUntilAnswering(limiter)
-  return limiter
-}
 
 function untilOneIsAllowed(limiter: RunningLimiter, client: string): Promise<void> {
   return vi.waitFor(
@@ -29,8 +21,8 @@ it(
   async () => {
     const redis = await startRedisServer()
     const relay = await startRelay(redis.port)
-    const near = await startAnswering(redis.url)
-    const far = await startAnswering(`redis://127.0.0.1:${relay.port}`)
+    const near = await openAnsweringLimiter(redis.url, 2000)
+    const far = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`, 2000)
     const [reset, other] = [newClient(), newClient()]
     // The far one has looked at the list once, or it could not know what is new there.
     await near.reset(chargeAll(newClient(), [login]))
@@ -52,16 +44,14 @@ it(
       { source: 'store', used: 5 },
     ])
     expect(countAllowed(await decideAtOnce([near, far], 8, chargeAll(reset, [login])))).toBe(5)
-    near.close()
-    far.close()
   },
 )
 
 it('if the list of resets is lost or replaced, only the cache of clients over limit is emptied', async () => {
   const url = await freshRedis()
-  const limiter = await startAnswering(url)
+  const limiter = await openAnsweringLimiter(url, 2000)
   const client = newClient()
-  const redis = new Redis(url)
+  const redis = openRedis(url)
   await decideAtOnce([limiter], 8, chargeAll(client, [login]))
   for (const entry of ['nonsense', '{"id":1,"client":"x","policies":[]}', '[]']) {
     await redis.del(`sluice:1:{${client}}:login:60000`)
@@ -72,26 +62,14 @@ it('if the list of resets is lost or replaced, only the cache of clients over li
   await redis.del('sluice:1:resets', `sluice:1:{${client}}:login:60000`)
   await untilOneIsAllowed(limiter, client)
   expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
-  redis.disconnect()
-  limiter.close()
 })
 
 it('the rights in docs/redis.md are enough', async () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
-  const [, rule = ''] = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page) ?? []
-  const [, sliding = ''] = /with `([^`]*)`\s+for rules with a sliding window/.exec(page) ?? []
+  const { counting, sliding } = readDocumentedRights()
   const server = await startRedisServer()
-  const redis = new Redis(server.url)
-  await redis.call(
-    'ACL',
-    'SETUSER',
-    'sluice',
-    'on',
-    '>password',
-    ...rule.trim().split(/\s+/),
-    ...sliding.split(/\s+/),
-  )
-  const limiter = await startAnswering(`redis://sluice:password@127.0.0.1:${server.port}`)
+  const redis = openRedis(server.url)
+  await redis.call('ACL', 'SETUSER', 'sluice', 'on', '>password', ...counting, ...sliding)
+  const limiter = await openAnsweringLimiter(`redis://sluice:password@127.0.0.1:${server.port}`, 2000)
   const charges = chargeAll(newClient(), [login, slides])
   expect(countAllowed(await decideAtOnce([limiter], 8, charges))).toBe(5)
   expect(await limiter.inspect(charges)).toMatchObject([{ used: 5 }, { used: 5 }])
@@ -99,6 +77,4 @@ it('the rights in docs/redis.md are enough', async () => {
   expect(countAllowed(await decideAtOnce([limiter], 8, charges))).toBe(5)
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
-  redis.disconnect()
-  limiter.close()
 })

@@ -1,20 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
-import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import type { Redis } from 'ioredis'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { UnsavedAdmissions } from '../../proxy/limiter/memory/limiter.ts'
-import { createRedisLimiter, type RedisLimiter } from '../../proxy/limiter/redis/limiter.ts'
 import {
   chargeAll,
   countAllowed,
   decideAtOnce,
   makePolicy,
   newClient,
-  startRedisLimiter,
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiters.ts'
 import { runNode } from '../support/process.ts'
+import { countInRedis, openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 
@@ -31,14 +30,9 @@ beforeAll(async () => {
   server = await startRedisServer()
 })
 beforeEach(async () => {
-  redis = new Redis(server.url)
+  redis = openRedis(server.url)
   await redis.flushall()
-  limiter = startRedisLimiter(server.url, 1000)
-  await waitUntilAnswering(limiter)
-})
-afterEach(() => {
-  limiter.close()
-  redis.disconnect()
+  limiter = await openAnsweringLimiter(server.url, 1000)
 })
 
 async function nowUs(): Promise<number> {
@@ -167,24 +161,6 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
 
   const five = makePolicy('five', 5, 60_000, { algorithm: 'sliding' })
 
-  function connect(): RedisLimiter {
-    const client = new Redis(server.url)
-    onTestFinished(() => client.disconnect())
-    return createRedisLimiter({
-      redis: client,
-      keyPrefix: 'sluice:1',
-      timeoutMs: 1000,
-      now: () => performance.now(),
-      hooks: {
-        answered: () => undefined,
-        failed: () => undefined,
-        counterBroken: () => undefined,
-        decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
-        refused: () => undefined,
-      },
-    })
-  }
-
   function owe(client: string, agesMs: readonly number[]): UnsavedAdmissions {
     const nowMs = performance.now()
     return { policy: five, partitionKey: client, admittedAtMs: agesMs.map((ageMs) => nowMs - ageMs) }
@@ -197,7 +173,7 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
   }
 
   it('comes in its place between those that are there, and the newest are kept', async () => {
-    const shared = connect()
+    const shared = countInRedis(openRedis(server.url))
     const client = newClient()
     await expect.poll(() => shared.addOnce('first', [owe(client, [50_000, 30_000, 10_000])])).toBe(true)
     expect(await agesInRedis(client)).toEqual([50, 30, 10])
@@ -211,7 +187,7 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
   })
 
   it('is added once, with counters of fixed windows, and not to something else', async () => {
-    const shared = connect()
+    const shared = countInRedis(openRedis(server.url))
     const [client, broken] = [newClient(), newClient()]
     await redis.set(`sluice:1:{${broken}}:five:60000:sliding`, 'x')
     const debt = [
@@ -233,9 +209,7 @@ it('a user with the rights that docs/redis.md names may do all this', async () =
     '-@all +eval +evalsha +incr +incrby +decr +del +pttl +pexpire +set +info +select +client|setname ' +
     '+time +lindex +rpush +rpop +ltrim +lrem +pexpireat'
   await redis.acl('SETUSER', 'sluice', 'on', '>pw', '~sluice:*', ...rights.split(' '))
-  const restricted = startRedisLimiter(server.url.replace('//', '//sluice:pw@'), 1000)
-  onTestFinished(() => restricted.close())
-  await waitUntilAnswering(restricted)
+  const restricted = await openAnsweringLimiter(server.url.replace('//', '//sluice:pw@'), 1000)
   const client = newClient()
   await admitEarlier(client, [70_000, 50_000])
   const decisions = await decideAtOnce([restricted], 5, chargeAll(client, [wide, mail]))

@@ -1,16 +1,16 @@
-import { Redis } from 'ioredis'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Redis } from 'ioredis'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   chargeAll,
   countAllowed,
   decideAtOnce,
   makePolicy,
   newClient,
-  startRedisLimiter,
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiters.ts'
+import { openLimiter, openRedis } from '../support/redis-limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 import type { RedisServer } from '../support/redis-server.ts'
 
@@ -23,20 +23,14 @@ const login = makePolicy('login', 5, 60_000)
 
 let server: RedisServer
 let operator: Redis
-let limiter: RunningLimiter | undefined
 
 beforeEach(async () => {
   server = await startRedisServer()
-  operator = new Redis(server.url)
-})
-afterEach(() => {
-  limiter?.close()
-  operator.disconnect()
+  operator = openRedis(server.url)
 })
 
 function start(login = '', path = ''): RunningLimiter {
-  limiter = startRedisLimiter(server.url.replace('redis://', `redis://${login}`) + path)
-  return limiter
+  return openLimiter(server.url.replace('redis://', `redis://${login}`) + path)
 }
 
 /** Resolves with the reasons logged for having no connection, once there is one. */

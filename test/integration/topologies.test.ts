@@ -1,11 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Charge } from '../../proxy/limiter/limiter.ts'
-import type { RedisHooks } from '../../proxy/limiter/redis/limiter.ts'
 import {
   chargeAll,
   countAllowed,
@@ -19,19 +15,18 @@ import {
 import { freePort } from '../support/ports.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
+import {
+  closeAfterTest,
+  countInRedis,
+  openLimiter,
+  openRedis,
+  readDocumentedRights,
+} from '../support/redis-limiters.ts'
 import { startRedisServer } from '../support/redis.ts'
 import { untilMatches } from '../support/until-matches.ts'
 
 const login = makePolicy('login', 30, 60_000)
 const wide = makePolicy('wide', 100, 60_000)
-
-const quietHooks: RedisHooks = {
-  answered: () => undefined,
-  failed: () => undefined,
-  counterBroken: () => undefined,
-  decideWithout: () => ({ outcome: 'unavailable', uncertain: false }),
-  refused: () => undefined,
-}
 
 async function startReplicas(url: string): Promise<RunningLimiter[]> {
   // Thousands ask at once: on a busy machine that takes a while, and then local counters would decide.
@@ -141,7 +136,7 @@ describe('a cluster', () => {
   })
 
   it('gateways of different namespaces have separate counts', async () => {
-    const shop = startRedisLimiter(cluster.url, 20_000, 'shop')
+    const shop = openLimiter(cluster.url, 20_000, 'shop')
     await shop.connection.connected(20_000)
     const client = newClient()
     const charges = [...chargeAll(client, [login]), ...chargeAll(`h:${client}`, [wide])]
@@ -149,35 +144,23 @@ describe('a cluster', () => {
     const inShop = `sluice:shop:1:{${client}}:login:60000`
     expect(await shop.connection.client.get(inShop)).toBe('30')
     const added = [{ policy: login, partitionKey: client, amount: 2, endsAtMs: performance.now() + 60_000 }]
-    const { createRedisLimiter } = await import('../../proxy/limiter/redis/limiter.ts')
-    const alone = createRedisLimiter({
-      redis: shop.connection.client,
-      keyPrefix: 'sluice:shop:1',
-      timeoutMs: 1000,
-      now: () => performance.now(),
-      hooks: quietHooks,
-    })
+    const alone = countInRedis(shop.connection.client, { keyPrefix: 'sluice:shop:1' })
     expect(await alone.addOnce('once', added)).toBe(true)
     expect(await alone.addOnce('once', added)).toBe(true)
     expect(await shop.connection.client.get(inShop)).toBe('32')
     expect(await first.connection.client.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
-    shop.close()
   })
 
   it('needs no more than the rights in docs/redis.md, of a user with any password', async () => {
-    const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
-    const [, rule = ''] = /ACL SETUSER sluice on >password ([^]*?)\n\n/.exec(page) ?? []
-    const [, moving = ''] = /and `([^`]*)`\s+in a cluster/.exec(page) ?? []
-    const rights = [...rule.trim().split(/\s+/), ...moving.split(/\s+/)]
+    const { counting, cluster: moving } = readDocumentedRights()
     for (const { operator } of cluster.nodes)
-      await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>p@ss/w:r d', ...rights)
+      await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>p@ss/w:r d', ...counting, ...moving)
     const user = 'sluice:p%40ss%2Fw%3Ar%20d@'
-    const [limited] = await startReplicas(cluster.url.replace('://', `://${user}`))
+    const [limited] = (await startReplicas(cluster.url.replace('://', `://${user}`))).map(closeAfterTest)
     if (!limited) throw new Error('not started')
     for (const client of Array.from({ length: 10 }, newClient))
       expect(countAllowed(await decideAtOnce([limited], 40, chargeAll(client, [wide, login])))).toBe(30)
     expect(limited.telemetry).toMatchObject({ failures: 0 })
-    limited.close()
   })
 
   it('adds what was admitted during an outage, on every node', async () => {
@@ -188,14 +171,7 @@ describe('a cluster', () => {
       { policy: login, partitionKey, amount: 30, endsAtMs: nowMs + 30_000 },
       { policy: sliding, partitionKey, admittedAtMs: [nowMs - 2000, nowMs - 1000] },
     ])
-    const { createRedisLimiter } = await import('../../proxy/limiter/redis/limiter.ts')
-    const limiter = createRedisLimiter({
-      redis: first.connection.client,
-      keyPrefix: 'sluice:1',
-      timeoutMs: 1000,
-      now: () => performance.now(),
-      hooks: quietHooks,
-    })
+    const limiter = countInRedis(first.connection.client)
     expect(await limiter.addOnce('debt', debt)).toBe(true)
     expect(await limiter.addOnce('debt', debt)).toBe(true)
     expect(countAllowed(await decideForEach(first, clients, [login]))).toBe(0)
@@ -208,9 +184,8 @@ describe('a log line', () => {
     ['redis+cluster', '', /^connect ECONNREFUSED 127\.0\.0\.1:/],
     ['redis+sentinel', '/main', /^All sentinels are unreachable\. Last error: /],
   ])('says once why %s cannot be reached', async (scheme, path, reason) => {
-    const limiter = startRedisLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)
+    const limiter = openLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)
     await limiter.connection.connected(500)
-    limiter.close()
     expect(limiter.logLines).toMatchObject([{ msg: 'cannot connect to Redis; retrying' }])
     expect(limiter.logLines[0]?.reason).toMatch(reason)
   })
@@ -222,13 +197,12 @@ describe('Sentinel', () => {
     const master = await startRedisServer({ args: users })
     const lines = ['sentinel auth-pass main secret']
     const { port } = await startSentinel({ masterPort: master.port, lines })
-    const replicas = await startReplicas(`redis+sentinel://sluice:s3cret%3A@127.0.0.1:${port}/main/3`)
+    const url = `redis+sentinel://sluice:s3cret%3A@127.0.0.1:${port}/main/3`
+    const replicas = (await startReplicas(url)).map(closeAfterTest)
     const client = newClient()
     expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(client, [login])))).toBe(30)
-    const redis = new Redis(master.port, { password: 'secret', db: 3 })
+    const redis = openRedis(`redis://:secret@127.0.0.1:${master.port}/3`)
     expect(await redis.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
-    redis.disconnect()
-    replicas.forEach((replica) => replica.close())
   })
 })
 
@@ -244,15 +218,13 @@ describe('IPv6', () => {
     const node = await startRedisServer({
       args: ['--bind', '127.0.0.1', '::1', '--databases', '1', ...cluster],
     })
-    const operator = new Redis(node.port)
+    const operator = openRedis(node.url)
     await operator.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
     await untilMatches(() => operator.cluster('INFO'), /cluster_state:ok/)
-    operator.disconnect()
     for (const url of [`redis://[::1]:${server.port}/7`, `redis+cluster://[::1]:${node.port}`]) {
-      const replicas = await startReplicas(url)
+      const replicas = (await startReplicas(url)).map(closeAfterTest)
       expect(countAllowed(await decideAtOnce(replicas, 80, chargeAll(newClient(), [login]))), url).toBe(30)
       expect(replicas[0]?.telemetry, url).toMatchObject({ failures: 0 })
-      replicas.forEach((replica) => replica.close())
     }
   })
 })

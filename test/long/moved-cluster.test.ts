@@ -1,22 +1,19 @@
 import { Cluster } from 'ioredis'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   chargeAll,
   countAllowed,
   decideAtOnce,
   makePolicy,
   newClient,
-  startRedisLimiter,
   waitUntil,
   waitUntilAnswering,
 } from '../support/limiters.ts'
 import { freePort } from '../support/ports.ts'
 import { startRedisCluster } from '../support/redis-cluster.ts'
+import { closeAfterTest, openLimiter } from '../support/redis-limiters.ts'
 
 const login = makePolicy('login', 5, 60_000)
-
-const closers: (() => void)[] = []
-afterEach(() => closers.splice(0).forEach((close) => close()))
 
 /*
  * All nodes of a cluster are replaced at once and come back under other addresses, as where pods are made anew. The hosts
@@ -26,8 +23,7 @@ test('a cluster that has moved as a whole is found again', async () => {
   const before = await startRedisCluster(3, 1)
   const laterPort = await freePort()
   const [first] = before.nodes
-  const limiter = startRedisLimiter(`redis+cluster://127.0.0.1:${first?.port},127.0.0.1:${laterPort}`, 100)
-  closers.push(() => limiter.close())
+  const limiter = openLimiter(`redis+cluster://127.0.0.1:${first?.port},127.0.0.1:${laterPort}`, 100)
   await limiter.connection.connected(5000)
   expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
 
@@ -37,8 +33,7 @@ test('a cluster that has moved as a whole is found again', async () => {
   for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
   await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
 
-  const after = await startRedisCluster(3, 0, laterPort)
-  closers.push(() => after.close())
+  closeAfterTest(await startRedisCluster(3, 0, laterPort))
   await waitUntilAnswering(limiter)
   expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
   expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
@@ -48,10 +43,8 @@ test('a cluster that has moved as a whole is found again', async () => {
 })
 
 test('a connection that was cut is made anew before anybody asks', async () => {
-  const cluster = await startRedisCluster(3, 0)
-  closers.push(() => cluster.close())
-  const limiter = startRedisLimiter(cluster.url, 100)
-  closers.push(() => limiter.close())
+  const cluster = closeAfterTest(await startRedisCluster(3, 0))
+  const limiter = openLimiter(cluster.url, 100)
   await limiter.connection.connected(5000)
   const { client: connections } = limiter.connection
   if (!(connections instanceof Cluster)) throw new Error('no cluster')

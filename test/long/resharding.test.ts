@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { beginLoad, compareCounts } from '../support/limiter-load.ts'
 import {
   chargeAll,
@@ -7,10 +7,10 @@ import {
   decideAtOnce,
   makePolicy,
   newClient,
-  startRedisLimiter,
   type RunningLimiter,
 } from '../support/limiters.ts'
 import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.ts'
+import { openLimiter } from '../support/redis-limiters.ts'
 
 /*
  * Slots go from one node of a cluster to another while requests come in. Nodes answer MOVED, ASK and TRYAGAIN then, none of
@@ -27,7 +27,6 @@ const SLOTS_OF_SOURCE = 5461
 let cluster: RedisCluster
 let source: ClusterNode
 let target: ClusterNode
-let limiters: readonly RunningLimiter[] = []
 
 beforeAll(async () => {
   cluster = await startRedisCluster(3, 0)
@@ -35,11 +34,10 @@ beforeAll(async () => {
   if (one && other) [source, target] = [one, other]
 })
 afterAll(() => cluster.close())
-afterEach(() => limiters.forEach((limiter) => limiter.close()))
 
-async function startLimiters(): Promise<readonly [RunningLimiter, RunningLimiter]> {
-  const started = [startRedisLimiter(cluster.url, 500), startRedisLimiter(cluster.url, 500)] as const
-  limiters = started
+async function startLimiters(storeTimeoutMs?: number): Promise<readonly [RunningLimiter, RunningLimiter]> {
+  const open = (): RunningLimiter => openLimiter(cluster.url, storeTimeoutMs)
+  const started = [open(), open()] as const
   await Promise.all(started.map(({ connection }) => connection.connected(5000)))
   return started
 }
@@ -112,7 +110,7 @@ describe('a slot on its way', () => {
 })
 
 test('slots go one after another under load', async () => {
-  const both = await startLimiters()
+  const both = await startLimiters(500)
   const load = beginLoad(both, [wide, sliding])
   await sleep(500)
   const slots = new Set<number>()
