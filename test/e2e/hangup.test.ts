@@ -32,7 +32,7 @@ test('SIGHUP to the whole group ends no worker', async () => {
   while ((gateway.process.output().match(/SIGHUP ignored/g) ?? []).length < 3) await sleep(20)
   expect((await gateway.send('GET', '/')).status).toBe(200)
   expect(await gateway.process.stop()).toBe(0)
-  expect(gateway.process.output().match(/"msg":"serving"/g)).toHaveLength(2)
+  expect(gateway.process.output().match(/"msg":"worker listening"/g)).toHaveLength(2)
 })
 
 test('the origin ignores it too', async () => {
