@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP } from 'node:net'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { isLoopback } from '../request/address-ranges.ts'
 import { createAddressReader } from '../request/client-address.ts'
 import { createTokenGuesses } from './token-guesses.ts'
 
@@ -49,25 +49,17 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
 }
 
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8, 'ipv4')
-loopback.addAddress('::1', 'ipv6')
 
 function isLocal(request: IncomingMessage): boolean {
   const { host = '', origin, 'sec-fetch-site': site } = request.headers
   const ownOrigin = `http://${host.toLowerCase()}`
   return (
-    isLoopback(request.socket.remoteAddress) &&
+    // A disconnected peer has no address.
+    isLoopback(request.socket.remoteAddress ?? '') &&
     LOOPBACK_HOST.test(host) &&
     (origin === undefined || origin.toLowerCase() === ownOrigin) &&
     (site === undefined || site === 'same-origin' || site === 'none')
   )
-}
-
-/** A disconnected peer has no address. */
-function isLoopback(address = ''): boolean {
-  const version = isIP(address)
-  return version !== 0 && loopback.check(address, version === 6 ? 'ipv6' : 'ipv4')
 }
 
 function digest(text: string): Buffer {

@@ -1,13 +1,5 @@
-import {
-  formatAddress,
-  isInRange,
-  isIpv4,
-  networkOf,
-  parseAddress,
-  parseAddressRange,
-  type AddressRange,
-  type IpAddress,
-} from './ip-address.ts'
+import { compileRanges } from './address-ranges.ts'
+import { formatAddress, isIpv4, networkOf, parseAddress, type IpAddress } from './ip-address.ts'
 
 /** The client that a request comes from. */
 export type ClientAddress = {
@@ -85,8 +77,7 @@ export function createAddressReader(
   trustedProxies: readonly string[],
   { header = 'x-forwarded-for', ipv6Prefix = usualIpv6Prefix }: AddressOptions = {},
 ): AddressReader {
-  const ranges = trustedProxies.map(readRange)
-  const isTrusted = (address: IpAddress): boolean => ranges.some((range) => isInRange(address, range))
+  const isTrusted = compileRanges(trustedProxies)
   const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(ip, ipv6Prefix)
 
   /** The last address of the chain that is known to be true. */
@@ -128,12 +119,6 @@ export function createAddressReader(
       return address && toClientAddress(address)
     },
   }
-}
-
-function readRange(text: string): AddressRange {
-  const range = parseAddressRange(text)
-  if (!range) throw new RangeError(`'${text}' is neither an address nor a CIDR such as 10.0.0.0/8`)
-  return range
 }
 
 function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {

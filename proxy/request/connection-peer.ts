@@ -1,8 +1,8 @@
 import type { Http2ServerRequest, Http2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { AddressReader, Peer } from './client-address.ts'
 import type { ConnectionAddresses } from '../http/messages.ts'
 import type { ClientRequest } from '../http/messages.ts'
+import type { AddressReader, Peer } from './client-address.ts'
 
 export type PeerOptions = {
   readonly addresses: AddressReader

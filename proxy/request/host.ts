@@ -1,6 +1,6 @@
-import { formatAddress, parseAddress } from './ip-address.ts'
-import { readAuthority } from './authority.ts'
 import type { ClientRequest } from '../http/messages.ts'
+import { readAuthority } from './authority.ts'
+import { formatAddress, parseAddress } from './ip-address.ts'
 
 const maxRemembered = 256
 const remembered = new Map<string, string>()

@@ -1,11 +1,11 @@
 import { METHODS } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { expectsOther, refuseFraming } from '../http/framing.ts'
-import { readHost } from './host.ts'
 import type { ClientRequest } from '../http/messages.ts'
-import { canonicalizeTarget, type Target } from './target.ts'
-import type { Rejection } from '../telemetry/telemetry.ts'
 import { asksForOtherVersion, offersWebSocket } from '../http/websocket-handshake.ts'
+import type { Rejection } from '../telemetry/telemetry.ts'
+import { readHost } from './host.ts'
+import { canonicalizeTarget, type Target } from './target.ts'
 
 /** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
 const knownMethods = new Set(METHODS)

@@ -1,5 +1,5 @@
-import { BlockList, isIPv6 } from 'node:net'
 import type { Log } from '../../shared/log.ts'
+import { isPrivate } from './address-ranges.ts'
 
 /** Requests of one peer before the warning: a few such headers prove nothing. */
 const enoughRequests = 100
@@ -43,22 +43,4 @@ export function createUntrustedProxyWarning(
         `if it is your load balancer, set ${setting}`,
     )
   }
-}
-
-const privateNetworks = new BlockList()
-for (const [network, prefix] of [
-  ['10.0.0.0', 8],
-  ['100.64.0.0', 10],
-  ['127.0.0.0', 8],
-  ['172.16.0.0', 12],
-  ['192.168.0.0', 16],
-] as const) {
-  privateNetworks.addSubnet(network, prefix)
-}
-privateNetworks.addAddress('::1', 'ipv6')
-privateNetworks.addSubnet('fc00::', 7, 'ipv6')
-privateNetworks.addSubnet('fe80::', 10, 'ipv6')
-
-function isPrivate(address: string): boolean {
-  return privateNetworks.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
 }

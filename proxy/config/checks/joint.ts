@@ -1,10 +1,10 @@
-import { BlockList, isIP } from 'node:net'
-import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
-import { checkAuthorities, checkPair } from './certificates.ts'
-import { checkRedis } from './redis.ts'
-import { checkCiphers } from './ciphers.ts'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { isLoopback } from '../../request/address-ranges.ts'
 import type { gatewayTable } from '../settings-table.ts'
+import { checkAuthorities, checkPair } from './certificates.ts'
+import { checkCiphers } from './ciphers.ts'
+import { checkRedis } from './redis.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
@@ -27,7 +27,7 @@ export function checkJointly(read: Read, cwd: string): Problem[] {
 function checkAdminToken({ values, placeOf }: Read): Problem[] {
   const { adminHost } = values
   const hasNoToken = 'adminToken' in values && values.adminToken === undefined
-  if (!hasNoToken || adminHost === undefined || isLoopback(adminHost)) return []
+  if (!hasNoToken || adminHost === undefined || isLocal(adminHost)) return []
   const text = `missing, required because the admin host is not a loopback address (it is ${showValue(adminHost)})`
   return [problemAt(placeOf('adminToken'), text)]
 }
@@ -44,10 +44,9 @@ function checkPorts({ values, placeOf }: Read): Problem[] {
 /** A gateway that forwards to itself does so until it has no connection left. */
 function checkUpstream({ values, placeOf }: Read): Problem[] {
   const { host, port, upstreamUrl } = values
-  if (!('host' in values) || !upstreamUrl || !isLoopback(upstreamUrl.hostname.replace(/^\[|\]$/g, '')))
-    return []
+  if (!('host' in values) || !upstreamUrl || !isLocal(upstreamUrl.hostname.replace(/^\[|\]$/g, ''))) return []
   const upstreamPort = Number(upstreamUrl.port || { 'http:': 80, 'https:': 443 }[upstreamUrl.protocol])
-  if (upstreamPort !== port || !(isEveryAddress(host) || isLoopback(host ?? ''))) return []
+  if (upstreamPort !== port || !(isEveryAddress(host) || isLocal(host ?? ''))) return []
   const text = `got ${showValue(upstreamUrl.href)}, needs the backend's address, not the gateway's own`
   return [problemAt(placeOf('upstreamUrl'), text)]
 }
@@ -77,12 +76,6 @@ function isEveryAddress(host: string | undefined): boolean {
   return host === undefined || host === '0.0.0.0' || host === '::'
 }
 
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8)
-loopback.addAddress('::1', 'ipv6')
-
-function isLoopback(host: string): boolean {
-  const version = isIP(host)
-  if (version === 0) return host.toLowerCase() === 'localhost'
-  return loopback.check(host, version === 6 ? 'ipv6' : 'ipv4')
+function isLocal(host: string): boolean {
+  return host.toLowerCase() === 'localhost' || isLoopback(host)
 }
