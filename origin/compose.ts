@@ -14,13 +14,13 @@ import { createRoutes } from './routes.ts'
 import type { OriginSettings } from './settings.ts'
 
 export type Origin = Running & {
-  /** Opens the port. Rejects with the system's error where that cannot be had. */
+  /** Listens on the port. Rejects with the system's error if it cannot. */
   listen(): Promise<AddressInfo>
   /**
-   * To be called when it listens: what to print at a first start, else nothing.
+   * Call after `listen`. Returns what to print at the first start, else undefined.
    *
-   * @param keysCommand what makes more keys, but for its arguments
-   * @throws SettingsError where the keys' database cannot be written
+   * @param keysCommand the command that creates more keys, without its arguments
+   * @throws SettingsError if the database of keys cannot be written
    */
   makeFirstKey(keysCommand: string): string | undefined
 }
@@ -28,19 +28,19 @@ export type Origin = Running & {
 const serverOptions: ServerOptions = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 10_000,
-  // Body included: nothing that the origin serves takes one.
+  // Includes the body: no route has one.
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
-  // Longer than a proxy keeps a connection in its pool, so that none is closed just as a request is sent into it.
+  // Longer than a proxy keeps idle connections, so that none is closed while a request is being sent on it.
   keepAliveTimeout: 75_000,
-  // Missing and repeated `Host` fields are answered by the routes, in the one shape of errors.
+  // The routes check `Host`, so that errors have the same form as all others.
   requireHostHeader: false,
 }
 
-/** How long requests in flight may take to finish. A container engine waits 10 s before it kills. */
+/** Time for requests in flight to finish. Container engines kill after 10 s. */
 const graceMs = 5_000
 
-/** @throws SettingsError where the keys' database cannot be used */
+/** @throws SettingsError if the database of keys cannot be used */
 export function composeOrigin(settings: OriginSettings, log: Log): Origin {
   const keys = openKeys(settings.originDb)
   const server = createServer(serverOptions, createRoutes({ keys, log, makeRequestId: randomUUID }))
@@ -90,15 +90,15 @@ function listen(
   })
 }
 
-/** Takes no new connections, lets what is in flight finish for the grace period, then cuts off what is left. */
+/** Stops accepting connections, lets requests in flight finish within the grace period, then closes the rest. */
 function drain(server: Server, connections: ReadonlySet<Socket>): Promise<void> {
   return new Promise((resolve) => {
-    // RFC 9112 section 9.6: the client is told with its response that the connection ends here.
+    // RFC 9112 section 9.6: responses say `Connection: close`.
     server.prependListener('request', (_, response: ServerResponse) => {
       response.shouldKeepAlive = false
     })
     const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
-    // Closes idle connections too. Before Node 26 one that has brought nothing yet is not idle.
+    // Closes idle connections too. Before Node 26, a connection without a request so far is not idle.
     server.close(() => {
       clearTimeout(cutOff)
       resolve()

@@ -5,8 +5,8 @@ import { showValue } from '../shared/settings/problems.ts'
 import { SettingsError } from '../shared/settings/settings.ts'
 
 /**
- * The schema's history: statement n takes a database from version n to n + 1. What has been released is never edited;
- * a change is a new one at the end.
+ * Migrations: statement n migrates a database from version n to n + 1. Released statements are never edited; changes are
+ * appended.
  */
 const migrations: readonly string[] = [
   `CREATE TABLE project (
@@ -40,11 +40,11 @@ const busyTimeoutMs = 5_000
 const sqliteBusy = 5
 
 /**
- * Opens the database of the keys, makes the file and its directory where they are missing, and brings the schema up to
- * date. Several processes may do so at once.
+ * Opens the database of keys, creates the file and its directory if they are missing, and migrates the schema. Several
+ * processes may do so at once.
  *
- * @param path of the file; `:memory:` and URIs have no special meaning
- * @throws SettingsError where the file cannot be used, or a newer version of the program has made it
+ * @param path path of the file; `:memory:` and URIs have no special meaning
+ * @throws SettingsError if the file cannot be used, or was written by a newer version of the program
  */
 export function openKeyDatabase(path: string): KeyDatabase {
   const file = resolve(path)
@@ -66,7 +66,7 @@ export function openKeyDatabase(path: string): KeyDatabase {
   }
 }
 
-/** Makes of any error in the use of the database one that tells a user which file it is about. */
+/** Wraps a database error in one that names the file. */
 export function databaseProblem(path: string, error: unknown): SettingsError {
   if (error instanceof SettingsError) return error
   const reason = error instanceof Error ? error.message : String(error)
@@ -75,7 +75,7 @@ export function databaseProblem(path: string, error: unknown): SettingsError {
   ])
 }
 
-/** Runs the work as one transaction that no other process writes in between. */
+/** Runs the work in one transaction, without writes by other processes in between. */
 export function inTransaction<Result>(database: KeyDatabase, work: () => Result): Result {
   database.exec('BEGIN IMMEDIATE')
   try {
@@ -83,15 +83,15 @@ export function inTransaction<Result>(database: KeyDatabase, work: () => Result)
     database.exec('COMMIT')
     return result
   } catch (error) {
-    // Some errors, a full disk among them, have rolled back already.
+    // After some errors, such as a full disk, SQLite has rolled back already.
     if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   }
 }
 
 /**
- * Lets the origin read while a key is written. The first to do so needs the file for itself for a moment, and there
- * SQLite does not wait: of two that try at once, one is told that the database is locked.
+ * Enables WAL, so that the origin can read while a key is written. This needs an exclusive lock for a moment, for which
+ * SQLite does not wait: of two processes that try at once, one gets SQLITE_BUSY.
  */
 function useWriteAheadLog(database: KeyDatabase): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
@@ -130,7 +130,7 @@ function schemaVersion(database: KeyDatabase): number {
   return Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
 }
 
-/** Not `mkdirSync` with `recursive`: that never returns below a directory that can hold none, such as `/proc`. */
+/** Not `mkdirSync` with `recursive`, which never returns in a directory where none can be created, such as `/proc`. */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return
   makeDirectory(dirname(path))
@@ -141,7 +141,7 @@ function makeDirectory(path: string): void {
   }
 }
 
-/** SQLite gives its own files beside it the same mode. */
+/** SQLite creates its other files with the same mode. */
 function makePrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))

@@ -5,7 +5,7 @@ export const environmentTypes = ['development', 'production'] as const
 
 export type EnvironmentType = (typeof environmentTypes)[number]
 
-/** What a key stands for: a project's environment. Times are ISO 8601 in UTC, with milliseconds. */
+/** The environment of a project, which a key belongs to. Times are ISO 8601 in UTC, with milliseconds. */
 export type Environment = {
   readonly id: string
   readonly createdAt: string
@@ -16,7 +16,7 @@ export type Environment = {
   readonly websiteSetupCompleted: boolean
 }
 
-/** What is known of a key once it has been shown. `id` names it in commands and is no secret. */
+/** A key without its secret. `id` identifies it in commands and is not secret. */
 export type KeyRecord = {
   readonly id: string
   readonly project: string
@@ -25,20 +25,20 @@ export type KeyRecord = {
   readonly revokedAt: string | null
 }
 
-/** A key just made: the only time that the key itself is at hand. */
+/** A new key, with its secret, which is not stored. */
 export type NewKey = KeyRecord & { readonly key: string }
 
-/** The keys and what they stand for. Every method is one transaction, on disk when it returns. */
+/** The keys and their environments. Each method is one transaction, durable when it returns. */
 export type KeyStore = {
-  /** The environment of a key that is valid now, revocations by other processes included. One indexed read. */
+  /** The environment of a valid key; sees revocations by other processes at once. One indexed read. */
   findEnvironment(key: string): Environment | undefined
-  /** Makes a key, and the project and its environment of that type where they are missing. */
+  /** Creates a key, and the project and its environment of that type if they are missing. */
   createKey(projectName: string, type: EnvironmentType): NewKey
-  /** As `createKey`, but only where there has never been a key; of several processes at once, one makes it. */
+  /** As `createKey`, but only if there has never been a key; of several processes, one creates it. */
   createFirstKey(projectName: string, type: EnvironmentType): NewKey | undefined
   /** Every key, revoked ones too, oldest first. */
   listKeys(): KeyRecord[]
-  /** Revokes a key for good. A key revoked before keeps its time. */
+  /** Revokes a key permanently. A key that is already revoked keeps its time. */
   revokeKey(id: string): Revocation | undefined
   close(): void
 }
@@ -69,10 +69,10 @@ const selectKeys = `
   JOIN project p ON p.id = e.project_id`
 
 /**
- * Opens the store of the keys in an SQLite file. The key itself is never written: it is 256 random bits, so its SHA-256
- * can be neither reversed nor guessed, and how long an index takes to find a hash says nothing about a key.
+ * Opens the store of keys in an SQLite file. Keys are stored as SHA-256 only: a key is 256 random bits, so its hash cannot be
+ * reversed or guessed, and the timing of a lookup by hash reveals nothing about a key.
  *
- * @throws SettingsError where the file cannot be used
+ * @throws SettingsError if the file cannot be used
  */
 export function openKeyStore(path: string, { now, randomBytes }: KeyStoreDeps): KeyStore {
   const database = openKeyDatabase(path)

@@ -1,8 +1,8 @@
 /**
- * The name of a project as it is kept: one form for each text that looks the same, without blanks around it.
+ * Normalizes the name of a project (Unicode NFC, trimmed), so that names that look the same are the same.
  *
- * @returns nothing where it is not of 1 to 100 printable characters. Control and format characters are not printable:
- *   they make a terminal or a reader see something else.
+ * @returns undefined unless it has 1 to 100 printable characters. Control and format characters, which can disguise a name,
+ *   are not allowed.
  */
 export function readProjectName(text: string): string | undefined {
   const name = text.normalize('NFC').trim()

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { errors, type ErrorReply } from '../shared/error-replies.ts'
 
-/** Answers with a JSON body. Whatever the origin says is about a key or about this moment: no cache may keep it. */
+/** Sends a JSON response, which caches must not store, as it depends on the key and on the time. */
 export function sendJson(
   response: ServerResponse,
   status: number,
@@ -18,7 +18,7 @@ export function sendJson(
   response.end(body)
 }
 
-/** Answers in the one shape of errors. Where a response has begun already, it is broken off instead. */
+/** Sends an error response. If a response has begun already, closes the connection instead. */
 export function sendError(
   response: ServerResponse,
   reply: ErrorReply,
@@ -28,10 +28,10 @@ export function sendError(
   else sendJson(response, reply.status, reply.body, fields)
 }
 
-/** How long a client has to take an answer to what could not be read, and to close. */
+/** Time for the client to read the error response and to close the connection. */
 const lingerMs = 1_000
 
-/** Answers, on the bare socket, what could not be read as a request, and closes: what follows cannot be trusted. */
+/** Sends an error response for a request that the parser could not read, and closes the connection. */
 export function answerParserError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable) {
     socket.destroy()

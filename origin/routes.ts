@@ -10,15 +10,15 @@ export type RoutesDeps = {
   readonly makeRequestId: () => string
 }
 
-/** Answers a GET or a HEAD. Node leaves out the body of what answers a HEAD. */
+/** Responds to GET or HEAD. Node omits the body of a response to HEAD. */
 type Route = (request: IncomingMessage, response: ServerResponse) => void
 
 const allow = { allow: 'GET, HEAD, OPTIONS' }
-// RFC 9110 section 11.6.1: a 401 says what it takes.
+// RFC 9110 section 11.6.1: a 401 has a challenge.
 const challenge = { 'www-authenticate': 'ApiKey header="x-api-key"' }
 const healthy = Buffer.from('{"status":"ok"}')
 
-/** All that the origin answers. A request's body is never looked at: Node reads and drops it. */
+/** All routes of the origin. Request bodies are ignored: Node reads and drops them. */
 export function createRoutes({ keys, log, makeRequestId }: RoutesDeps): RequestListener {
   const routes = new Map<string, Route>([
     ['/api/v1/me', (request, response) => answerMe(keys, request, response)],
@@ -54,7 +54,7 @@ function answer(routes: Map<string, Route>, request: IncomingMessage, response: 
 }
 
 function answerMe(keys: RoutesDeps['keys'], request: IncomingMessage, response: ServerResponse): void {
-  // `headers` would join repeated fields into one value.
+  // `headers` would join repeated headers into one value.
   const given = request.headersDistinct['x-api-key'] ?? []
   const [key] = given
   const environment = key && given.length === 1 ? keys.findEnvironment(key) : undefined
@@ -62,7 +62,7 @@ function answerMe(keys: RoutesDeps['keys'], request: IncomingMessage, response: 
   else sendError(response, errors.unauthorized, challenge)
 }
 
-/** The path of a target in origin-form, absolute-form or asterisk-form (RFC 9112 section 3.2); none of any other. */
+/** The path of a target in origin-form, absolute-form or asterisk-form (RFC 9112 section 3.2); undefined for any other. */
 function pathOf(target: string): string | undefined {
   if (target.startsWith('/')) return target.split('?', 1)[0]
   if (target === '*') return target
@@ -75,7 +75,7 @@ function namesOneHost({ headersDistinct, httpVersion }: IncomingMessage): boolea
   return hosts === 1 || (hosts === 0 && httpVersion === '1.0')
 }
 
-/** The gateway's name for the request, so that it is found in both logs. */
+/** The request id of the gateway, to find the request in both logs. */
 function readRequestId({ headers }: IncomingMessage): string | undefined {
   const given = headers['x-request-id']
   return typeof given === 'string' && /^[A-Za-z0-9._:/=+-]{1,128}$/.test(given) ? given : undefined

@@ -1,13 +1,12 @@
 import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
-/** What is said of a SIGHUP that changes nothing. */
+/** Logged for a SIGHUP that has no effect. */
 export const hangupIgnored = 'SIGHUP ignored: settings are read at start only, restart to change them'
 
 /**
- * Keeps SIGHUP from ending the process, which is its default: operators send it to have something read again. It also comes
- * when the terminal that the process was started in is closed. Then nobody is left to stop the process, and it stops as
- * at SIGTERM.
+ * Prevents SIGHUP from ending the process, which is the default: operators send it for a reload. The kernel also sends it when
+ * the terminal of the process is closed; then the process stops as with SIGTERM.
  *
  * @param onReload called for every SIGHUP that an operator has sent
  */
@@ -19,7 +18,7 @@ export function onHangup(onReload: () => void): void {
   })
 }
 
-/** Whether there is a controlling terminal. The kernel takes it away from the processes of a terminal that is closed. */
+/** Whether there is a controlling terminal. Processes lose it when the terminal is closed. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'))

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 
 export type LineWriter = {
-  /** Writes a line, its line feed included. Never throws and never waits. */
+  /** Writes a line, which includes its line feed. Never throws and never blocks. */
   write(line: string): void
 }
 
@@ -14,20 +14,20 @@ const RETRY_MS = 10
 const EXIT_WAIT_MS = 500
 
 /**
- * Writes lines to standard output, in order, those of one turn of the event loop together. Where a pipe or a socket is
- * full because its reader is slow or stuck, lines wait in memory, up to a bound, and the caller does not. What still
- * waits when the process exits is written then. A reader that has gone ends the writing, and nothing else.
+ * Writes lines to standard output, in order, those of one turn of the event loop together. If a pipe or socket is full
+ * because its reader is slow or hangs, lines are buffered, up to a bound, and the caller is not blocked. Lines still buffered
+ * when the process exits are written then. If the reader has exited, lines are discarded.
  *
- * Written for the log, because pino's own destination can do half of this: written synchronously, a stuck reader stops
- * the process; asynchronously, the last lines come out of order, lines of two workers get mixed, and at exit a reader
- * that has gone is waited for in an endless loop (`flushSync` of sonic-boom 4).
+ * pino's own destination cannot do all of this: synchronous, a reader that hangs blocks the process; asynchronous, the last
+ * lines are out of order, lines of two workers get mixed, and at exit it waits in an endless loop for a reader that has exited
+ * (`flushSync` of sonic-boom 4).
  *
  * @param onDropped called with the number of lines that were lost, once lines can be written again
  */
 export function createStdoutWriter(onDropped: (lines: number) => void): LineWriter {
-  // Looking at `process.stdout` makes a pipe or socket non-blocking, so that a full one is an error and not a wait.
+  // Accessing `process.stdout` makes a pipe or socket non-blocking, so that writing to a full one fails instead of blocking.
   const { fd } = process.stdout
-  /** Whole lines, but for what is left of a first chunk that was taken in part. */
+  /** Whole lines, except that the first chunk may be the rest of one that was written in part. */
   const chunks: Buffer[] = []
   let lastLines = ''
   let lastBytes = 0
@@ -43,7 +43,7 @@ export function createStdoutWriter(onDropped: (lines: number) => void): LineWrit
     lastBytes = 0
   }
 
-  /** Writes what there is room for. */
+  /** Writes as much as possible without blocking. */
   const advance = (): void => {
     closeChunk()
     let wholeChunks = 0
@@ -112,7 +112,7 @@ export function createStdoutWriter(onDropped: (lines: number) => void): LineWrit
   }
 }
 
-/** How much of the chunk was taken; 0 where there is no room now, as in a full pipe or on a full disk. */
+/** Number of bytes written; 0 if there is no room now, as in a full pipe or on a full disk. */
 function tryWrite(fd: number, chunk: Buffer): number | 'gone' {
   try {
     return writeSync(fd, chunk)

@@ -1,15 +1,15 @@
 import { KeyIndex, NONE } from './key-index.ts'
 
 /**
- * Memory for counters whose fixed window begins with a client's first request: a bounded number of slots, shared by
- * many tables.
+ * A pool of a fixed number of slots for counters of fixed windows, which begin with a client's first request. Several tables
+ * share it.
  *
  * Counters of one window length end in the order in which they began, so a linked list for each length is sorted by
- * construction: the counter that ends first is at the head of one of few lists. That is where ended counters are
- * reclaimed, a few at each call and without any timer, and where room is made when all slots are taken.
+ * construction: the counter that ends first is at the head of one of few lists. Ended counters are reclaimed there, a few at
+ * each call and without timers, and counters are evicted there when all slots are in use.
  *
- * Times are milliseconds of one monotonic clock, given by the caller. It stops where windows of one length could end
- * in another order than they began: sliding windows need a structure of their own.
+ * The caller passes times, in milliseconds of one monotonic clock. Windows of one length must end in the order in which they
+ * begin, so sliding windows need another structure.
  */
 export class CounterPool {
   readonly capacity: number
@@ -31,8 +31,8 @@ export class CounterPool {
   #unsavedCursor = 0
 
   /**
-   * @param capacity the most counters there can be at any time, at least 1. Their memory is reserved at once, but
-   *   becomes resident only where it is written: zeroes are free
+   * @param capacity maximum number of counters, at least 1. Their memory is reserved at once, but becomes resident only
+   *   when it is written
    * @param seed any integer that clients cannot know
    */
   constructor(capacity: number, seed: number) {
@@ -44,22 +44,22 @@ export class CounterPool {
     this.#next = new Int32Array(capacity)
   }
 
-  /** Counters held, those included that have ended and are not reclaimed yet. */
+  /** Number of counters, including ended ones that are not reclaimed yet. */
   get size(): number {
     return this.#size
   }
 
-  /** Counters dropped before their window ended, to make room, since the start. */
+  /** Number of counters evicted before their window ended, since the start. */
   get evictions(): number {
     return this.#evictions
   }
 
-  /** Counters with a count that `takeUnsaved` has not handed out. */
+  /** Number of counters with a count that `takeUnsaved` has not returned yet. */
   get unsavedSize(): number {
     return this.#unsavedSlots
   }
 
-  /** The slot of a running counter, or `NONE` where there is none or its window has ended. */
+  /** The slot of a counter, or `NONE` if there is none or its window has ended. */
   find(table: number, key: string, nowMs: number): number {
     const slot = this.#index.find(table, key)
     return slot !== NONE && this.endsAtMs(slot) > nowMs ? slot : NONE
@@ -97,7 +97,7 @@ export class CounterPool {
     return slot
   }
 
-  /** Forgets a counter; its slot comes free when its window ends. Returns whether there was one. */
+  /** Removes a counter; its slot becomes free when its window ends. Returns whether there was one. */
   forget(table: number, key: string): boolean {
     const slot = this.#index.find(table, key)
     if (slot === NONE) return false
@@ -106,21 +106,21 @@ export class CounterPool {
     return true
   }
 
-  /** Reclaims up to two counters that have ended. Called with every decision, it outruns whatever begins new ones. */
+  /** Reclaims up to two counters that have ended. Called with every decision, which adds at most one. */
   reclaimInPassing(nowMs: number): void {
     const list = this.#listsInTurn[this.#turn]
     if (!list || this.#reclaim(list, nowMs) === 2) return
     this.#turn = this.#turn + 1 < this.#listsInTurn.length ? this.#turn + 1 : 0
   }
 
-  /** Notes that so much of the slot's count has still to be added to the shared counters. */
+  /** Records that this part of the slot's count is still to be added to the shared counters. */
   addUnsaved(slot: number, amount: number): void {
     const unsaved = this.#unsaved[slot] ?? 0
     if (unsaved === 0) this.#unsavedSlots += 1
     this.#unsaved[slot] = Math.min(unsaved + amount, LARGEST_COUNT)
   }
 
-  /** Takes back what was noted, as far as it has not been handed out. Returns how much that was. */
+  /** Undoes `addUnsaved`, as far as `takeUnsaved` has not returned it. Returns how much was undone. */
   takeBackUnsaved(slot: number, amount: number): number {
     const unsaved = this.#unsaved[slot] ?? 0
     if (amount < unsaved) this.#unsaved[slot] = unsaved - amount
@@ -128,7 +128,7 @@ export class CounterPool {
     return Math.min(amount, unsaved)
   }
 
-  /** Hands out, once, what is unsaved of at most `limit` counters. Of those that have ended it is dropped. */
+  /** Returns the unsaved counts of at most `limit` counters, each once. Those of ended counters are dropped. */
   takeUnsaved(limit: number, nowMs: number): UnsavedCount[] {
     const taken: UnsavedCount[] = []
     while (this.#unsavedSlots > 0 && taken.length < limit) {
@@ -160,7 +160,7 @@ export class CounterPool {
     return list
   }
 
-  /** Returns how many, 2 at most: there may be more. */
+  /** Returns the number of reclaimed counters, at most 2; there may be more to reclaim. */
   #reclaim(list: WindowList, nowMs: number): number {
     let reclaimed = 0
     while (reclaimed < 2 && list.first !== NONE && this.endsAtMs(list.first) <= nowMs) {
@@ -208,7 +208,7 @@ export class CounterPool {
 
 const LARGEST_COUNT = 0xffff_ffff
 
-/** What a counter has admitted that is not in the shared counters yet. */
+/** Requests that a counter has admitted and that are not in the shared counters yet. */
 export type UnsavedCount = {
   readonly table: number
   readonly key: string

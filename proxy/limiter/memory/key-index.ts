@@ -1,11 +1,10 @@
 /**
- * Finds the slot of a key, for tables that clients can fill: a hash table in typed arrays, made once for a fixed number
- * of slots. Each key stands in its slot's cell, so a table of a million addresses costs no objects, leaves nothing to
- * collect and never pauses to grow. In a `Map` the same keys took two to three times the memory, and single insertions
- * half a second; see docs/decisions/counting.md.
+ * A hash table from keys to slots in typed arrays of fixed size, for tables that clients can fill. Each key is stored in its
+ * slot's cell, so a million addresses need no objects, create no garbage and never cause a pause to grow. In a `Map` the same
+ * keys took two to three times the memory, and single insertions half a second; see docs/decisions/counting.md.
  *
- * The caller says which slots are in use. Keys of different `owner`s are different, whatever their text. A key that
- * does not fit its cell is kept as a string beside.
+ * The caller decides which slots are in use. Keys of different `owner`s are different. A key that does not fit its cell is
+ * stored as a string.
  */
 export class KeyIndex {
   readonly #seed: number
@@ -47,7 +46,7 @@ export class KeyIndex {
     return NONE
   }
 
-  /** Puts the key in a slot that is in no use. The key must not be in the index. */
+  /** Stores the key in a free slot. The key must not be in the index. */
   insert(slot: number, owner: number, key: string): void {
     const hash = this.#hash(owner, key)
     const bucket = hash & this.#mask
@@ -58,7 +57,7 @@ export class KeyIndex {
     this.#writeKey(slot, key)
   }
 
-  /** Takes the slot's key out, if it is in. */
+  /** Removes the slot's key, if it is in the index. */
   remove(slot: number): void {
     if (!this.has(slot)) return
     this.#owners[slot] = 0
@@ -135,7 +134,7 @@ function isLatin1(text: string): boolean {
   return true
 }
 
-/** The same string in memory of its own: one that was cut out of a longer string keeps all of that alive. */
+/** A copy of the string: a slice of a longer string keeps the whole of it in memory. */
 function copyString(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le')
 }

@@ -12,16 +12,16 @@ import { SlidingPool } from './sliding-pool.ts'
 export type MemoryLimiter = {
   /** As `Limiter`, and always at once. */
   decide(charges: readonly Charge[]): Decision
-  /** As `decide`, and notes what it counts as still to be added to the shared counters. */
+  /** As `decide`, and records what it counts as still to be added to the shared counters. */
   decideUnsaved(charges: readonly Charge[]): Decision
-  /** As `Limiter`. What has been handed out by `takeUnsaved` stays counted. */
+  /** As `Limiter`. Counts that `takeUnsaved` has returned stay counted. */
   settle(reservation: Reservation, costUnits: number): void
   /** Counts a request in flight that the shared counters have let through, so that it is known while they are away. */
   addInFlight(charge: Charge): void
   removeInFlight(charge: Charge): void
   /**
-   * The shared counters' debt, of at most `limit` counters and times of sliding windows, handed out once. Empty when
-   * there is none left.
+   * Returns what is still to be added to the shared counters, of at most `limit` counters and times of sliding windows, each
+   * once. Empty if there is nothing left.
    */
   takeUnsaved(limit: number): UnsavedCharge[]
   hasUnsaved(): boolean
@@ -49,16 +49,16 @@ export type UnsavedAdmissions = Charge & { readonly admittedAtMs: readonly numbe
 const TIMES_PER_KEY = 12
 
 /**
- * The clock is read in these steps, a power of two of them in a millisecond, so that sums and differences of instants and
- * windows are exact. With finer ones, `(nowMs + windowMs) - nowMs` is a little more than the window now and then, and a
- * client would be told to wait a second longer than that.
+ * The clock is rounded to this step, a power of two per millisecond, so that sums and differences of times and windows are
+ * exact. Otherwise `(nowMs + windowMs) - nowMs` is sometimes slightly more than the window, and `Retry-After`, which is rounded
+ * up, a second too long.
  */
 const CLOCK_STEPS_IN_MS = 1024
 
 /**
- * Counts in this process: at most `maxKeys` counters of fixed windows and as many clients of sliding ones, with 12 times
- * for each on average. Where room is short, what ends first makes it. A counter, or a client with its share of times,
- * costs at most 200 bytes of resident memory with an address as its key. It answers at once and needs no closing.
+ * Counts in this process: at most `maxKeys` counters of fixed windows and as many clients of sliding windows, with 12 times
+ * for each on average. When it is full, what ends first is evicted. A counter, or a client with its share of times, takes at
+ * most 200 bytes of resident memory with an address as its key. Decisions are synchronous; there is nothing to close.
  *
  * @param options.seed any integer that clients cannot know
  * @param options.now milliseconds of a monotonic clock
@@ -76,7 +76,7 @@ export function createMemoryLimiter(options: {
   const policies: Policy[] = []
   const fixed = createFixedCounts(pool, tableOf)
   const inFlight = createInFlightCounts()
-  /** Made for the first policy that needs it: without one it would be memory in vain. */
+  /** Created for the first policy that needs it, to save memory if none does. */
   let slidingPool: SlidingPool | undefined
   let sliding: Counts | undefined
 

@@ -2,15 +2,15 @@ import { KeyIndex, NONE } from './key-index.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
 
 /**
- * Memory for sliding windows: for each client the times of the requests that it was admitted in the last window. A
- * bounded number of clients and a bounded number of times, shared by many tables.
+ * A pool for sliding windows: for each client the times of its requests that were admitted in the last window. The numbers
+ * of clients and of times are bounded. Several tables share it.
  *
  * A client's state has ended when the last of its times has left the window. Clients of one window length end in the
- * order of their latest admissions, so a linked list for each length, in which who is admitted goes to the back, is
- * sorted by construction, as in `CounterPool`. Where room is needed, the client goes that ends first.
+ * order of their latest admitted requests, so a linked list for each length, with such a client moved to the end, is sorted
+ * by construction, as in `CounterPool`. When it is full, the client that ends first is evicted.
  *
- * A time is in the window until exactly `windowMs` later: at that instant it has left. Times are milliseconds of one
- * monotonic clock, given by the caller.
+ * A time is in the window for exactly `windowMs`, the end excluded. The caller passes times, in milliseconds of one
+ * monotonic clock.
  */
 export class SlidingPool {
   readonly #index: KeyIndex
@@ -33,8 +33,8 @@ export class SlidingPool {
   #unsavedCursor = 0
 
   /**
-   * @param capacity the most clients there can be at any time, at least 1. Memory becomes resident where it is written
-   * @param timeCapacity the most times; more than any client may have, or its own oldest are dropped for room
+   * @param capacity maximum number of clients, at least 1. Memory becomes resident when it is written
+   * @param timeCapacity maximum number of times; must exceed that of one client, or its own oldest are dropped
    * @param seed any integer that clients cannot know
    */
   constructor(capacity: number, timeCapacity: number, seed: number) {
@@ -46,7 +46,7 @@ export class SlidingPool {
     this.#previous = new Int32Array(capacity)
   }
 
-  /** Clients held, those included that have ended and are not reclaimed yet. */
+  /** Number of clients, including ended ones that are not reclaimed yet. */
   get size(): number {
     return this.#size
   }
@@ -60,7 +60,7 @@ export class SlidingPool {
     return this.#times.capacity
   }
 
-  /** Clients dropped before they had ended, to make room for clients or for times, since the start. */
+  /** Number of clients evicted before they ended, for lack of room for clients or times, since the start. */
   get evictions(): number {
     return this.#evictions
   }
@@ -135,7 +135,7 @@ export class SlidingPool {
     return true
   }
 
-  /** Reclaims up to two clients that have ended. Called with every decision, it outruns whatever brings new ones. */
+  /** Reclaims up to two clients that have ended. Called with every decision, which adds at most one. */
   reclaimInPassing(nowMs: number): void {
     const list = this.#listsInTurn[this.#turn]
     if (!list || this.#reclaim(list, nowMs) === 2) return

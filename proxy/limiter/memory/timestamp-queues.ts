@@ -1,10 +1,9 @@
 /**
- * Queues of times in a bounded amount of memory that all of them share: for each queue a chain of chunks of a few
- * times each, taken from a common store and given back. A queue of any length costs no objects, never moves and leaves
- * nothing to collect; what it takes is what it holds, rounded up to whole chunks.
+ * Queues of times that share a bounded amount of memory: each queue is a linked list of chunks of a few times, allocated
+ * from a common pool. A queue needs no objects, is never copied and creates no garbage; its memory is that of its times,
+ * rounded up to whole chunks.
  *
- * Times go in at the back and out at the front; the caller pushes them in order. For random access it is the wrong
- * structure.
+ * Times are added at the back, in order, and removed at the front. It is not suited for random access.
  */
 export class TimestampQueues {
   readonly #times: Float64Array
