@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CounterAdmin } from '../../proxy/limiter/counter-admin.ts'
 import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
@@ -85,7 +85,7 @@ export function describeLimiterContract(
     })
     afterAll(() => subject.close())
 
-    it('keeps the table of instants of a fixed window', async () => {
+    test('keeps the table of instants of a fixed window', async () => {
       const at = new Map([
         [1, policies.instants],
         [4, policies.instantsAt4],
@@ -113,14 +113,14 @@ export function describeLimiterContract(
       await (subject.advance ? play(1) : atSomePace(play))
     }, 120_000)
 
-    it('lets exactly the quota through of 500 requests at once', async () => {
+    test('lets exactly the quota through of 500 requests at once', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
       const decisions = await decideAtOnce(subject.limiters, 500, charges)
       expect(countAllowed(decisions)).toBe(37)
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(463)
     })
 
-    it('says of each request at once a different number that remains', async () => {
+    test('says of each request at once a different number that remains', async () => {
       const charges = chargeAll(newClient(), [policies.remaining])
       const decisions = await decideAtOnce(subject.limiters, 50, charges)
       const remaining = decisions.map((decision) =>
@@ -131,7 +131,7 @@ export function describeLimiterContract(
       )
     })
 
-    it('keeps 20 clients apart that ask at once', async () => {
+    test('keeps 20 clients apart that ask at once', async () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, () =>
           decideAtOnce(subject.limiters, 40, chargeAll(newClient(), [policies.clients])),
@@ -140,7 +140,7 @@ export function describeLimiterContract(
       expect(answers.map(countAllowed)).toEqual(Array.from({ length: 20 }, () => 11))
     })
 
-    it('does not count under the wide rule what the narrow one refuses, under concurrency', async () => {
+    test('does not count under the wide rule what the narrow one refuses, under concurrency', async () => {
       const client = newClient()
       const { wide, narrow } = policies
       const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(client, [wide, narrow]))
@@ -150,7 +150,7 @@ export function describeLimiterContract(
       expect(decision).toMatchObject({ outcome: 'allowed', states: [{ remaining: 100 - 7 - 1 }] })
     })
 
-    it('names the first policy over limit and reports the state of the others', async () => {
+    test('names the first policy over limit and reports the state of the others', async () => {
       const client = newClient()
       const { first, second, fresh } = policies
       await only.decide(chargeAll(client, [second]))
@@ -167,7 +167,7 @@ export function describeLimiterContract(
       })
     })
 
-    it('begins no window with a refused request', async () => {
+    test('begins no window with a refused request', async () => {
       const client = newClient()
       const { open, shut } = policies
       await only.decide(chargeAll(client, [shut]))
@@ -178,7 +178,7 @@ export function describeLimiterContract(
       })
     })
 
-    it('reports an exceeded shadow policy and lets pass', async () => {
+    test('reports an exceeded shadow policy and lets pass', async () => {
       const client = newClient()
       const { shadow, enforced } = policies
       const seen = []
@@ -193,7 +193,7 @@ export function describeLimiterContract(
       ])
     })
 
-    it('uses up nothing of a shadow policy with a refused request', async () => {
+    test('uses up nothing of a shadow policy with a refused request', async () => {
       const client = newClient()
       const { shadowOfThree: shadow, shut } = policies
       for (let i = 0; i < 4; i++) await only.decide(chargeAll(client, [shadow, shut]))
@@ -203,7 +203,7 @@ export function describeLimiterContract(
       })
     })
 
-    it('counts rules of one request by different clients of its own each', async () => {
+    test('counts rules of one request by different clients of its own each', async () => {
       const address = newClient()
       const { byAddress, byKey } = policies
       const both = (key: string): Parameters<Limiter['decide']>[0] => [
@@ -215,7 +215,7 @@ export function describeLimiterContract(
       expect(outcomes).toEqual(['allowed', 'allowed', 'refused', 'allowed', 'refused'])
     })
 
-    it('does not mix up policies and clients whose names run together', async () => {
+    test('does not mix up policies and clients whose names run together', async () => {
       const client = newClient()
       const pairs: [Policy, string][] = [
         [policies.a, client],
@@ -236,7 +236,7 @@ export function describeLimiterContract(
       }
     })
 
-    it('refuses everything under a quota of 0', async () => {
+    test('refuses everything under a quota of 0', async () => {
       const charges = chargeAll(newClient(), [policies.none])
       for (let i = 0; i < 3; i++) expect(await only.decide(charges)).toMatchObject({ outcome: 'refused' })
     })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
@@ -20,26 +20,29 @@ export function describeOperationsContract(
     })
     afterAll(() => subject.close())
 
-    it.each([fixed, sliding])('tells of a client without a window ($name)', async (policy) => {
+    test.each([fixed, sliding])('tells of a client without a window ($name)', async (policy) => {
       expect(await subject.operations.inspect(chargeAll(newClient(), [policy]))).toEqual([
         { policy, source: 'store', used: 0, resetMs: undefined },
       ])
     })
 
-    it.each([fixed, sliding])('tells what is used up and counts nothing by that ($name)', async (policy) => {
-      const charges = chargeAll(newClient(), [policy])
-      await decideAtOnce(subject.limiters, 3, charges)
-      for (let asked = 0; asked < 10; asked++) {
-        const [state] = await subject.operations.inspect(charges)
-        expect(state).toMatchObject({ policy, source: 'store', used: 3 })
-        expect(state?.resetMs).toBeGreaterThan(55_000)
-        expect(state?.resetMs).toBeLessThanOrEqual(60_000)
-      }
-      expect(countAllowed(await decideAtOnce(subject.limiters, 10, charges))).toBe(2)
-      expect(await subject.operations.inspect(charges)).toMatchObject([{ used: 5 }])
-    })
+    test.each([fixed, sliding])(
+      'tells what is used up and counts nothing by that ($name)',
+      async (policy) => {
+        const charges = chargeAll(newClient(), [policy])
+        await decideAtOnce(subject.limiters, 3, charges)
+        for (let asked = 0; asked < 10; asked++) {
+          const [state] = await subject.operations.inspect(charges)
+          expect(state).toMatchObject({ policy, source: 'store', used: 3 })
+          expect(state?.resetMs).toBeGreaterThan(55_000)
+          expect(state?.resetMs).toBeLessThanOrEqual(60_000)
+        }
+        expect(countAllowed(await decideAtOnce(subject.limiters, 10, charges))).toBe(2)
+        expect(await subject.operations.inspect(charges)).toMatchObject([{ used: 5 }])
+      },
+    )
 
-    it.each([fixed, sliding])(
+    test.each([fixed, sliding])(
       'gives exactly the quota again, everywhere within a second ($name)',
       { retry: 8 },
       async (policy) => {
@@ -61,7 +64,7 @@ export function describeOperationsContract(
       },
     )
 
-    it('resets one client under the named policies, and no other client', async () => {
+    test('resets one client under the named policies, and no other client', async () => {
       const [one, other] = [newClient(), newClient()]
       await Promise.all(
         [one, other].map((client) =>
@@ -77,7 +80,7 @@ export function describeOperationsContract(
       expect(await used(other)).toEqual([3, 3, 2])
     })
 
-    it('resets a client that has used up nothing', async () => {
+    test('resets a client that has used up nothing', async () => {
       expect(await subject.operations.reset(chargeAll(newClient(), [fixed, sliding]))).toBe('done')
     })
   })

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
@@ -73,7 +73,7 @@ export function describeSlidingContract(
       else await sleep(durationMs)
     }
 
-    it('keeps the table of instants of a sliding window', async () => {
+    test('keeps the table of instants of a sliding window', async () => {
       const { advance } = subject
       const at = new Map([
         [1, policies.instants],
@@ -101,7 +101,7 @@ export function describeSlidingContract(
       await (advance ? play(1) : atSomePace(play))
     }, 120_000)
 
-    it('lets a request leave the window exactly its length later, and no earlier', async () => {
+    test('lets a request leave the window exactly its length later, and no earlier', async () => {
       const { advance } = subject
       if (!advance) return // Real time cannot be stopped at an instant: test/property/sliding.test.ts gives Redis a clock.
       const client = newClient()
@@ -113,7 +113,7 @@ export function describeSlidingContract(
       expect(heard).toEqual(['allowed', 'allowed', 'refused', 'allowed', 'refused', 'refused', 'allowed'])
     })
 
-    it('says truly when one more is allowed', async () => {
+    test('says truly when one more is allowed', async () => {
       const client = newClient()
       for (let i = 0; i < 3; i++) {
         await decide(client, policies.slow)
@@ -128,14 +128,14 @@ export function describeSlidingContract(
       }
     })
 
-    it('lets exactly the quota of a sliding window through of 500 requests at once', async () => {
+    test('lets exactly the quota of a sliding window through of 500 requests at once', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
       const decisions = await decideAtOnce(subject.limiters, 500, charges)
       expect(countAllowed(decisions)).toBe(37)
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(463)
     })
 
-    it('says of each request at once in a sliding window a different number that remains', async () => {
+    test('says of each request at once in a sliding window a different number that remains', async () => {
       const charges = chargeAll(newClient(), [policies.remaining])
       const decisions = await decideAtOnce(subject.limiters, 50, charges)
       const remaining = decisions.map((decision) =>
@@ -146,7 +146,7 @@ export function describeSlidingContract(
       )
     })
 
-    it.each([
+    test.each([
       ['sliding', 'sliding', policies.wide, policies.narrow],
       ['sliding', 'fixed', policies.wide, policies.fixedNarrow],
       ['fixed', 'sliding', policies.fixedWide, policies.narrow],
@@ -161,7 +161,7 @@ export function describeSlidingContract(
       },
     )
 
-    it('keeps no time of a refused request, where it would have been the only one', async () => {
+    test('keeps no time of a refused request, where it would have been the only one', async () => {
       const client = newClient()
       for (let i = 0; i < 3; i++) {
         expect(await decide(client, policies.edge, policies.none)).toMatchObject({
@@ -176,7 +176,7 @@ export function describeSlidingContract(
       expect(await decide(client, policies.edge)).toMatchObject({ states: [{ remaining: 1, resetMs: 500 }] })
     })
 
-    it('reports an exceeded sliding window in shadow and lets pass', async () => {
+    test('reports an exceeded sliding window in shadow and lets pass', async () => {
       const client = newClient()
       const exceeded = []
       for (let i = 0; i < 4; i++) {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Attempt, History } from './history.ts'
 import { judge } from './judge.ts'
 
@@ -265,6 +265,6 @@ const wrong: readonly [string, History][] = [
 ]
 
 describe('the judge', () => {
-  it.each(sound)('finds nothing in: %s', (_, history) => expect(judge(history)).toEqual([]))
-  it.each(wrong)('finds: %s', (_, history) => expect(judge(history)).not.toEqual([]))
+  test.each(sound)('finds nothing in: %s', (_, history) => expect(judge(history)).toEqual([]))
+  test.each(wrong)('finds: %s', (_, history) => expect(judge(history)).not.toEqual([]))
 })

@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis.ts'
@@ -9,7 +9,7 @@ const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
 
 const openIn = (url: string, namespace?: string) => openAnsweringLimiter(url, undefined, namespace)
 
-it('gateways of different namespaces count apart, those of one together, and resets stay within one', async () => {
+test('gateways of different namespaces count apart, those of one together, and resets stay within one', async () => {
   const url = await freshRedis()
   const [shop, shopToo, blog, none] = await Promise.all([
     openIn(url, 'shop'),
@@ -39,7 +39,7 @@ it('gateways of different namespaces count apart, those of one together, and res
   expect(keys).toHaveLength(7)
 })
 
-it('no key leaves its namespace, through decisions, resets, probes and what is added after an outage', async () => {
+test('no key leaves its namespace, through decisions, resets, probes and what is added after an outage', async () => {
   const server = await startRedisServer()
   const operator = openRedis(server.url)
   await operator.acl('SETUSER', 'shop', 'on', '>password', '~sluice:shop:*', '+@all')

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Charge, Decision } from '../../proxy/limiter/limiter.ts'
 import { freePort } from '../support/ports.ts'
 import {
@@ -39,7 +39,7 @@ function transitions({ logLines }: RunningLimiter): string[] {
 }
 
 describe('Redis that hangs', aboutTime, () => {
-  it('makes no request wait longer than the timeout, and none at all once it is given up', async () => {
+  test('makes no request wait longer than the timeout, and none at all once it is given up', async () => {
     const server = await startRedisServer()
     const first = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const second = await openAnsweringLimiter(server.url, storeTimeoutMs)
@@ -86,7 +86,7 @@ describe('Redis that hangs', aboutTime, () => {
     expect(transitions(second)).toEqual([])
   })
 
-  it('is given up for all that wait at once, not one after the other', async () => {
+  test('is given up for all that wait at once, not one after the other', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     await server.signal('SIGSTOP')
@@ -102,7 +102,7 @@ describe('Redis that hangs', aboutTime, () => {
     expect(waitedMs[16]).toBeLessThan(80)
   })
 
-  it('does not count as hanging when it was this process that paused', async () => {
+  test('does not count as hanging when it was this process that paused', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 1000, 60_000)
@@ -117,7 +117,7 @@ describe('Redis that hangs', aboutTime, () => {
 })
 
 describe('requests admitted during an outage of Redis', aboutTime, () => {
-  it('are added once, to current windows, with the rest of their time', async () => {
+  test('are added once, to current windows, with the rest of their time', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 10, 60_000)
@@ -152,7 +152,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     expect(await redis.get(`sluice:1:{${known}}:login:60000`)).toBe('7')
   })
 
-  it('is added in parts where it is much, before Redis decides again', async () => {
+  test('is added in parts where it is much, before Redis decides again', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 1, 60_000)
@@ -168,7 +168,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     expect((await redis.keys('sluice:1:*:login:60000')).length).toBe(2_300)
   })
 
-  it('is not lost and not added twice when the answer to adding is lost', async () => {
+  test('is not lost and not added twice when the answer to adding is lost', async () => {
     const server = await startRedisServer()
     const redis = openRedis(server.url)
     await redis.ping()
@@ -191,7 +191,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
 })
 
 describe('unreachable Redis', aboutTime, () => {
-  it('fails decisions in flight at once when it exits', async () => {
+  test('fails decisions in flight at once when it exits', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, 5000)
     const login = makePolicy('login', 5, 60_000, { onStoreError: 'closed' })
@@ -205,7 +205,7 @@ describe('unreachable Redis', aboutTime, () => {
     expect(waitedMs).toBeLessThan(500)
   })
 
-  it('does not prevent start and serving, and is used once it is available', async () => {
+  test('does not prevent start and serving, and is used once it is available', async () => {
     const port = await freePort()
     const limiter = openLimiter(`redis://127.0.0.1:${port}`, storeTimeoutMs)
     const login = makePolicy('login', 5, 60_000)
@@ -227,7 +227,7 @@ describe('unreachable Redis', aboutTime, () => {
     await server.stop()
   })
 
-  it('may restart empty, and no request waits meanwhile', async () => {
+  test('may restart empty, and no request waits meanwhile', async () => {
     const server = await startRedisServer()
     const first = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const second = await openAnsweringLimiter(server.url, storeTimeoutMs)
@@ -253,7 +253,7 @@ describe('unreachable Redis', aboutTime, () => {
 })
 
 describe('connections that are cut all the time', aboutTime, () => {
-  it('count what was admitted, plus at most the requests in flight at each cut', async () => {
+  test('count what was admitted, plus at most the requests in flight at each cut', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const killer = openRedis(server.url)

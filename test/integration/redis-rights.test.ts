@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   chargeAll,
   countAllowed,
@@ -75,7 +75,7 @@ async function expectOutage(limiter: RunningLimiter, command: string): Promise<v
 const commands = ['set', 'incr', 'incrby', 'decr', 'del', 'pttl', 'pexpire']
 
 describe('a right that is missing', () => {
-  it.each([...commands, 'eval', 'evalsha'])('from the start: %s', async (command) => {
+  test.each([...commands, 'eval', 'evalsha'])('from the start: %s', async (command) => {
     await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
     const limiter = openLimiter(url, 1000)
     await waitUntil('it is refused', () => warnings(limiter).length > 0)
@@ -87,7 +87,7 @@ describe('a right that is missing', () => {
     expect(await endless()).toEqual([])
   })
 
-  it.each(['incr', 'decr', 'del', 'pttl', 'pexpire'])('from some time on: %s', async (command) => {
+  test.each(['incr', 'decr', 'del', 'pttl', 'pexpire'])('from some time on: %s', async (command) => {
     const limiter = await openAnsweringLimiter(url, 1000)
     expect(await useAll(limiter)).toBe(3)
     await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
@@ -95,7 +95,7 @@ describe('a right that is missing', () => {
     await expectOutage(limiter, command)
   })
 
-  it.each(['time', 'lindex', 'ltrim', 'rpush', 'rpop', 'pexpireat'])(
+  test.each(['time', 'lindex', 'ltrim', 'rpush', 'rpop', 'pexpireat'])(
     'where a rule slides, from the start: %s',
     async (command) => {
       await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
@@ -119,7 +119,7 @@ describe('a right that is missing', () => {
     },
   )
 
-  it('seen when Redis is back from an outage of another kind', async () => {
+  test('seen when Redis is back from an outage of another kind', async () => {
     const limiter = await openAnsweringLimiter(url, 1000)
     await operator.call('ACL', 'SETUSER', 'sluice', 'off', '-pexpire')
     await operator.call('CLIENT', 'KILL', 'USER', 'sluice')
@@ -139,7 +139,7 @@ describe('a right that is missing', () => {
   })
 })
 
-it('with these rights and no other, nothing is missing', async () => {
+test('with these rights and no other, nothing is missing', async () => {
   const limiter = await openAnsweringLimiter(url, 1000)
   expect(await useAll(limiter, [login, slides, wide])).toBe(3)
   expect(await endless()).toEqual([])

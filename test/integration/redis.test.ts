@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   chargeAll,
   countAllowed,
@@ -39,7 +39,7 @@ async function callsOf(command: string): Promise<number> {
 }
 
 describe('the keys in Redis', () => {
-  it('are plain integers that expire with the window, named by client, policy and window', async () => {
+  test('are plain integers that expire with the window, named by client, policy and window', async () => {
     await limiter.decide(chargeAll('2001:db8::/64', [login]))
     await limiter.decide(chargeAll('2001:db8::/64', [login]))
     expect(await redis.keys('*')).toEqual(['sluice:1:{2001:db8::/64}:login:60000'])
@@ -47,7 +47,7 @@ describe('the keys in Redis', () => {
     expect(await redis.pttl('sluice:1:{2001:db8::/64}:login:60000')).toBeGreaterThan(59_000)
   })
 
-  it('all have an expiry, whatever was asked', async () => {
+  test('all have an expiry, whatever was asked', async () => {
     const client = newClient()
     const policies = [
       login,
@@ -62,7 +62,7 @@ describe('the keys in Redis', () => {
     for (const key of keys) expect(await redis.pttl(key), key).toBeGreaterThan(0)
   })
 
-  it('are given an expiry where one has lost it', async () => {
+  test('are given an expiry where one has lost it', async () => {
     await redis.set('sluice:1:{ip:x}:login:60000', '1')
     expect(await limiter.decide(chargeAll('ip:x', [login]))).toMatchObject({
       states: [{ remaining: 1, resetMs: 60_000 }],
@@ -70,7 +70,7 @@ describe('the keys in Redis', () => {
     expect(await redis.pttl('sluice:1:{ip:x}:login:60000')).toBeGreaterThan(59_000)
   })
 
-  it('do not count refused requests', async () => {
+  test('do not count refused requests', async () => {
     const client = newClient()
     const decisions = await decideAtOnce([limiter], 50, chargeAll(client, [login]))
     expect(countAllowed(decisions)).toBe(3)
@@ -79,7 +79,7 @@ describe('the keys in Redis', () => {
 })
 
 describe('a changed table', () => {
-  it('takes effect at once on running counters where the quota changed', async () => {
+  test('takes effect at once on running counters where the quota changed', async () => {
     const client = newClient()
     for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
     const raised = chargeAll(client, [makePolicy('login', 10, 60_000)])
@@ -88,7 +88,7 @@ describe('a changed table', () => {
     expect(await limiter.decide(lowered)).toMatchObject({ outcome: 'refused', states: [{ remaining: 0 }] })
   })
 
-  it('starts new counters where the window changed', async () => {
+  test('starts new counters where the window changed', async () => {
     const client = newClient()
     for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
     const longer = chargeAll(client, [makePolicy('login', 3, 90_000)])
@@ -97,7 +97,7 @@ describe('a changed table', () => {
 })
 
 describe('the commands to Redis', () => {
-  it('are one for all requests of a turn of the event loop', async () => {
+  test('are one for all requests of a turn of the event loop', async () => {
     await limiter.decide(chargeAll(newClient(), [login]))
     await redis.config('RESETSTAT')
     const wide = makePolicy('wide', 1000, 60_000)
@@ -107,7 +107,7 @@ describe('the commands to Redis', () => {
     expect(limiter.telemetry).toMatchObject({ answers: 2, failures: 0 })
   })
 
-  it('are several where there are very many requests', async () => {
+  test('are several where there are very many requests', async () => {
     await limiter.decide(chargeAll(newClient(), [login]))
     await redis.config('RESETSTAT')
     const decisions = await decideForEach(limiter, Array.from({ length: 1000 }, newClient), [login])
@@ -115,7 +115,7 @@ describe('the commands to Redis', () => {
     expect(await callsOf('evalsha')).toBe(4)
   })
 
-  it('are none for a client known to be over the limit, until its window ends', async () => {
+  test('are none for a client known to be over the limit, until its window ends', async () => {
     const client = newClient()
     const brief = makePolicy('brief', 1, 1000)
     await limiter.decide(chargeAll(client, [brief]))
@@ -130,7 +130,7 @@ describe('the commands to Redis', () => {
     expect(await limiter.decide(chargeAll(client, [brief]))).toMatchObject({ outcome: 'allowed' })
   })
 
-  it('are asked again for a client that was forgotten here', async () => {
+  test('are asked again for a client that was forgotten here', async () => {
     const client = newClient()
     for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
     await redis.del(`sluice:1:{${client}}:login:60000`)
@@ -139,7 +139,7 @@ describe('the commands to Redis', () => {
     expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'allowed' })
   })
 
-  it('count once when Redis has forgotten the scripts', async () => {
+  test('count once when Redis has forgotten the scripts', async () => {
     const client = newClient()
     const many = makePolicy('many', 1000, 60_000)
     for (let round = 0; round < 5; round++) {
@@ -152,7 +152,7 @@ describe('the commands to Redis', () => {
 })
 
 describe('a key that holds no counter', () => {
-  it('affects only its own requests, undoes no others, and is logged once', async () => {
+  test('affects only its own requests, undoes no others, and is logged once', async () => {
     const bad = newClient()
     const good = newClient()
     const wide = makePolicy('wide', 100, 60_000)
@@ -178,7 +178,7 @@ describe('a key that holds no counter', () => {
     expect(JSON.stringify(errors)).not.toContain(bad)
   })
 
-  it('answers 503 where the rule is closed, and says that nothing was counted', async () => {
+  test('answers 503 where the rule is closed, and says that nothing was counted', async () => {
     const client = newClient()
     const strict = makePolicy('strict', 3, 60_000, { onStoreError: 'closed' })
     await redis.set(`sluice:1:{${client}}:strict:60000`, 'no number', 'PX', 60_000)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   chargeAll,
   countAllowed,
@@ -40,7 +40,7 @@ async function startAddress(port: number): Promise<{ url: string; lead: (toPort:
   }
 }
 
-it('leaves a server that has become a replica for the new master, when its address leads there at last', async () => {
+test('leaves a server that has become a replica for the new master, when its address leads there at last', async () => {
   const [old, next] = await Promise.all([startRedisServer(), startRedisServer()])
   const operators = [openRedis(old.url), openRedis(next.url)] as const
   const address = await startAddress(old.port)

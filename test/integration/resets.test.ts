@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
 import type { RunningLimiter } from '../support/limiters.ts'
 import { openAnsweringLimiter, openRedis, readDocumentedRights } from '../support/redis-limiters.ts'
@@ -15,7 +15,7 @@ function untilOneIsAllowed(limiter: RunningLimiter, client: string): Promise<voi
   )
 }
 
-it(
+test(
   'a gateway that was cut off hears of a reset before it adds what it had admitted',
   { retry: 2 },
   async () => {
@@ -47,7 +47,7 @@ it(
   },
 )
 
-it('if the list of resets is lost or replaced, only the cache of clients over limit is emptied', async () => {
+test('if the list of resets is lost or replaced, only the cache of clients over limit is emptied', async () => {
   const url = await freshRedis()
   const limiter = await openAnsweringLimiter(url, 2000)
   const client = newClient()
@@ -64,7 +64,7 @@ it('if the list of resets is lost or replaced, only the cache of clients over li
   expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
 })
 
-it('the rights in docs/redis.md are enough', async () => {
+test('the rights in docs/redis.md are enough', async () => {
   const { counting, sliding } = readDocumentedRights()
   const server = await startRedisServer()
   const redis = openRedis(server.url)

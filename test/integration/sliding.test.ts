@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { UnsavedAdmissions } from '../../proxy/limiter/memory/limiter.ts'
 import {
   chargeAll,
@@ -54,7 +54,7 @@ async function admitEarlier(client: string, agesMs: readonly number[], policy = 
 }
 
 describe('the keys', () => {
-  it('are lists of times that expire with the last one, without refused requests', async () => {
+  test('are lists of times that expire with the last one, without refused requests', async () => {
     const client = newClient()
     const fromUs = await nowUs()
     expect(countAllowed(await decideAtOnce([limiter], 50, chargeAll(client, [mail])))).toBe(3)
@@ -71,7 +71,7 @@ describe('the keys', () => {
     expect(expiresAtMs).toBe(Math.ceil(((times.at(-1) ?? NaN) + 60_000_000) / 1000))
   })
 
-  it('drop times that have left the window at the next request, be it one or thousands', async () => {
+  test('drop times that have left the window at the next request, be it one or thousands', async () => {
     const many = makePolicy('many', 10_000, 60_000, { algorithm: 'sliding' })
     for (const gone of [1, 2, 3, 777, 9_998]) {
       const client = newClient()
@@ -84,7 +84,7 @@ describe('the keys', () => {
     }
   })
 
-  it('are new if window or algorithm changed, and kept if the number of requests changed', async () => {
+  test('are new if window or algorithm changed, and kept if the number of requests changed', async () => {
     const client = newClient()
     const decide = (changed: object) => limiter.decide(chargeAll(client, [{ ...mail, ...changed }]))
     await admitEarlier(client, [50_000, 40_000, 30_000])
@@ -103,7 +103,7 @@ describe('the keys', () => {
   })
 })
 
-it('a client known to be over the limit is refused without Redis until its oldest request leaves', async () => {
+test('a client known to be over the limit is refused without Redis until its oldest request leaves', async () => {
   const client = newClient()
   await admitEarlier(client, [59_500, 59_000, 1_000])
   expect(await limiter.decide(chargeAll(client, [mail]))).toMatchObject({ outcome: 'refused' })
@@ -115,7 +115,7 @@ it('a client known to be over the limit is refused without Redis until its oldes
   expect(await limiter.decide(chargeAll(client, [mail]))).toMatchObject({ outcome: 'refused' })
 })
 
-it.each([
+test.each([
   ['a number', 'set', '7'],
   ['a list of something else', 'rpush', 'words'],
 ] as const)('%s under a key is the store error of its own requests only', async (_what, command, value) => {
@@ -134,7 +134,7 @@ it.each([
 })
 
 describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
-  it('is added with its age, so that no span has more than the rule allows from each', async () => {
+  test('is added with its age, so that no span has more than the rule allows from each', async () => {
     const client = newClient()
     await admitEarlier(client, [59_000])
     await server.signal('SIGSTOP')
@@ -172,7 +172,7 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
     return (await timesOf(client, five)).map((timeUs) => Math.round((atUs - timeUs) / 1_000_000))
   }
 
-  it('comes in its place between those that are there, and the newest are kept', async () => {
+  test('comes in its place between those that are there, and the newest are kept', async () => {
     const shared = countInRedis(openRedis(server.url))
     const client = newClient()
     await expect.poll(() => shared.addOnce('first', [owe(client, [50_000, 30_000, 10_000])])).toBe(true)
@@ -186,7 +186,7 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
     expect(leftMs).toBeLessThanOrEqual(60_001)
   })
 
-  it('is added once, with counters of fixed windows, and not to something else', async () => {
+  test('is added once, with counters of fixed windows, and not to something else', async () => {
     const shared = countInRedis(openRedis(server.url))
     const [client, broken] = [newClient(), newClient()]
     await redis.set(`sluice:1:{${broken}}:five:60000:sliding`, 'x')
@@ -204,7 +204,7 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
   })
 })
 
-it('a user with the rights that docs/redis.md names may do all this', async () => {
+test('a user with the rights that docs/redis.md names may do all this', async () => {
   const rights =
     '-@all +eval +evalsha +incr +incrby +decr +del +pttl +pexpire +set +info +select +client|setname ' +
     '+time +lindex +rpush +rpop +ltrim +lrem +pexpireat'
@@ -225,7 +225,7 @@ it('a user with the rights that docs/redis.md names may do all this', async () =
   expect(later).toMatchObject({ outcome: 'allowed', states: [{ remaining: 2 }, { remaining: 99 }] })
 })
 
-it('three processes let exactly the quota through together, fixed and sliding', async () => {
+test('three processes let exactly the quota through together, fixed and sliding', async () => {
   const runs = Array.from({ length: 3 }, () =>
     runNode('test/support/limiter-replica-process.ts', {}, [server.url]),
   )

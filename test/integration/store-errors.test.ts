@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import {
   chargeAll,
   countAllowed,
@@ -62,7 +62,7 @@ async function expectSharedDecisions(limiter: RunningLimiter): Promise<void> {
 }
 
 describe('Redis that answers with an error', () => {
-  it('because it is full', async () => {
+  test('because it is full', async () => {
     const limiter = start()
     await waitUntilAnswering(limiter)
     await operator.config('SET', 'maxmemory', '1')
@@ -72,7 +72,7 @@ describe('Redis that answers with an error', () => {
     await expectSharedDecisions(limiter)
   })
 
-  it('because it has become a replica, and looks for the master then', async () => {
+  test('because it has become a replica, and looks for the master then', async () => {
     const limiter = start()
     await waitUntilAnswering(limiter)
     await decideAtOnce([limiter], 1, chargeAll(newClient(), [login]))
@@ -85,7 +85,7 @@ describe('Redis that answers with an error', () => {
     expect(await limiter.connection.client.client('ID')).not.toBe(idBefore)
   })
 
-  it('because the user must not run scripts', async () => {
+  test('because the user must not run scripts', async () => {
     await operator.acl('SETUSER', 'sluice', 'on', '>pw', '~sluice:*', '+@all', '-eval', '-evalsha')
     const limiter = start('sluice:pw@')
     const reasons = await expectLocalDecisions(limiter)
@@ -94,7 +94,7 @@ describe('Redis that answers with an error', () => {
     await expectSharedDecisions(limiter)
   })
 
-  it('because the password is wrong, and shows it nowhere', async () => {
+  test('because the password is wrong, and shows it nowhere', async () => {
     await operator.acl('SETUSER', 'sluice', 'on', '>right', '~sluice:*', '+@all')
     const limiter = start('sluice:wr0ng-secret@')
     const reasons = await expectLocalDecisions(limiter)
@@ -105,7 +105,7 @@ describe('Redis that answers with an error', () => {
     await expectSharedDecisions(limiter)
   })
 
-  it('because it has no such database', async () => {
+  test('because it has no such database', async () => {
     const limiter = start('', '/100000')
     await expectLocalDecisions(limiter)
     expect(await connectionProblems(limiter)).toEqual([expect.stringMatching(/DB index is out of range/)])

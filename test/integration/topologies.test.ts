@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Charge } from '../../proxy/limiter/limiter.ts'
 import {
   chargeAll,
@@ -52,7 +52,7 @@ describe('a cluster', () => {
     cluster.close()
   })
 
-  it('decides exactly for many clients at once, with all the rules of each in one command', async () => {
+  test('decides exactly for many clients at once, with all the rules of each in one command', async () => {
     const clients = Array.from({ length: 100 }, newClient)
     const answers = await Promise.all(
       clients.map((client) => decideAtOnce(replicas, 40, chargeAll(client, [login, wide]))),
@@ -64,7 +64,7 @@ describe('a cluster', () => {
     for (const decision of left) expect(decision).toMatchObject({ states: [{ remaining: 69 }] })
   })
 
-  it('refunds the counts on one node if another node refuses the request', async () => {
+  test('refunds the counts on one node if another node refuses the request', async () => {
     const byKey = makePolicy('by-key', 3, 60_000)
     const client = newClient()
     const charges: Charge[] = [
@@ -94,7 +94,7 @@ describe('a cluster', () => {
     })
   })
 
-  it('takes back from a sliding window the very admission that another node refuses', async () => {
+  test('takes back from a sliding window the very admission that another node refuses', async () => {
     const sliding = makePolicy('sliding', 50, 60_000, { algorithm: 'sliding' })
     const byKey = makePolicy('by-key', 3, 60_000, { algorithm: 'sliding' })
     const client = newClient()
@@ -116,7 +116,7 @@ describe('a cluster', () => {
     expect(await first.decide(chargeAll(client, [sliding]))).toMatchObject({ states: [{ remaining: 36 }] })
   })
 
-  it('lets never more than the quota through where the rules count by different keys, at once', async () => {
+  test('lets never more than the quota through where the rules count by different keys, at once', async () => {
     const byKey = makePolicy('by-key', 7, 60_000)
     const client = newClient()
     const charges: Charge[] = [
@@ -135,7 +135,7 @@ describe('a cluster', () => {
     expect(admitted).toBe(7)
   })
 
-  it('gateways of different namespaces have separate counts', async () => {
+  test('gateways of different namespaces have separate counts', async () => {
     const shop = openLimiter(cluster.url, 20_000, 'shop')
     await shop.connection.connected(20_000)
     const client = newClient()
@@ -151,7 +151,7 @@ describe('a cluster', () => {
     expect(await first.connection.client.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
   })
 
-  it('needs no more than the rights in docs/redis.md, of a user with any password', async () => {
+  test('needs no more than the rights in docs/redis.md, of a user with any password', async () => {
     const { counting, cluster: moving } = readDocumentedRights()
     for (const { operator } of cluster.nodes)
       await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>p@ss/w:r d', ...counting, ...moving)
@@ -163,7 +163,7 @@ describe('a cluster', () => {
     expect(limited.telemetry).toMatchObject({ failures: 0 })
   })
 
-  it('adds what was admitted during an outage, on every node', async () => {
+  test('adds what was admitted during an outage, on every node', async () => {
     const clients = Array.from({ length: 30 }, newClient)
     const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
     const nowMs = performance.now()
@@ -180,7 +180,7 @@ describe('a cluster', () => {
 })
 
 describe('a log line', () => {
-  it.each([
+  test.each([
     ['redis+cluster', '', /^connect ECONNREFUSED 127\.0\.0\.1:/],
     ['redis+sentinel', '/main', /^All sentinels are unreachable\. Last error: /],
   ])('says once why %s cannot be reached', async (scheme, path, reason) => {
@@ -192,7 +192,7 @@ describe('a log line', () => {
 })
 
 describe('Sentinel', () => {
-  it('leads to the master, and the login is used there', async () => {
+  test('leads to the master, and the login is used there', async () => {
     const users = ['--user', 'sluice', 'on', '>s3cret:', '+@all', '~*', '--requirepass', 'secret']
     const master = await startRedisServer({ args: users })
     const lines = ['sentinel auth-pass main secret']
@@ -211,7 +211,7 @@ describe('IPv6', () => {
     .flat()
     .some((address) => address?.address === '::1')
 
-  it.skipIf(!hasLoopback)('leads to a server, and to the nodes of a cluster', async () => {
+  test.skipIf(!hasLoopback)('leads to a server, and to the nodes of a cluster', async () => {
     const server = await startRedisServer({ args: ['--bind', '127.0.0.1', '::1'] })
     const busPort = String(await freePort())
     const cluster = ['--cluster-enabled', 'yes', '--cluster-port', busPort, '--cluster-announce-ip', '::1']

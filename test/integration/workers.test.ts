@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
 import { serveLimiter, type LimiterPort } from '../../proxy/limiter/worker-ipc.ts'
 import {
@@ -15,7 +15,7 @@ import { runNode } from '../support/process.ts'
 const login = makePolicy('login', 5, 60_000)
 const strict = makePolicy('strict', 5, 60_000, { onStoreError: 'closed' })
 
-it('three real workers let exactly the quota through together', async () => {
+test('three real workers let exactly the quota through together', async () => {
   const { status, stdout, stderr } = await runNode('test/support/limiter-workers.ts', {}, ['3'])
   expect(stderr).toBe('')
   expect(status).toBe(0)
@@ -25,7 +25,7 @@ it('three real workers let exactly the quota through together', async () => {
 })
 
 describe('a primary process', () => {
-  it('that hangs delays requests by the timeout at most; each rule applies its onStoreError', async () => {
+  test('that hangs delays requests by the timeout at most; each rule applies its onStoreError', async () => {
     const { log, lines } = recordLog()
     const telemetry = recordTelemetry()
     const silent: LimiterPort = { send: () => undefined, listen: () => undefined }
@@ -42,7 +42,7 @@ describe('a primary process', () => {
     expect(lines.map(({ msg }) => msg)).toEqual(['primary process unavailable: applying onStoreError'])
   })
 
-  it('that has exited delays no request', async () => {
+  test('that has exited delays no request', async () => {
     const gone: LimiterPort = {
       send: () => {
         throw new Error('Channel closed')
@@ -55,7 +55,7 @@ describe('a primary process', () => {
     expect(performance.now() - askedAtMs).toBeLessThan(100)
   })
 
-  it('that has another table does not decide for a rule that it does not know', async () => {
+  test('that has another table does not decide for a rule that it does not know', async () => {
     let answer: (message: unknown) => void = () => undefined
     let ask: (message: unknown) => void = () => undefined
     serveLimiter({

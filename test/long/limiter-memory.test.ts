@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { runNode } from '../support/process.ts'
 
-it('a million embedded counters take at most 200 bytes of resident memory each, and more clients take none', async () => {
+test('a million embedded counters take at most 200 bytes of resident memory each, and more clients take none', async () => {
   const { status, stdout, stderr } = await runNode('test/support/counter-memory.ts')
   expect(stderr).toBe('')
   expect(status).toBe(0)
@@ -14,7 +14,7 @@ it('a million embedded counters take at most 200 bytes of resident memory each, 
   expect(measured['moreBytesAfter']).toBeLessThan(8_000_000)
 })
 
-it('clients of a sliding window take no more, each with its share of times', async () => {
+test('clients of a sliding window take no more, each with its share of times', async () => {
   // So many that what else the process keeps, a few megabytes more or less, does not count.
   const args = ['sliding', '12', '300000']
   const { status, stdout, stderr } = await runNode('test/support/counter-memory.ts', {}, args)
@@ -29,7 +29,7 @@ it('clients of a sliding window take no more, each with its share of times', asy
   expect(measured['moreBytesAfter']).toBeLessThan(8_000_000)
 })
 
-it('a flood of new clients does not slow the others down', async () => {
+test('a flood of new clients does not slow the others down', async () => {
   const { status, stdout } = await runNode('test/support/counter-times.ts')
   expect(status).toBe(0)
   const measured = JSON.parse(stdout) as Record<'p99Us' | 'p99FloodedUs' | 'evictions', number>

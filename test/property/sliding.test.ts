@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createMemoryLimiter } from '../../proxy/limiter/memory/limiter.ts'
 import { describePolicy, keyOf, keyPrefixOf } from '../../proxy/limiter/redis/keys.ts'
 import { decideScript } from '../../proxy/limiter/redis/scripts.ts'
@@ -45,7 +45,7 @@ function pick(chosen: readonly number[], table: readonly Policy[]): Policy[] {
   return chosen.flatMap((index) => table[index] ?? [])
 }
 
-it('is kept by embedded counters', () => {
+test('is kept by embedded counters', () => {
   fc.assert(
     fc.property(turns, (turns) => {
       let nowMs = 1000
@@ -72,7 +72,7 @@ afterAll(() => redis.disconnect())
 /** The script with a clock that is given to it behind all other arguments. */
 const clockedScript = decideScript.source.replace("must('TIME')", '{ 0, ARGV[2 * #KEYS + 3] }')
 
-it('is kept by the script in Redis, with the requests of a turn in one command', async () => {
+test('is kept by the script in Redis, with the requests of a turn in one command', async () => {
   expect(clockedScript).not.toBe(decideScript.source)
   // Far enough ahead that no key expires in real time.
   const startUs = (Date.now() + 86_400_000) * 1000

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { createThrottledClients, type ThrottledClients } from '../../../proxy/decide/throttled-clients.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
@@ -30,7 +30,7 @@ function refuse(clients: ThrottledClients, client: string, policy: Policy = logi
   )
 }
 
-it('lists those with the most refusals first, of one policy or of all, as many as are wanted', () => {
+test('lists those with the most refusals first, of one policy or of all, as many as are wanted', () => {
   const clients = create(100)
   for (let i = 0; i < 3; i++) refuse(clients, 'often')
   refuse(clients, 'once')
@@ -45,7 +45,7 @@ it('lists those with the most refusals first, of one policy or of all, as many a
   ])
 })
 
-it('forgets a client with its window, and counts anew in the next', () => {
+test('forgets a client with its window, and counts anew in the next', () => {
   const clients = create(100)
   refuse(clients, 'a')
   nowMs += 500
@@ -54,7 +54,7 @@ it('forgets a client with its window, and counts anew in the next', () => {
   expect(clients.list(undefined, 10)).toMatchObject([{ refusals: 1 }])
 })
 
-it('keeps who asks often through any flood, within its bound', () => {
+test('keeps who asks often through any flood, within its bound', () => {
   const clients = create(100)
   for (let i = 0; i < 10_000; i++) {
     refuse(clients, `flood ${i}`)
@@ -66,7 +66,7 @@ it('keeps who asks often through any flood, within its bound', () => {
   expect(evictions).toBeGreaterThan(9_000)
 })
 
-it('forgets one client under one policy or under all', () => {
+test('forgets one client under one policy or under all', () => {
   const clients = create(100)
   for (const policy of [login, shadow]) for (const client of ['a', 'b']) refuse(clients, client, policy)
   clients.forget('login', 'a')

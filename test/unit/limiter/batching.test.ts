@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { createBatching, type RemoteCounters } from '../../../proxy/limiter/batching.ts'
 import type { Charge, Decision } from '../../../proxy/limiter/limiter.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
@@ -55,7 +55,7 @@ function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}):
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-it('asks for one turn together, in questions of the size allowed, and for the next turn again', async () => {
+test('asks for one turn together, in questions of the size allowed, and for the next turn again', async () => {
   const { decide, asked } = createHarness()
   for (const client of ['a', 'b', 'c']) void decide(chargeAll(client, [login]))
   void decide(chargeAll('d', [login, wide]))
@@ -65,7 +65,7 @@ it('asks for one turn together, in questions of the size allowed, and for the ne
   expect(asked.map(({ clients }) => clients)).toEqual([['a', 'b', 'c'], ['d'], ['e']])
 })
 
-it('asks in one question for a request of more charges than a question should have', async () => {
+test('asks in one question for a request of more charges than a question should have', async () => {
   const { decide, asked } = createHarness(1000, { batchSize: 1 })
   void decide(chargeAll('a', [login, wide]))
   void decide(chargeAll('b', [login, wide]))
@@ -73,7 +73,7 @@ it('asks in one question for a request of more charges than a question should ha
   expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b']])
 })
 
-it('reads each decision from its own part of the reply', async () => {
+test('reads each decision from its own part of the reply', async () => {
   const { decide, asked, heard } = createHarness()
   const decisions = [decide(chargeAll('a', [login])), decide(chargeAll('b', [shadow, login, wide]))]
   await nextTurn()
@@ -93,7 +93,7 @@ it('reads each decision from its own part of the reply', async () => {
   expect(heard).toEqual(['b refused by login', 'answered'])
 })
 
-it('makes one broken counter the matter of its request only', async () => {
+test('makes one broken counter the matter of its request only', async () => {
   const { decide, asked, heard } = createHarness()
   const decisions = [decide(chargeAll('a', [login, wide])), decide(chargeAll('b', [login]))]
   await nextTurn()
@@ -105,7 +105,7 @@ it('makes one broken counter the matter of its request only', async () => {
   expect(heard).toEqual(['broken login,wide: WRONGTYPE of it', 'answered'])
 })
 
-it('takes any other error inside a reply for one of the whole store', async () => {
+test('takes any other error inside a reply for one of the whole store', async () => {
   const { decide, asked, heard } = createHarness()
   const decision = decide(chargeAll('a', [login]))
   await nextTurn()
@@ -114,7 +114,7 @@ it('takes any other error inside a reply for one of the whole store', async () =
   expect(heard).toEqual(['failed: OOM command not allowed'])
 })
 
-it('stops waiting at the deadline, and ignores later replies', async () => {
+test('stops waiting at the deadline, and ignores later replies', async () => {
   const { decide, asked, heard } = createHarness(20)
   const decision = decide(chargeAll('a', [login]))
   await nextTurn()
@@ -126,7 +126,7 @@ it('stops waiting at the deadline, and ignores later replies', async () => {
   expect(heard).toEqual(['failed: no answer in 20 ms'])
 })
 
-it('says whether a question that failed may have been counted', async () => {
+test('says whether a question that failed may have been counted', async () => {
   const { decide, asked, heard } = createHarness()
   const decisions = [decide(chargeAll('a', [login]))]
   await nextTurn()
@@ -141,14 +141,14 @@ it('says whether a question that failed may have been counted', async () => {
   expect(heard).toEqual(['failed: cut off', 'failed: not sent'])
 })
 
-it('asks nothing where there is no connection', async () => {
+test('asks nothing where there is no connection', async () => {
   const { decide, asked, heard } = createHarness(1000, { isConnected: () => false })
   expect(await decide(chargeAll('a', [login]))).toEqual({ outcome: 'unavailable', uncertain: false })
   expect(asked).toEqual([])
   expect(heard).toEqual(['failed: not connected'])
 })
 
-it('fails all pending and unsent decisions at once, permanently', async () => {
+test('fails all pending and unsent decisions at once, permanently', async () => {
   const { decide, asked, heard, giveUp } = createHarness(20)
   const sent = decide(chargeAll('a', [login]))
   await nextTurn()

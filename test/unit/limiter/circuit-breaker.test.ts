@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createCircuitBreaker, type CircuitBreaker } from '../../../proxy/limiter/circuit-breaker.ts'
 
 let heard: string[]
@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('opens after three failures in a row, and names the first of them', () => {
+test('opens after three failures in a row, and names the first of them', () => {
   for (const reason of ['a', 'b']) breaker.failed(reason)
   breaker.succeeded()
   for (const reason of ['c', 'd']) breaker.failed(reason)
@@ -33,7 +33,7 @@ it('opens after three failures in a row, and names the first of them', () => {
   expect(heard).toEqual(['opened: c'])
 })
 
-it('tries to recover at intervals, never twice at once, until it is closed', async () => {
+test('tries to recover at intervals, never twice at once, until it is closed', async () => {
   breaker.open('a')
   expect(recoveries).toHaveLength(0)
   await vi.advanceTimersByTimeAsync(250)
@@ -50,7 +50,7 @@ it('tries to recover at intervals, never twice at once, until it is closed', asy
   expect(heard).toEqual(['opened: a', 'closed'])
 })
 
-it('begins to count failures anew once it was closed, and can be closed and opened again', () => {
+test('begins to count failures anew once it was closed, and can be closed and opened again', () => {
   breaker.open('a')
   breaker.close()
   breaker.close()

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { createOverLimitCache, type OverLimitCache } from '../../../proxy/limiter/over-limit-cache.ts'
 import type { Charge, Decision, PolicyState } from '../../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
@@ -31,7 +31,7 @@ function noteRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Poli
   cache.note(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
 }
 
-it('refuses a client until its window ends, not a millisecond longer, with the exact time left', () => {
+test('refuses a client until its window ends, not a millisecond longer, with the exact time left', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   expect(cache.findRefusal(charges)).toBeUndefined()
@@ -46,7 +46,7 @@ it('refuses a client until its window ends, not a millisecond longer, with the e
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
-it('refuses only as long as it is certain, and reports the rest of the window', () => {
+test('refuses only as long as it is certain, and reports the rest of the window', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   cache.note(charges, refusalOf(charges, login, 500), nowMs, 200)
@@ -56,7 +56,7 @@ it('refuses only as long as it is certain, and reports the rest of the window', 
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
-it('counts the time that the question was on its way against itself', () => {
+test('counts the time that the question was on its way against itself', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   const askedAtMs = nowMs
@@ -68,7 +68,7 @@ it('counts the time that the question was on its way against itself', () => {
   expect(cache.findRefusal(charges)).toBeUndefined()
 })
 
-it('knows nothing of other clients, other policies, or other requests of the same client', () => {
+test('knows nothing of other clients, other policies, or other requests of the same client', () => {
   const cache = createCache(100)
   noteRefusal(cache, chargeAll('ip:1', [login]), login, 500)
   expect(cache.findRefusal(chargeAll('ip:2', [login]))).toBeUndefined()
@@ -76,7 +76,7 @@ it('knows nothing of other clients, other policies, or other requests of the sam
   expect(cache.findRefusal(chargeAll('ip:1', [wide, login]))).toBeUndefined()
 })
 
-it('reports the states of the other policies, and an ended window as not begun', () => {
+test('reports the states of the other policies, and an ended window as not begun', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [wide, login])
   noteRefusal(cache, charges, login, 5_000)
@@ -94,7 +94,7 @@ it('reports the states of the other policies, and an ended window as not begun',
   })
 })
 
-it('is bounded, and keeps those that it learned of last', () => {
+test('is bounded, and keeps those that it learned of last', () => {
   const cache = createCache(100)
   for (let i = 0; i < 1_000; i++) {
     noteRefusal(cache, chargeAll(`ip:${i}`, [i % 2 === 0 ? login : wide]), i % 2 === 0 ? login : wide, 5_000)
@@ -108,7 +108,7 @@ it('is bounded, and keeps those that it learned of last', () => {
   expect(cache.findRefusal(chargeAll('ip:0', [login]))).toBeUndefined()
 })
 
-it('counts no eviction if the dropped entry has ended', () => {
+test('counts no eviction if the dropped entry has ended', () => {
   const cache = createCache(4)
   for (let i = 0; i < 40; i++) {
     noteRefusal(cache, chargeAll(`ip:${i}`, [login]), login, 10)
@@ -117,7 +117,7 @@ it('counts no eviction if the dropped entry has ended', () => {
   expect(cache.readUse().evictions).toBe(0)
 })
 
-it('forgets one client under one policy name', () => {
+test('forgets one client under one policy name', () => {
   const cache = createCache(100)
   noteRefusal(cache, chargeAll('ip:1', [login]), login, 5_000)
   noteRefusal(cache, chargeAll('ip:1', [wide]), wide, 5_000)
@@ -129,7 +129,7 @@ it('forgets one client under one policy name', () => {
   expect(cache.readUse().size).toBe(2)
 })
 
-it('says of a sliding window beside that one more is left since its oldest request has left it, and no more', () => {
+test('says of a sliding window beside that one more is left since its oldest request has left it, and no more', () => {
   const cache = createCache(100)
   const sliding = { ...wide, algorithm: 'sliding' as const }
   const charges = chargeAll('ip:1', [sliding, login])
@@ -143,7 +143,7 @@ it('says of a sliding window beside that one more is left since its oldest reque
   })
 })
 
-it('takes no note of a refusal that was asked for before a client was forgotten: it may be older than the reset', () => {
+test('takes no note of a refusal that was asked for before a client was forgotten: it may be older than the reset', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])
   const askedAtMs = nowMs

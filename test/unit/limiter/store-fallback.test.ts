@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Charge, Decision } from '../../../proxy/limiter/limiter.ts'
 import { decideWithoutStore } from '../../../proxy/limiter/store-fallback.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
@@ -11,7 +11,7 @@ const shadowClosed = makePolicy('shadow-closed', 1, 1000, { onStoreError: 'close
 
 const decided: Decision = { outcome: 'allowed', states: [] }
 
-it.each([
+test.each([
   { policies: [local], asks: ['local'], outcome: 'allowed' },
   { policies: [open], asks: undefined, outcome: 'allowed' },
   { policies: [closed], asks: undefined, outcome: 'unavailable' },

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { CounterPool } from '../../../../proxy/limiter/memory/counter-pool.ts'
 import { KeyIndex, NONE } from '../../../../proxy/limiter/memory/key-index.ts'
 
@@ -31,7 +31,7 @@ class NaivePool {
   }
 }
 
-it('counts as a plain list would, with any requests, at any times, in any room', () => {
+test('counts as a plain list would, with any requests, at any times, in any room', () => {
   // Times with a fraction that differs from step to step, so that no two windows end in the same instant.
   const step = fc.record({
     table: fc.nat(2),
@@ -63,7 +63,7 @@ it('counts as a plain list would, with any requests, at any times, in any room',
   )
 })
 
-it('keeps a count at the largest number that it can hold', () => {
+test('keeps a count at the largest number that it can hold', () => {
   const pool = new CounterPool(1, 1)
   const slot = pool.begin(0, 'a', 1000, 0)
   pool.add(slot, 2 ** 32 - 2)
@@ -71,7 +71,7 @@ it('keeps a count at the largest number that it can hold', () => {
   expect(pool.count(slot)).toBe(2 ** 32 - 1)
 })
 
-it('finds every key of a full index, and no removed one', () => {
+test('finds every key of a full index, and no removed one', () => {
   const index = new KeyIndex(1000, -5)
   const keys = Array.from({ length: 1000 }, (_, i) => `ip:192.0.${i >> 8}.${i & 255}`)
   keys.forEach((key, slot) => index.insert(slot, slot % 3, key))

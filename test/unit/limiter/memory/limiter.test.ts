@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../proxy/limiter/memory/limiter.ts'
 import { chargeAll, makePolicy } from '../../../support/limiters.ts'
 
@@ -20,7 +20,7 @@ function remaining(limiter: MemoryLimiter, policy: typeof short, client: string)
 }
 
 describe('the bound', () => {
-  it('is never passed, whatever is asked', () => {
+  test('is never passed, whatever is asked', () => {
     const limiter = createLimiter(10)
     for (let client = 0; client < 1000; client++) {
       limiter.decide(chargeAll(`ip:${client}`, [short, long]))
@@ -31,7 +31,7 @@ describe('the bound', () => {
     expect(limiter.readUse().evictions).toBeGreaterThan(100)
   })
 
-  it('makes the counter go whose window ends first, whatever its length and however often it was used', () => {
+  test('makes the counter go whose window ends first, whatever its length and however often it was used', () => {
     const limiter = createLimiter(4)
     remaining(limiter, long, 'first long')
     limiter.advance(100)
@@ -50,7 +50,7 @@ describe('the bound', () => {
     expect(remaining(limiter, short, 'first short')).toBe(2)
   })
 
-  it('holds with a single counter', () => {
+  test('holds with a single counter', () => {
     const limiter = createLimiter(1)
     for (let i = 0; i < 5; i++) expect(remaining(limiter, short, `ip:${i}`)).toBe(2)
     expect(limiter.readUse()).toEqual({ size: 1, capacity: 1, evictions: 4 })
@@ -58,7 +58,7 @@ describe('the bound', () => {
 })
 
 describe('the rest of a window', () => {
-  it.each(['fixed', 'sliding'] as const)('is never more than its length, %s', (algorithm) => {
+  test.each(['fixed', 'sliding'] as const)('is never more than its length, %s', (algorithm) => {
     const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
     let nowMs = 100
     const limiter = createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
@@ -74,7 +74,7 @@ describe('the rest of a window', () => {
 })
 
 describe('ended counters', () => {
-  it('are reclaimed in passing, with no timer, so that they are not in the way', () => {
+  test('are reclaimed in passing, with no timer, so that they are not in the way', () => {
     const limiter = createLimiter(100)
     for (let i = 0; i < 100; i++) remaining(limiter, short, `ip:${i}`)
     limiter.advance(1_000)
@@ -82,7 +82,7 @@ describe('ended counters', () => {
     expect(limiter.readUse()).toEqual({ size: 60, capacity: 100, evictions: 0 })
   })
 
-  it('count from the beginning again for a client that comes back, one millisecond not earlier', () => {
+  test('count from the beginning again for a client that comes back, one millisecond not earlier', () => {
     const limiter = createLimiter(100)
     for (const expected of [2, 1, 0, 0]) expect(remaining(limiter, short, 'ip:1')).toBe(expected)
     limiter.advance(999)
@@ -97,7 +97,7 @@ describe('ended counters', () => {
     })
   })
 
-  it('leave the table as large as it needs to be when clients come and go for long', () => {
+  test('leave the table as large as it needs to be when clients come and go for long', () => {
     const limiter = createLimiter(1_000)
     for (let i = 0; i < 50_000; i++) {
       limiter.decide(chargeAll(`ip:${i % 400}`, i % 3 === 0 ? [short, long] : [short]))
@@ -110,7 +110,7 @@ describe('ended counters', () => {
 })
 
 describe('requests that the shared counters do not know', () => {
-  it('are handed out once, with their windows, and not those that have ended', () => {
+  test('are handed out once, with their windows, and not those that have ended', () => {
     const limiter = createLimiter(100)
     limiter.decideUnsaved(chargeAll('gone', [short]))
     limiter.advance(1_000)
@@ -129,7 +129,7 @@ describe('requests that the shared counters do not know', () => {
     expect(limiter.hasUnsaved()).toBe(false)
   })
 
-  it('are handed out in parts', () => {
+  test('are handed out in parts', () => {
     const limiter = createLimiter(100)
     for (let i = 0; i < 25; i++) limiter.decideUnsaved(chargeAll(`ip:${i}`, [long]))
     const parts = [10, 10, 10].map((limit) => limiter.takeUnsaved(limit))
@@ -138,7 +138,7 @@ describe('requests that the shared counters do not know', () => {
     expect(limiter.hasUnsaved()).toBe(false)
   })
 
-  it('are forgotten with the counter that was evicted', () => {
+  test('are forgotten with the counter that was evicted', () => {
     const limiter = createLimiter(2)
     for (const client of ['a', 'b', 'c']) limiter.decideUnsaved(chargeAll(client, [long]))
     expect(limiter.takeUnsaved(10).map(({ partitionKey }) => partitionKey)).toEqual(['c', 'b'])

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { NONE } from '../../../../proxy/limiter/memory/key-index.ts'
 import { SlidingPool } from '../../../../proxy/limiter/memory/sliding-pool.ts'
 import { TimestampQueues } from '../../../../proxy/limiter/memory/timestamp-queues.ts'
@@ -49,7 +49,7 @@ class NaivePool {
 }
 
 describe('a pool of sliding windows', () => {
-  it('counts as a plain list would, with any requests, at any times, in room for any number of clients', () => {
+  test('counts as a plain list would, with any requests, at any times, in room for any number of clients', () => {
     // Times with a fraction that differs from step to step, so that no two clients end in the same instant.
     const step = fc.record({
       table: fc.nat(2),
@@ -74,7 +74,7 @@ describe('a pool of sliding windows', () => {
     })
   })
 
-  it('makes those clients go for times that end first, whatever they hold', () => {
+  test('makes those clients go for times that end first, whatever they hold', () => {
     const pool = new SlidingPool(100, 40, 3)
     for (let i = 0; i < 12; i++) admit(pool, 2, 'long', i)
     for (let i = 0; i < 12; i++) admit(pool, 1, 'middle', 20 + i)
@@ -90,7 +90,7 @@ describe('a pool of sliding windows', () => {
     expect(countOf(pool, 2, 'long', 91)).toBe(33)
   })
 
-  it('never holds more times than there is room for, nor loses room, with any clients', () => {
+  test('never holds more times than there is room for, nor loses room, with any clients', () => {
     const step = fc.record({ table: fc.nat(2), key: fc.nat(20).map(String), afterMs: fc.nat(60) })
     const check = (steps: { table: number; key: string; afterMs: number }[]): void => {
       const pool = new SlidingPool(8, 32, 3)
@@ -110,7 +110,7 @@ describe('a pool of sliding windows', () => {
     fc.assert(fc.property(fc.array(step, { maxLength: 200 }), check), { numRuns: 100 })
   })
 
-  it('keeps the newest times of a client that is alone and has more than there is room for', () => {
+  test('keeps the newest times of a client that is alone and has more than there is room for', () => {
     const pool = new SlidingPool(2, 8, 3)
     for (let i = 0; i < 30; i++) admit(pool, 2, 'alone', i)
     const slot = pool.find(2, 'alone', 5000, 30)
@@ -118,7 +118,7 @@ describe('a pool of sliding windows', () => {
     expect(pool.leavesAtMs(slot, 5000)).toBe(5000 + 30 - pool.count(slot))
   })
 
-  it('forgets a client at once, and all its times', () => {
+  test('forgets a client at once, and all its times', () => {
     const pool = new SlidingPool(10, 100, 3)
     for (const key of ['a', 'b', 'c']) for (let i = 0; i < 9; i++) pool.markUnsaved(admit(pool, 1, key, i))
     expect([pool.forget(1, 'b'), pool.forget(1, 'b'), pool.forget(2, 'a')]).toEqual([true, false, false])
@@ -129,7 +129,7 @@ describe('a pool of sliding windows', () => {
 })
 
 describe('times that the shared counters do not have', () => {
-  it('are handed out once, oldest first, in parts, and not those that have left', () => {
+  test('are handed out once, oldest first, in parts, and not those that have left', () => {
     const pool = new SlidingPool(10, 100, 3)
     for (const timeMs of [0, 10, 20, 30, 40]) pool.markUnsaved(admit(pool, 0, 'a', timeMs))
     pool.markUnsaved(admit(pool, 1, 'b', 50))
@@ -144,7 +144,7 @@ describe('times that the shared counters do not have', () => {
     expect(countOf(pool, 0, 'a', 135)).toBe(2)
   })
 
-  it('are forgotten where all have left, so that nothing is owed', () => {
+  test('are forgotten where all have left, so that nothing is owed', () => {
     const pool = new SlidingPool(10, 100, 3)
     pool.markUnsaved(admit(pool, 0, 'a', 0))
     expect(countOf(pool, 0, 'a', 100)).toBe(0)
@@ -155,7 +155,7 @@ describe('times that the shared counters do not have', () => {
   })
 })
 
-it('queues keep their entries in order', () => {
+test('queues keep their entries in order', () => {
   const queue = fc.nat(2)
   const action = fc.oneof(
     queue.map((at) => ({ at, puts: true })),

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, test } from 'vitest'
 import { askAcrossSlots } from '../../../../proxy/limiter/redis/cross-slot.ts'
 import type { Charge } from '../../../../proxy/limiter/limiter.ts'
 import { makePolicy } from '../../../support/limiters.ts'
@@ -31,7 +31,7 @@ async function ask(
 
 const lost = new Error('Connection is closed.')
 
-it('refunds the counts of one node if another fails', async () => {
+test('refunds the counts of one node if another fails', async () => {
   const { outcome, givenBack } = await ask([byAddress, sliding, byKey], {
     a: Promise.resolve([4, 60_000, 4, 60_000, 123]),
     k: Promise.reject(lost),
@@ -43,7 +43,7 @@ it('refunds the counts of one node if another fails', async () => {
   ])
 })
 
-it('also where the count comes after the failure', async () => {
+test('also where the count comes after the failure', async () => {
   const { outcome, givenBack } = await ask([byAddress, byKey], {
     a: new Promise((resolve) => setTimeout(resolve, 20, [4, 60_000])),
     k: Promise.reject(lost),
@@ -52,7 +52,7 @@ it('also where the count comes after the failure', async () => {
   expect(givenBack).toEqual([['by-address', 60_000, undefined]])
 })
 
-it('also where another says why it cannot decide', async () => {
+test('also where another says why it cannot decide', async () => {
   const { outcome, givenBack } = await ask([byAddress, byKey], {
     a: Promise.resolve([4, 60_000]),
     k: Promise.resolve(['OOM command not allowed', 0]),
@@ -61,7 +61,7 @@ it('also where another says why it cannot decide', async () => {
   expect(givenBack).toEqual([['by-address', 60_000, undefined]])
 })
 
-it('gives nothing back of a part that is over its quota, and nothing where all is well', async () => {
+test('gives nothing back of a part that is over its quota, and nothing where all is well', async () => {
   const over = await ask([byAddress, byKey], { a: Promise.resolve([-1, 60_000]), k: Promise.reject(lost) })
   expect(over.givenBack).toEqual([])
   const well = await ask([byAddress, byKey], { a: Promise.resolve([4, 1]), k: Promise.resolve([3, 2]) })

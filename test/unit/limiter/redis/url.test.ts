@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { describeRedis, parseRedisUrl } from '../../../../proxy/limiter/redis/url.ts'
 
 const plain = {
@@ -13,7 +13,7 @@ const plain = {
 const host = (name: string, port = 6379): { host: string; port: number } => ({ host: name, port })
 
 describe('an address of Redis', () => {
-  it.each([
+  test.each([
     ['redis://redis', { hosts: [host('redis')] }],
     ['redis://10.0.0.5:6380/', { hosts: [host('10.0.0.5', 6380)] }],
     ['redis://[::1]:6379/3', { hosts: [host('::1')], database: 3 }],
@@ -58,7 +58,7 @@ describe('an address of Redis', () => {
     expect(parseRedisUrl(url)).toEqual({ ...plain, ...expected })
   })
 
-  it.each([
+  test.each([
     ['http://redis', /^is none of redis:\/\//],
     ['redis', /^is none of redis:\/\//],
     ['redis+proxy://redis', /^is none of redis:\/\//],
@@ -76,7 +76,7 @@ describe('an address of Redis', () => {
     expect(() => parseRedisUrl(url)).toThrow(message)
   })
 
-  it('never shows the login', () => {
+  test('never shows the login', () => {
     for (const [url, shown] of [
       ['rediss://user:s3cret@[::1]:6380/2', 'rediss://[::1]:6380/2'],
       ['redis+sentinel://:s3cret@a,b/main', 'redis+sentinel://a:26379,b:26379/main'],
