@@ -106,7 +106,7 @@ export class CounterPool {
     return true
   }
 
-  /** Reclaims up to two counters that have ended. Called with every decision, which adds at most one. */
+  /** Reclaims up to two counters that have ended. Called with every decision, so that ended ones do not accumulate. */
   reclaimInPassing(nowMs: number): void {
     const list = this.#listsInTurn[this.#turn]
     if (!list || this.#reclaim(list, nowMs) === 2) return

@@ -135,7 +135,7 @@ export class SlidingPool {
     return true
   }
 
-  /** Reclaims up to two clients that have ended. Called with every decision, which adds at most one. */
+  /** Reclaims up to two clients that have ended. Called with every decision, so that ended ones do not accumulate. */
   reclaimInPassing(nowMs: number): void {
     const list = this.#listsInTurn[this.#turn]
     if (!list || this.#reclaim(list, nowMs) === 2) return
