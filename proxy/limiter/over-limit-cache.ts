@@ -1,6 +1,7 @@
 import { takesUnits, type Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 import type { Charge, Decision, PolicyState } from './limiter.ts'
+import { TwoGenerations } from './two-generations.ts'
 
 export type OverLimitCache = {
   /** The refusal, if one of the charges is known to be over the limit of an enforced policy; otherwise undefined. */
@@ -33,43 +34,20 @@ export type OverLimitCache = {
  * Clients that the shared counters have refused. Until their window ends they are refused without asking again, so that
  * an attacker costs a map lookup, and Redis nothing.
  *
- * Bounded by two generations: entries are added to the younger one; when it holds half of the bound it becomes the
- * older one, and the previous older one is dropped. An entry that is dropped too early costs one more round trip to
- * Redis.
+ * Their number is bounded (`TwoGenerations`). An entry that is dropped too early costs one more round trip to Redis.
  *
  * @param maxEntries the most clients known at once, at least 2
  * @param now milliseconds of a monotonic clock
  */
 export function createOverLimitCache(maxEntries: number, now: () => number): OverLimitCache {
-  let younger = createGeneration()
-  let older = createGeneration()
-  let evictions = 0
+  const known = new TwoGenerations<Policy, Entry>(maxEntries)
   let forgottenAtMs = -Infinity
-
-  function findEntry({ policy, partitionKey }: Charge): Entry | undefined {
-    return younger.clients.get(policy)?.get(partitionKey) ?? older.clients.get(policy)?.get(partitionKey)
-  }
-
-  function keep(policy: Policy, partitionKey: string, entry: Entry): void {
-    if (younger.size >= maxEntries / 2) {
-      const nowMs = now()
-      for (const entries of older.clients.values()) {
-        for (const { endsAtMs } of entries.values()) if (endsAtMs > nowMs) evictions += 1
-      }
-      older = younger
-      younger = createGeneration()
-    }
-    let entries = younger.clients.get(policy)
-    if (!entries) younger.clients.set(policy, (entries = new Map<string, Entry>()))
-    if (!entries.has(partitionKey)) younger.size += 1
-    entries.set(partitionKey, entry)
-  }
 
   return {
     findRefusal(charges) {
-      if (younger.size === 0 && older.size === 0) return undefined
+      if (known.size === 0) return undefined
       for (const charge of charges) {
-        const entry = findEntry(charge)
+        const entry = known.find(charge.policy, charge.partitionKey)
         if (!entry) continue
         const nowMs = now()
         if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) continue
@@ -78,8 +56,8 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
       return undefined
     },
 
-    findOverLimit(charge) {
-      const leftMs = (findEntry(charge)?.endsAtMs ?? -Infinity) - now()
+    findOverLimit({ policy, partitionKey }) {
+      const leftMs = (known.find(policy, partitionKey)?.endsAtMs ?? -Infinity) - now()
       return leftMs > 0 ? leftMs : undefined
     },
 
@@ -91,26 +69,21 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
       if (!charge || !state) return
       // Counted from the question, which came before the instant of the answer: never a millisecond too long.
       const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
-      keep(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states: refusal.states })
+      known.makeRoom(now())
+      known.set(refusal.refusedBy, charge.partitionKey, { askedAtMs, endsAtMs, states: refusal.states })
     },
 
     forget(policyName, partitionKey) {
       forgottenAtMs = now()
-      for (const generation of [younger, older]) {
-        for (const [policy, entries] of generation.clients) {
-          const isMeant = policyName === undefined || policy.name === policyName
-          if (isMeant && entries.delete(partitionKey)) generation.size -= 1
-        }
-      }
+      known.deleteKey(({ name }) => policyName === undefined || name === policyName, partitionKey)
     },
 
     clear() {
       forgottenAtMs = now()
-      younger = createGeneration()
-      older = createGeneration()
+      known.clear()
     },
 
-    readUse: () => ({ size: younger.size + older.size, capacity: maxEntries, evictions }),
+    readUse: () => known.readUse(),
   }
 }
 
@@ -119,12 +92,6 @@ type Entry = {
   readonly askedAtMs: number
   readonly endsAtMs: number
   readonly states: readonly PolicyState[]
-}
-
-type Generation = { readonly clients: Map<Policy, Map<string, Entry>>; size: number }
-
-function createGeneration(): Generation {
-  return { clients: new Map(), size: 0 }
 }
 
 /** Another request of the same client may match other policies, whose states are not known here. */
