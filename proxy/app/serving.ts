@@ -19,6 +19,7 @@ import { composeConnections } from './connections.ts'
 import { composeCounting, type Counting } from './counting.ts'
 import { composeHandler, type HandlerDeps } from './request-handler.ts'
 import { createClientServer, listenOn } from './server.ts'
+import { composeTrustedProxies } from './trusted-proxies.ts'
 import { composePool } from './upstream.ts'
 import { version } from './version.ts'
 
@@ -38,6 +39,9 @@ export type Serving = Running & {
   /** Opens the clients' port. Resolves with undefined if it was closed before; rejects if the port cannot be opened. */
   listen(options?: ListenOptions): Promise<AddressInfo | undefined>
 }
+
+/** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
+const LOOKUP_AT_START_MS = 2_000
 
 /** Clients over a limit that operators can list: two megabytes at most. */
 const THROTTLED_CLIENTS = 10_000
@@ -86,7 +90,7 @@ export async function composeServing(
     }),
     async listen(options = {}) {
       const { host, port } = settings
-      await counters.ready()
+      await Promise.all([counters.ready(), clients.ready()])
       if (isStopping()) return undefined
       const where = { port, ...(host !== undefined && { host }), ...options }
       const address = await listenOn(clients.server, where, 'HOST')
@@ -105,13 +109,15 @@ export async function composeServing(
 function composeServer(
   settings: GatewaySettings,
   deps: Omit<HandlerDeps, 'addresses' | 'connections' | 'pool' | 'onException' | 'now'>,
-): Running & { readonly server: NetServer } {
+): Running & { readonly server: NetServer; ready(): Promise<void> } {
   const { telemetry, log } = deps
   const pool = composePool(settings, telemetry, now)
   const { server, certificate } = createClientServer(settings, log)
-  const addresses = createAddressReader(settings.trustedProxies, {
+  const { ranges, hosts } = composeTrustedProxies(settings, log, now)
+  const addresses = createAddressReader(ranges, {
     header: settings.clientAddressHeader,
     ipv6Prefix: settings.ipv6Prefix,
+    hosts,
   })
   const connections = composeConnections(server, settings, { addresses, telemetry, log, now })
   const tunnels = createTunnels({
@@ -133,6 +139,7 @@ function composeServer(
 
   return {
     server,
+    ready: async () => hosts?.ready(LOOKUP_AT_START_MS),
     async close() {
       endAfterResponses(server, connections.connectionLimit)
       if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
@@ -140,6 +147,7 @@ function composeServer(
       await drain(server, { ...connections, log }, settings.shutdownGraceMs)
       process.off('SIGHUP', reload)
       certificate?.close()
+      hosts?.close()
       connections.close()
       pool.destroy()
     },

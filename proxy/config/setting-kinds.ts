@@ -5,6 +5,7 @@ import { baseUrl } from '../../shared/settings/addresses.ts'
 import { numberFromText, oneOf, text } from '../../shared/settings/kinds.ts'
 import { showValue } from '../../shared/settings/problems.ts'
 import type { Kind } from '../../shared/settings/table.ts'
+import { isHostName, MOST_HOSTS, namedNetworks, sortTrustedProxies } from '../request/trusted-proxies.ts'
 import { parseRedisUrl, type RedisAddress } from '../limiter/redis/url.ts'
 
 /** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
@@ -81,12 +82,20 @@ export const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3'])
 /** An OpenSSL cipher list. `checkCiphers` checks its entries. */
 export const cipherNames = text('names of cipher suites separated by colons', (list) => list !== '')
 
-const anAddressRange = text('an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8', isAddressRange)
+const aProxy = text(
+  `an IP address, a CIDR such as 10.0.0.0/8, one of ${[...namedNetworks.keys()].join(', ')}, or the name of a host`,
+  (entry) => namedNetworks.has(entry) || isAddressRange(entry) || isHostName(entry),
+)
 
-/** A list of addresses and CIDRs, IPv4 and IPv6; comma-separated in the environment. */
-export const addressRanges: Kind<string[]> = {
-  needs: `a list, each entry ${anAddressRange.needs}`,
-  schema: z.array(anAddressRange.schema, 'needs a list, such as [10.0.0.0/8, fd00::/8]'),
+/** A list of addresses, CIDRs, networks with a name and hosts; comma-separated in the environment. */
+export const trustedProxies: Kind<string[]> = {
+  needs: `a list, each entry ${aProxy.needs}`,
+  schema: z
+    .array(aProxy.schema, 'needs a list, such as [10.0.0.0/8, cloudflare, nginx]')
+    .refine(
+      (entries) => sortTrustedProxies(entries).hosts.length <= MOST_HOSTS,
+      `needs at most ${MOST_HOSTS} names of hosts`,
+    ),
   fromText: (text) =>
     text
       .split(',')

@@ -3,7 +3,6 @@ import { duration, filePath, flag, logLevel, port, size, wholeNumber } from '../
 import { setting } from '../../shared/settings/table.ts'
 import { clientAddressHeader } from './client-address-header.ts'
 import {
-  addressRanges,
   adminToken,
   cipherNames,
   disabledByOne,
@@ -11,6 +10,7 @@ import {
   password,
   redisUrl,
   tlsVersion,
+  trustedProxies,
   upstreamUrl,
   userName,
   workers,
@@ -69,7 +69,7 @@ export const gatewayTable = {
     environment,
   ),
   trustedProxies: setting(
-    addressRanges,
+    trustedProxies,
     [],
     'Proxies that are trusted to say who their client is, in `CLIENT_ADDRESS_HEADER`',
   ),

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { problemAt, showValue, type Place, type Problem } from '../../shared/settings/problems.ts'
 import { readSettings, readSource, throwProblems, type Reading } from '../../shared/settings/settings.ts'
 import { fileFields, type SettingsOf } from '../../shared/settings/table.ts'
+import { meantNetwork, sortTrustedProxies } from '../request/trusted-proxies.ts'
 import type { Rule } from '../policy.ts'
 import { defaultName, findNearNames, readConfigFile } from './config-file.ts'
 import { defaultLimits } from './default-limits.ts'
@@ -140,8 +141,15 @@ function warnOfTrust(
   { label }: Place,
 ): string[] {
   const everyone = trustedProxies.filter((range) => range.endsWith('/0'))
-  return everyone.map(
+  const misspelled = sortTrustedProxies(trustedProxies).hosts.flatMap((host) => {
+    const meant = meantNetwork(host)
+    return meant === undefined
+      ? []
+      : [`${label}: ${host} is looked up as the name of a host, did you mean ${meant}?`]
+  })
+  const warnings = everyone.map(
     (range) =>
       `${label}: ${range} trusts everybody: every client can choose its address with ${clientAddressHeader}`,
   )
+  return [...warnings, ...misspelled]
 }

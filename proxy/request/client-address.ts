@@ -67,6 +67,8 @@ export type AddressOptions = {
   readonly header?: string
   /** Leading bits of an IPv6 address that clients are counted by, 32 to 128. Default 64. */
   readonly ipv6Prefix?: number
+  /** Further trusted proxies, by the canonical text of their addresses. They may change at any time. */
+  readonly hosts?: Pick<ReadonlySet<string>, 'has'> | undefined
 }
 
 /**
@@ -75,9 +77,11 @@ export type AddressOptions = {
  */
 export function createAddressReader(
   trustedProxies: readonly string[],
-  { header = 'x-forwarded-for', ipv6Prefix = usualIpv6Prefix }: AddressOptions = {},
+  { header = 'x-forwarded-for', ipv6Prefix = usualIpv6Prefix, hosts }: AddressOptions = {},
 ): AddressReader {
-  const isTrusted = compileRanges(trustedProxies)
+  const isInRanges = compileRanges(trustedProxies)
+  const isTrusted = (address: IpAddress): boolean =>
+    isInRanges(address) || (hosts?.has(formatAddress(address)) ?? false)
   const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(ip, ipv6Prefix)
 
   /** The last address of the chain that is known to be true. */
@@ -105,7 +109,16 @@ export function createAddressReader(
       const address = parseAddress(withoutZone)
       if (!address) return undefined
       const client = toClientAddress(address)
-      return { address: client.address, trusted: isTrusted(address), client }
+      const trusted = isInRanges(address)
+      if (trusted || !hosts) return { address: client.address, trusted, client }
+      return {
+        address: client.address,
+        // A connection may outlast an answer of the name server: one that nginx opened before its name was known.
+        get trusted() {
+          return hosts.has(client.address)
+        },
+        client,
+      }
     },
 
     readClientAddress(peer, value) {

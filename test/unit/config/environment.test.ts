@@ -260,7 +260,30 @@ const redisForms =
   'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
   'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS'
 const unshown = 'a value that is not shown, as it may hold a password'
-const addressForm = 'an IP address or a CIDR, such as 10.0.0.0/8 or fd00::/8'
+const addressForm =
+  'an IP address, a CIDR such as 10.0.0.0/8, one of loopback, private, cloudflare, or the name of a host'
+
+describe('trusted proxies', () => {
+  test('may be networks with a name and hosts', () => {
+    const names = 'cloudflare,private,loopback,nginx,lb.example.internal'
+    const { settings, warnings } = load({ TRUSTED_PROXIES: names })
+    expect(settings.trustedProxies).toEqual(names.split(','))
+    expect(warnings).toEqual([])
+  })
+
+  test('that are misspelled networks are warned of', () => {
+    expect(load({ TRUSTED_PROXIES: 'cloudfare' }).warnings).toEqual([
+      'TRUSTED_PROXIES: cloudfare is looked up as the name of a host, did you mean cloudflare?',
+    ])
+  })
+
+  test('are 16 hosts at most, however many networks there are', () => {
+    const hosts = Array.from({ length: 17 }, (_, i) => `proxy-${i}`)
+    expect(problemsOf({ TRUSTED_PROXIES: hosts.join(',') })).toHaveLength(1)
+    const sixteen = [...hosts.slice(1), 'PROXY-1', ...hosts.map((_, i) => `10.0.0.${i}`)]
+    expect(problemsOf({ TRUSTED_PROXIES: sixteen.join(',') })).toEqual([])
+  })
+})
 
 describe('mistakes in the environment', () => {
   test.each([
@@ -285,6 +308,8 @@ describe('mistakes in the environment', () => {
     ['TRUSTED_PROXIES', '10.0.0/8', `got "10.0.0/8", needs ${addressForm}`],
     ['TRUSTED_PROXIES', 'fe80::1%eth0', `got "fe80::1%eth0", needs ${addressForm}`],
     ['TRUSTED_PROXIES', '::/129', `got "::/129", needs ${addressForm}`],
+    ['TRUSTED_PROXIES', '10.0.0.256', `got "10.0.0.256", needs ${addressForm}`],
+    ['TRUSTED_PROXIES', 'nginx:8080', `got "nginx:8080", needs ${addressForm}`],
     ['UPSTREAM_URL', 'app:3000', `got "app:3000", needs ${upstreamForm}`],
     ['UPSTREAM_URL', 'http:app', `got "http:app", needs ${upstreamForm}`],
     ['UPSTREAM_URL', ' http://app', `got " http://app", needs ${upstreamForm}`],

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { createAddressReader } from '../../../proxy/request/client-address.ts'
+import { isHostName, namedNetworks, sortTrustedProxies } from '../../../proxy/request/trusted-proxies.ts'
+import { peerAt } from '../../support/peer-at.ts'
+
+test('networks with a name become their ranges, hosts are left to be looked up', () => {
+  expect(sortTrustedProxies(['10.0.0.0/8', 'loopback', 'Nginx', '::1', 'nginx'])).toEqual({
+    ranges: ['10.0.0.0/8', '127.0.0.0/8', '::1', '::1'],
+    hosts: ['nginx'],
+  })
+})
+
+describe('a network with a name', () => {
+  const table: [name: string, inside: string[], outside: string[]][] = [
+    ['loopback', ['127.0.0.1', '127.255.255.255', '::1'], ['128.0.0.1', '::2', '10.0.0.1']],
+    [
+      'private',
+      ['10.255.0.1', '172.16.0.1', '172.31.255.255', '192.168.0.1', 'fd00::1', 'fc00::1'],
+      ['172.32.0.1', '192.169.0.1', '100.64.0.1', '127.0.0.1', '169.254.0.1', 'fe80::1', '2001:db8::1'],
+    ],
+    [
+      'cloudflare',
+      ['104.16.0.1', '104.27.255.255', '172.71.255.255', '2606:4700::1', '2a06:98c7::1'],
+      ['104.28.0.0', '172.72.0.0', '1.1.1.1', '2606:4701::1', '2a06:98c8::1', '10.0.0.1'],
+    ],
+  ]
+  test.each(table)('%s', (name, inside, outside) => {
+    const reader = createAddressReader(sortTrustedProxies([name]).ranges)
+    for (const address of inside) expect(peerAt(reader, address).trusted, address).toBe(true)
+    for (const address of outside) expect(peerAt(reader, address).trusted, address).toBe(false)
+  })
+
+  test('has ranges only', () => {
+    for (const ranges of namedNetworks.values()) expect(sortTrustedProxies(ranges).hosts).toEqual([])
+  })
+})
+
+test.each([
+  'nginx',
+  'lb.example.internal',
+  'lb.example.internal.',
+  'my_app',
+  'a-1',
+  '1password',
+  'x'.repeat(63),
+])('%s can be the name of a host', (name) => expect(isHostName(name)).toBe(true))
+
+test.each([
+  '',
+  '.',
+  'a..b',
+  '-a',
+  '10',
+  '10.0.0',
+  '1.2.3.4.5',
+  '10.0.0.0x7f',
+  '10.0.0.1.',
+  'a:80',
+  'a b',
+  'ä',
+  '*',
+])('%j cannot', (name) => expect(isHostName(name)).toBe(false))
+
+test('a name that is too long is none', () => {
+  expect(isHostName('x'.repeat(64))).toBe(false)
+  expect(isHostName(Array.from({ length: 130 }, () => 'x').join('.'))).toBe(false)
+})
