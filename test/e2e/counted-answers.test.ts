@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startRawBackend } from '../support/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
 
 const handshake =
   'GET /api/chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
@@ -23,7 +24,7 @@ beforeAll(async () => {
   })
   gateway = await startGateway({
     UPSTREAM_URL: backend.url,
-    CONFIG_FILE: 'test/e2e/counted-answers.yaml',
+    CONFIG_FILE: writeConfigFile("limits: [{ name: api, match: '* /api/*', requests: 100, window: 1m }]"),
     MAX_BODY_SIZE: '1000',
     BODY_TIMEOUT: '300ms',
   })

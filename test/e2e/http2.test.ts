@@ -14,6 +14,7 @@ import {
   requestFields,
   uint32,
 } from '../support/raw-http2.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
 
 const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } =
   constants
@@ -438,7 +439,9 @@ test.each(['trace', 'head', 'Get', 'FOO', 'A'.repeat(12_000)])(
 test('a key is all lines of a header, also of headers of which Node keeps one line', async () => {
   const counted = await startGateway({
     UPSTREAM_URL: backend.url,
-    CONFIG_FILE: 'test/e2e/by-authorization.yaml',
+    CONFIG_FILE: writeConfigFile(
+      'limits: [{ name: by-authorization, match: GET /a, key: header:authorization, requests: 1, window: 1m }]',
+    ),
     ...tlsSettings(),
   })
   const raw = await connectRawHttp2(counted.port)

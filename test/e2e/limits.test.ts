@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import { freshRedis } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
 
 const exactBody = '{"code":429,"error":"Too many requests, Please try after a while!"}'
 
@@ -59,7 +60,8 @@ describe.each(['embedded', 'redis'])('the table as it comes, counters %s', (stor
 
 test('a window ends on time although refused requests went on', async () => {
   const backend = await startBackend()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/e2e/short-window.yaml' })
+  const limits = 'limits: [{ name: short, match: GET /short, requests: 2, window: 2s }]'
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) })
   const firstMs = performance.now()
   expect((await gateway.send('GET', '/short')).status).toBe(200)
   expect((await gateway.send('GET', '/short')).status).toBe(200)

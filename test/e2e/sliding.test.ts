@@ -3,6 +3,9 @@ import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { startGateway } from '../support/gateway.ts'
 import { freshRedis } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const limits = 'limits: [{ name: search, match: GET /search, algorithm: sliding, requests: 2, window: 2s }]'
 
 test.concurrent.each(['embedded', 'embedded, two workers', 'redis'])(
   'a sliding window lets one more through when the oldest leaves it, counters %s',
@@ -11,7 +14,7 @@ test.concurrent.each(['embedded', 'embedded, two workers', 'redis'])(
     const backend = await startBackend()
     const gateway = await startGateway({
       UPSTREAM_URL: backend.url,
-      CONFIG_FILE: 'test/e2e/sliding.yaml',
+      CONFIG_FILE: writeConfigFile(limits),
       ...(store === 'embedded, two workers' && { WORKERS: '2' }),
       ...(store === 'redis' && { REDIS_URL: await freshRedis() }),
     })

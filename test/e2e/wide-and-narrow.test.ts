@@ -2,6 +2,12 @@ import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { startGateway } from '../support/gateway.ts'
 import { freshRedis } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const limits = `limits:
+  - { name: wide, match: GET /api/*, requests: 50, window: 1m }
+  - { name: narrow, match: GET /api/search, requests: 10, window: 1m }
+`
 
 test.each(['embedded', 'redis'])(
   'what the narrow rule refuses uses up nothing of the wide one, counters %s',
@@ -9,7 +15,7 @@ test.each(['embedded', 'redis'])(
     const backend = await startBackend()
     const gateway = await startGateway({
       UPSTREAM_URL: backend.url,
-      CONFIG_FILE: 'test/e2e/wide-narrow.yaml',
+      CONFIG_FILE: writeConfigFile(limits),
       ...(store === 'redis' && { REDIS_URL: await freshRedis() }),
     })
     const rush = async (path: string, count: number): Promise<number[]> => {

@@ -5,6 +5,7 @@ import { startGateway, type GatewayProcess } from '../support/gateway.ts'
 import { startRedisCluster } from '../support/redis-cluster.ts'
 import { startSentinelTrio } from '../support/redis-trio.ts'
 import { startRedisServer } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
 
 /*
  * What is allowed is admitted, exactly, over three replicas, however many ask at once. EXACT_REPETITIONS says how often
@@ -17,6 +18,10 @@ const clientsInAll = 20
 const clientsAtOnce = 4
 const requestsEach = 500
 const allowed = 30
+const limits = `limits:
+  - { name: fixed, match: POST /fixed, requests: ${allowed}, window: 15m }
+  - { name: sliding, match: POST /sliding, requests: ${allowed}, window: 15m, algorithm: sliding }
+`
 
 let backend: Backend
 const arrived = new Map<string, number>()
@@ -43,7 +48,7 @@ describe.each(topologies)('three replicas on $name', ({ start }) => {
     const env = {
       UPSTREAM_URL: backend.url,
       REDIS_URL: await start(),
-      CONFIG_FILE: 'test/long/exact.yaml',
+      CONFIG_FILE: writeConfigFile(limits),
       TRUSTED_PROXIES: '127.0.0.1',
       // Thousands at once, in the processes' first second: on a busy machine that takes longer than the usual 100 ms, and
       // then it is onStoreError that decides.

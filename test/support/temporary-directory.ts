@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { atEndOfFile } from './at-end.ts'
@@ -14,4 +14,11 @@ export function makeTemporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-'))
   made.push(directory)
   return directory
+}
+
+/** A `sluice.yaml` of this content, in such a directory; its path. */
+export function writeConfigFile(yaml: string): string {
+  const path = join(makeTemporaryDirectory(), 'sluice.yaml')
+  writeFileSync(path, yaml)
+  return path
 }
