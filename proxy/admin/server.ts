@@ -1,12 +1,12 @@
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { Log } from '../../shared/log.ts'
+import { METRICS_CONTENT_TYPE } from '../telemetry/prometheus.ts'
 import { createAdminAccess } from './access.ts'
 import type { ApiRoutes } from './api.ts'
 import { serveOperator } from './connections.ts'
 import type { HealthReport } from './health.ts'
 import { readJson } from './json-body.ts'
-import { METRICS_CONTENT_TYPE } from '../telemetry/prometheus.ts'
 
 export type AdminDeps = {
   /** `ADMIN_TOKEN`. Without one only local requests are answered, so the listener must be on a loopback address. */

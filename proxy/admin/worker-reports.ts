@@ -1,6 +1,6 @@
 import type { Worker } from 'node:cluster'
-import type { HealthReport } from './health.ts'
 import { sumCounters, type MetricSnapshot } from '../telemetry/prometheus.ts'
+import type { HealthReport } from './health.ts'
 import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
 
 /** What a worker can be asked by its primary process. */

@@ -1,13 +1,13 @@
 import { Socket, type Server } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { Log } from '../../shared/log.ts'
+import type { ConnectionAddresses } from '../http/messages.ts'
 import type { AddressReader, Peer } from '../request/client-address.ts'
 import { paceLines } from '../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../telemetry/telemetry.ts'
 import { idleSince, type Connection } from './connection.ts'
 import { createEviction } from './eviction.ts'
 import { sessionOn } from './http2-sessions.ts'
-import type { ConnectionAddresses } from '../http/messages.ts'
 
 export type ConnectionLimitOptions = {
   /** Connections at a time. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { waitsSince } from './pending-responses.ts'
 import { sessionOn } from './http2-sessions.ts'
+import { waitsSince } from './pending-responses.ts'
 
 /** A client's connection, as `limitConnections` has admitted it. */
 export type Connection = {

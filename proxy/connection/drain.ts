@@ -2,11 +2,11 @@ import type { Server } from 'node:http'
 import type { Http2SecureServer } from 'node:http2'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Log } from '../../shared/log.ts'
-import { idleSince } from './connection.ts'
+import { closeAfterResponse, closeSoon } from '../http/reply.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
+import { idleSince } from './connection.ts'
 import type { Http2Sessions } from './http2-sessions.ts'
 import { latestResponse, owesNothing } from './pending-responses.ts'
-import { closeAfterResponse, closeSoon } from '../http/reply.ts'
 
 /** How often connections that have fallen idle are closed while the others finish. */
 const sweepMs = 50

@@ -1,5 +1,5 @@
-import { requestsBeforeNext } from './pending-responses.ts'
 import { idleSince, type Connection } from './connection.ts'
+import { requestsBeforeNext } from './pending-responses.ts'
 
 export type IdleLimits = {
   /** Time that a connection is kept between two requests. */

@@ -1,8 +1,8 @@
 import { errors } from '../../shared/error-replies.ts'
-import type { PolicyState } from '../limiter/limiter.ts'
-import { rateLimitHeader, rateLimitPolicyHeader, retryAfterHeader } from './ratelimit-headers.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { sendError } from '../http/reply.ts'
+import type { PolicyState } from '../limiter/limiter.ts'
+import { rateLimitHeader, rateLimitPolicyHeader, retryAfterHeader } from './ratelimit-headers.ts'
 
 /** The `RateLimit` fields of a response on a limited endpoint, allowed or refused: name, value, name, value… */
 export function rateLimitHeaders(states: readonly PolicyState[]): string[] {

@@ -1,6 +1,6 @@
 import type { Log } from '../../shared/log.ts'
-import { paceLines } from './paced-lines.ts'
 import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts'
+import { paceLines } from './paced-lines.ts'
 
 /** At most one line in this time says that the backend is busy, and one that a limit of this machine is reached. */
 const pacedMs = 5_000

@@ -1,8 +1,8 @@
-import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
-import { checkAuthorities, checkPair } from './certificates.ts'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { addressOf } from '../setting-kinds.ts'
 import type { gatewayTable } from '../settings-table.ts'
+import { checkAuthorities, checkPair } from './certificates.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
