@@ -78,6 +78,8 @@ export function partName(part: PartitionPart): string {
 /** A rule of the limits table: a policy and the requests that it matches. */
 export type Rule = {
   readonly policy: Policy
+  /** Hosts as they are compared; `*.` before a name is all names below it. Without it, every host; never empty. */
+  readonly hosts?: readonly string[]
   readonly match: readonly RoutePattern[]
   readonly except: readonly RoutePattern[]
 }

@@ -102,12 +102,13 @@ function readLimit(text: string | null): number | undefined {
   return limit <= LISTED_AT_MOST ? limit : undefined
 }
 
-function describeRule({ policy, match, except }: Rule): object {
+function describeRule({ policy, hosts, match, except }: Rule): object {
   const { name, partition, quota, windowMs, ...rest } = policy
   return {
     name,
     match: match.map(describePattern),
     except: except.map(describePattern),
+    ...(hosts && { hosts }),
     key: partition.map(partName),
     requests: quota,
     windowSeconds: windowMs / 1000,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
 import { LARGEST_SLIDING_QUOTA, type Rule } from '../policy.ts'
+import { hostPattern } from './host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mixesGlobal, partitionPart, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
@@ -29,6 +30,13 @@ export const ruleFields = {
   except: oneOrMany(routePattern)
     .optional()
     .meta({ description: 'Requests that are excluded from match, in the same form.' }),
+  hosts: oneOrMany(hostPattern)
+    .refine((hosts) => new Set(hosts).size === hosts.length, 'needs each host only once')
+    .optional()
+    .meta({
+      description:
+        'Hosts whose requests the rule counts: a name, *.NAME, or a list of them. Default: every host.',
+    }),
   key: oneOrMany(partitionPart)
     .refine((parts) => !repeatsPart(parts), 'needs each part only once')
     .refine((parts) => !mixesGlobal(parts), 'needs global alone, as it counts all clients together')
@@ -80,10 +88,11 @@ function countsNothing({ match, except = [] }: WrittenRule): boolean {
   return match.length > 0 && match.every((pattern) => isCovered(toSegments(pattern), excepted))
 }
 
-function toRule({ match, except = [], ...rule }: WrittenRule): Rule {
+function toRule({ match, except = [], hosts, ...rule }: WrittenRule): Rule {
   const { name, requests, window, algorithm, mode, onStoreError, key } = rule
   return {
     policy: { name, quota: requests, windowMs: window, algorithm, mode, onStoreError, partition: key },
+    ...(hosts && { hosts }),
     match,
     except,
   }

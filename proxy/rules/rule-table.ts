@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { methodOverrideFields } from '../http/header-roles.ts'
+import { comparableHost } from '../request/host.ts'
 import { withoutEmptyName, type MatchPaths } from '../request/match-path.ts'
+import { createHostTables } from './host-tables.ts'
 import {
   createPathTree,
   findInTree,
@@ -20,10 +22,14 @@ export type RuleTable = {
    * a limited path is limited. Fields that override the method add the rules of that method to those of the request's own.
    *
    * @param method as sent; letter case is ignored
+   * @param host as forwarded, of `readHost`
    * @returns no policy twice
    */
-  match(target: MatchPaths, method: string, headers: IncomingHttpHeaders): readonly Policy[]
+  match(target: MatchPaths, method: string, headers: IncomingHttpHeaders, host: string): readonly Policy[]
 }
+
+type MatchPath = (target: MatchPaths, method: string, headers: IncomingHttpHeaders) => readonly Policy[]
+type InTableOrder = (policies: readonly Policy[]) => readonly Policy[]
 
 /** The marks of one pattern of the tree, and the route of a path that no other pattern matches. */
 type Leaf = { readonly marks: Mark[]; route: Route }
@@ -33,10 +39,33 @@ const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
 /** Never throws: that a pattern can match is for the settings to check. */
 export function compileRules(rules: readonly Rule[]): RuleTable {
   const orders = new Map(rules.map(({ policy }, order) => [policy, order]))
-  const findRoute = compileRoutes(rules.flatMap(toMarks))
-
-  const inTableOrder = (policies: readonly Policy[]): readonly Policy[] =>
+  const inTableOrder: InTableOrder = (policies) =>
     [...new Set(policies)].sort((a, b) => (orders.get(a) ?? 0) - (orders.get(b) ?? 0))
+
+  const matchPath = compilePaths(
+    rules.filter(({ hosts }) => hosts === undefined),
+    inTableOrder,
+  )
+  const ofSomeHosts = rules.filter(isOfSomeHosts)
+  if (ofSomeHosts.length === 0) return { match: matchPath }
+
+  const tables = createHostTables(ofSomeHosts, (own) => compilePaths(own, inTableOrder))
+  return {
+    match(target, method, headers, host) {
+      const policies = matchPath(target, method, headers)
+      const found = tables.find(comparableHost(host)).flatMap((match) => match(target, method, headers))
+      return found.length === 0 ? policies : inTableOrder([...policies, ...found])
+    },
+  }
+}
+
+function isOfSomeHosts(rule: Rule): rule is Rule & { readonly hosts: readonly string[] } {
+  return rule.hosts !== undefined
+}
+
+/** Compiles rules, whatever hosts they are for. */
+function compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): MatchPath {
+  const findRoute = compileRoutes(rules.flatMap(toMarks))
 
   const matchRoute = (route: Route, method: string, headers: IncomingHttpHeaders): readonly Policy[] => {
     let policies = route.forMethod(method)
@@ -48,13 +77,11 @@ export function compileRules(rules: readonly Rule[]): RuleTable {
     return policies
   }
 
-  return {
-    match({ matchPath, otherMatchPaths }, method, headers) {
-      const policies = matchRoute(findRoute(matchPath), method, headers)
-      if (otherMatchPaths.length === 0) return policies
-      const others = otherMatchPaths.flatMap((path) => matchRoute(findRoute(path), method, headers))
-      return others.length === 0 ? policies : inTableOrder([...policies, ...others])
-    },
+  return ({ matchPath, otherMatchPaths }, method, headers) => {
+    const policies = matchRoute(findRoute(matchPath), method, headers)
+    if (otherMatchPaths.length === 0) return policies
+    const others = otherMatchPaths.flatMap((path) => matchRoute(findRoute(path), method, headers))
+    return others.length === 0 ? policies : inTableOrder([...policies, ...others])
   }
 }
 

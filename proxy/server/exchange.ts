@@ -115,7 +115,7 @@ export class Exchange implements PacedExchange {
   #applyRules({ target, host }: RequestHead): readonly Charge[] {
     const { method = 'GET', headers } = this.request
     const { rules, addresses } = this.#options
-    const policies = rules.match(target, method, headers)
+    const policies = rules.match(target, method, headers, host)
     return chargesOf(policies, { client: this.#client, host, request: this.request, addresses })
   }
 

@@ -58,6 +58,21 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusAt('one.example')).toBe(200)
   })
 
+  test('hosts: a rule for some hosts only', async () => {
+    const from = newAddress()
+    const statusAt = (host: string): Promise<number> => statusOf('/tenant', { headers: { host }, from })
+    expect(await statusAt('other.example')).toBe(200)
+    expect(await statusAt('tenant.example')).toBe(200)
+    for (const host of ['TENANT.example.:80', 'a.tenant.example', 'a.b.tenant.example'])
+      expect(await statusAt(host), host).toBe(429)
+    for (const host of ['other.example', 'xtenant.example', 'tenant.example.org'])
+      expect(await statusAt(host), host).toBe(200)
+    const { body } = await askOperator(gateway, 'GET', '/api/limits')
+    expect((body as { limits: object[] }).limits).toContainEqual(
+      expect.objectContaining({ name: 'tenant', hosts: ['tenant.example', '*.tenant.example'] }),
+    )
+  })
+
   test('host and address together', async () => {
     const from = newAddress()
     const headers = { host: 'one.example' }

@@ -47,7 +47,36 @@ describe('a table of rules', () => {
     fc.assert(
       fc.property(table, path, method, (rules, sent, by) => {
         const expected = rules.filter((rule) => naiveMatches(rule, by, sent)).map(({ policy }) => policy)
-        expect(compileRules(rules).match(plain(sent), by, {})).toEqual(expected)
+        expect(compileRules(rules).match(plain(sent), by, {}, 'a')).toEqual(expected)
+      }),
+      many,
+    )
+  })
+
+  test('matches by host as a look at each rule would', () => {
+    const host = fc
+      .array(fc.constantFrom('a', 'b', 'c-d'), { minLength: 1, maxLength: 4 })
+      .map((labels) => labels.join('.'))
+    const hostPattern = fc.tuple(fc.boolean(), host).map(([isBelow, name]) => (isBelow ? `*.${name}` : name))
+    const someHosts = fc.uniqueArray(hostPattern, { minLength: 1, maxLength: 3 })
+    const spelling = fc.constantFrom(
+      (name: string) => name,
+      (name: string) => `${name.toUpperCase()}.`,
+      (name: string) => `${name}:8080`,
+    )
+    const hostTable = table.chain((rules) =>
+      fc
+        .tuple(...rules.map(() => fc.option(someHosts, { nil: undefined })))
+        .map((hosts) => rules.map((rule, i): Rule => (hosts[i] ? { ...rule, hosts: hosts[i] } : rule))),
+    )
+    const isFor = ({ hosts }: Rule, name: string): boolean =>
+      hosts?.some((each) => each === name || (each.startsWith('*.') && name.endsWith(each.slice(1)))) ?? true
+    fc.assert(
+      fc.property(hostTable, path, method, host, spelling, (rules, sent, by, name, spell) => {
+        const expected = rules.filter((rule) => naiveMatches(rule, by, sent) && isFor(rule, name))
+        expect(compileRules(rules).match(plain(sent), by, {}, spell(name))).toEqual(
+          expected.map(({ policy }) => policy),
+        )
       }),
       many,
     )
@@ -58,7 +87,7 @@ describe('a table of rules', () => {
       fc.property(table, path, method, fc.dictionary(overrideField, method), (rules, sent, by, headers) => {
         const methodsOf = [by, ...Object.values(headers)]
         const expected = rules.filter((rule) => methodsOf.some((each) => naiveMatches(rule, each, sent)))
-        expect(compileRules(rules).match(plain(sent), by, headers)).toEqual(
+        expect(compileRules(rules).match(plain(sent), by, headers, 'a')).toEqual(
           expected.map(({ policy }) => policy),
         )
       }),
@@ -71,7 +100,7 @@ describe('a table of rules', () => {
       fc.property(table, fc.array(path, { minLength: 1, maxLength: 4 }), method, (rules, paths, by) => {
         const expected = rules.filter((rule) => paths.some((each) => naiveMatches(rule, by, each)))
         const [matchPath = '/', ...otherMatchPaths] = paths.map((each) => plain(each).matchPath)
-        expect(compileRules(rules).match({ matchPath, otherMatchPaths }, by, {})).toEqual(
+        expect(compileRules(rules).match({ matchPath, otherMatchPaths }, by, {}, 'a')).toEqual(
           expected.map(({ policy }) => policy),
         )
       }),
@@ -96,6 +125,7 @@ describe('a table of rules', () => {
             { matchPath: sent, otherMatchPaths: [sent, '/a'] },
             by,
             headers,
+            'a',
           )
           const places = found.map((policy) => rules.findIndex((rule) => rule.policy === policy))
           expect(places).toEqual([...new Set(places)].sort((a, b) => a - b))
@@ -136,8 +166,8 @@ describe('a table of rules', () => {
         const target = canonicalizeTarget(by, disguised(sent))
         if (typeof target === 'string') throw new Error(`${disguised(sent)}: ${target}`)
         const compiled = compileRules(rules)
-        expect(compiled.match(target, by, {})).toEqual(
-          expect.arrayContaining([...compiled.match(plain(sent), by, {})]),
+        expect(compiled.match(target, by, {}, 'a')).toEqual(
+          expect.arrayContaining([...compiled.match(plain(sent), by, {}, 'a')]),
         )
       }),
       many,

@@ -271,6 +271,47 @@ describe('an address in other words', () => {
   })
 })
 
+describe.each(['/site', '/by-host'])('a host in other words, for %s', (path) => {
+  const at = (host: string, target = path): string => post(target).replace('Host: a', `Host: ${host}`)
+  const spellings: [name: string, bytes: string, status: number][] = [
+    ['letter case', at('SITE.Example'), 429],
+    ['a dot at the end', at('site.example.'), 429],
+    ['several dots at the end', at('site.example...'), 429],
+    ['a port', at('site.example:8080'), 429],
+    ['an empty port', at('site.example:'), 429],
+    ['a dot and a port', at('Site.example.:80'), 429],
+    ['blanks around it', at(' site.example\t'), 429],
+    [
+      'an absolute target, whose host is the one that counts',
+      at('other.example', `http://site.example${path}`),
+      429,
+    ],
+    ['an absolute target with a port', at('b', `HTTP://SITE.example.:80${path}`), 429],
+    ['escapes', at('site%2eexample'), 400],
+    ['user information', at('x@site.example'), 400],
+    ['a path', at('site.example/x'), 400],
+    ['a list', at('site.example,other.example'), 400],
+    ['two lines', at('site.example\r\nHost: other.example'), 400],
+    ['none', post(path).replace('Host: a\r\n', ''), 400],
+  ]
+  test.each(spellings)('%s', async (_, bytes, status) => {
+    const from = freshAddress()
+    expect(await statusOf(gateway.port, from, at('site.example'))).toBe(200)
+    expect(await statusOf(gateway.port, from, bytes)).toBe(status)
+    expect(backend.requestsFrom(from)).toHaveLength(1)
+  })
+
+  test('X-Forwarded-Host changes nothing', async () => {
+    const from = freshAddress()
+    const lines = ['X-Forwarded-Host: other.example', 'Forwarded: host=other.example']
+    const bytes = post(path, ...lines).replace('Host: a', 'Host: site.example')
+    expect(await statusOf(gateway.port, from, bytes)).toBe(200)
+    expect(await statusOf(gateway.port, from, bytes.replaceAll('other', 'another'))).toBe(429)
+    const [seen] = backend.requestsFrom(from)
+    expect(seen && valuesOf(seen, 'x-forwarded-host')).toEqual(['site.example'])
+  })
+})
+
 test.each(['X-One', 'Authorization'])(
   '%s in several lines is one value, counted and passed on',
   async (name) => {

@@ -57,16 +57,18 @@ export function findAddressKeys(
 export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   const closing = rules
     .filter((rule) => !isChosenByClient(rule))
-    .map(({ policy, match, except }) => ({
+    .map(({ policy, hosts, match, except }) => ({
       mode: policy.mode,
+      hosts,
       match: match.map(toSegments),
       except: except.map(toSegments),
     }))
-  const isClosed = ({ policy, match, except }: Rule): boolean => {
+  const isClosed = ({ policy, hosts, match, except }: Rule): boolean => {
     const own = except.map(toSegments)
     const candidates = closing.filter(
       (other) =>
         (other.mode === 'enforce' || policy.mode === 'shadow') &&
+        coversHosts(other.hosts, hosts) &&
         other.except.every((pattern) => isCovered(pattern, own)),
     )
     return match.every((pattern) => {
@@ -84,6 +86,12 @@ export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
   })
 }
 
-function isChosenByClient({ policy }: Rule): boolean {
-  return policy.partition.some(({ kind }) => kind === 'header' || kind === 'host')
+function isChosenByClient({ policy, hosts }: Rule): boolean {
+  const hasFewHosts = hosts !== undefined && !hosts.some((host) => host.startsWith('*'))
+  return policy.partition.some(({ kind }) => kind === 'header' || (kind === 'host' && !hasFewHosts))
+}
+
+/** Undefined is every host. Names below a name that has `*.` before it are not looked for. */
+function coversHosts(wide: Rule['hosts'], narrow: Rule['hosts']): boolean {
+  return wide === undefined || (narrow?.every((host) => wide.includes(host)) ?? false)
 }

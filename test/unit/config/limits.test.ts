@@ -109,6 +109,19 @@ test.each<[key: string, partition: object[]]>([
   expect(ruleOf(`${login}, match: POST /login, key: ${key}`)?.policy.partition).toEqual(partition)
 })
 
+test.each<[written: string, hosts: string[]]>([
+  ['app.example', ['app.example']],
+  ['App.EXAMPLE.', ['app.example']],
+  ['"*.example.com"', ['*.example.com']],
+  [
+    '[a.example, "*.a.example", xn--bcher-kva.example, my_host]',
+    ['a.example', '*.a.example', 'xn--bcher-kva.example', 'my_host'],
+  ],
+  ['["192.0.2.1", "[2001:DB8::1]", "::1", "::ffff:1.2.3.4"]', ['192.0.2.1', '2001:db8::1', '::1', '1.2.3.4']],
+])('hosts: %s', (written, hosts) => {
+  expect(ruleOf(`${login}, match: POST /login, hosts: ${written}`)?.hosts).toEqual(hosts)
+})
+
 test.each(['enforce', 'shadow'])('mode: %s', (mode) => {
   expect(ruleOf(`${login}, match: POST /login, mode: ${mode}`)?.policy.mode).toBe(mode)
 })
@@ -224,6 +237,24 @@ limits:
     expect(warnings).toEqual([])
   })
 
+  test('is not warned of where a rule by address is for the same hosts, or where the key is one of few hosts', () => {
+    const { warnings } = loadWithFile(`
+limits:
+  - {name: a, match: GET /a, hosts: [a.example, b.example], key: header:x, requests: 1, window: 1m}
+  - {name: b, match: GET /a, hosts: [b.example, c.example, a.example], requests: 1, window: 1m}
+  - {name: c, match: GET /c, hosts: [a.example, b.example], key: host, requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([])
+  })
+
+  test('is warned of where hosts may be any below a name', () => {
+    const { warnings } = loadWithFile(`
+limits:
+  - {name: c, match: GET /c, hosts: '*.a.example', key: host, requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([`sluice.yaml:3: rule "c", key: ${warning}`])
+  })
+
   test('is not warned of where several rules by address count all of it', () => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: a, match: "GET /a/*", requests: 1, window: 1m}
@@ -237,6 +268,7 @@ limits:
     ['not all of its methods', 'match: ["HEAD /a/:id", "POST /b"]'],
     ['more exceptions', 'match: "* /*", except: POST /b'],
     ['the same match, but in shadow', 'match: "* /*", mode: shadow'],
+    ['the same match, but for some hosts', 'match: "* /*", hosts: a.example'],
     ['the same match, but by host', 'match: "* /*", key: [ip, host]'],
     ['the same match, but with a header', 'match: "* /*", key: [ip, header:x-other]'],
   ])('is warned of where a rule by address has %s', (_, fields) => {
