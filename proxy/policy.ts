@@ -34,8 +34,13 @@ export type Cost = {
   readonly settle?: CostSource
 }
 
-/** A field of the response. `hide`: the client does not get it. The name is lower-case. */
-export type CostSource = { readonly kind: 'header'; readonly name: string; readonly hide: boolean }
+/**
+ * - `header`: a header of the response, its name in lower case. `hide`: the client does not get it.
+ * - `json`: a number in the response's JSON, by the names of the members that lead to it.
+ */
+export type CostSource =
+  | { readonly kind: 'header'; readonly name: string; readonly hide: boolean }
+  | { readonly kind: 'json'; readonly path: readonly string[] }
 
 /** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
 export function isReserved({ algorithm, countStatus, cost }: Policy): boolean {

@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
-import { LARGEST_SLIDING_QUOTA, type Rule } from '../policy.ts'
+import { LEASE_MS, type Policy, type Rule } from '../policy.ts'
+import { findContradictions } from './contradictions.ts'
 import { hostPattern } from './host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mixesGlobal, partitionPart, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
+import { cost, statusRange } from './rule-cost.ts'
 
 /** A valid name of a rule. */
 export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
@@ -17,6 +19,9 @@ export function writtenName(rule: unknown): string | undefined {
   const name: unknown = typeof rule === 'object' && rule !== null && 'name' in rule ? rule.name : undefined
   return typeof name === 'string' ? name : undefined
 }
+
+const requestCount = wholeNumber(1, 1_000_000_000)
+const windowLength = duration('1s', '365d', ['s', 'm', 'h', 'd'])
 
 /** The fields of a rule, as written. */
 export const ruleFields = {
@@ -45,11 +50,21 @@ export const ruleFields = {
       description:
         'What identifies a client: ip, host, header:NAME, or a list of them combined; global counts all clients together.',
     }),
-  requests: wholeNumber(1, 1_000_000_000).schema.meta({
-    description: 'Number of requests allowed per client and window.',
+  requests: requestCount.schema.optional().meta({
+    description: 'Number of requests allowed per client and window; with cost, number of units.',
   }),
-  window: duration('1s', '365d', ['s', 'm', 'h', 'd']).schema.meta({
+  window: windowLength.schema.optional().meta({
     description: 'Length of the window.',
+  }),
+  concurrency: wholeNumber(1, 100_000).schema.optional().meta({
+    description:
+      'In place of requests and window: number of requests of a client in flight at the same time.',
+  }),
+  countStatus: oneOrMany(statusRange).optional().meta({
+    description: 'Count only requests whose response has one of these status codes, such as 401 or 5xx.',
+  }),
+  cost: cost.optional().meta({
+    description: 'Units that a request costs, 1 by default: a number, or where the response says it.',
   }),
   algorithm: oneOf(['fixed', 'sliding']).schema.prefault('fixed').meta({
     description:
@@ -66,14 +81,16 @@ export const ruleFields = {
 
 const rule = z
   .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
+  .refine((rule) => hasAnyOf(rule, 'concurrency', 'requests'), missing('requests', requestCount.needs))
+  .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', windowLength.needs))
+  .superRefine((rule, context) => {
+    for (const { field, message } of findContradictions(rule))
+      context.addIssue({ code: 'custom', path: [field], message })
+  })
   .refine(
     (rule) => !countsNothing(rule),
     'can never match: its except excludes everything that its match includes',
   )
-  .refine(({ algorithm, requests }) => algorithm === 'fixed' || requests <= LARGEST_SLIDING_QUOTA, {
-    path: ['requests'],
-    error: `needs a whole number from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`,
-  })
   .transform(toRule)
 
 /** The limits table, as written. Whether names are unique is checked elsewhere (`findRepeatedNames`). */
@@ -88,14 +105,38 @@ function countsNothing({ match, except = [] }: WrittenRule): boolean {
   return match.length > 0 && match.every((pattern) => isCovered(toSegments(pattern), excepted))
 }
 
+/** Said beside all other mistakes of the rule. */
+function missing(field: keyof typeof ruleFields, needs: string) {
+  return { path: [field], error: `needs ${needs}`, when: () => true }
+}
+
+function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolean {
+  if (typeof rule !== 'object' || rule === null) return true
+  return fields.some((field) => field in rule && (rule as Record<string, unknown>)[field] !== undefined)
+}
+
 function toRule({ match, except = [], hosts, ...rule }: WrittenRule): Rule {
-  const { name, requests, window, algorithm, mode, onStoreError, key } = rule
-  return {
-    policy: { name, quota: requests, windowMs: window, algorithm, mode, onStoreError, partition: key },
-    ...(hosts && { hosts }),
-    match,
-    except,
-  }
+  return { policy: toPolicy(rule), ...(hosts && { hosts }), match, except }
+}
+
+function toPolicy(rule: Omit<WrittenRule, 'match' | 'except' | 'hosts'>): Policy {
+  const {
+    name,
+    requests = 0,
+    window = 0,
+    algorithm,
+    mode,
+    onStoreError,
+    key,
+    concurrency,
+    countStatus,
+    cost,
+  } = rule
+  const common = { name, mode, onStoreError, partition: key }
+  if (concurrency !== undefined)
+    return { ...common, quota: concurrency, windowMs: LEASE_MS, algorithm: 'concurrency' }
+  const reserved = { ...(countStatus && { countStatus }), ...(cost && { cost }) }
+  return { ...common, quota: requests, windowMs: window, algorithm, ...reserved }
 }
 
 function oneOrMany<Item, Written>(item: z.ZodType<Item, Written>): z.ZodType<Item[], Written | Written[]> {

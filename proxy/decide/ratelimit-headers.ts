@@ -27,7 +27,9 @@ export function rateLimitHeader(states: readonly PolicyState[]): string | undefi
   let list: string | undefined
   for (const { policy, remaining, resetMs } of states) {
     if (policy.mode === 'shadow') continue
-    const item = `"${policy.name}";r=${remaining};t=${wholeSeconds(resetMs)}`
+    // Nobody knows when a request in flight ends.
+    const reset = policy.algorithm === 'concurrency' ? '' : `;t=${wholeSeconds(resetMs)}`
+    const item = `"${policy.name}";r=${remaining}${reset}`
     list = list === undefined ? item : `${list}, ${item}`
   }
   return list
@@ -53,7 +55,8 @@ const policyItems = new WeakMap<Policy, string>()
 function policyItem(policy: Policy): string {
   const known = policyItems.get(policy)
   if (known !== undefined) return known
-  const item = `"${policy.name}";q=${policy.quota};w=${policy.windowMs / 1000}`
+  const window = policy.algorithm === 'concurrency' ? '' : `;w=${policy.windowMs / 1000}`
+  const item = `"${policy.name}";q=${policy.quota}${window}`
   policyItems.set(policy, item)
   return item
 }

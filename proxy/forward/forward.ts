@@ -15,7 +15,7 @@ import {
 import { acceptsHandshake } from '../http/websocket-handshake.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { UpstreamChannel, UpstreamExchange } from '../upstream/exchange.ts'
-import { UpstreamFailure } from '../upstream/failure.ts'
+import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import type { UpstreamPool } from '../upstream/pool.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
@@ -45,13 +45,25 @@ export type ForwardRequest = {
   readonly target: string
   /** Header lines for the backend, each ending in CRLF, without those that frame the body. */
   readonly upstreamHeaders: string
-  /** Name, value, name, value… to add to the response. */
+  /** Name, value, name, value… to add to the response, where no `settlement` says them. */
   readonly responseHeaders: readonly string[]
+  /** What was reserved for the request, to be settled by its response. */
+  readonly settlement: ResponseSettlement | undefined
   readonly requestId: string
   /** Called when a streamed body exceeds `maxBodyBytes`. */
   readonly onBodyOverLimit: () => void
   /** For a WebSocket handshake: called when the backend accepts it. */
   readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
+}
+
+/** Hears of the response as it passes by. */
+export type ResponseSettlement = {
+  /** Name, value, name, value… to add to the response, by what is known so far. */
+  readonly responseHeaders: readonly string[]
+  /** Returns the response as the client is to get it. */
+  onHead(head: ResponseHead): ResponseHead
+  onBody(chunk: Buffer): void
+  onFailure(kind: FailureKind): void
 }
 
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
@@ -136,6 +148,11 @@ export class Forwarding implements UpstreamExchange {
     return this.#isCut
   }
 
+  get #responseHeaders(): readonly string[] {
+    const { settlement, responseHeaders } = this.#forwarded
+    return settlement ? settlement.responseHeaders : responseHeaders
+  }
+
   start(connection: UpstreamChannel): void {
     const { request, target, upstreamHeaders, onUpgrade } = this.#forwarded
     this.#connection = connection
@@ -155,7 +172,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onHead(head: ResponseHead): void {
-    const { request, response, responseHeaders } = this.#forwarded
+    const { request, response, settlement } = this.#forwarded
     if (head.status > 599 && request.httpVersionMajor > 1)
       throw new ResponseSyntaxError('status code not allowed in HTTP/2')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
@@ -163,12 +180,14 @@ export class Forwarding implements UpstreamExchange {
     if (this.#body) endAfterResponse(request, response)
     // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
     if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
-    writeHead(response, head.status, responseFields(head, request, response, responseHeaders))
+    const passed = settlement ? settlement.onHead(head) : head
+    writeHead(response, head.status, responseFields(passed, request, response, this.#responseHeaders))
   }
 
   onBody(chunk: Buffer, last: boolean): void {
-    const { response } = this.#forwarded
+    const { response, settlement } = this.#forwarded
     this.#flushed = true
+    settlement?.onBody(chunk)
     if (this.#slowBody) this.#slowBody.push(chunk)
     else if (last) endResponse(response, chunk)
     else if (!response.write(chunk))
@@ -192,11 +211,12 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    const { request, responseHeaders, onUpgrade } = this.#forwarded
+    const { request, settlement, onUpgrade } = this.#forwarded
     this.#connection = undefined
     if (onUpgrade && acceptsHandshake(request, head)) {
       this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
-      onUpgrade({ ...head, fields: head.fields.concat(responseHeaders) }, socket, rest)
+      const { fields } = settlement ? settlement.onHead(head) : head
+      onUpgrade({ ...head, fields: fields.concat(this.#responseHeaders) }, socket, rest)
       return
     }
     socket.destroy()
@@ -204,7 +224,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onFailure(failure: UpstreamFailure): void {
-    const { request, response, responseHeaders, requestId } = this.#forwarded
+    const { request, response, settlement, requestId } = this.#forwarded
     this.#connection = undefined
     if (this.cancelled) return
     if (failure.onReusedConnection && !this.#retried && !this.#body && idempotentMethods.has(this.method)) {
@@ -215,11 +235,12 @@ export class Forwarding implements UpstreamExchange {
     if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
     if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
     this.#options.onFailure(failure, requestId)
+    settlement?.onFailure(failure.kind)
     if (response.headersSent || this.#responding) this.#cutShort(failure)
     else {
       const reply = failureReply(failure, request)
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
-      sendError(request, response, reply, [...responseHeaders, ...retryAfter])
+      sendError(request, response, reply, [...this.#responseHeaders, ...retryAfter])
     }
   }
 
@@ -240,12 +261,12 @@ export class Forwarding implements UpstreamExchange {
   }
 
   #refuseBody(): void {
-    const { request, response, responseHeaders } = this.#forwarded
+    const { request, response } = this.#forwarded
     this.abandon('the request body is over the limit')
     if (this.#responding) breakOff(response)
     else {
       this.#forwarded.onBodyOverLimit()
-      sendError(request, response, errors.bodyTooLarge, responseHeaders)
+      sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)
     }
   }
 }

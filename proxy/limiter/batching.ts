@@ -182,7 +182,7 @@ function createBatch(): Batch {
 function readTickets(
   { chargeCount }: Pick<Batch, 'chargeCount'>,
   reply: readonly unknown[],
-): Iterator<unknown> | undefined {
+): Iterator<unknown, undefined> | undefined {
   const start = 2 * chargeCount + 1
   return reply.length > start ? reply.slice(start).values() : undefined
 }
@@ -192,7 +192,7 @@ function readDecision(
   charges: readonly Charge[],
   reply: readonly unknown[],
   start: number,
-  tickets: Iterator<unknown> | undefined,
+  tickets: Iterator<unknown, undefined> | undefined,
 ): Exclude<Decision, { outcome: 'unavailable' }> | string {
   const states: PolicyState[] = []
   let refusedBy: Policy | undefined

@@ -139,18 +139,15 @@ export function serveLimiter(options: {
   const inFlight = createInFlightRecord()
 
   function answer({ id, requests }: Question): void {
-    const tickets: Ticket[] = []
-    let hasReserved = false
-    const reply = requests.flatMap((names) => {
-      const { values, reservations } = answerRequest(names, policyByName, counters)
-      for (const reservation of reservations) {
-        tickets.push(reservation?.ticket ?? 0)
-        hasReserved ||= reservation !== undefined
-        if (reservation?.charge.policy.algorithm === 'concurrency') inFlight.add(reservation)
-      }
-      return values
-    })
-    const message: Answer = { limiter: 'answer', id, reply: hasReserved ? [...reply, 0, ...tickets] : reply }
+    const answers = requests.map((names) => answerRequest(names, policyByName, counters))
+    const values = answers.flatMap((request) => request.values)
+    const reservations = answers.flatMap((request) => request.reservations)
+    for (const reservation of reservations)
+      if (reservation?.charge.policy.algorithm === 'concurrency') inFlight.add(reservation)
+    const reply = reservations.some((reservation) => reservation !== undefined)
+      ? [...values, 0, ...reservations.map((reservation) => reservation?.ticket ?? 0)]
+      : values
+    const message: Answer = { limiter: 'answer', id, reply }
     try {
       port.send(message)
     } catch {

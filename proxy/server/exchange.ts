@@ -3,6 +3,7 @@ import type { PacedExchange } from '../connection/client-progress.ts'
 import { settleResponse } from '../connection/pending-responses.ts'
 import { chargesOf } from '../decide/charges.ts'
 import { reportDecision } from '../decide/decision-report.ts'
+import { Settlement } from '../decide/settlement.ts'
 import { rateLimitHeaders, refuse, refuseUndecided } from '../decide/too-many-requests.ts'
 import { forward, type Forwarding } from '../forward/forward.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
@@ -43,6 +44,8 @@ export class Exchange implements PacedExchange {
   #refusedBy: Policy | undefined
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
+  /** What was reserved for the request. */
+  #settlement: Settlement | undefined
   forwarding: Forwarding | undefined
   isOver = false
   place = -1
@@ -122,10 +125,12 @@ export class Exchange implements PacedExchange {
   #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     this.#options.throttledClients.note(charges, decision)
+    const settlement = this.#settlementOf(decision)
     // The client disconnected during the decision: the request was counted, but is not forwarded.
-    if (this.isOver) return
+    if (this.isOver) return settlement?.cancel()
     switch (decision.outcome) {
       case 'allowed':
+        this.#settlement = settlement
         this.#limitHeaders = rateLimitHeaders(decision.states)
         return this.#forward(head)
       case 'refused':
@@ -136,11 +141,20 @@ export class Exchange implements PacedExchange {
     }
   }
 
+  #settlementOf(decision: Decision): Settlement | undefined {
+    if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
+      return undefined
+    const { limiter, telemetry } = this.#options
+    return new Settlement(limiter, decision.states, (policy) => telemetry.costUnreadable(policy))
+  }
+
   #forward({ target, host }: RequestHead): void {
     const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
     const { maxBodyBytes } = forwarder
-    if (maxBodyBytes > 0 && (declaredLength(this.request) ?? 0) > maxBodyBytes)
+    if (maxBodyBytes > 0 && (declaredLength(this.request) ?? 0) > maxBodyBytes) {
+      this.#settlement?.cancel()
       return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
+    }
     if (expectsContinue(this.request)) writeContinue(this.response)
     this.forwarding = forward(forwarder, {
       request: this.request,
@@ -159,6 +173,7 @@ export class Exchange implements PacedExchange {
         maxForwards: remainingForwards(this.request),
       }),
       responseHeaders: this.#limitHeaders,
+      settlement: this.#settlement,
       requestId: this.#requestId,
       onBodyOverLimit: () => this.#noteRejection('body-too-large', errors.bodyTooLarge, bodyOverLimit),
       onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
@@ -168,6 +183,13 @@ export class Exchange implements PacedExchange {
   /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */
   #upgrade(...tunnel: Parameters<OnUpgrade>): void {
     this.#onUpgrade?.(...tunnel)
+    const settlement = this.#settlement
+    if (settlement?.lasts) {
+      this.#settlement = undefined
+      const { socket } = this.request
+      if (socket.destroyed) settlement.finish()
+      else socket.once('close', () => settlement.finish())
+    }
     this.guard(() => this.#finish(101))
   }
 
@@ -176,6 +198,7 @@ export class Exchange implements PacedExchange {
     const { telemetry, now, onFinished, slowClients } = this.#options
     this.isOver = true
     this.forwarding?.clientGone()
+    this.#settlement?.finish()
     const nowMs = now()
     settleResponse(this.request, this.response, nowMs)
     slowClients.finish(this)
@@ -216,7 +239,8 @@ export class Exchange implements PacedExchange {
 
   #reject(reason: Rejection, reply: ErrorReply, why: string): void {
     this.#noteRejection(reason, reply, why)
-    sendError(this.request, this.response, reply, [...fieldsOf(reply), ...this.#limitHeaders])
+    const limits = this.#settlement ? this.#settlement.responseHeaders : this.#limitHeaders
+    sendError(this.request, this.response, reply, [...fieldsOf(reply), ...limits])
   }
 
   #noteRejection(reason: Rejection, { status }: ErrorReply, why: string): void {

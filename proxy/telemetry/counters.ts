@@ -18,6 +18,8 @@ export type Counters = {
   readonly rejections: Record<Rejection, number>
   /** By the policy's name, which comes from the limits table: never longer than that. */
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
+  /** By the policy's name, of those that read what a request costs. */
+  readonly unreadableCosts: Map<string, number>
   readonly upstreamFailures: Record<UpstreamFailure, number>
   readonly errors: Record<ErrorPlace, number>
   readonly requestDuration: DurationHistogram
@@ -53,6 +55,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
       other: 0,
     },
     decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
+    unreadableCosts: new Map(policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, 0]] : []))),
     upstreamFailures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
     errors: { request: 0, process: 0 },
     requestDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
@@ -88,6 +91,9 @@ export function createTelemetry(counters: Counters): Telemetry {
       let decisions = counters.decisions.get(policy.name)
       if (!decisions) counters.decisions.set(policy.name, (decisions = noDecisions()))
       decisions[outcome]++
+    },
+    costUnreadable({ name }) {
+      counters.unreadableCosts.set(name, (counters.unreadableCosts.get(name) ?? 0) + 1)
     },
     storeAnswered(durationMs) {
       counters.storeDuration.observe(durationMs)

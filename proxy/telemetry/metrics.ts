@@ -98,6 +98,11 @@ function describeRequests(counters: Counters): Metric[] {
       'Rate limit decisions, by policy and outcome',
       decisionValues(counters),
     ),
+    counter(
+      'sluice_unreadable_costs_total',
+      'Responses that did not say what their request cost (cost.settle), by policy',
+      Array.from(counters.unreadableCosts, ([policy, value]) => ({ labels: { policy }, value })),
+    ),
     gauge('sluice_connections', 'Open client connections', single(counters.connections)),
     counter(
       'sluice_refused_connections_total',

@@ -47,6 +47,8 @@ export type Telemetry = {
    * refused because the store is away.
    */
   decided(policy: Policy, outcome: DecisionOutcome): void
+  /** A response did not say what its request has cost, where the policy reads that: what was reserved counts. */
+  costUnreadable(policy: Policy): void
   /** A question to the store was answered, whatever the answer was. */
   storeAnswered(durationMs: number): void
   storeFailed(): void

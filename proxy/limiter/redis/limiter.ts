@@ -8,9 +8,9 @@ import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
 import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
 import { runScript, type RedisClient, type RedisScript } from './run-script.ts'
 import { addOnceScript, decideScript, giveBackScript } from './scripts.ts'
-import { settleScript } from './settle-scripts.ts'
-import { createSettling } from './settling.ts'
-import { createLeases } from './leases.ts'
+import { settleScript } from './settling/settle-scripts.ts'
+import { createSettling } from './settling/settling.ts'
+import { createLeases } from './settling/leases.ts'
 
 export type RedisLimiter = Batching & {
   /** As `Limiter`, for what Redis has counted. */

@@ -1,5 +1,5 @@
-import { callsLua } from './rights.ts'
-import { script } from './run-script.ts'
+import { callsLua } from '../rights.ts'
+import { script } from '../run-script.ts'
 
 /**
  * Settles reservations: gives units back to the window that they were taken from, or adds what is missing to the one that

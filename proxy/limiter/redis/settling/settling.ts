@@ -1,6 +1,6 @@
-import type { Reservation } from '../limiter.ts'
-import type { RedisPolicy } from './keys.ts'
-import { runScript, type RedisClient } from './run-script.ts'
+import type { Reservation } from '../../limiter.ts'
+import type { RedisPolicy } from '../keys.ts'
+import { runScript, type RedisClient } from '../run-script.ts'
 import { settleScript } from './settle-scripts.ts'
 
 export type Settling = {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { LEASE_MS } from '../../policy.ts'
-import type { Charge } from '../limiter.ts'
-import { runScript, type RedisClient } from './run-script.ts'
+import { LEASE_MS } from '../../../policy.ts'
+import type { Charge } from '../../limiter.ts'
+import { runScript, type RedisClient } from '../run-script.ts'
 import { renewScript } from './settle-scripts.ts'
 
 export type Leases = {

@@ -1,0 +1,42 @@
+import { LARGEST_SLIDING_QUOTA, type Cost, type Policy, type StatusRange } from '../policy.ts'
+
+/** What a rule says of how much and how it counts. */
+type Counting = {
+  readonly requests?: number | undefined
+  readonly window?: number | undefined
+  readonly concurrency?: number | undefined
+  readonly countStatus?: readonly StatusRange[] | undefined
+  readonly cost?: Cost | undefined
+  readonly algorithm: Policy['algorithm']
+}
+
+type Contradiction = { readonly field: keyof Counting; readonly message: string }
+
+/** Finds fields that cannot stand in one rule. */
+export function findContradictions(rule: Counting): Contradiction[] {
+  const { requests, concurrency, cost, countStatus, algorithm } = rule
+  const found: Contradiction[] = []
+  const add = (field: Contradiction['field'], message: string): void => void found.push({ field, message })
+  if (concurrency !== undefined) {
+    const message = 'cannot stand beside concurrency, which counts requests while they are in flight'
+    for (const field of ['requests', 'window', 'countStatus', 'cost'] as const)
+      if (rule[field] !== undefined) add(field, message)
+    if (algorithm !== 'fixed') add('algorithm', message)
+    return found
+  }
+  if (algorithm === 'sliding' && requests !== undefined && requests > LARGEST_SLIDING_QUOTA)
+    add('requests', `needs a whole number from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`)
+  if (algorithm === 'sliding' && cost !== undefined)
+    add('cost', 'needs algorithm: fixed, as a sliding window remembers each unit by its time')
+  if (cost !== undefined && requests !== undefined && cost.reserve > requests)
+    add('cost', `needs to reserve at most ${requests} (requests), or no request could ever pass`)
+  if (countStatus !== undefined && coversAll(countStatus))
+    add('countStatus', 'names all status codes, which is the same as to leave it out')
+  return found
+}
+
+function coversAll(ranges: readonly StatusRange[]): boolean {
+  return [1, 2, 3, 4, 5].every((digit) =>
+    ranges.some(({ first, last }) => first === 100 * digit && last === 100 * digit + 99),
+  )
+}

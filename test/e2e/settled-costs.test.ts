@@ -1,0 +1,221 @@
+import { writeFileSync } from 'node:fs'
+import { request as httpRequest, type RequestListener } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { freshRedis } from '../support/redis.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const from = '127.0.0.9'
+
+/** Where the counters are, and how many gateways share them. */
+const places = ['memory', 'workers', 'Redis'] as const
+
+async function startGateways(place: (typeof places)[number], limits: string, answer: RequestListener) {
+  const backend = await startBackend(answer)
+  const file = join(makeTemporaryDirectory(), 'sluice.yaml')
+  writeFileSync(file, `limits:\n${limits}`)
+  const env = {
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: file,
+    ...(place === 'workers' && { WORKERS: '2' }),
+    ...(place === 'Redis' && { REDIS_URL: await freshRedis() }),
+  }
+  const gateways = await Promise.all(
+    Array.from({ length: place === 'Redis' ? 3 : 1 }, () => startGateway(env)),
+  )
+  const [first] = gateways
+  if (!first) throw new RangeError('at least one gateway')
+  return { gateways, first, backend }
+}
+
+async function usedBy(gateway: GatewayProcess, policy: string): Promise<unknown> {
+  const { body } = await askOperator(gateway, 'POST', '/api/clients/inspect', {
+    policy,
+    client: { ip: from },
+  })
+  return (body as { states: { used: number }[] }).states[0]?.used
+}
+
+describe.each(places)('counted in %s', (place) => {
+  test('of 200 parallel wrong passwords five reach the backend; right ones all do', async () => {
+    let wrong = 0
+    const { gateways, first } = await startGateways(
+      place,
+      '  - { name: login, match: POST /login, requests: 5, window: 15m, countStatus: [401, 403] }\n',
+      (request, response) => {
+        const isRight = request.headers['x-password'] === 'right'
+        if (!isRight) wrong += 1
+        response.writeHead(isRight ? 200 : 401).end()
+      },
+    )
+    const login = (password: string, index = 0) =>
+      (gateways[index % gateways.length] ?? first).send('POST', '/login', {
+        from,
+        headers: { 'x-password': password },
+      })
+    for (let attempt = 0; attempt < 30; attempt++) {
+      const { status, headers } = await login('right', attempt)
+      expect(status).toBe(200)
+      // As it is after the request has been settled. Another process may not have heard of the one before yet.
+      expect(headers['ratelimit']).toMatch(place === 'memory' ? '"login";r=5;t=900' : /^"login";r=[45];t=/)
+    }
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => login('wrong', index)))
+    expect(wrong).toBe(5)
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5)
+    expect((await login('right')).status).toBe(429)
+  })
+
+  test('a cost that a header says is settled, and the header hidden', async () => {
+    const { first } = await startGateways(
+      place,
+      '  - name: tokens\n    match: POST /chat\n    requests: 1000\n    window: 15m\n' +
+        '    cost: { reserve: 100, settle: "header:X-Cost", hide: true }\n',
+      (request, response) => {
+        const cost = request.headers['x-cost-to-say']
+        response.writeHead(200, cost === undefined ? {} : { 'X-Cost': cost }).end('ok')
+      },
+    )
+    const chat = (cost: string) => first.send('POST', '/chat', { from, headers: { 'x-cost-to-say': cost } })
+    const { headers } = await chat('40')
+    expect(headers).not.toHaveProperty('x-cost')
+    expect(headers['ratelimit']).toMatch(/^"tokens";r=960;t=/)
+    await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(40))
+    // What is no number counts as reserved.
+    for (const cost of ['-5', 'NaN', '1e3', '']) await chat(cost)
+    await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(440))
+    // What costs more than there is uses all of it up.
+    await chat('999999999999')
+    await vi.waitFor(async () => expect((await chat('1')).status).toBe(429), 20_000)
+    const { body } = await send(first.adminPort, 'GET', '/metrics')
+    expect(body).toMatch(/sluice_unreadable_costs_total\{[^}]*policy="tokens"[^}]*\} 4/)
+  })
+
+  test('requests in flight: no more than two exports at a time', async () => {
+    const held: (() => void)[] = []
+    const { gateways, first } = await startGateways(
+      place,
+      '  - { name: export, match: "GET /export", concurrency: 2 }\n',
+      (_request, response) => void held.push(() => response.end('done')),
+    )
+    const statuses: number[] = []
+    const asked = Array.from({ length: 20 }, async (_, index) => {
+      const { status, headers } = await (gateways[index % gateways.length] ?? first).send('GET', '/export', {
+        from,
+      })
+      statuses.push(status)
+      if (status === 429) expect(headers).toMatchObject({ 'retry-after': '1', ratelimit: '"export";r=0' })
+    })
+    await vi.waitFor(() => expect(statuses).toHaveLength(18), 20_000)
+    expect(held).toHaveLength(2)
+    for (const end of held.splice(0)) end()
+    await Promise.all(asked)
+    await vi.waitFor(async () => {
+      const more = first.send('GET', '/export', { from })
+      const passed = vi.waitFor(() => expect(held).toHaveLength(1), 20_000)
+      await Promise.race([more, passed])
+      held.splice(0).forEach((end) => end())
+      expect((await more).status).toBe(200)
+    }, 20_000)
+  })
+
+  test('a client that leaves does not leave its request in flight', async () => {
+    let arrived = 0
+    const { first } = await startGateways(
+      place,
+      '  - { name: export, match: "GET /export", concurrency: 1 }\n',
+      () => void (arrived += 1),
+    )
+    for (let round = 1; round <= 5; round++) {
+      const leaving = await vi.waitFor(async () => {
+        const before = arrived
+        const socket = open(first.port)
+        const answered = new Promise((resolve) => socket.once('data', () => resolve('answered')))
+        const passed = vi.waitFor(() => expect(arrived).toBe(before + 1), 20_000).then(() => 'passed')
+        if ((await Promise.race([answered, passed])) === 'answered') {
+          socket.resetAndDestroy()
+          throw new Error('refused')
+        }
+        return socket
+      }, 20_000)
+      // An orderly end says only that nothing more is asked: the response is still waited for.
+      leaving.resetAndDestroy()
+    }
+  })
+})
+
+test('a streamed answer is passed on event by event, and settled by its last usage', async () => {
+  const { first } = await startGateways(
+    'memory',
+    '  - name: tokens\n    match: POST /chat\n    requests: 10000\n    window: 15m\n' +
+      '    cost: { reserve: 2000, settle: "json:usage.total_tokens" }\n',
+    (request, response) => {
+      if (request.headers.accept === 'application/json') {
+        response.setHeader('Content-Type', 'application/json')
+        response.end(JSON.stringify({ usage: { total_tokens: 55 }, text: 'x'.repeat(5000) }))
+        return
+      }
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      let event = 0
+      const timer = setInterval(() => {
+        event += 1
+        const usage = event % 10 === 0 ? { total_tokens: event * 2 } : null
+        response.write(`data: ${JSON.stringify({ event, usage })}\n\n`)
+        if (event < 100) return
+        clearInterval(timer)
+        response.end('data: [DONE]\n\n')
+      }, 2)
+    },
+  )
+  const events = await stream(first.port)
+  expect(events).toBeGreaterThan(20)
+  await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(200))
+  await first.send('POST', '/chat', { from, headers: { accept: 'application/json' } })
+  await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(255))
+  // A client that hangs up pays what is known by then.
+  await stream(first.port, 45)
+  await vi.waitFor(async () => {
+    const used = Number(await usedBy(first, 'tokens')) - 255
+    expect(used).toBeLessThan(2000)
+    expect(used).toBeGreaterThanOrEqual(80)
+  })
+})
+
+function open(port: number): Socket {
+  const socket = connect({ host: '127.0.0.1', port, localAddress: from })
+  socket.on('error', () => undefined)
+  socket.write('GET /export HTTP/1.1\r\nHost: a\r\n\r\n')
+  return socket
+}
+
+/** Reads a stream of events. Resolves with the number of pieces that it came in; leaves behind `most` events. */
+function stream(port: number, most = Infinity): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({
+      host: '127.0.0.1',
+      port,
+      method: 'POST',
+      path: '/chat',
+      localAddress: from,
+      agent: false,
+    })
+    let pieces = 0
+    let events = 0
+    request.on('response', (response) => {
+      response.on('data', (piece: Buffer) => {
+        pieces += 1
+        events += piece.toString().split('\n\n').length - 1
+        if (events >= most) {
+          request.destroy()
+          resolve(pieces)
+        }
+      })
+      response.on('end', () => resolve(pieces))
+    })
+    request.on('error', (error) => (events >= most ? resolve(pieces) : reject(error)))
+    request.end()
+  })
+}
