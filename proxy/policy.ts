@@ -87,7 +87,17 @@ export type Rule = {
   readonly hosts?: readonly string[]
   readonly match: readonly RoutePattern[]
   readonly except: readonly RoutePattern[]
+  /** Clients that the rule does not apply to. */
+  readonly allowList?: readonly ListEntry[]
 }
+
+/**
+ * An entry of a list of clients: addresses and CIDRs, or whoever sends a header whose value has this SHA-256, in hex. The
+ * name is lower-case.
+ */
+export type ListEntry =
+  | { readonly kind: 'ip'; readonly ranges: readonly string[] }
+  | { readonly kind: 'header'; readonly name: string; readonly sha256: string }
 
 /**
  * `methods` is empty for `*`, else upper-case. `path` is the pattern as written: literal segments, `:name` for one

@@ -28,6 +28,7 @@ export const errors = {
   listLimitUnreadable: errorReply(400, 'The limit must be a whole number from 1 to 1000'),
   unauthorized: errorReply(401, 'A valid x-api-key is needed'),
   adminUnauthorized: errorReply(401, 'A valid bearer token is needed'),
+  forbidden: errorReply(403, 'Forbidden'),
   adminLocalOnly: errorReply(403, 'Without ADMIN_TOKEN, only local requests are allowed'),
   notFound: errorReply(404, 'Not found'),
   noSuchPolicy: errorReply(404, 'There is no rule with this name'),

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import { isLoopback } from '../request/address-ranges.ts'
+import { isLoopback } from '../request/addresses/address-ranges.ts'
 import { createAddressReader } from '../request/client-address.ts'
 import { createTokenGuesses } from './token-guesses.ts'
 

@@ -2,7 +2,7 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { AddressReader } from '../request/client-address.ts'
 import type { CounterState } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
-import { partName, type Policy, type RoutePattern, type Rule } from '../policy.ts'
+import { partName, type ListEntry, type Policy, type RoutePattern, type Rule } from '../policy.ts'
 import type { ApiRoutes } from './api.ts'
 import { chargesOfClient, describeClient } from './client-name.ts'
 import type { ClientOperations } from './client-operations.ts'
@@ -102,18 +102,23 @@ function readLimit(text: string | null): number | undefined {
   return limit <= LISTED_AT_MOST ? limit : undefined
 }
 
-function describeRule({ policy, hosts, match, except }: Rule): object {
+function describeRule({ policy, hosts, match, except, allowList }: Rule): object {
   const { name, partition, quota, windowMs, ...rest } = policy
   return {
     name,
     match: match.map(describePattern),
     except: except.map(describePattern),
     ...(hosts && { hosts }),
+    ...(allowList && { allowList: allowList.map(describeEntry) }),
     key: partition.map(partName),
     requests: quota,
     windowSeconds: windowMs / 1000,
     ...rest,
   }
+}
+
+function describeEntry(entry: ListEntry): object {
+  return entry.kind === 'ip' ? { ip: entry.ranges } : { header: { [entry.name]: `sha256:${entry.sha256}` } }
 }
 
 function describePattern({ methods, path }: RoutePattern): string {

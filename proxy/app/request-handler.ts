@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
+import { compileClientLists, listedHeaders } from '../decide/client-lists.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
 import type { Policy } from '../policy.ts'
-import { createUntrustedProxyWarning } from '../request/untrusted-proxy-warning.ts'
+import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
 import { compileRules } from '../rules/rule-table.ts'
 import type { HandlerOptions } from '../server/handler-options.ts'
 import { createHandler, type Handler } from '../server/handler.ts'
@@ -27,8 +28,10 @@ export type HandlerDeps = Pick<
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Handler {
   const { rules, limiter, throttledClients, addresses, connections, pool } = deps
   const { telemetry, onException, isStopping, now, log } = deps
+  const lists = { allowList: settings.allowList, denyList: settings.denyList, rules }
   return createHandler({
     rules: compileRules(rules),
+    clientLists: compileClientLists(lists),
     limiter,
     throttledClients,
     addresses,
@@ -53,7 +56,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
     upstreamHost: settings.upstreamUrl.host,
     classifyField: createRequestClassifier(
-      rules.flatMap(({ policy }) => headersOf(policy)),
+      [...rules.flatMap(({ policy }) => headersOf(policy)), ...listedHeaders(lists)],
       settings.keepUnusualHeaders,
       settings.clientAddressHeader,
     ),

@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
-import { createTrustedHosts, type TrustedHosts } from '../request/trusted-hosts.ts'
-import { sortTrustedProxies } from '../request/trusted-proxies.ts'
+import { createTrustedHosts, type TrustedHosts } from '../request/addresses/trusted-hosts.ts'
+import { sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
 
 /** The proxies that are believed: the networks, and the hosts where some are named. */
 export function composeTrustedProxies(

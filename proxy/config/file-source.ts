@@ -1,6 +1,7 @@
 import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Source } from '../../shared/settings/problems.ts'
 import { fileName, fileNames, variableName } from '../../shared/settings/table.ts'
+import { listFields } from './clients/client-list.ts'
 import { ruleFields, ruleName, writtenName } from './limits.ts'
 import { gatewayTable } from './settings-table.ts'
 import type { YamlMapping } from './yaml-document.ts'
@@ -16,7 +17,7 @@ const variablesOnly = new Map(
     .filter(([, { environmentOnly }]) => environmentOnly)
     .map(([property]) => [fileName(property), variableName(property)]),
 )
-const knownFields = [...shows.keys(), 'limits', ...variablesOnly.keys()]
+const knownFields = [...shows.keys(), 'allowList', 'denyList', 'limits', ...variablesOnly.keys()]
 
 /**
  * The settings file as a source of settings. Messages begin with `sluice.yaml:4: port` or `sluice.yaml:9: rule "login", window`.
@@ -34,7 +35,7 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
     show: (field, value) => (shows.get(field) ?? showValue)(value),
     problemOfUnknown: (path) => {
       const place = placeAt(lineOfName(path), subjectOf(given, path.slice(0, -1)))
-      return problemAt(place, unknownField(String(path.at(-1)), path.length === 1))
+      return problemAt(place, unknownField(String(path.at(-1)), fieldsAt(path)))
     },
   }
 }
@@ -56,9 +57,17 @@ function nameOfRule({ limits }: Readonly<Record<string, unknown>>, index: number
   return name !== undefined && ruleName.test(name) ? `"${name}"` : undefined
 }
 
-function unknownField(field: string, atTop: boolean): string {
+/** The fields that there are beside the last of a path. */
+function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
+  if (path.length === 1) return knownFields
+  return path.some((step) => step === 'allowList' || step === 'denyList')
+    ? listFields
+    : Object.keys(ruleFields)
+}
+
+function unknownField(field: string, known: readonly string[]): string {
   const unknown = `unknown field ${showValue(field)}`
-  const near = nearestWord(field, atTop ? knownFields : Object.keys(ruleFields))
+  const near = nearestWord(field, known)
   const variable = near === undefined ? undefined : variablesOnly.get(near)
   if (variable !== undefined) return `${unknown}, set ${variable} in the environment instead`
   return near === undefined ? unknown : `${unknown}, did you mean ${near}?`

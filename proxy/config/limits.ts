@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
 import { LEASE_MS, type Policy, type Rule } from '../policy.ts'
+import { clientList } from './clients/client-list.ts'
 import { findContradictions } from './contradictions.ts'
 import { hostPattern } from './host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
@@ -70,6 +71,9 @@ export const ruleFields = {
     description:
       "fixed: the window starts with the client's first request; sliding: the limit holds in any span of that length.",
   }),
+  allowList: clientList
+    .optional()
+    .meta({ description: 'Clients that the rule neither counts nor refuses, by address or secret header.' }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
     .meta({ description: 'enforce refuses what is over the limit; shadow only counts and reports it.' }),
@@ -115,11 +119,17 @@ function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolea
   return fields.some((field) => field in rule && (rule as Record<string, unknown>)[field] !== undefined)
 }
 
-function toRule({ match, except = [], hosts, ...rule }: WrittenRule): Rule {
-  return { policy: toPolicy(rule), ...(hosts && { hosts }), match, except }
+function toRule({ match, except = [], hosts, allowList, ...rule }: WrittenRule): Rule {
+  return {
+    policy: toPolicy(rule),
+    ...(hosts && { hosts }),
+    ...(allowList && { allowList }),
+    match,
+    except,
+  }
 }
 
-function toPolicy(rule: Omit<WrittenRule, 'match' | 'except' | 'hosts'>): Policy {
+function toPolicy(rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList'>): Policy {
   const {
     name,
     requests = 0,

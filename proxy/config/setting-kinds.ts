@@ -5,7 +5,12 @@ import { baseUrl } from '../../shared/settings/addresses.ts'
 import { numberFromText, oneOf, text } from '../../shared/settings/kinds.ts'
 import { showValue } from '../../shared/settings/problems.ts'
 import type { Kind } from '../../shared/settings/table.ts'
-import { isHostName, MOST_HOSTS, namedNetworks, sortTrustedProxies } from '../request/trusted-proxies.ts'
+import {
+  isHostName,
+  MOST_HOSTS,
+  namedNetworks,
+  sortTrustedProxies,
+} from '../request/addresses/trusted-proxies.ts'
 import { parseRedisUrl, type RedisAddress } from '../limiter/redis/url.ts'
 
 /** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */

@@ -1,7 +1,7 @@
 import { listenHost } from '../../shared/settings/addresses.ts'
 import { duration, filePath, flag, logLevel, port, size, wholeNumber } from '../../shared/settings/kinds.ts'
 import { setting } from '../../shared/settings/table.ts'
-import { clientAddressHeader } from './client-address-header.ts'
+import { clientAddressHeader } from './clients/client-address-header.ts'
 import {
   adminToken,
   cipherNames,

@@ -3,10 +3,12 @@ import { z } from 'zod'
 import { problemAt, showValue, type Place, type Problem } from '../../shared/settings/problems.ts'
 import { readSettings, readSource, throwProblems, type Reading } from '../../shared/settings/settings.ts'
 import { fileFields, type SettingsOf } from '../../shared/settings/table.ts'
-import { meantNetwork, sortTrustedProxies } from '../request/trusted-proxies.ts'
-import type { Rule } from '../policy.ts'
+import { meantNetwork, sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
+import type { ListEntry, Rule } from '../policy.ts'
 import { defaultName, findNearNames, readConfigFile } from './config-file.ts'
 import { defaultLimits } from './default-limits.ts'
+import { findDeniedAllowances, warnOfEverybody } from './checks/client-lists.ts'
+import { clientList } from './clients/client-list.ts'
 import { createFileSource } from './file-source.ts'
 import { limits } from './limits.ts'
 import { checkJointly } from './checks/joint.ts'
@@ -19,13 +21,26 @@ import { readYamlMapping } from './yaml-document.ts'
 export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   /** The limits table, in its order. */
   readonly rules: readonly Rule[]
+  /** Clients that no rule applies to. */
+  readonly allowList: readonly ListEntry[]
+  /** Clients whose requests are refused before any rule, also with rate limiting off. */
+  readonly denyList: readonly ListEntry[]
   /** The file that the limits are from; undefined for the built-in table. */
   readonly limitsFile: string | undefined
 }
 
 /** `sluice.yaml`, as written: the fields of the settings table and the limits. */
 export const configFileSchema = z
-  .strictObject({ ...fileFields(gatewayTable), limits: limits.optional() })
+  .strictObject({
+    ...fileFields(gatewayTable),
+    allowList: clientList
+      .optional()
+      .meta({ description: 'Clients that no rule counts or refuses, by address or secret header.' }),
+    denyList: clientList
+      .optional()
+      .meta({ description: 'Clients whose requests are answered 403 before any rule applies.' }),
+    limits: limits.optional(),
+  })
   .meta({ title: 'sluice.yaml', description: 'Settings and limits of the Sluice gateway.' })
 
 type FileReading = Reading<z.output<typeof configFileSchema>>
@@ -47,6 +62,7 @@ export function loadGatewaySettings(
     ...problems,
     ...read.problems,
     ...checkFile(file),
+    ...(file ? findDeniedAllowances(file.values, file.source.placeOf) : []),
     ...(file ? findAddressKeys(file.values.limits, read.values.clientAddressHeader, placeOfRule(file)) : []),
     ...checkJointly(read, cwd),
   ])
@@ -58,12 +74,15 @@ export function loadGatewaySettings(
     ...absolutePaths(values, cwd),
     rules: rules ?? limits.parse(defaultLimits),
     limitsFile: rules && path,
+    allowList: file?.values.allowList ?? [],
+    denyList: file?.values.denyList ?? [],
   }
   const warnings = [
     ...(path === undefined ? warnOfNearNames(cwd) : []),
     ...warnOfDisabling(env['RATE_LIMITING_DISABLED']),
     ...warnOfTrust(values, read.placeOf('trustedProxies')),
     ...(rules || !file || settings.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
+    ...(file ? warnOfEverybody(file.values, file.source.placeOf) : []),
     ...(rules ? warnOfHeaderKeys(rules, placeOfRule(file)) : []),
   ]
   return { settings, warnings }

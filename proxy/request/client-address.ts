@@ -1,4 +1,4 @@
-import { compileRanges } from './address-ranges.ts'
+import { compileRanges } from './addresses/address-ranges.ts'
 import { formatAddress, isIpv4, networkOf, parseAddress, type IpAddress } from './ip-address.ts'
 
 /** The client that a request comes from. */

@@ -22,7 +22,7 @@ import {
 } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import { givenRequestId } from '../request/request-id.ts'
-import type { Rejection } from '../telemetry/telemetry.ts'
+import type { ClientListName, Rejection } from '../telemetry/telemetry.ts'
 import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
 
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
@@ -46,6 +46,8 @@ export class Exchange implements PacedExchange {
   #shadowRefusals: string[] | undefined
   /** What was reserved for the request. */
   #settlement: Settlement | undefined
+  /** The list that decided about it. */
+  #list: ClientListName | undefined
   forwarding: Forwarding | undefined
   isOver = false
   place = -1
@@ -80,6 +82,7 @@ export class Exchange implements PacedExchange {
     this.#readClient()
     const head = this.#readHead()
     if (!head) return
+    if (this.#options.clientLists.denies(this.#client, this.request)) return this.#deny()
     const charges = this.#applyRules(head)
     if (charges.length === 0) return this.#forward(head)
 
@@ -117,9 +120,22 @@ export class Exchange implements PacedExchange {
 
   #applyRules({ target, host }: RequestHead): readonly Charge[] {
     const { method = 'GET', headers } = this.request
-    const { rules, addresses } = this.#options
+    const { rules, clientLists, addresses } = this.#options
     const policies = rules.match(target, method, headers, host)
-    return chargesOf(policies, { client: this.#client, host, request: this.request, addresses })
+    const applying = clientLists.applying(policies, this.#client, this.request)
+    if (applying.length < policies.length) this.#noteList('allow')
+    return chargesOf(applying, { client: this.#client, host, request: this.request, addresses })
+  }
+
+  /** `denyList`: refused before any rule. */
+  #deny(): void {
+    this.#noteList('deny')
+    sendError(this.request, this.response, errors.forbidden, ['cache-control', 'no-store'])
+  }
+
+  #noteList(list: ClientListName): void {
+    this.#list = list
+    this.#options.telemetry.listed(list)
   }
 
   #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
@@ -212,6 +228,7 @@ export class Exchange implements PacedExchange {
       status,
       durationMs,
       refusedBy: this.#refusedBy?.name,
+      list: this.#list,
       rejected: this.#rejected,
       wouldBeRefusedBy: this.#shadowRefusals,
     })

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { SlowClients } from '../connection/slow-clients.ts'
+import type { ClientLists } from '../decide/client-lists.ts'
 import type { ThrottledClients } from '../decide/throttled-clients.ts'
 import type { ForwarderOptions } from '../forward/forward.ts'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
@@ -15,6 +16,7 @@ import type { OnException } from './error-boundary.ts'
 export type HandlerOptions = HeadOptions &
   PeerOptions & {
     readonly rules: RuleTable
+    readonly clientLists: ClientLists
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients

@@ -1,4 +1,5 @@
 import type { Log } from '../../shared/log.ts'
+import type { ClientListName } from './telemetry.ts'
 
 /** What an access line tells of a request that is over. */
 export type Access = {
@@ -11,6 +12,8 @@ export type Access = {
   readonly durationMs: number
   /** Name of the policy that refused the request. */
   readonly refusedBy: string | undefined
+  /** The list that let the request pass a rule, or refused it. */
+  readonly list: ClientListName | undefined
   /** What is wrong with a request that was rejected for its form, in words without anything of the request. */
   readonly rejected: string | undefined
   /** Names of the policies in shadow that would have refused it; undefined where there is none. */
@@ -38,6 +41,7 @@ export function createAccessLog(
     status,
     durationMs,
     refusedBy,
+    list,
     rejected,
     wouldBeRefusedBy,
     clientAddress,
@@ -50,6 +54,7 @@ export function createAccessLog(
         status,
         durationMs: Math.round(durationMs * 1000) / 1000,
         refusedBy,
+        list,
         rejected,
         wouldBeRefusedBy,
         client: options.logAddresses ? clientAddress : undefined,

@@ -1,5 +1,6 @@
 import type { Policy } from '../policy.ts'
 import type {
+  ClientListName,
   ConnectionRefusal,
   DecisionOutcome,
   ErrorPlace,
@@ -16,6 +17,7 @@ export type Counters = {
   /** By the first digit of the status, 0 for a client that left before the response. */
   readonly requests: Float64Array
   readonly rejections: Record<Rejection, number>
+  readonly lists: Record<ClientListName, number>
   /** By the policy's name, which comes from the limits table: never longer than that. */
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
   /** By the policy's name, of those that read what a request costs. */
@@ -54,6 +56,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
       timeout: 0,
       other: 0,
     },
+    lists: { allow: 0, deny: 0 },
     decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
     unreadableCosts: new Map(policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, 0]] : []))),
     upstreamFailures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
@@ -86,6 +89,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     requestRejected(reason) {
       counters.rejections[reason]++
+    },
+    listed(list) {
+      counters.lists[list]++
     },
     decided(policy, outcome) {
       let decisions = counters.decisions.get(policy.name)

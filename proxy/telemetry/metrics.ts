@@ -94,6 +94,11 @@ function describeRequests(counters: Counters): Metric[] {
       by('reason', counters.rejections),
     ),
     counter(
+      'sluice_listed_requests_total',
+      'Requests that an allowList kept a rule from, or that denyList refused, by list',
+      by('list', counters.lists),
+    ),
+    counter(
       'sluice_decisions_total',
       'Rate limit decisions, by policy and outcome',
       decisionValues(counters),

@@ -17,6 +17,9 @@ export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'bu
 export type Rejection =
   'target' | 'host' | 'framing' | 'headers-too-large' | 'body-too-large' | 'timeout' | 'other'
 
+/** A list that decides about a request before the rules do. */
+export type ClientListName = 'allow' | 'deny'
+
 /** Why a connection was closed before its first request: limits, a proxy that names no client, a failed handshake. */
 export type ConnectionRefusal = 'total' | 'client' | 'proxy-header' | 'tls'
 
@@ -42,6 +45,8 @@ export type Telemetry = {
   requestFinished(status: number, durationMs: number): void
   /** Before `requestFinished`, if that follows: the request was rejected for its form, with an error of Sluice's own. */
   requestRejected(reason: Rejection): void
+  /** `allowList` kept a rule from a request, or all of them; `denyList` refused it. */
+  listed(list: ClientListName): void
   /**
    * Once for each policy of a request that was let pass, for the one that refused it, and for each of a request that was
    * refused because the store is away.

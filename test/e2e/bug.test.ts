@@ -13,6 +13,7 @@ import { serializeRequests } from '../../proxy/connection/pipelining.ts'
 import { watchSlowClients } from '../../proxy/connection/slow-clients.ts'
 import { createRequestClassifier } from '../../proxy/http/header-roles.ts'
 import { createHandler } from '../../proxy/server/handler.ts'
+import type { Policy } from '../../proxy/policy.ts'
 import type { Limiter } from '../../proxy/limiter/limiter.ts'
 import { serveClients, takesUpgrade } from '../../proxy/server/listener.ts'
 import { compileRules } from '../../proxy/rules/rule-table.ts'
@@ -97,6 +98,10 @@ beforeAll(async () => {
   }
   const handler = createHandler({
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
+    clientLists: {
+      denies: () => false,
+      applying: maybe('client lists', (policies: readonly Policy[]) => policies),
+    },
     limiter: { decide, settle: () => undefined },
     throttledClients: { note: () => undefined },
     addresses: {
@@ -202,6 +207,7 @@ const anywhere = [
     'request id',
     'client address',
     'rules',
+    'client lists',
     'limiter',
     'limiter, later',
   ],

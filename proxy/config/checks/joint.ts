@@ -1,6 +1,6 @@
 import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
-import { isLoopback } from '../../request/address-ranges.ts'
+import { isLoopback } from '../../request/addresses/address-ranges.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import { checkAuthorities, checkPair } from './certificates.ts'
 import { checkCiphers } from './ciphers.ts'

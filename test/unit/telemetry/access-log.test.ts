@@ -9,6 +9,7 @@ const access: Access = {
   status: 429,
   durationMs: 1.23456,
   refusedBy: 'login',
+  list: undefined,
   rejected: undefined,
   wouldBeRefusedBy: undefined,
   clientAddress: '192.0.2.7',

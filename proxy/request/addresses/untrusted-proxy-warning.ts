@@ -1,4 +1,4 @@
-import type { Log } from '../../shared/log.ts'
+import type { Log } from '../../../shared/log.ts'
 import { isPrivate } from './address-ranges.ts'
 
 /** Requests of one peer before the warning: a few such headers prove nothing. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { compileRanges, isLoopback, isPrivate } from '../../../proxy/request/address-ranges.ts'
-import { parseAddress } from '../../../proxy/request/ip-address.ts'
+import { compileRanges, isLoopback, isPrivate } from '../../../../proxy/request/addresses/address-ranges.ts'
+import { parseAddress } from '../../../../proxy/request/ip-address.ts'
 
 test.each([
   ['127.0.0.1', true],

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createAddressReader } from '../../../proxy/request/client-address.ts'
-import { isHostName, namedNetworks, sortTrustedProxies } from '../../../proxy/request/trusted-proxies.ts'
-import { peerAt } from '../../support/peer-at.ts'
+import { createAddressReader } from '../../../../proxy/request/client-address.ts'
+import {
+  isHostName,
+  namedNetworks,
+  sortTrustedProxies,
+} from '../../../../proxy/request/addresses/trusted-proxies.ts'
+import { peerAt } from '../../../support/peer-at.ts'
 
 test('networks with a name become their ranges, hosts are left to be looked up', () => {
   expect(sortTrustedProxies(['10.0.0.0/8', 'loopback', 'Nginx', '::1', 'nginx'])).toEqual({

@@ -1,0 +1,67 @@
+import { z } from 'zod'
+import { createRequestClassifier } from '../../http/header-roles.ts'
+import type { ListEntry } from '../../policy.ts'
+import { parseAddressRange } from '../../request/ip-address.ts'
+
+const needsRange = 'needs an IP address or a CIDR, such as 203.0.113.7 or 10.0.0.0/8'
+const needsEntry = 'needs ip or header, one of the two'
+// What is written in place of a hash is perhaps the secret itself: not said as "got …".
+const needsHash =
+  'got a value that is not shown, needs sha256: and 64 hex digits, which "printf %s SECRET | sha256sum" prints'
+const needsHeader = 'header needs one name with its hash, such as { x-probe-token: "sha256:9f86d0…" }'
+
+const MOST_ENTRIES = 10_000
+
+const range = z
+  .string(needsRange)
+  .refine((text) => parseAddressRange(text) !== undefined, needsRange)
+  .meta({ description: 'An IP address or a CIDR.' })
+
+const emptyHash = /^sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855$/i
+
+const sha256 = z
+  .string(needsHash)
+  .regex(/^sha256:[0-9a-f]{64}$/i, needsHash)
+  .refine((text) => !emptyHash.test(text), 'the hash is that of an empty text, which no header has')
+  .transform((text) => text.slice('sha256:'.length).toLowerCase())
+
+/** Those that clients send, and that no other part of the gateway reads, sets or removes. */
+const classify = createRequestClassifier([], true)
+
+const secretHeader = z
+  .record(z.string(), sha256, needsHeader)
+  .refine((header) => Object.keys(header).length === 1, needsHeader)
+  .refine(
+    (header) => Object.keys(header).every((name) => classify(name)?.role === 'end-to-end'),
+    'header needs the name of a header that clients send, such as x-probe-token',
+  )
+  .transform((header) => {
+    const [[name, hash] = ['', '']] = Object.entries(header)
+    return { name: name.toLowerCase(), sha256: hash }
+  })
+
+const entry = z
+  .strictObject(
+    {
+      ip: z
+        .union([range.transform((only) => [only]), z.array(range).min(1, 'needs at least one entry')])
+        .optional()
+        .meta({ description: 'An address, a CIDR, or a list of them.' }),
+      header: secretHeader
+        .optional()
+        .meta({ description: 'A header with the SHA-256 of its value: { NAME: sha256:HEX }.' }),
+    },
+    needsEntry,
+  )
+  .refine(({ ip, header }) => (ip === undefined) !== (header === undefined), needsEntry)
+  .transform(({ ip = [], header }): ListEntry => {
+    return header ? { kind: 'header', ...header } : { kind: 'ip', ranges: ip }
+  })
+
+/** The fields of an entry. */
+export const listFields = ['ip', 'header']
+
+/** `allowList` or `denyList`, as written. */
+export const clientList = z
+  .array(entry, 'needs a list of entries with ip or header')
+  .max(MOST_ENTRIES, `needs at most ${MOST_ENTRIES} entries`)

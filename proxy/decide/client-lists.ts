@@ -1,0 +1,95 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { ClientRequest } from '../http/messages.ts'
+import type { ListEntry, Policy, Rule } from '../policy.ts'
+import { createAddressSet } from '../request/addresses/address-set.ts'
+import type { ClientAddress } from '../request/client-address.ts'
+import { parseAddress, parseAddressRange } from '../request/ip-address.ts'
+import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
+
+type WithLines = Pick<ClientRequest, 'rawHeaders'>
+
+/** `allowList` and `denyList`, compiled once. */
+export type ClientLists = {
+  /** Whether a request is to be refused before any rule. */
+  denies(client: ClientAddress, request: WithLines): boolean
+  /** Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. */
+  applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
+}
+
+type List = (client: ClientAddress, request: WithLines) => boolean
+
+const none: readonly Policy[] = []
+
+export type WrittenLists = {
+  readonly allowList: readonly ListEntry[]
+  readonly denyList: readonly ListEntry[]
+  readonly rules: readonly Rule[]
+}
+
+export function compileClientLists(lists: WrittenLists): ClientLists {
+  const isAllowed = compileList(lists.allowList, isInOnlyLine)
+  const isDenied = compileList(lists.denyList, isInAnyLine)
+  const ofPolicies = new Map<Policy, List>()
+  for (const { policy, allowList = [] } of lists.rules) {
+    const list = compileList(allowList, isInOnlyLine)
+    if (list) ofPolicies.set(policy, list)
+  }
+  return {
+    denies: isDenied ?? (() => false),
+    applying(policies, client, request) {
+      if (policies.length === 0) return policies
+      if (isAllowed?.(client, request)) return none
+      if (ofPolicies.size === 0) return policies
+      return policies.filter((policy) => !ofPolicies.get(policy)?.(client, request))
+    },
+  }
+}
+
+/** The headers that the lists look at: of these the backend gets one value and no alias, as of those that rules count by. */
+export function listedHeaders({ allowList, denyList, rules }: WrittenLists): string[] {
+  const entries = [...allowList, ...denyList, ...rules.flatMap((rule) => rule.allowList ?? [])]
+  return entries.flatMap((entry) => (entry.kind === 'header' ? [entry.name] : []))
+}
+
+/** Undefined where nothing is on the list. */
+function compileList(entries: readonly ListEntry[], isIn: typeof isInOnlyLine): List | undefined {
+  if (entries.length === 0) return undefined
+  const ranges = entries.flatMap((entry) => (entry.kind === 'ip' ? entry.ranges : []))
+  const addresses = createAddressSet(ranges.flatMap((text) => parseAddressRange(text) ?? []))
+  const secrets = new Map<string, Buffer[]>()
+  for (const entry of entries) {
+    if (entry.kind !== 'header') continue
+    const digests = secrets.get(entry.name) ?? []
+    secrets.set(entry.name, [...digests, Buffer.from(entry.sha256, 'hex')])
+  }
+  return (client, request) => {
+    const address = ranges.length > 0 ? parseAddress(client.address) : undefined
+    if (address && addresses.has(address)) return true
+    for (const [name, digests] of secrets) if (isIn(linesOf(request, name), name, digests)) return true
+    return false
+  }
+}
+
+function linesOf({ rawHeaders }: WithLines, name: string): string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
+}
+
+/** Of several lines nobody can say which one the backend takes: only one alone lets pass. */
+function isInOnlyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
+  const [line] = lines
+  return lines.length === 1 && line !== undefined && isOneOf(line, name, digests)
+}
+
+/** Another line beside it hides nothing. */
+function isInAnyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
+  return lines.some((line) => isOneOf(line, name, digests))
+}
+
+/** Compares with every secret, and each time as long, so that the time tells nothing. */
+function isOneOf(line: string, name: string, digests: readonly Buffer[]): boolean {
+  const value = name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line)
+  const digest = hash('sha256', Buffer.from(value, 'latin1'), 'buffer')
+  let isKnown = false
+  for (const known of digests) isKnown = timingSafeEqual(digest, known) || isKnown
+  return isKnown
+}

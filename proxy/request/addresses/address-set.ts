@@ -1,0 +1,25 @@
+import { formatAddress, networkOf, type AddressRange, type IpAddress } from '../ip-address.ts'
+
+/** Addresses and networks, of which there may be thousands: a look costs the same for one of each length as for many. */
+export type AddressSet = {
+  has(address: IpAddress): boolean
+  /** Whether all addresses of a range are in one of the set's. */
+  contains(range: AddressRange): boolean
+}
+
+export function createAddressSet(ranges: readonly AddressRange[]): AddressSet {
+  /** Networks by the length of their prefix. */
+  const networks = new Map<number, Set<string>>()
+  for (const { address, bits } of ranges) {
+    const known = networks.get(bits) ?? new Set()
+    networks.set(bits, known.add(formatAddress(networkOf(address, bits))))
+  }
+
+  function isIn(address: IpAddress, mostBits: number): boolean {
+    for (const [bits, known] of networks)
+      if (bits <= mostBits && known.has(formatAddress(networkOf(address, bits)))) return true
+    return false
+  }
+
+  return { has: (address) => isIn(address, 128), contains: ({ address, bits }) => isIn(address, bits) }
+}

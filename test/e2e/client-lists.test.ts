@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Redis } from 'ioredis'
+import { WebSocket } from 'ws'
+import { tlsSettings } from '../support/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { askOperator } from '../support/operator.ts'
+import { freshAddress } from '../support/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { freshRedis } from '../support/redis.ts'
+
+const CONFIG_FILE = 'test/e2e/client-lists.yaml'
+const [allowed, denied, allowedToSearch] = ['127.0.0.2', '127.0.0.3', '127.0.0.5']
+const forbidden = '{"code":403,"error":"Forbidden"}'
+
+let backend: RecordingBackend
+
+beforeAll(async () => {
+  backend = await startRecordingBackend()
+})
+
+afterAll(() => backend.close())
+
+/** The statuses of so many requests, one after the other. */
+async function ask(
+  gateway: GatewayProcess,
+  times: number,
+  target: string,
+  from: string,
+  headers: Record<string, string> = {},
+): Promise<number[]> {
+  const [method = '', path = ''] = target.split(' ')
+  const statuses: number[] = []
+  for (let sent = 0; sent < times; sent++)
+    statuses.push((await gateway.send(method, path, { from, headers })).status)
+  return statuses
+}
+
+describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (store) => {
+  let gateway: GatewayProcess
+  let redisUrl: string | undefined
+
+  beforeAll(async () => {
+    redisUrl = store === 'redis' ? await freshRedis() : undefined
+    gateway = await startGateway({
+      UPSTREAM_URL: backend.url,
+      CONFIG_FILE,
+      TRUSTED_PROXIES: '127.0.0.9',
+      ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+      ...(store === 'workers' && { WORKERS: '2' }),
+    })
+  })
+
+  test('who is allowed passes without being counted, and without headers of the limits', async () => {
+    expect(new Set(await ask(gateway, 8, 'POST /login', allowed))).toEqual(new Set([200]))
+    const { headers } = await gateway.send('POST', '/login', { from: allowed })
+    expect(Object.keys(headers).filter((name) => name.startsWith('ratelimit'))).toEqual([])
+    const { body } = await askOperator(gateway, 'POST', '/api/clients/inspect', { client: { ip: allowed } })
+    expect(body).toMatchObject({ states: [{ used: 0 }, { used: 0 }, { used: 0 }] })
+  })
+
+  test('who is on no list is limited as before', async () => {
+    const from = freshAddress()
+    expect(await ask(gateway, 3, 'POST /login', from)).toEqual([200, 200, 429])
+  })
+
+  test('whom a trusted proxy names is looked for, not the proxy', async () => {
+    const headers = { 'x-forwarded-for': '198.51.100.7' }
+    expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', headers))).toEqual(new Set([200]))
+    // Said by somebody else, it is nothing.
+    expect(await ask(gateway, 3, 'POST /login', freshAddress(), headers)).toEqual([200, 200, 429])
+  })
+
+  test('a secret lets pass, and another one does not', async () => {
+    const from = freshAddress()
+    const token = { 'X-Probe-Token': 'let-me-in' }
+    expect(new Set(await ask(gateway, 6, 'POST /login', from, token))).toEqual(new Set([200]))
+    expect(await ask(gateway, 3, 'POST /login', from, { 'x-probe-token': 'wrong' })).toEqual([200, 200, 429])
+    expect(await ask(gateway, 1, 'POST /login', from, token)).toEqual([200])
+  })
+
+  test('who is allowed by a rule is counted by the others', async () => {
+    expect(await ask(gateway, 5, 'GET /search', allowedToSearch)).toEqual([200, 200, 200, 200, 429])
+  })
+
+  test('who is denied gets 403, and the backend sees nothing', async () => {
+    const before = backend.requestsFrom(denied).length
+    const reply = await gateway.send('POST', '/login', { from: denied, body: 'x=1' })
+    expect(reply).toMatchObject({ status: 403, body: forbidden })
+    expect(reply.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+    expect(await ask(gateway, 3, 'GET /not-limited/by-name', denied)).toEqual([403, 403, 403])
+    expect(backend.requestsFrom(denied)).toHaveLength(before)
+  })
+
+  test('a stolen key is refused from any address, beside a good one too', async () => {
+    const from = freshAddress()
+    expect(await ask(gateway, 1, 'GET /a', from, { 'x-api-key': 'stolen' })).toEqual([403])
+    expect(await ask(gateway, 1, 'GET /a', from, { 'x-api-key': 'good' })).toEqual([200])
+    // It may have the secret of the list of those who are allowed.
+    const token = { 'x-api-key': 'stolen', 'x-probe-token': 'let-me-in' }
+    expect(await ask(gateway, 1, 'GET /a', from, token)).toEqual([403])
+  })
+
+  test('a handshake for a WebSocket is refused too', async () => {
+    const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/chat`, { localAddress: denied })
+    socket.on('error', () => undefined)
+    const status = await new Promise((resolve) =>
+      socket.on('unexpected-response', (_request, response) => resolve(response.statusCode)),
+    )
+    expect(status).toBe(403)
+  })
+
+  test('nothing of it is in the store', async () => {
+    if (redisUrl === undefined) return
+    const redis = new Redis(redisUrl)
+    const keys = await redis.keys('*')
+    expect(keys.length).toBeGreaterThan(0)
+    expect(keys.filter((key) => key.includes(allowed) || key.includes(denied))).toEqual([])
+    redis.disconnect()
+  })
+})
+
+test('with limiting off nobody is limited, and who is denied stays so', async () => {
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE, RATE_LIMITING_DISABLED: '1' })
+  expect(await ask(gateway, 3, 'POST /login', freshAddress())).toEqual([200, 200, 200])
+  expect(await ask(gateway, 1, 'POST /login', denied)).toEqual([403])
+})
+
+test('over HTTP/2 as over HTTP/1.1', async () => {
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE, ...tlsSettings() })
+  const statuses: (number | undefined)[] = []
+  const session = connectHttp2(gateway.port)
+  for (const token of ['let-me-in', 'let-me-in', 'let-me-in', 'wrong', 'wrong', 'wrong']) {
+    const { status } = await sendHttp2(session, {
+      ':method': 'POST',
+      ':path': '/login',
+      'x-probe-token': token,
+    })
+    statuses.push(status)
+  }
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 429])
+  const { status, body } = await sendHttp2(session, { ':path': '/a', 'x-api-key': 'stolen' })
+  expect({ status, body }).toEqual({ status: 403, body: forbidden })
+})
+
+test('the metrics, the access log and the operators see which list it was, and nobody sees a secret', async () => {
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE, ACCESS_LOG: '1' })
+  await ask(gateway, 3, 'POST /login', freshAddress(), { 'x-probe-token': 'let-me-in' })
+  await ask(gateway, 2, 'GET /search', allowedToSearch)
+  await ask(gateway, 4, 'GET /a', freshAddress(), { 'x-api-key': 'stolen' })
+  await ask(gateway, 1, 'GET /last', freshAddress())
+  const [denial] = await gateway.process.waitForLine(/^.*"status":403.*$/)
+  expect(JSON.parse(denial)).toMatchObject({ list: 'deny', path: '/a' })
+  const [pass] = await gateway.process.waitForLine(/^.*"path":"\/login".*$/)
+  expect(JSON.parse(pass)).toMatchObject({ list: 'allow', status: 200 })
+  const [last] = await gateway.process.waitForLine(/^.*"path":"\/last".*$/)
+  expect(JSON.parse(last)).not.toHaveProperty('list')
+  const { body: metrics } = await send(gateway.adminPort, 'GET', '/metrics')
+  expect(metrics).toContain('sluice_listed_requests_total{list="allow"} 5')
+  expect(metrics).toContain('sluice_listed_requests_total{list="deny"} 4')
+  const { body } = await askOperator(gateway, 'GET', '/api/limits')
+  expect(JSON.stringify(body)).toContain('"allowList":[{"ip":["127.0.0.5"]}]')
+  expect(gateway.process.output() + JSON.stringify(body)).not.toMatch(/let-me-in|stolen/)
+})
