@@ -17,6 +17,26 @@ const takeMs = 60_000
 /** How often to check whether the end of a response has been sent. */
 const sentCheckMs = 5
 
+/** Says what goes with each local reply to a request. */
+export type LocalReplySource = {
+  /** Name, value, name, value… */
+  readonly localReplyFields: readonly string[]
+}
+
+const source = Symbol('source of fields for local replies')
+
+type Sourced = ClientResponse & { [source]?: LocalReplySource }
+
+/** From now on what the gateway answers itself with this response has the fields of `from`, whichever step answers. */
+export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
+  response[source] = from
+}
+
+/** Writes the head of a local reply: the given fields, and those that go with each. */
+export function writeLocalHead(response: Sourced, status: number, fields: readonly string[]): void {
+  writeHead(response, status, [...fields, ...(response[source]?.localReplyFields ?? [])])
+}
+
 /**
  * Sends a local error reply as JSON. Does nothing if the response has already begun.
  *
@@ -31,7 +51,13 @@ export function sendError(
   if (response.headersSent) return
   endAfterResponse(request, response)
   const length = String(reply.body.length)
-  writeHead(response, reply.status, ['content-type', 'application/json', 'content-length', length, ...fields])
+  writeLocalHead(response, reply.status, [
+    'content-type',
+    'application/json',
+    'content-length',
+    length,
+    ...fields,
+  ])
   if (request.method === 'HEAD') response.end()
   else endResponse(response, reply.body)
 }

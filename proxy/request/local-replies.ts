@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import { endAfterResponse, writeHead } from '../http/reply.ts'
+import { endAfterResponse, writeLocalHead } from '../http/reply.ts'
 import type { Target } from './target.ts'
 
 /** Says which methods are passed on. Others that Node's parser knows are too; TRACE and CONNECT are not. */
@@ -44,7 +44,7 @@ export function whyRejected(reply: ErrorReply): string {
 /** Answers a successful OPTIONS. */
 export function answerOptions(request: ClientRequest, response: ClientResponse): void {
   endAfterResponse(request, response)
-  writeHead(response, 204, [...allow])
+  writeLocalHead(response, 204, allow)
   response.end()
 }
 

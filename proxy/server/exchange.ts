@@ -9,7 +9,15 @@ import { forward, type Forwarding } from '../forward/forward.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import { breakOff, closeAfterResponse, onceOver, sendError, writeContinue } from '../http/reply.ts'
+import {
+  addToLocalReplies,
+  breakOff,
+  closeAfterResponse,
+  onceOver,
+  sendError,
+  writeContinue,
+  type LocalReplySource,
+} from '../http/reply.ts'
 import type { Charge, Decision } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
 import { unknownClient, type Peer } from '../request/client-address.ts'
@@ -28,7 +36,7 @@ import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 
 /** The way of one request, in the order of the methods: client, head, rules, decision, forward or refuse, finish. */
-export class Exchange implements PacedExchange {
+export class Exchange implements PacedExchange, LocalReplySource {
   readonly #options: HandlerOptions
   readonly request: ClientRequest
   readonly response: ClientResponse
@@ -66,6 +74,7 @@ export class Exchange implements PacedExchange {
     this.#startedMs = options.now()
     this.#peer = peer
     options.slowClients.add(this)
+    addToLocalReplies(response, this)
     onceOver(response, () => this.guard(() => this.#finish(response.headersSent ? response.statusCode : 0)))
   }
 
@@ -268,6 +277,11 @@ export class Exchange implements PacedExchange {
 
   get client(): string {
     return this.#client.prefix
+  }
+
+  /** What goes with each reply that is not the backend's. */
+  get localReplyFields(): readonly string[] {
+    return this.#requestId === '' ? [] : ['x-request-id', this.#requestId]
   }
 
   onTooSlow(): void {
