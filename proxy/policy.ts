@@ -71,13 +71,17 @@ export const LARGEST_SLIDING_QUOTA = 100_000
  * - `host`: the host that the request is for
  * - `global`: all clients together; never with other parts
  * - `header`: the value of a header, whose name is lower-case
+ * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
+ * - `path`: what stands for a `:name` of the paths in `match`, which `patterns` has all
  */
 export type PartitionPart =
-  { readonly kind: 'ip' | 'host' | 'global' } | { readonly kind: 'header'; readonly name: string }
+  | { readonly kind: 'ip' | 'host' | 'global' }
+  | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string }
+  | { readonly kind: 'path'; readonly name: string; readonly patterns: readonly string[] }
 
 /** How the limits table writes a part of a rule's key. */
 export function partName(part: PartitionPart): string {
-  return part.kind === 'header' ? `header:${part.name}` : part.kind
+  return 'name' in part ? `${part.kind}:${part.name}` : part.kind
 }
 
 /** A rule of the limits table: a policy and the requests that it matches. */

@@ -1,12 +1,14 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { headerValue } from '../decide/part-values.ts'
-import { keyOfAll, partitionKeyOf } from '../decide/partition-key.ts'
+import { keyOfAll, partitionKeysOf } from '../decide/partition-key.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import { partName, type Policy } from '../policy.ts'
 import { readAuthority } from '../request/authority.ts'
 import type { AddressReader } from '../request/client-address.ts'
 import { comparableHost } from '../request/host.ts'
 import { parseAddress } from '../request/ip-address.ts'
+import { lenientText } from '../request/values/lenient-text.ts'
+import { pathValueOf } from '../rules/path-values.ts'
 
 /** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */
 type ClientName =
@@ -75,10 +77,14 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (typeof value !== 'string' || value.length > LONGEST_VALUE) return errors.clientUnreadable
   if (part === 'ip') return readAddress(value, addresses) ?? errors.clientAddressUnreadable
   if (part === 'host') return comparableHost(readAuthority(value) ?? '')
-  if (!part.startsWith('header:')) return errors.clientUnreadable
+  if (part.startsWith('path:')) return pathValueOf(value)
   // As Node reads a header: a character for each byte that was sent.
   const bytes = Buffer.from(value).toString('latin1')
-  return fieldValue.test(bytes) ? headerValue(part.slice('header:'.length), bytes, addresses) : ''
+  if (part.startsWith('query:')) return lenientText(bytes, false)
+  if (!fieldValue.test(bytes)) return errors.clientUnreadable
+  if (part.startsWith('cookie:')) return lenientText(bytes, true)
+  if (part.startsWith('header:')) return headerValue(part.slice('header:'.length), bytes, addresses)
+  return errors.clientUnreadable
 }
 
 /** What an address counts as. It may be given as that, such as `2001:db8::/64`, which is how lists have it. */
@@ -93,7 +99,8 @@ function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | 
   const { values } = name
   const parts = policy.partition.map((part) => partName(part).toLowerCase())
   if (!parts.every((part) => values.has(part)) || (isExact && values.size !== parts.length)) return undefined
-  return partitionKeyOf(policy, (part) => values.get(partName(part).toLowerCase()) ?? '')
+  const [key] = partitionKeysOf(policy, (part) => [values.get(partName(part).toLowerCase()) ?? ''])
+  return key
 }
 
 /** Whether the policy's keys are hashes of values that may be secret. */

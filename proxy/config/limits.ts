@@ -5,6 +5,7 @@ import { clientList } from './clients/client-list.ts'
 import { findContradictions } from './contradictions.ts'
 import { hostPattern } from './host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
+import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
 import { mixesGlobal, partitionPart, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
@@ -49,7 +50,7 @@ export const ruleFields = {
     .prefault('ip')
     .meta({
       description:
-        'What identifies a client: ip, host, header:NAME, or a list of them combined; global counts all clients together.',
+        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, or a list of them combined; global counts all clients together.',
     }),
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',
@@ -95,6 +96,10 @@ const rule = z
     (rule) => !countsNothing(rule),
     'can never match: its except excludes everything that its match includes',
   )
+  .superRefine(({ key, match }, context) => {
+    const message = mistakeInPathKeys(key, match)
+    if (message !== undefined) context.addIssue({ code: 'custom', path: ['key'], message })
+  })
   .transform(toRule)
 
 /** The limits table, as written. Whether names are unique is checked elsewhere (`findRepeatedNames`). */
@@ -121,7 +126,7 @@ function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolea
 
 function toRule({ match, except = [], hosts, allowList, ...rule }: WrittenRule): Rule {
   return {
-    policy: toPolicy(rule),
+    policy: toPolicy({ ...rule, key: withPatterns(rule.key, match) }),
     ...(hosts && { hosts }),
     ...(allowList && { allowList }),
     match,

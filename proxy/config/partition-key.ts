@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { partName, type PartitionPart } from '../policy.ts'
 
-const needs = 'ip, host, global or header:NAME, such as header:x-api-key'
+const needs = 'ip, host, global, header:NAME, cookie:NAME, query:NAME or path:NAME, such as header:x-api-key'
 
 // Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
 // Node's parsed headers cannot hold.
@@ -32,22 +32,39 @@ const decidedFields = new Set([
   'x-request-id',
 ])
 
-/** A part of a rule's key: `ip`, `host`, `global`, or `header:NAME`, whose name may be in any case. */
+const anyName = /^(header|cookie|query|path):(.+)$/s
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+const names: Readonly<Record<string, RegExp>> = {
+  header: token,
+  cookie: token,
+  query: /^[!$'()*,.:@_~0-9A-Za-z-]+$/,
+  path: /^[A-Za-z_][\w-]*$/,
+}
+
+/**
+ * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may
+ * be in any case. A `path` part does not know its patterns yet (`withPatterns`).
+ */
 export const partitionPart = z
   .string(`needs ${needs}`)
-  .meta({ pattern: '^(ip|host|global|header:.+)$' })
+  .meta({ pattern: '^(ip|host|global|(header|cookie|query|path):.+)$' })
   .transform((text, context): PartitionPart => {
     if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
-    const [, name] = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/.exec(text) ?? []
-    const message = name === undefined ? `needs ${needs}` : mistakeOf(name.toLowerCase())
-    if (name === undefined || message !== undefined) {
-      context.issues.push({ code: 'custom', message: message ?? '', input: text })
-      return z.NEVER
+    const [, kind = '', name = ''] = anyName.exec(text) ?? []
+    const isName = names[kind]?.test(name) ?? false
+    const message = isName ? mistakeOf(kind, name.toLowerCase()) : `needs ${needs}`
+    if (message === undefined) {
+      if (kind === 'cookie' || kind === 'query') return { kind, name }
+      if (kind === 'path') return { kind, name, patterns: [] }
+      return { kind: 'header', name: name.toLowerCase() }
     }
-    return { kind: 'header', name: name.toLowerCase() }
+    context.issues.push({ code: 'custom', message, input: text })
+    return z.NEVER
   })
 
-function mistakeOf(name: string): string | undefined {
+function mistakeOf(kind: string, name: string): string | undefined {
+  if (kind !== 'header') return undefined
   if (unseenFields.has(name)) return 'needs a header that is forwarded, not a hop-by-hop header'
   if (decidedFields.has(name))
     return 'needs a header of the client, not one that the gateway sets; for the host use host, for the address ip, with trustedProxies'
@@ -56,7 +73,7 @@ function mistakeOf(name: string): string | undefined {
 
 /** Whether a list has the same part twice, in any letter case. */
 export function repeatsPart(parts: readonly PartitionPart[]): boolean {
-  return new Set(parts.map(partName)).size < parts.length
+  return new Set(parts.map((part) => partName(part).toLowerCase())).size < parts.length
 }
 
 /** Whether a list has `global` and something else, which could not mean anything. */

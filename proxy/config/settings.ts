@@ -14,7 +14,7 @@ import { limits } from './limits.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
 import { gatewayTable } from './settings-table.ts'
-import { findAddressKeys, findRepeatedNames, warnOfHeaderKeys, type PlaceOfRule } from './checks/table.ts'
+import { findAddressKeys, findRepeatedNames, warnOfChosenKeys, type PlaceOfRule } from './checks/table.ts'
 import { readYamlMapping } from './yaml-document.ts'
 
 /** All settings of the gateway, checked. */
@@ -83,7 +83,7 @@ export function loadGatewaySettings(
     ...warnOfTrust(values, read.placeOf('trustedProxies')),
     ...(rules || !file || settings.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
     ...(file ? warnOfEverybody(file.values, file.source.placeOf) : []),
-    ...(rules ? warnOfHeaderKeys(rules, placeOfRule(file)) : []),
+    ...(rules ? warnOfChosenKeys(rules, placeOfRule(file)) : []),
   ]
   return { settings, warnings }
 }

@@ -2,7 +2,7 @@ import type { ClientRequest } from '../http/messages.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
 import { readPart, type KeySource } from './part-values.ts'
-import { partitionKeyOf } from './partition-key.ts'
+import { mostReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
 
 const none: readonly Charge[] = []
 
@@ -10,18 +10,27 @@ const none: readonly Charge[] = []
 export type ChargedRequest = Omit<KeySource, 'headers'> & { readonly request: ClientRequest }
 
 /**
- * The charges of a request: one for each policy that applies to its client. A policy whose partition key needs a header
- * that the request does not have does not apply.
+ * The charges of a request: one for each policy that applies to its client, and several where backends would not read the
+ * same client. A policy whose partition key needs something that the request does not have does not apply.
+ *
+ * @returns undefined where an enforced policy's client could be read in too many ways
  */
-export function chargesOf(policies: readonly Policy[], charged: ChargedRequest): readonly Charge[] {
+export function chargesOf(
+  policies: readonly Policy[],
+  { client, host, target, request, addresses }: ChargedRequest,
+): readonly Charge[] | undefined {
   if (policies.length === 0) return none
-  const { client, host, request, addresses } = charged
   const headers = 'stream' in request ? withAllLines(request, policies) : request.headers
-  const source = { client, host, headers, addresses }
+  const source = { client, host, target, headers, addresses }
+  const read: ReadPart = (part) => readPart(part, source)
   const charges: Charge[] = []
   for (const policy of policies) {
-    const partitionKey = partitionKeyOf(policy, (part) => readPart(part, source))
-    if (partitionKey !== undefined) charges.push({ policy, partitionKey })
+    let keys = partitionKeysOf(policy, read)
+    if (keys.length > mostReadings) {
+      if (policy.mode === 'enforce') return undefined
+      keys = keys.slice(0, mostReadings)
+    }
+    for (const partitionKey of keys) charges.push({ policy, partitionKey })
   }
   return charges
 }

@@ -1,6 +1,7 @@
 import type { Charge, Decision } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import { oneStateEach } from './one-state-each.ts'
 
 /**
  * Reports how each policy of a request ended.
@@ -15,7 +16,7 @@ export function reportDecision(
   let shadows: string[] | undefined
   switch (decision.outcome) {
     case 'allowed':
-      for (const { policy, exceeded } of decision.states) {
+      for (const { policy, exceeded } of oneStateEach(decision.states)) {
         if (exceeded) (shadows ??= []).push(policy.name)
         telemetry.decided(policy, exceeded ? 'shadow' : decision.withoutStore ? 'local' : 'allowed')
       }
@@ -25,7 +26,7 @@ export function reportDecision(
       telemetry.decided(decision.refusedBy, 'refused')
       break
     case 'unavailable':
-      for (const { policy } of charges) telemetry.decided(policy, 'unavailable')
+      for (const policy of policiesOf(charges)) telemetry.decided(policy, 'unavailable')
   }
   return shadows
 }
@@ -37,5 +38,9 @@ function reportUncounted(
   charges: readonly Charge[],
 ): void {
   const counted = new Set<Policy>(states.map(({ policy }) => policy))
-  for (const { policy } of charges) if (!counted.has(policy)) telemetry.decided(policy, 'open')
+  for (const policy of policiesOf(charges)) if (!counted.has(policy)) telemetry.decided(policy, 'open')
+}
+
+function policiesOf(charges: readonly Charge[]): ReadonlySet<Policy> {
+  return new Set(charges.map(({ policy }) => policy))
 }

@@ -3,6 +3,11 @@ import { clientAddressHeaders } from '../http/proxy-headers.ts'
 import type { PartitionPart } from '../policy.ts'
 import type { AddressReader, ClientAddress } from '../request/client-address.ts'
 import { comparableHost } from '../request/host.ts'
+import { cookieValues } from '../request/values/cookie-values.ts'
+import { queryValues } from '../request/values/query-values.ts'
+import type { Target } from '../request/target.ts'
+import { createPathValues } from '../rules/path-values.ts'
+import { mostReadings } from './partition-key.ts'
 import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
 
 /** What a request is told apart from those of other clients by. */
@@ -10,6 +15,7 @@ export type KeySource = {
   readonly client: ClientAddress
   /** As forwarded. */
   readonly host: string
+  readonly target: Target
   readonly headers: IncomingHttpHeaders
   readonly addresses: Pick<AddressReader, 'readClientField'>
 }
@@ -17,19 +23,38 @@ export type KeySource = {
 /**
  * Reads a part of a key from a request. Equivalent spellings come out as one; the backend gets them as they were sent.
  *
- * @returns empty where the part is absent
+ * @returns none where the part is absent; several where backends would not read the same value
  */
-export function readPart(part: PartitionPart, source: KeySource): string {
+export function readPart(part: PartitionPart, source: KeySource): readonly string[] {
+  const { headers, target } = source
   switch (part.kind) {
     case 'ip':
-      return source.client.prefix
+      return [source.client.prefix]
     case 'global':
-      return part.kind
+      return [part.kind]
     case 'host':
-      return comparableHost(source.host)
-    case 'header':
-      return headerValue(part.name, sentValue(source.headers, part.name), source.addresses)
+      return [comparableHost(source.host)]
+    case 'header': {
+      const value = headerValue(part.name, sentValue(headers, part.name), source.addresses)
+      return value === '' ? [] : [value]
+    }
+    case 'cookie':
+      return cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings)
+    case 'query':
+      return queryValues(target.forwardTarget, part.name, mostReadings)
+    case 'path':
+      return pathValuesOf(part)(target)
   }
+}
+
+const pathValues = new WeakMap<PartitionPart, ReturnType<typeof createPathValues>>()
+
+function pathValuesOf(part: PartitionPart & { kind: 'path' }): ReturnType<typeof createPathValues> {
+  const known = pathValues.get(part)
+  if (known) return known
+  const made = createPathValues(part.patterns, part.name)
+  pathValues.set(part, made)
+  return made
 }
 
 /**

@@ -7,28 +7,38 @@ const hashLength = 22
 /** The one key of a policy that counts all clients together. */
 export const keyOfAll = 'global'
 
-/** The value of a part of a key, in the one spelling that it counts by; empty where it is absent. */
-export type ReadPart = (part: PartitionPart) => string
+/**
+ * The values of a part of a key, each in the one spelling that it counts by; none where it is absent. They are several
+ * where backends would not read the same one.
+ */
+export type ReadPart = (part: PartitionPart) => readonly string[]
+
+/** A request counts for at most so many clients under a policy. No honest one can be read in so many ways. */
+export const mostReadings = 8
 
 /**
- * Identifies the client that a request counts for under a policy. By address alone, the key is the address or network
+ * Identifies the client that a request counts for under a policy. Where a part has several values, these are as many
+ * clients, of which the backend serves one, and all are counted: otherwise a client could pass for another one each time
+ * with a value that the backend does not read. By address alone, the key is the address or network
  * itself, and of a policy for all clients together it is `global`. Else it is `h:` and a hash of all parts, as headers
  * can carry secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously
  * separated.
  *
- * @returns undefined where a part is absent: the policy does not apply to the request
+ * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `mostReadings`
+ *   where there would be more, but not all of them
  */
-export function partitionKeyOf({ partition }: Policy, readPart: ReadPart): string | undefined {
+export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): readonly string[] {
   const kind = onlyKindOf(partition)
-  if (kind === 'global') return keyOfAll
-  let text = ''
+  if (kind === 'global') return [keyOfAll]
+  let texts = ['']
   for (const part of partition) {
-    const value = readPart(part)
-    if (value === '') return undefined
-    if (kind === 'ip') return value
-    text += `${value.length}:${value}`
+    const values = readPart(part)
+    if (kind === 'ip') return values
+    texts = texts
+      .flatMap((text) => values.map((value) => `${text}${value.length}:${value}`))
+      .slice(0, mostReadings + 1)
   }
-  return `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`
+  return texts.map((text) => `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`)
 }
 
 function onlyKindOf(partition: readonly PartitionPart[]): PartitionPart['kind'] | undefined {

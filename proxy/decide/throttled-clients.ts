@@ -1,4 +1,4 @@
-import type { Charge, Decision } from '../limiter/limiter.ts'
+import { chargesOfStates, type Charge, type Decision } from '../limiter/limiter.ts'
 import { TwoGenerations } from '../limiter/two-generations.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 
@@ -50,9 +50,9 @@ export function createThrottledClients(maxEntries: number, now: () => number): T
     note(charges, decision) {
       if (decision.outcome === 'unavailable') return
       const isRefused = decision.outcome === 'refused'
-      for (const { policy, exceeded, resetMs } of decision.states) {
+      for (const [at, { policy, exceeded, resetMs }] of decision.states.entries()) {
         if (!exceeded || (isRefused && policy !== decision.refusedBy)) continue
-        const charge = charges.find((candidate) => candidate.policy === policy)
+        const charge = chargesOfStates(charges, decision.states)[at]
         const nowMs = now()
         if (charge) count(policy.name, charge.partitionKey, nowMs + resetMs, nowMs)
       }

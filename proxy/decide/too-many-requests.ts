@@ -2,12 +2,14 @@ import { errors } from '../../shared/error-replies.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { sendError } from '../http/reply.ts'
 import type { PolicyState } from '../limiter/limiter.ts'
+import { oneStateEach } from './one-state-each.ts'
 import { rateLimitHeader, rateLimitPolicyHeader, retryAfterHeader } from './ratelimit-headers.ts'
 
 /** The `RateLimit` fields of a response on a limited endpoint, allowed or refused: name, value, name, value… */
 export function rateLimitHeaders(states: readonly PolicyState[]): string[] {
-  const policies = rateLimitPolicyHeader(states)
-  const limits = rateLimitHeader(states)
+  const shown = oneStateEach(states)
+  const policies = rateLimitPolicyHeader(shown)
+  const limits = rateLimitHeader(shown)
   return policies === undefined || limits === undefined
     ? []
     : ['ratelimit-policy', policies, 'ratelimit', limits]

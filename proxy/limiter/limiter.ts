@@ -62,7 +62,8 @@ export type Limiter = {
    * Decides and counts. Never throws and never rejects: a failure is the value `unavailable`. Returns the decision
    * itself, and no promise, if it is known in this process.
    *
-   * @param charges one for each rule of the request, in the table's order; never empty, no policy twice
+   * @param charges of the request's rules, in the table's order; never empty. Mostly one for each rule; a rule that counts
+   *   the request for several clients has one for each of them, side by side
    */
   decide(charges: readonly Charge[]): Decision | Promise<Decision>
   /**
@@ -73,4 +74,19 @@ export type Limiter = {
    * @param costUnits what the request has cost, a whole number from 0; of no meaning under `concurrency`
    */
   settle(reservation: Reservation, costUnits: number): void
+}
+
+/**
+ * The charges that states are of. They are in the same order, and some charges have no state: all those of a policy that
+ * allowed the request without counting it.
+ *
+ * @returns as many as there are states
+ */
+export function chargesOfStates(
+  charges: readonly Charge[],
+  states: readonly PolicyState[],
+): readonly Charge[] {
+  if (states.length === charges.length) return charges
+  const counted = new Set(states.map(({ policy }) => policy))
+  return charges.filter(({ policy }) => counted.has(policy))
 }

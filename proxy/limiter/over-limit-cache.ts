@@ -1,6 +1,6 @@
 import { takesUnits, type Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
-import type { Charge, Decision, PolicyState } from './limiter.ts'
+import { chargesOfStates, type Charge, type Decision, type PolicyState } from './limiter.ts'
 import { TwoGenerations } from './two-generations.ts'
 
 export type OverLimitCache = {
@@ -64,8 +64,10 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
     note(charges, refusal, askedAtMs, knownForMs) {
       // What is given back, or another cost, lets the client through again at any time.
       if (askedAtMs <= forgottenAtMs || takesUnits(refusal.refusedBy)) return
-      const charge = charges.find(({ policy }) => policy === refusal.refusedBy)
-      const state = refusal.states.find(({ policy }) => policy === refusal.refusedBy)
+      const { refusedBy, states } = refusal
+      const refusing = states.findIndex(({ policy, exceeded }) => exceeded && policy === refusedBy)
+      const charge = chargesOfStates(charges, states)[refusing]
+      const state = states[refusing]
       if (!charge || !state) return
       // Counted from the question, which came before the instant of the answer: never a millisecond too long.
       const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)

@@ -46,6 +46,14 @@ export function literalPath(pattern: PathPattern): string | undefined {
   return literals.length === pattern.length ? `/${literals.join('/')}` : undefined
 }
 
+/** Whether a pattern matches a path, for a pattern by itself. */
+export function matchesSegments(pattern: PathPattern, segments: readonly string[]): boolean {
+  const hasRest = pattern.at(-1) === anyRest
+  const named = hasRest ? pattern.slice(0, -1) : pattern
+  if (hasRest ? segments.length < named.length : segments.length !== named.length) return false
+  return named.every((segment, i) => segment === anySegment || segment === segments[i])
+}
+
 export function createPathTree<Value>(): PathTree<Value> {
   return { literals: new Map(), any: undefined, ending: undefined, beginning: undefined }
 }

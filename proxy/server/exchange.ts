@@ -33,6 +33,7 @@ import { givenRequestId } from '../request/request-id.ts'
 import type { ClientListName, Rejection } from '../telemetry/telemetry.ts'
 import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
 
+const tooManyReadings = 'what a rule counts by can be read in more than 8 ways'
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 
 /** The way of one request, in the order of the methods: client, head, rules, decision, forward or refuse, finish. */
@@ -93,6 +94,7 @@ export class Exchange implements PacedExchange, LocalReplySource {
     if (!head) return
     if (this.#options.clientLists.denies(this.#client, this.request)) return this.#deny()
     const charges = this.#applyRules(head)
+    if (!charges) return this.#reject('ambiguous-key', errors.badRequest, tooManyReadings)
     if (charges.length === 0) return this.#forward(head)
 
     const decision = this.#options.limiter.decide(charges)
@@ -127,13 +129,13 @@ export class Exchange implements PacedExchange, LocalReplySource {
     return head
   }
 
-  #applyRules({ target, host }: RequestHead): readonly Charge[] {
+  #applyRules({ target, host }: RequestHead): readonly Charge[] | undefined {
     const { method = 'GET', headers } = this.request
     const { rules, clientLists, addresses } = this.#options
     const policies = rules.match(target, method, headers, host)
     const applying = clientLists.applying(policies, this.#client, this.request)
     if (applying.length < policies.length) this.#noteList('allow')
-    return chargesOf(applying, { client: this.#client, host, request: this.request, addresses })
+    return chargesOf(applying, { client: this.#client, host, target, request: this.request, addresses })
   }
 
   /** `denyList`: refused before any rule. */

@@ -52,6 +52,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
       host: 0,
       framing: 0,
       'headers-too-large': 0,
+      'ambiguous-key': 0,
       'body-too-large': 0,
       timeout: 0,
       other: 0,

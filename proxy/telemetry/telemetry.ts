@@ -15,7 +15,14 @@ export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'bu
 
 /** Why a request was answered 4xx before any rule applied. */
 export type Rejection =
-  'target' | 'host' | 'framing' | 'headers-too-large' | 'body-too-large' | 'timeout' | 'other'
+  | 'target'
+  | 'host'
+  | 'framing'
+  | 'headers-too-large'
+  | 'body-too-large'
+  | 'ambiguous-key'
+  | 'timeout'
+  | 'other'
 
 /** A list that decides about a request before the rules do. */
 export type ClientListName = 'allow' | 'deny'

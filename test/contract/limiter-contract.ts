@@ -5,6 +5,7 @@ import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
 import { describeOperationsContract } from './operations-contract.ts'
+import { describeReadingsContract } from './readings-contract.ts'
 import { describeReservationContract } from './reservation-contract.ts'
 import { describeSlidingContract } from './sliding-contract.ts'
 import { atSomePace } from '../support/paces.ts'
@@ -245,4 +246,5 @@ export function describeLimiterContract(
   describeOperationsContract(name, start)
   describeSlidingContract(`${name}, sliding windows`, start)
   describeReservationContract(`${name}, reservations`, start)
+  describeReadingsContract(`${name}, several clients under one policy`, start)
 }

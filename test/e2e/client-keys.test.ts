@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess, type SendOptions } from '../support/gateway.ts'
+import { send, startGateway, type GatewayProcess, type SendOptions } from '../support/gateway.ts'
 import { askOperator } from '../support/operator.ts'
 import { freshRedis } from '../support/redis.ts'
 
@@ -71,6 +71,67 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect((body as { limits: object[] }).limits).toContainEqual(
       expect.objectContaining({ name: 'tenant', hosts: ['tenant.example', '*.tenant.example'] }),
     )
+  })
+
+  test('cookie: each value by itself, and none without it', async () => {
+    const from = newAddress()
+    const value = `Value-of-${from}`
+    const statusWith = (cookie: string): Promise<number> =>
+      statusOf('/session', { headers: { cookie }, from })
+    expect(await statusWith(`a=1; sid=${value}`)).toBe(200)
+    expect(await statusWith(`sid="${value}"; b=2`)).toBe(429)
+    expect(await statusWith(`sid=other-${from}`)).toBe(200)
+    for (let i = 0; i < 3; i++) expect(await statusWith('a=1; sid=; sidx=2')).toBe(200)
+    expect(await listed('session')).toEqual([{ id: expect.stringMatching(/^h:/) as string }])
+    expect(await inspect('session', { 'cookie:SID': value })).toMatchObject({ states: [{ used: 1 }] })
+    expect(await reset('session', value)).toEqual({ reset: ['session'] })
+    expect(await statusWith(`sid=${value}`)).toBe(200)
+  })
+
+  test('query: a request with two values counts under both, and says what is left of the one with less', async () => {
+    const [one, two] = [newAddress(), newAddress()]
+    expect(await statusOf(`/search?user=${one}&user=${two}`)).toBe(200)
+    expect(await statusOf(`/search?user=${one}`)).toBe(429)
+    const refused = await gateway.send('GET', `/search?q=1&user=${two}&user=new-${two}`)
+    expect(refused).toMatchObject({
+      status: 429,
+      headers: {
+        'ratelimit-policy': '"search";q=1;w=3600',
+        ratelimit: expect.stringMatching(/^"search";r=0;t=\d+$/) as string,
+      },
+    })
+    expect(await statusOf(`/search?user=new-${two}`)).toBe(200)
+    expect(await statusOf('/search?user=')).toBe(200)
+    expect(await statusOf('/search')).toBe(200)
+    expect(await inspect('search', { 'query:user': one })).toMatchObject({ states: [{ used: 1 }] })
+    const clients = (await listed('search')) as unknown[]
+    expect(clients).toHaveLength(2)
+    for (const client of clients) expect(await reset('search', client)).toEqual({ reset: ['search'] })
+    expect(await statusOf(`/search?user=${one}&user=${two}`)).toBe(200)
+  })
+
+  test('a value that can be read in more than eight ways is 400, and passes in shadow', async () => {
+    const query = Array.from({ length: 9 }, (_, i) => `user=${newAddress()}-${i}`).join('&')
+    expect(await statusOf(`/search?${query}`)).toBe(400)
+    expect(await statusOf(`/search?${query.slice(0, query.lastIndexOf('&'))}`)).toBe(200)
+    expect(await statusOf(`/shadow?${query}`)).toBe(200)
+    const metrics = (await send(gateway.adminPort, 'GET', '/metrics')).body
+    expect(metrics).toMatch(/^sluice_rejected_requests_total\{reason="ambiguous-key"\} 1$/m)
+    expect(metrics).toMatch(/^sluice_decisions_total\{policy="search-in-shadow",outcome="allowed"\} 1$/m)
+  })
+
+  test('path: what stands for a :name, with a header', async () => {
+    const headers = { 'x-api-key': `key-${newAddress()}` }
+    const statusAt = (path: string): Promise<number> => statusOf(path, { headers })
+    expect(await statusAt('/projects/7/builds')).toBe(200)
+    for (const path of ['/projects/7', '/Projects/%37/x/y', '/teams/a/projects/7', '/teams/b/projects/7;x'])
+      expect(await statusAt(path), path).toBe(429)
+    expect(await statusAt('/projects/8/builds')).toBe(200)
+    for (let i = 0; i < 3; i++) expect(await statusOf('/projects/7/builds')).toBe(200)
+    const client = { 'path:id': '7', 'header:x-api-key': headers['x-api-key'] }
+    expect(await inspect('project', client)).toMatchObject({ states: [{ used: 1, exceeded: true }] })
+    expect(await reset('project', client)).toEqual({ reset: ['project'] })
+    expect(await statusAt('/projects/7')).toBe(200)
   })
 
   test('host and address together', async () => {

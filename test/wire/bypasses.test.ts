@@ -312,6 +312,132 @@ describe.each(['/site', '/by-host'])('a host in other words, for %s', (path) => 
   })
 })
 
+let values = 0
+/** A value that no other test has, beginning with a letter. */
+const newValue = (): string => `v${++values}x`
+const firstEscaped = (value: string): string => `%${value.charCodeAt(0).toString(16)}${value.slice(1)}`
+
+type Spelling = readonly [name: string, spell: (value: string) => string, status?: number]
+
+/** Each is a request of a client that has had its one request; some backend takes it for that client's. */
+function describeSpellings(
+  what: string,
+  plainly: (value: string) => string,
+  spellings: readonly Spelling[],
+): void {
+  describe(what, () => {
+    const rows = spellings.map(([name, spell, status = 429]) => [name, spell, status] as const)
+    test.each(rows)('%s', async (_, spell, status) => {
+      const [from, value] = [freshAddress(), newValue()]
+      expect(await statusOf(gateway.port, from, plainly(value))).toBe(200)
+      expect(await statusOf(gateway.port, from, spell(value))).toBe(status)
+      expect(backend.requestsFrom(from)).toHaveLength(1)
+      expect(await statusOf(gateway.port, from, plainly(newValue()))).toBe(200)
+    })
+  })
+}
+
+const withQuery = (query: string): string => post(`/by-query?${query}`)
+
+describeSpellings('a query parameter in other words', (value) => withQuery(`user=${value}`), [
+  ['the same', (value) => withQuery(`user=${value}`)],
+  ['a parameter before', (value) => withQuery(`x=1&user=${value}`)],
+  ['a parameter behind', (value) => withQuery(`user=${value}&${newValue()}=${newValue()}`)],
+  ['an escape in the value', (value) => withQuery(`user=${firstEscaped(value)}`)],
+  ['an escape of two levels', (value) => withQuery(`user=${firstEscaped(value).replace('%', '%25')}`)],
+  ['an escape as IIS has it', (value) => withQuery(`user=%u0076${value.slice(1)}`)],
+  ['an escape in the name', (value) => withQuery(`%75ser=${value}`)],
+  ['letter case of the name', (value) => withQuery(`USER=${value}`)],
+  ['letter case of the value', (value) => withQuery(`user=${value.toUpperCase()}`)],
+  ['another value before', (value) => withQuery(`user=${newValue()}&user=${value}`)],
+  ['another value behind', (value) => withQuery(`user=${value}&user=${newValue()}`)],
+  ['other values around', (value) => withQuery(`user=${newValue()}&user=${value}&USER=${newValue()}`)],
+  ['an empty value behind', (value) => withQuery(`user=${value}&user=`)],
+  ['an empty value before', (value) => withQuery(`user&user=&user=${value}`)],
+  ['a list of PHP', (value) => withQuery(`user[]=${value}`)],
+  ['a list of PHP, escaped', (value) => withQuery(`user%5B0%5D=${value}`)],
+  ['blanks before the name', (value) => withQuery(`+%20user=${value}`)],
+  ['a NUL behind the name', (value) => withQuery(`user%00x=${value}`)],
+  ['a NUL behind the value', (value) => withQuery(`user=${value}%00${newValue()}`)],
+  ['; as a separator', (value) => withQuery(`x=1;user=${value}`)],
+  ['; behind the value', (value) => withQuery(`user=${value};x=${newValue()}`)],
+  ['blanks around the value', (value) => withQuery(`user=+${value}%20%09`)],
+  ['empty parameters', (value) => withQuery(`&&=&user=${value}&`)],
+  ['a second question mark', (value) => post(`/by-query??user=${value}`)],
+  ['an escaped question mark in the path', (value) => post(`/by-query%3Fuser=${value}`)],
+  ['another path', (value) => post(`//BY-QUERY/;x?user=${value}`)],
+  ['an absolute target', (value) => post(`http://a/by-query?user=${value}`)],
+  [
+    'more values than anybody sends',
+    (value) =>
+      withQuery([value, ...Array.from({ length: 9 }, newValue)].map((each) => `user=${each}`).join('&')),
+    400,
+  ],
+])
+
+test('a plus, a blank and their escapes in a query are one', async () => {
+  const [from, value] = [freshAddress(), newValue()]
+  expect(await statusOf(gateway.port, from, withQuery(`user=${value}+b`))).toBe(200)
+  for (const blank of ['%20', '+', '%2B', '%2b', '%252B'])
+    expect(await statusOf(gateway.port, from, withQuery(`user=${value}${blank}b`)), blank).toBe(429)
+})
+
+const withCookie = (...lines: string[]): string =>
+  post('/by-cookie', ...lines.map((line) => `Cookie: ${line}`))
+
+describeSpellings('a cookie in other words', (value) => withCookie(`sid=${value}`), [
+  ['the same', (value) => withCookie(`sid=${value}`)],
+  ['among others', (value) => withCookie(`a=1; sid=${value}; ${newValue()}=${newValue()}`)],
+  ['without blanks', (value) => withCookie(`a=1;sid=${value};b=2`)],
+  ['blanks around everything', (value) => withCookie(`a=1 ;\tsid = ${value} ; b`)],
+  ['in quotes', (value) => withCookie(`sid="${value}"`)],
+  ['in one quote', (value) => withCookie(`sid="${value}`)],
+  ['an octal escape in quotes', (value) => withCookie(`sid="\\166${value.slice(1)}"`)],
+  ['a backslash in quotes', (value) => withCookie(`sid="\\${value}"`)],
+  ['a percent escape', (value) => withCookie(`sid=${firstEscaped(value)}`)],
+  ['letter case of the name', (value) => withCookie(`SID=${value}`)],
+  ['an escaped name', (value) => withCookie(`%73id=${value}`)],
+  ['another value before', (value) => withCookie(`sid=${newValue()}; sid=${value}`)],
+  ['another value behind', (value) => withCookie(`sid=${value}; sid=${newValue()}`)],
+  ['in several lines', (value) => withCookie(`sid=${newValue()}`, `a=1`, `sid=${value}`)],
+  ['behind a comma', (value) => withCookie(`a=1, sid=${value}`)],
+  ['before a comma', (value) => withCookie(`sid=${value}, b=${newValue()}`)],
+  ['before a blank', (value) => withCookie(`sid=${value} ${newValue()}`)],
+  ['a list of PHP', (value) => withCookie(`sid[]=${value}`)],
+  ['in the quotes of another cookie', (value) => withCookie(`a="x; sid=${value}; b"`)],
+  ['attributes of RFC 2109', (value) => withCookie(`$Version=1; sid="${value}"; $Path="/${newValue()}"`)],
+  [
+    'more values than anybody sends',
+    (value) =>
+      withCookie([value, ...Array.from({ length: 9 }, newValue)].map((each) => `sid=${each}`).join('; ')),
+    400,
+  ],
+])
+
+describeSpellings('a part of the path in other words', (value) => post(`/by-path/${value}`), [
+  ['the same', (value) => post(`/by-path/${value}`)],
+  ['an escape', (value) => post(`/by-path/${firstEscaped(value)}`)],
+  ['letter case', (value) => post(`/BY-path/${value.toUpperCase()}`)],
+  ['a slash at the end', (value) => post(`/by-path/${value}/`)],
+  ['slashes', (value) => post(`//by-path///${value}//`)],
+  ['dot segments', (value) => post(`/by-path/./x/../${value}/.`)],
+  ['escaped dot segments', (value) => post(`/by-path/x%2f..%2f${value}`)],
+  ['parameters', (value) => post(`/by-path/${value};${newValue()}`)],
+  ['parameters, escaped', (value) => post(`/by-path/${value}%3B${newValue()}`)],
+  ['parameters before', (value) => post(`/by-path;${newValue()}/${value}`)],
+  ['dot segments behind parameters', (value) => post(`/by-path/${value};a%2F..%2F${newValue()}`)],
+  ['dot segments in parameters', (value) => post(`/by-path/${newValue()};a%2F..%2F${value}`)],
+  ['an escaped query', (value) => post(`/by-path/${value}%3F${newValue()}`)],
+  ['an escaped fragment', (value) => post(`/by-path/${value}%23${newValue()}`)],
+  ['a blank at the end', (value) => post(`/by-path/${value}%20`)],
+  ['a line end at the end', (value) => post(`/by-path/${value}%0A`)],
+  ['dots at the end', (value) => post(`/by-path/${value}..`)],
+  ['a query', (value) => post(`/by-path/${value}?${newValue()}`)],
+  ['the other pattern', (value) => post(`/by-path/of/${value}/x`)],
+  ['the other pattern, and an escaped slash', (value) => post(`/by-path/of/${value}%2F${newValue()}`)],
+  ['an absolute target', (value) => post(`http://a/by-path/${value}`)],
+])
+
 test.each(['X-One', 'Authorization'])(
   '%s in several lines is one value, counted and passed on',
   async (name) => {

@@ -1,5 +1,5 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { Rule } from '../../policy.ts'
+import type { PartitionPart, Rule } from '../../policy.ts'
 import { writtenName } from '../limits.ts'
 import { isCovered, toSegments } from '../pattern-cover.ts'
 
@@ -50,19 +50,17 @@ export function findAddressKeys(
 }
 
 /**
- * Warns of rules with a header in their key, `Host` included: they do not limit a client that leaves the header out or
- * changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
+ * Warns of rules with a header in their key, `Host` included, or a cookie or a query parameter: they do not limit a client
+ * that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
  * counts.
  */
-export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
-  const closing = rules
-    .filter((rule) => !isChosenByClient(rule))
-    .map(({ policy, hosts, match, except }) => ({
-      mode: policy.mode,
-      hosts,
-      match: match.map(toSegments),
-      except: except.map(toSegments),
-    }))
+export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
+  const closing = rules.filter(countsEverybody).map(({ policy, hosts, match, except }) => ({
+    mode: policy.mode,
+    hosts,
+    match: match.map(toSegments),
+    except: except.map(toSegments),
+  }))
   const isClosed = ({ policy, hosts, match, except }: Rule): boolean => {
     const own = except.map(toSegments)
     const candidates = closing.filter(
@@ -77,18 +75,35 @@ export function warnOfHeaderKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
     })
   }
   return [...rules.entries()].flatMap(([index, rule]) => {
-    if (!isChosenByClient(rule) || isClosed(rule)) return []
+    const chosen = chosenByClient(rule)
+    if (chosen === undefined || isClosed(rule)) return []
     const { label } = placeOf(index, 'key')
     return (
-      `${label}: a client can avoid the limit by leaving out or changing the header; ` +
+      `${label}: a client can avoid the limit by leaving out or changing the ${chosen}; ` +
       'a second rule with the same match and key: ip closes this gap'
     )
   })
 }
 
-function isChosenByClient({ policy, hosts }: Rule): boolean {
+/** What a client sends that the rule counts by; undefined where there is nothing that it could choose. */
+function chosenByClient({ policy, hosts }: Rule): string | undefined {
   const hasFewHosts = hosts !== undefined && !hosts.some((host) => host.startsWith('*'))
-  return policy.partition.some(({ kind }) => kind === 'header' || (kind === 'host' && !hasFewHosts))
+  const chosen = policy.partition.find(
+    ({ kind }) => nouns[kind] !== undefined && !(kind === 'host' && hasFewHosts),
+  )
+  return chosen && nouns[chosen.kind]
+}
+
+const nouns: Partial<Record<PartitionPart['kind'], string>> = {
+  header: 'header',
+  host: 'header',
+  cookie: 'cookie',
+  query: 'query parameter',
+}
+
+/** Whether no client can avoid the rule by what it sends. */
+function countsEverybody({ policy }: Rule): boolean {
+  return policy.partition.every(({ kind }) => kind === 'ip' || kind === 'global')
 }
 
 /** Undefined is every host. Names below a name that has `*.` before it are not looked for. */

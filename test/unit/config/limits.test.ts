@@ -105,6 +105,8 @@ test.each<[key: string, partition: object[]]>([
   ['host', [{ kind: 'host' }]],
   ['global', [{ kind: 'global' }]],
   ['[host, ip]', [{ kind: 'host' }, { kind: 'ip' }]],
+  ['cookie:__Host-Sid', [{ kind: 'cookie', name: '__Host-Sid' }]],
+  ['query:api.Key', [{ kind: 'query', name: 'api.Key' }]],
 ])('key: %s', (key, partition) => {
   expect(ruleOf(`${login}, match: POST /login, key: ${key}`)?.policy.partition).toEqual(partition)
 })
@@ -120,6 +122,14 @@ test.each<[written: string, hosts: string[]]>([
   ['["192.0.2.1", "[2001:DB8::1]", "::1", "::ffff:1.2.3.4"]', ['192.0.2.1', '2001:db8::1', '::1', '1.2.3.4']],
 ])('hosts: %s', (written, hosts) => {
   expect(ruleOf(`${login}, match: POST /login, hosts: ${written}`)?.hosts).toEqual(hosts)
+})
+
+test('key: path:NAME knows the paths of the rule', () => {
+  const match = '["GET /users/:id", "POST /teams/:team/users/:id", "PUT /a/:id/*"]'
+  expect(ruleOf(`${login}, match: ${match}, key: ["path:id", ip]`)?.policy.partition).toEqual([
+    { kind: 'path', name: 'id', patterns: ['/users/:id', '/teams/:team/users/:id', '/a/:id/*'] },
+    { kind: 'ip' },
+  ])
 })
 
 test.each(['enforce', 'shadow'])('mode: %s', (mode) => {
@@ -247,6 +257,28 @@ limits:
     expect(warnings).toEqual([])
   })
 
+  test.each([
+    ['cookie:sid', 'cookie'],
+    ['query:user', 'query parameter'],
+    ['["path:id", "query:user", header:x]', 'query parameter'],
+  ])('is warned of with %s', (key, what) => {
+    const { warnings } = loadWithFile(`
+limits:
+  - {name: a, match: GET /a/:id, key: ${key}, requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([
+      `sluice.yaml:3: rule "a", key: ${warning.replace('the header', `the ${what}`)}`,
+    ])
+  })
+
+  test('is not warned of with a part of the path, which is no other client but another thing', () => {
+    const { warnings } = loadWithFile(`
+limits:
+  - {name: a, match: GET /a/:id, key: ["path:id", ip], requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([])
+  })
+
   test('is warned of where hosts may be any below a name', () => {
     const { warnings } = loadWithFile(`
 limits:
@@ -269,6 +301,7 @@ limits:
     ['more exceptions', 'match: "* /*", except: POST /b'],
     ['the same match, but in shadow', 'match: "* /*", mode: shadow'],
     ['the same match, but for some hosts', 'match: "* /*", hosts: a.example'],
+    ['the same match, but by what is in the path', 'match: ["GET,HEAD /:a/*", "POST /:a"], key: "path:a"'],
     ['the same match, but by host', 'match: "* /*", key: [ip, host]'],
     ['the same match, but with a header', 'match: "* /*", key: [ip, header:x-other]'],
   ])('is warned of where a rule by address has %s', (_, fields) => {

@@ -27,6 +27,7 @@ test.each<[string, Decision, string[], string[] | undefined]>([
     ['a allowed', 'b allowed', 'c allowed'],
     undefined,
   ],
+  ['one policy twice', allowed([stateOf(a), stateOf(a, true)]), ['a shadow', 'b open', 'c open'], ['a']],
   [
     'a shadow',
     allowed([stateOf(a), stateOf(b, true), stateOf(c)]),

@@ -3,8 +3,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readPart } from '../../../proxy/decide/part-values.ts'
-import { partitionKeyOf } from '../../../proxy/decide/partition-key.ts'
+import { partitionKeysOf } from '../../../proxy/decide/partition-key.ts'
 import { createAddressReader } from '../../../proxy/request/client-address.ts'
+import { canonicalizeTarget } from '../../../proxy/request/target.ts'
 import type { PartitionPart, Policy } from '../../../proxy/policy.ts'
 
 const ip: PartitionPart = { kind: 'ip' }
@@ -26,8 +27,12 @@ function keyOf(
     onStoreError: 'local',
     partition,
   }
-  const source = { client: by, host, headers, addresses: createAddressReader([]) }
-  return partitionKeyOf(policy, (part) => readPart(part, source))
+  const target = canonicalizeTarget('GET', '/')
+  if (typeof target === 'string') throw new Error(target)
+  const source = { client: by, host, target, headers, addresses: createAddressReader([]) }
+  const [key, ...others] = partitionKeysOf(policy, (part) => readPart(part, source))
+  expect(others).toEqual([])
+  return key
 }
 
 describe('a partition key', () => {

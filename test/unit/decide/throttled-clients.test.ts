@@ -75,3 +75,11 @@ test('forgets one client under one policy or under all', () => {
   expect(clients.list(undefined, 10)).toMatchObject([{ policy: 'shadow', partitionKey: 'a' }])
   expect(clients.readUse().size).toBe(1)
 })
+
+test('knows which of several clients under one policy was refused, also where another policy has no state', () => {
+  const clients = create(100)
+  const charges = [...chargeAll('one', [wide, login]), ...chargeAll('two', [login])]
+  const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))
+  clients.note(charges, { outcome: 'refused', refusedBy: login, states })
+  expect(clients.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['two'])
+})

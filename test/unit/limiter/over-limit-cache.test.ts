@@ -158,3 +158,12 @@ test('takes no note of a refusal that was asked for before a client was forgotte
   expect(cache.findRefusal(charges)).toBeUndefined()
   expect(cache.readUse().size).toBe(0)
 })
+
+test('knows which of several clients under one policy is over its limit', () => {
+  const cache = createCache(100)
+  const charges = ['one', 'two'].map((partitionKey) => ({ policy: login, partitionKey }))
+  const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))
+  cache.note(charges, { outcome: 'refused', refusedBy: login, states }, nowMs, Infinity)
+  expect(cache.findOverLimit({ policy: login, partitionKey: 'one' })).toBeUndefined()
+  expect(cache.findOverLimit({ policy: login, partitionKey: 'two' })).toBe(500)
+})

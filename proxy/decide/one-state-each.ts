@@ -1,0 +1,23 @@
+import type { PolicyState } from '../limiter/limiter.ts'
+
+/**
+ * One state for each policy. Where a request counted for several clients under one, that of the client with least left,
+ * which is the one that the policy refuses first.
+ *
+ * @param states in the order of the charges: those of a policy side by side
+ */
+export function oneStateEach(states: readonly PolicyState[]): readonly PolicyState[] {
+  if (!states.some(({ policy }, i) => policy === states[i - 1]?.policy)) return states
+  const kept: PolicyState[] = []
+  for (const state of states) {
+    const last = kept.at(-1)
+    if (last?.policy !== state.policy) kept.push(state)
+    else if (isTighter(state, last)) kept[kept.length - 1] = state
+  }
+  return kept
+}
+
+function isTighter(state: PolicyState, than: PolicyState): boolean {
+  if (state.exceeded !== than.exceeded) return state.exceeded
+  return state.remaining === than.remaining ? state.resetMs > than.resetMs : state.remaining < than.remaining
+}

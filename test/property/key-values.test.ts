@@ -1,0 +1,194 @@
+import { parse as parseQuery } from 'node:querystring'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { cookieValues } from '../../proxy/request/values/cookie-values.ts'
+import { lenientText } from '../../proxy/request/values/lenient-text.ts'
+import { queryValues } from '../../proxy/request/values/query-values.ts'
+import { runs } from '../support/runs.ts'
+
+// The attack: a client that sends one value in ever new spellings, each of which the backend reads as that value and the
+// gateway as a new client. Whatever a backend reads must be among what is counted.
+
+type Reader = (sent: string) => readonly (string | undefined)[]
+
+const many = { numRuns: runs(3000) }
+
+function decoded(text: string): string {
+  return Buffer.from(
+    text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  ).toString()
+}
+
+function formDecoded(text: string): string {
+  return decoded(text.replaceAll('+', ' '))
+}
+
+/** Names and values as they are separated, nothing decoded. */
+function pairsOf(text: string, separator: RegExp): [name: string, value: string][] {
+  return text.split(separator).flatMap((pair): [string, string][] => {
+    const equals = pair.indexOf('=')
+    return equals === -1 ? [] : [[pair.slice(0, equals), pair.slice(equals + 1)]]
+  })
+}
+
+function firstAndLast(values: readonly string[]): (string | undefined)[] {
+  return [values[0], values.at(-1)]
+}
+
+const queryReaders: Record<string, Reader> = {
+  'URLSearchParams (WHATWG)': (query) => firstAndLast(new URLSearchParams(query).getAll('user')),
+  'node:querystring': (query) => firstAndLast([parseQuery(query)['user'] ?? []].flat()),
+  'without + as a space': (query) =>
+    firstAndLast(
+      pairsOf(query, /&/).flatMap(([name, value]) => (decoded(name) === 'user' ? [decoded(value)] : [])),
+    ),
+  'with ; as a separator': (query) =>
+    firstAndLast(
+      pairsOf(query, /[&;]/).flatMap(([name, value]) =>
+        formDecoded(name) === 'user' ? [formDecoded(value)] : [],
+      ),
+    ),
+  'ASP.NET, whose names have no case': (query) =>
+    firstAndLast(
+      [...new URLSearchParams(query)].flatMap(([name, value]) =>
+        name.toLowerCase() === 'user' ? [value] : [],
+      ),
+    ),
+  'PHP, which takes the last, and members of it': (query) =>
+    [...new URLSearchParams(query)].flatMap(([name, value]) =>
+      /^ *user(\[.*)?$/.test(name.replace(/\0[^]*/, '')) ? [value] : [],
+    ),
+}
+
+const octal = /\\([0-3][0-7]{2})|\\([^])/g
+
+function unquoted(value: string): string {
+  if (!/^".*"$/s.test(value) || value.length < 2) return value
+  return value
+    .slice(1, -1)
+    .replace(octal, (_, number: string | undefined, other: string | undefined) =>
+      number === undefined ? (other ?? '') : String.fromCharCode(Number.parseInt(number, 8)),
+    )
+}
+
+const cookieReaders: Record<string, Reader> = {
+  'cookie of Express, the first': (header) => [
+    pairsOf(header, /;/)
+      .filter(([name]) => name.trim() === 'user')
+      .map(([, value]) => decoded(value.trim().replace(/^"(.*)"$/s, '$1')))[0],
+  ],
+  'Django, the last': (header) => [
+    pairsOf(header, /;/)
+      .filter(([name]) => name.trim() === 'user')
+      .map(([, value]) => unquoted(value.trim()))
+      .at(-1),
+  ],
+  'PHP, the first': (header) => [
+    pairsOf(header, /;/)
+      .filter(([name]) => name.trimStart() === 'user')
+      .map(([, value]) => formDecoded(value))[0],
+  ],
+  'RFC 2109, with commas': (header) => [
+    pairsOf(header, /[;,]/)
+      .filter(([name]) => name.trim() === 'user')
+      .map(([, value]) => unquoted(value.trim()))[0],
+  ],
+  'http.cookies, which ends at blanks and reads quotes first': (header) =>
+    [...header.matchAll(/(?:^|[;\s])\s*user\s*=\s*("(?:[^\\"]|\\.)*"|[^;,\s"]*)(?=\s|;|$)/gs)].map(
+      ([, value = '']) => unquoted(value),
+    ),
+}
+
+const piece = fc.constantFrom(
+  ...['user=', 'user=', '&user=', '&user=', ';user=', ';user=', '; user=', ', user=', '="', 'a', 'b'],
+  ...[
+    'user',
+    'USER',
+    '%75ser',
+    'us%65r',
+    'user[]',
+    'user[x]',
+    'user%5B%5D',
+    '+user',
+    'user%00x',
+    'usex',
+    'u',
+  ],
+  ...[
+    '=',
+    '=',
+    '=',
+    '&',
+    '&',
+    ';',
+    '; ',
+    ', ',
+    ' ',
+    '"',
+    '"',
+    '\\"',
+    '\\101',
+    '\\\\',
+    '%22',
+    '%3D',
+    '%26',
+    '%3B',
+  ],
+  ...['a', 'A', 'b', '%41', '%61', '+', '%2B', '%20', '%25', '%2541', '%', '%E9', '%C3%A9', '%FF', '?', '#'],
+)
+const sent = fc.array(piece, { minLength: 1, maxLength: 14 }).map((pieces) => pieces.join(''))
+
+function bytesOf(text: string): string {
+  return Buffer.from(text).toString('latin1')
+}
+
+test.each(Object.entries(queryReaders))('a query as read by %s', (_, read) => {
+  fc.assert(
+    fc.property(sent, (query) => {
+      const counted = queryValues(`/x?${query}`, 'user', 100)
+      for (const value of read(query)) {
+        const client = lenientText(bytesOf(value ?? ''), false)
+        if (client !== '') expect(counted, JSON.stringify(value)).toContain(client)
+      }
+    }),
+    many,
+  )
+})
+
+test.each(Object.entries(cookieReaders))('cookies as read by %s', (_, read) => {
+  fc.assert(
+    fc.property(sent, (header) => {
+      const counted = cookieValues(header, 'user', 100)
+      for (const value of read(header)) {
+        const client = lenientText(bytesOf(value ?? ''), true)
+        if (client !== '') expect(counted, JSON.stringify(value)).toContain(client)
+      }
+    }),
+    many,
+  )
+})
+
+test('what is plain is one client', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[A-Za-z0-9._~-]{1,20}$/), (value) => {
+      expect(queryValues(`/x?a=1&user=${value}&b=2`, 'user', 8)).toEqual([value.toLowerCase()])
+      expect(cookieValues(`a=1; user=${value}; b="2"`, 'user', 8)).toEqual([value.toLowerCase()])
+    }),
+    many,
+  )
+})
+
+test.each([
+  ['a query of escapes', (n: number) => queryValues(`/x?user=${'%2525'.repeat(n / 5)}`, 'user', 8)],
+  ['a query of names', (n: number) => queryValues(`/x?${'%75ser=&'.repeat(n / 8)}`, 'user', 8)],
+  ['a query of separators', (n: number) => queryValues(`/x?${';&'.repeat(n / 2)}`, 'user', 8)],
+  ['a cookie of quotes', (n: number) => cookieValues('user="'.repeat(n / 6), 'user', 8)],
+  ['a cookie of blanks', (n: number) => cookieValues(`${' '.repeat(n - 6)}user=a`, 'user', 8)],
+  ['a cookie of blanks and equals signs', (n: number) => cookieValues('= '.repeat(n / 2), 'user', 8)],
+  ['a cookie of empty values', (n: number) => cookieValues('user= ;'.repeat(n / 7), 'user', 8)],
+])('%s costs no more than it is long', (_, read) => {
+  const start = process.cpuUsage()
+  for (let i = 0; i < 10; i++) read(16_384)
+  expect(process.cpuUsage(start).user).toBeLessThan(1_000_000)
+})
