@@ -8,10 +8,11 @@ export type Policy = {
   readonly windowMs: number
   /**
    * `fixed`: a window begins with a client's first request and ends after its length. `sliding`: never more than the
-   * quota in any span of the window's length; a request counts until exactly that long after it. `concurrency`: a request
-   * counts while it is in flight.
+   * quota in any span of the window's length; a request counts until exactly that long after it. `token-bucket`: the quota
+   * at once, and one more each time that the window's share of one unit has passed. `concurrency`: a request counts while
+   * it is in flight.
    */
-  readonly algorithm: 'fixed' | 'sliding' | 'concurrency'
+  readonly algorithm: 'fixed' | 'sliding' | 'token-bucket' | 'concurrency'
   /** `shadow` counts and reports but never refuses. */
   readonly mode: 'enforce' | 'shadow'
   /** What happens to the rule's requests while the store does not answer. */
@@ -49,7 +50,7 @@ export function isReserved({ algorithm, countStatus, cost }: Policy): boolean {
 
 /** Whether the store is told with each charge what to reserve, since it is not always one unit that is counted for good. */
 export function takesUnits(policy: Policy): boolean {
-  return isReserved(policy) || policy.cost !== undefined
+  return isReserved(policy) || policy.cost !== undefined || policy.algorithm === 'token-bucket'
 }
 
 /** Units that are counted when a request is let through. */

@@ -7,6 +7,7 @@ type Counting = {
   readonly concurrency?: number | undefined
   readonly countStatus?: readonly StatusRange[] | undefined
   readonly cost?: Cost | undefined
+  readonly burst?: number | undefined
   readonly algorithm: Policy['algorithm']
 }
 
@@ -14,12 +15,12 @@ type Contradiction = { readonly field: keyof Counting; readonly message: string 
 
 /** Finds fields that cannot stand in one rule. */
 export function findContradictions(rule: Counting): Contradiction[] {
-  const { requests, concurrency, cost, countStatus, algorithm } = rule
+  const { requests, concurrency, cost, countStatus, algorithm, burst } = rule
   const found: Contradiction[] = []
   const add = (field: Contradiction['field'], message: string): void => void found.push({ field, message })
   if (concurrency !== undefined) {
     const message = 'cannot stand beside concurrency, which counts requests while they are in flight'
-    for (const field of ['requests', 'window', 'countStatus', 'cost'] as const)
+    for (const field of ['requests', 'window', 'countStatus', 'cost', 'burst'] as const)
       if (rule[field] !== undefined) add(field, message)
     if (algorithm !== 'fixed') add('algorithm', message)
     return found
@@ -27,9 +28,13 @@ export function findContradictions(rule: Counting): Contradiction[] {
   if (algorithm === 'sliding' && requests !== undefined && requests > LARGEST_SLIDING_QUOTA)
     add('requests', `needs a whole number from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`)
   if (algorithm === 'sliding' && cost !== undefined)
-    add('cost', 'needs algorithm: fixed, as a sliding window remembers each unit by its time')
-  if (cost !== undefined && requests !== undefined && cost.reserve > requests)
-    add('cost', `needs to reserve at most ${requests} (requests), or no request could ever pass`)
+    add('cost', 'needs algorithm: fixed or token-bucket, as a sliding window remembers each unit by its time')
+  if (burst !== undefined && algorithm !== 'token-bucket') add('burst', 'needs algorithm: token-bucket')
+  const atOnce = burst ?? requests
+  if (cost !== undefined && atOnce !== undefined && cost.reserve > atOnce) {
+    const name = burst === undefined ? 'requests' : 'burst'
+    add('cost', `needs to reserve at most ${atOnce} (${name}), or no request could ever pass`)
+  }
   if (countStatus !== undefined && coversAll(countStatus))
     add('countStatus', 'names all status codes, which is the same as to leave it out')
   return found

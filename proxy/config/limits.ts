@@ -68,9 +68,12 @@ export const ruleFields = {
   cost: cost.optional().meta({
     description: 'Units that a request costs, 1 by default: a number, or where the response says it.',
   }),
-  algorithm: oneOf(['fixed', 'sliding']).schema.prefault('fixed').meta({
+  algorithm: oneOf(['fixed', 'sliding', 'token-bucket']).schema.prefault('fixed').meta({
     description:
-      "fixed: the window starts with the client's first request; sliding: the limit holds in any span of that length.",
+      "fixed: the window starts with the client's first request; sliding: the limit holds in any span of that length; token-bucket: requests per window on average, burst at once.",
+  }),
+  burst: requestCount.schema.optional().meta({
+    description: 'With token-bucket: number of requests allowed at once; by default as many as requests.',
   }),
   allowList: clientList
     .optional()
@@ -146,12 +149,16 @@ function toPolicy(rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowL
     concurrency,
     countStatus,
     cost,
+    burst,
   } = rule
   const common = { name, mode, onStoreError, partition: key }
   if (concurrency !== undefined)
     return { ...common, quota: concurrency, windowMs: LEASE_MS, algorithm: 'concurrency' }
+  // What a full bucket holds, and how long an empty one takes to be full.
+  const quota = burst ?? requests
+  const windowMs = burst === undefined ? window : (window * burst) / requests
   const reserved = { ...(countStatus && { countStatus }), ...(cost && { cost }) }
-  return { ...common, quota: requests, windowMs: window, algorithm, ...reserved }
+  return { ...common, quota, windowMs, algorithm, ...reserved }
 }
 
 function oneOrMany<Item, Written>(item: z.ZodType<Item, Written>): z.ZodType<Item[], Written | Written[]> {

@@ -55,7 +55,7 @@ const policyItems = new WeakMap<Policy, string>()
 function policyItem(policy: Policy): string {
   const known = policyItems.get(policy)
   if (known !== undefined) return known
-  const window = policy.algorithm === 'concurrency' ? '' : `;w=${policy.windowMs / 1000}`
+  const window = policy.algorithm === 'concurrency' ? '' : `;w=${wholeSeconds(policy.windowMs)}`
   const item = `"${policy.name}";q=${policy.quota}${window}`
   policyItems.set(policy, item)
   return item

@@ -180,6 +180,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
 
 function observeMemory(telemetry: LimiterTelemetry, memory: MemoryLimiter): void {
   telemetry.observeTable('counters', () => memory.readUse())
+  telemetry.observeTable('buckets', () => memory.readBucketUse())
   telemetry.observeTable('in-flight', () => memory.readInFlightUse())
   telemetry.observeTable('sliding', () => memory.readSlidingUse().clients)
   telemetry.observeTable('sliding-times', () => memory.readSlidingUse().times)

@@ -1,4 +1,4 @@
-import { takesUnits, type Policy } from '../policy.ts'
+import { isReserved, type Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 import { chargesOfStates, type Charge, type Decision, type PolicyState } from './limiter.ts'
 import { TwoGenerations } from './two-generations.ts'
@@ -63,7 +63,7 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
 
     note(charges, refusal, askedAtMs, knownForMs) {
       // What is given back, or another cost, lets the client through again at any time.
-      if (askedAtMs <= forgottenAtMs || takesUnits(refusal.refusedBy)) return
+      if (askedAtMs <= forgottenAtMs || isReserved(refusal.refusedBy) || refusal.refusedBy.cost) return
       const { refusedBy, states } = refusal
       const refusing = states.findIndex(({ policy, exceeded }) => exceeded && policy === refusedBy)
       const charge = chargesOfStates(charges, states)[refusing]

@@ -4,6 +4,7 @@ import type { CounterAdmin } from '../../proxy/limiter/counter-admin.ts'
 import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { describeBucketContract } from './bucket-contract.ts'
 import { describeOperationsContract } from './operations-contract.ts'
 import { describeReadingsContract } from './readings-contract.ts'
 import { describeReservationContract } from './reservation-contract.ts'
@@ -245,6 +246,7 @@ export function describeLimiterContract(
 
   describeOperationsContract(name, start)
   describeSlidingContract(`${name}, sliding windows`, start)
+  describeBucketContract(`${name}, token buckets`, start)
   describeReservationContract(`${name}, reservations`, start)
   describeReadingsContract(`${name}, several clients under one policy`, start)
 }

@@ -3,6 +3,8 @@ import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { CounterReading } from '../counter-admin.ts'
 import { CounterPool } from './counter-pool.ts'
 import type { Charge, Decision, Reservation } from '../limiter.ts'
+import { createBucketCounts } from './bucket-counts.ts'
+import { BucketPool } from './bucket-pool.ts'
 import type { Counts } from './counts.ts'
 import { createFixedCounts } from './fixed-counts.ts'
 import { createInFlightCounts } from './in-flight-counts.ts'
@@ -30,6 +32,8 @@ export type MemoryLimiter = {
   /** Forgets what is counted for a client under the policy of this name, or under all; not its requests in flight. */
   forget(policyName: string | undefined, partitionKey: string): void
   readUse(): TableUse
+  /** Token buckets that are not full. */
+  readBucketUse(): TableUse
   /** Clients with requests in flight that count. */
   readInFlightUse(): TableUse
   /** Of sliding windows: clients, and the times that all of them hold together. */
@@ -37,13 +41,16 @@ export type MemoryLimiter = {
 }
 
 /** Requests of one client under one policy that were admitted without the shared counters. */
-export type UnsavedCharge = UnsavedCount | UnsavedAdmissions
+export type UnsavedCharge = UnsavedCount | UnsavedAdmissions | UnsavedDebt
 
 /** Of a fixed window, which ends at `endsAtMs` by the same clock. */
 export type UnsavedCount = Charge & { readonly amount: number; readonly endsAtMs: number }
 
 /** Of a sliding window: when each was admitted, by the same clock, oldest first. */
 export type UnsavedAdmissions = Charge & { readonly admittedAtMs: readonly number[] }
+
+/** Of a token bucket: when one that had paid nothing but this debt would be full, by the same clock. */
+export type UnsavedDebt = Charge & { readonly untilFullMs: number }
 
 /** Times of sliding windows for each client there may be: with its share of them a client costs less than 200 bytes. */
 const TIMES_PER_KEY = 12
@@ -79,6 +86,8 @@ export function createMemoryLimiter(options: {
   /** Created for the first policy that needs it, to save memory if none does. */
   let slidingPool: SlidingPool | undefined
   let sliding: Counts | undefined
+  let bucketPool: BucketPool | undefined
+  let buckets: Counts | undefined
 
   function tableOf({ policy }: Charge): number {
     const known = tables.get(policy)
@@ -91,6 +100,10 @@ export function createMemoryLimiter(options: {
   function countsOf({ algorithm }: Policy): Counts {
     if (algorithm === 'fixed') return fixed
     if (algorithm === 'concurrency') return inFlight
+    if (algorithm === 'token-bucket') {
+      bucketPool ??= new BucketPool(maxKeys, seed)
+      return (buckets ??= createBucketCounts(bucketPool, tableOf))
+    }
     slidingPool ??= new SlidingPool(maxKeys, timeCapacity, seed)
     return (sliding ??= createSlidingCounts(slidingPool, tableOf))
   }
@@ -99,6 +112,7 @@ export function createMemoryLimiter(options: {
     const nowMs = now()
     pool.reclaimInPassing(nowMs)
     slidingPool?.reclaimInPassing(nowMs)
+    bucketPool?.reclaimInPassing(nowMs)
     const refusedBy = charges.find(
       (charge) =>
         charge.policy.mode === 'enforce' && countsOf(charge.policy).exceeds(charge, unitsOf(charge), nowMs),
@@ -121,7 +135,7 @@ export function createMemoryLimiter(options: {
     },
     addInFlight: (charge) => inFlight.add(charge),
     removeInFlight: (charge) => inFlight.remove(charge),
-    hasUnsaved: () => pool.unsavedSize + (slidingPool?.unsavedSize ?? 0) > 0,
+    hasUnsaved: () => pool.unsavedSize + (slidingPool?.unsavedSize ?? 0) + (bucketPool?.unsavedSize ?? 0) > 0,
     takeUnsaved(limit) {
       const taken: UnsavedCharge[] = []
       for (const { table, key, amount, endsAtMs } of pool.takeUnsaved(limit, now())) {
@@ -132,6 +146,10 @@ export function createMemoryLimiter(options: {
         const policy = policies[table]
         if (policy) taken.push({ policy, partitionKey: key, admittedAtMs: times })
       }
+      for (const { table, key, debtMs } of bucketPool?.takeUnsaved(limit - taken.length, now()) ?? []) {
+        const policy = policies[table]
+        if (policy) taken.push({ policy, partitionKey: key, untilFullMs: now() + debtMs })
+      }
       return taken
     },
     read: (charge) => countsOf(charge.policy).read(charge, now()),
@@ -140,9 +158,15 @@ export function createMemoryLimiter(options: {
         if (policyName !== undefined && name !== policyName) continue
         pool.forget(table, partitionKey)
         slidingPool?.forget(table, partitionKey)
+        bucketPool?.forget(table, partitionKey)
       }
     },
     readUse: () => ({ size: pool.size, capacity: maxKeys, evictions: pool.evictions }),
+    readBucketUse: () => ({
+      size: bucketPool?.size ?? 0,
+      capacity: maxKeys,
+      evictions: bucketPool?.evictions ?? 0,
+    }),
     readInFlightUse: () => ({ size: inFlight.size, capacity: maxKeys, evictions: 0 }),
     readSlidingUse() {
       const evictions = slidingPool?.evictions ?? 0

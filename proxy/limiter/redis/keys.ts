@@ -17,11 +17,13 @@ export type RedisPolicy = {
   readonly keySuffix: string
   readonly quota: string
   readonly window: string
+  /** Of a token bucket: how long it takes to get one unit back, in milliseconds, perhaps with a fraction. */
+  readonly unit: string
   /** For a request's first charge, and for its other charges. */
   readonly modeFirst: 'E' | 'S'
   readonly modeJoined: 'e' | 's'
   /** A letter for the scripts; in upper case where units, or the name of a request in flight, are given with each charge. */
-  readonly algorithm: 'f' | 's' | 'F' | 'S' | 'C'
+  readonly algorithm: 'f' | 's' | 'F' | 'S' | 'T' | 'C'
 }
 
 /** @param keyPrefix of `keyPrefixOf` */
@@ -33,18 +35,19 @@ export function describePolicy(policy: Policy, keyPrefix: string): RedisPolicy {
       algorithm === 'concurrency' ? `}:${name}:in-flight` : `}:${name}:${windowMs}${kinds[algorithm]}`,
     quota: String(quota),
     window: String(windowMs),
+    unit: String(windowMs / quota),
     modeFirst: mode === 'enforce' ? 'E' : 'S',
     modeJoined: mode === 'enforce' ? 'e' : 's',
     algorithm: algorithm === 'concurrency' ? 'C' : letters[algorithm][takesUnits(policy) ? 1 : 0],
   }
 }
 
-const kinds = { fixed: '', sliding: ':sliding' } as const
-const letters = { fixed: ['f', 'F'], sliding: ['s', 'S'] } as const
+const kinds = { fixed: '', sliding: ':sliding', 'token-bucket': ':bucket' } as const
+const letters = { fixed: ['f', 'F'], sliding: ['s', 'S'], 'token-bucket': ['T', 'T'] } as const
 
 /**
  * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<window in ms>`, in a namespace
- * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides, and `in-flight` in place of the window for
+ * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides, `:bucket` for a token bucket, and `in-flight` in place of the window for
  * requests in flight. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
  * a changed one takes effect at once; a changed window or algorithm starts new counters.
  */

@@ -2,12 +2,12 @@ import { isReserved, reservedUnits, takesUnits, type Policy } from '../../policy
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
 import type { Charge, Reservation } from '../limiter.ts'
-import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount } from '../memory/limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
 import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
 import { runScript, type RedisClient, type RedisScript } from './run-script.ts'
-import { addOnceScript, decideScript, giveBackScript } from './scripts.ts'
+import { decideScript, giveBackScript } from './scripts.ts'
+import { createRepayment, type AddOnce } from './settling/repayment.ts'
 import { settleScript } from './settling/settle-scripts.ts'
 import { createSettling } from './settling/settling.ts'
 import { createLeases } from './settling/leases.ts'
@@ -24,11 +24,7 @@ export type RedisLimiter = Batching & {
   probe(): Promise<boolean>
   /** The error of Redis if it refuses a command that decisions need; undefined also if it does not answer. */
   findRefusal(): Promise<Refusal | undefined>
-  /**
-   * Adds requests that were admitted locally. Resolves to whether Redis confirmed it; sent again with the same id, they
-   * are added only once.
-   */
-  addOnce(id: string, charges: readonly UnsavedCharge[]): Promise<boolean>
+  readonly addOnce: AddOnce
 }
 
 /** Redis decides this many in less than half a millisecond, during which its other clients wait. */
@@ -73,6 +69,7 @@ export function createRedisLimiter(options: {
   const described = new Map<Policy, RedisPolicy>()
   let hasSliding = false
   let hasInFlight = false
+  let hasBuckets = false
   let hasReserved = false
   /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new Set<Policy>()
@@ -84,6 +81,7 @@ export function createRedisLimiter(options: {
     described.set(policy, description)
     hasSliding ||= policy.algorithm === 'sliding'
     hasInFlight ||= policy.algorithm === 'concurrency'
+    hasBuckets ||= policy.algorithm === 'token-bucket'
     hasReserved ||= isReserved(policy)
     return description
   }
@@ -94,8 +92,9 @@ export function createRedisLimiter(options: {
     const key = keyOf(description, partitionKey)
     if (takesUnits(policy)) {
       const units = String(charge.units ?? reservedUnits(policy))
-      const { algorithm, window } = description
-      return runScript(redis, settleScript, 1, [key, algorithm, String(ticket), units, window])
+      const { algorithm, window, unit } = description
+      const length = algorithm === 'T' ? unit : window
+      return runScript(redis, settleScript, 1, [key, algorithm, String(ticket), units, length])
     }
     return policy.algorithm === 'fixed'
       ? runScript(redis, giveBackScript, 1, [key, String(leftMs)])
@@ -132,7 +131,7 @@ export function createRedisLimiter(options: {
       isAwaited,
     )
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
-    return /s/i.test(algorithms) ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
+    return /[st]/i.test(algorithms) ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
   }
 
   const keyOfCharge = ({ policy, partitionKey }: Charge): string => keyOf(describe(policy), partitionKey)
@@ -207,34 +206,13 @@ export function createRedisLimiter(options: {
         sliding: hasSliding,
         reserved: hasReserved,
         inFlight: hasInFlight,
+        buckets: hasBuckets,
         cluster: redis.isCluster,
       }),
       timeoutMs,
     })
     if (refusal) leaveReplica(refusal.reply)
     return refusal
-  }
-
-  /** @param mark the key that records that it was done; the same whenever it is sent again */
-  function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
-    const counts = charges.filter(isCount)
-    const admissions = charges.filter((charge): charge is UnsavedAdmissions => !isCount(charge))
-    if (charges.length === 0) return Promise.resolve(true)
-    const keys = [...counts, ...admissions].map((charge) =>
-      keyOf(describe(charge.policy), charge.partitionKey),
-    )
-    const parameters = [
-      ...counts.flatMap(({ amount, endsAtMs }) => [String(amount), String(Math.ceil(endsAtMs - nowMs))]),
-      ...admissions.flatMap(({ policy, admittedAtMs }) => {
-        const { quota, window } = describe(policy)
-        const agesUs = admittedAtMs.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000)))
-        return [quota, window, String(agesUs.length), ...agesUs]
-      }),
-    ]
-    // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
-    const longestMs = Math.ceil(Math.max(...charges.map(endOf)) - nowMs)
-    const args = [mark, ...keys, String(longestMs), String(counts.length), ...parameters]
-    return runs(addOnceScript, 1 + keys.length, args, ADD_TIMEOUT_MS)
   }
 
   const batching = createBatching({
@@ -284,36 +262,19 @@ export function createRedisLimiter(options: {
     },
     probe,
     findRefusal,
-    async addOnce(id, charges) {
-      const nowMs = now()
-      const running = charges.filter((charge) => endOf(charge) > nowMs)
-      if (!redis.isCluster) return addPart(`${keyPrefix}:added:${id}`, running, nowMs)
-      // In a cluster a command reaches the counters of one client, and the mark has to be in their hash slot.
-      const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
-      const added = await Promise.all(
-        Array.from(byClient, ([client, part]) =>
-          addPart(`${keyPrefix}:{${client}}:added:${id}`, part, nowMs),
-        ),
-      )
-      return !added.includes(false)
-    },
+    addOnce: createRepayment({
+      redis,
+      keyPrefix,
+      describe,
+      now,
+      runs: (script, keyCount, args) => runs(script, keyCount, args, ADD_TIMEOUT_MS),
+    }),
   }
 }
 
-/** Converts the times of sliding windows in a reply of `decideScript` from microseconds to milliseconds. */
+/** Converts the times of sliding windows and buckets in a reply of `decideScript` from microseconds to milliseconds. */
 function inMilliseconds(reply: readonly unknown[], algorithms: string): unknown[] {
   return reply.map((value, index) =>
-    index % 2 === 1 && /s/i.test(algorithms[(index - 1) / 2] ?? '') ? Number(value) / 1000 : value,
+    index % 2 === 1 && /[st]/i.test(algorithms[(index - 1) / 2] ?? '') ? Number(value) / 1000 : value,
   )
-}
-
-function isCount(charge: UnsavedCharge): charge is UnsavedCount {
-  return 'amount' in charge
-}
-
-/** When its last request has left the window. */
-function endOf(charge: UnsavedCharge): number {
-  return isCount(charge)
-    ? charge.endsAtMs
-    : (charge.admittedAtMs.at(-1) ?? -Infinity) + charge.policy.windowMs
 }

@@ -6,6 +6,8 @@ import type { Charge } from '../limiter.ts'
 import { TRY_AGAIN_MS } from '../memory/in-flight-counts.ts'
 import { describePolicy, keyOf } from './keys.ts'
 import type { ResetFeed } from './reset-feed.ts'
+import { debtReading } from '../memory/bucket-counts.ts'
+import { bucketsLua } from './buckets.ts'
 import { callsLua } from './rights.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 import { slidingLua } from './sliding.ts'
@@ -47,7 +49,10 @@ export function createRedisOperations(options: {
       const used = values[2 * i]
       // The key does not hold a counter: decisions about it are made locally too.
       if (typeof used !== 'number') return readLocally(charge)
-      return toState(charge.policy, 'store', toReading(used, Number(values[2 * i + 1])))
+      const resetMs = Number(values[2 * i + 1])
+      const reading =
+        charge.policy.algorithm === 'token-bucket' ? debtReading(charge.policy, resetMs / 1000) : undefined
+      return toState(charge.policy, 'store', reading ?? toReading(used, resetMs))
     })
   }
 
@@ -98,9 +103,9 @@ export function createRedisOperations(options: {
 /**
  * KEYS   the counters
  * ARGV   for each counter its window in milliseconds; then one string with a letter for each: `f` fixed, `s` sliding, `C`
- *        requests in flight
+ *        requests in flight, `T` a token bucket
  * reply  for each counter the requests that count, or an error text where it is none; and the milliseconds until more is
- *        left, 0 where nothing counts
+ *        left, 0 where nothing counts; of a bucket 0 and its debt in microseconds
  */
 const readScript = script(`
 ${callsLua}
@@ -129,7 +134,18 @@ local function readInFlight(key)
   return held, held > 0 and ${TRY_AGAIN_MS} or 0
 end
 
-local readers = { f = readFixed, s = readSliding, c = readInFlight }
+local nowUs
+${bucketsLua}
+
+-- What is used of a bucket is told by its debt: how long it takes until it is full, in microseconds.
+local function readDebt(key)
+  nowUs = readClockUs()
+  local bucket, failure = readBucket(key)
+  if failure then return failure, 0 end
+  return 0, math.ceil(bucket.debtUs)
+end
+
+local readers = { f = readFixed, s = readSliding, c = readInFlight, t = readDebt }
 for i, key in ipairs(KEYS) do
   reply[2 * i - 1], reply[2 * i] = readers[letters:sub(i, i):lower()](key, ARGV[i] * 1000)
 end

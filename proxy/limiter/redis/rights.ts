@@ -18,6 +18,7 @@ end
 
 const FIXED = ['SET', 'INCR', 'INCRBY', 'DECR', 'PTTL', 'PEXPIRE']
 const RESERVED = ['TIME', 'DECRBY']
+const BUCKETS = ['TIME', 'GET']
 const SLIDING = ['TIME', 'LINDEX', 'LTRIM', 'RPUSH', 'RPOP', 'PEXPIREAT']
 const IN_FLIGHT = ['TIME', 'ZADD', 'ZCARD', 'ZREM', 'ZREMRANGEBYSCORE']
 
@@ -26,6 +27,7 @@ export function commandsNeeded(has: {
   readonly sliding: boolean
   readonly reserved: boolean
   readonly inFlight: boolean
+  readonly buckets: boolean
   readonly cluster: boolean
 }): string[] {
   const commands = [
@@ -34,6 +36,7 @@ export function commandsNeeded(has: {
     ...(has.sliding && (has.cluster || has.reserved) ? ['LREM'] : []),
     ...(has.sliding ? SLIDING : []),
     ...(has.inFlight ? IN_FLIGHT : []),
+    ...(has.buckets ? BUCKETS : []),
     'DEL',
   ]
   return [...new Set(commands)]

@@ -1,4 +1,5 @@
 import { TRY_AGAIN_MS } from '../memory/in-flight-counts.ts'
+import { bucketsLua, ROUNDING_US } from './buckets.ts'
 import { callsLua } from './rights.ts'
 import { script } from './run-script.ts'
 import { slidingLua } from './sliding.ts'
@@ -9,14 +10,15 @@ import { slidingLua } from './sliding.ts'
  * KEYS   the counter of each charge, request by request
  * ARGV   for each charge its quota and its window in milliseconds; then two strings with a letter for each charge:
  *        its mode, `E` enforced, `S` shadow, in lower case where the charge belongs to the same request as the one
- *        before; and its algorithm, `f` fixed, `s` sliding, in upper case where it is a reservation, and `C` requests in
- *        flight, whose window is how long one is believed without a renewal; then for each of those in upper case the
+ *        before; and its algorithm, `f` fixed, `s` sliding, in upper case where it is a reservation, `T` a token bucket,
+ *        whose quota and window are what a full one holds and how long it takes to be full, and `C` requests in flight, whose window is how long one is believed without a renewal; then for each of those in upper case the
  *        units to reserve, or the name of the request in flight
  * reply  for each charge what remains, or -1 where the quota is exceeded, and how long until more is left, in
- *        milliseconds for a fixed window and in microseconds for a sliding one; in place of the first charge's
+ *        milliseconds for a fixed window and in microseconds for a sliding one and a bucket; in place of the first charge's
  *        remainder the error text, where Redis has refused to touch one of the request's counters. Behind all these,
  *        where a letter is not `f`, the time by which it was counted, in microseconds; and for each letter in upper
- *        case where to find the reservation: when the fixed window ends, in milliseconds, or the time in the sliding one
+ *        case where to find the reservation: when the fixed window ends, in milliseconds; the time in the sliding one; or when it will
+ *        have run out of the bucket, since when that is not full, and what has been given back since then
  *
  * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
@@ -43,6 +45,8 @@ while at do
   at = algorithms:find('%u', at + 1)
 end
 
+${bucketsLua}
+local function isBucket(i) return algorithms:byte(i) == 84 end
 local function isSliding(i) return algorithms:byte(i) == 115 or algorithms:byte(i) == 83 end
 local function isInFlight(i) return algorithms:byte(i) == 67 end
 local function unitsOf(i) return extra[i] and not isInFlight(i) and tonumber(extra[i]) or 1 end
@@ -98,6 +102,14 @@ local function countSliding(i)
   reply[2 * i] = (oldestUs or nowUs) + windowUs - nowUs
 end
 
+local function tellBucket(i, bucket)
+  local quota, windowUs = tonumber(ARGV[2 * i - 1]), ARGV[2 * i] * 1000
+  local unitUs = windowUs / quota
+  local left = math.max(0, math.floor((windowUs - bucket.debtUs) / unitUs + 1e-6))
+  reply[2 * i - 1] = left
+  reply[2 * i] = left >= quota and windowUs or math.ceil((left + 1) * unitUs - (windowUs - bucket.debtUs))
+end
+
 local function countInFlight(i)
   if clockFailure then return clockFailure end
   local key, quota, leaseMs = KEYS[i], tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
@@ -117,6 +129,28 @@ local function countInFlight(i)
   return denied
 end
 
+-- What the buckets were before, and where to find what was taken out of them.
+local buckets, tickets = {}, {}
+
+local function countBucket(i)
+  if clockFailure then return clockFailure end
+  local quota, windowUs = tonumber(ARGV[2 * i - 1]), ARGV[2 * i] * 1000
+  local unitUs = windowUs / quota
+  local bucket, failure = readBucket(KEYS[i])
+  if failure then return failure end
+  buckets[i] = { debtUs = bucket.debtUs, sinceUs = bucket.sinceUs, givenBackUs = bucket.givenBackUs }
+  bucket.debtUs = bucket.debtUs + unitsOf(i) * unitUs
+  if bucket.debtUs > windowUs + ${ROUNDING_US} then
+    reply[2 * i - 1] = -1
+    reply[2 * i] = math.ceil(bucket.debtUs - windowUs)
+    return nil
+  end
+  writeBucket(KEYS[i], bucket)
+  tellBucket(i, bucket)
+  tickets[i] = string.format('%.17g:%.0f:%.17g', nowUs + bucket.debtUs, bucket.sinceUs, bucket.givenBackUs)
+  return denied
+end
+
 -- Takes back what the charges from first to last have counted; of those exceeded nothing is.
 local function undo(first, last)
   for i = first, last do
@@ -126,6 +160,10 @@ local function undo(first, last)
       local isOnly = remaining + units == tonumber(ARGV[2 * i - 1])
       if isInFlight(i) then
         must('ZREM', KEYS[i], extra[i])
+      elseif isBucket(i) then
+        writeBucket(KEYS[i], buckets[i])
+        tellBucket(i, buckets[i])
+        remaining = reply[2 * i - 1] - units
       elseif isOnly then
         must('DEL', KEYS[i])
         reply[2 * i] = ARGV[2 * i] * (isSliding(i) and 1000 or 1)
@@ -147,7 +185,8 @@ while i <= charges do
   denied = nil
   repeat
     local mode = modes:byte(i)
-    local count = isSliding(i) and countSliding or isInFlight(i) and countInFlight or countFixed
+    local count = isSliding(i) and countSliding or isInFlight(i) and countInFlight or isBucket(i) and countBucket or
+      countFixed
     failure = count(i)
     refused = refused or reply[2 * i - 1] == -1 and (mode == 69 or mode == 101)
     i = i + 1
@@ -171,73 +210,10 @@ reply[2 * charges + 1] = nowUs
 -- As text, since it is to be found again to the last digit.
 for place, i in ipairs(places) do
   local endsAtMs = math.floor(nowUs / 1000) + reply[2 * i]
-  reply[2 * charges + 1 + place] = isInFlight(i) and extra[i] or string.format('%.0f', isSliding(i) and nowUs or endsAtMs)
+  reply[2 * charges + 1 + place] = isInFlight(i) and extra[i] or isBucket(i) and (tickets[i] or '') or
+    string.format('%.0f', isSliding(i) and nowUs or endsAtMs)
 end
 return reply
-`)
-
-/**
- * Adds to counters what was admitted without them, once, however often it is sent.
- *
- * KEYS   a mark that says that it was done; then the counters of fixed windows; then those of sliding ones
- * ARGV   how long the mark is kept, in milliseconds, and how many counters are of fixed windows. For each of these the
- *        amount and the milliseconds left of its window, which count only where the counter is not there: a running
- *        window keeps its end. For each of a sliding window the quota, the window in milliseconds, how many times
- *        follow, and these, oldest first, as ages in microseconds
- * reply  1 where it was added now, 0 where it had been added before
- *
- * A sliding window keeps as many of its newest times as the quota allows: older ones would decide nothing. Where the
- * user lacks a right, the counter at hand is taken back or deleted, so that none stays without an end, and it is an error.
- */
-export const addOnceScript = script(`
-if not redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') then return 0 end
-${callsLua}
-${slidingLua}
-local fixed = tonumber(ARGV[2])
-for i = 1, fixed do
-  local key = KEYS[1 + i]
-  local counted = call('INCRBY', key, ARGV[1 + 2 * i])
-  if type(counted) == 'number' then
-    local left = must('PTTL', key)
-    if not denied and left < 0 then must('PEXPIRE', key, ARGV[2 + 2 * i]) end
-    if denied then
-      if tostring(counted) == ARGV[1 + 2 * i] then call('DEL', key) else call('INCRBY', key, -ARGV[1 + 2 * i]) end
-      return redis.error_reply(denied)
-    end
-  end
-end
-
--- Puts the times in their places between those that are there; both are in order, and few that are there are newer.
-local function insert(key, times, windowUs, quota)
-  local newer = {}
-  local last = tonumber(call('LINDEX', key, -1))
-  while last and last > times[1] do
-    newer[#newer + 1] = tonumber(call('RPOP', key))
-    last = tonumber(call('LINDEX', key, -1))
-  end
-  local newestUs = math.max(times[#times], newer[1] or 0)
-  for _, time in ipairs(times) do
-    while newer[1] and newer[#newer] <= time do call('RPUSH', key, table.remove(newer)) end
-    if type(call('RPUSH', key, time)) ~= 'number' then return end
-  end
-  while newer[1] do call('RPUSH', key, table.remove(newer)) end
-  must('LTRIM', key, -quota, -1)
-  expireAfter(key, newestUs, windowUs)
-  if denied then call('DEL', key) end
-end
-
-if #KEYS == 1 + fixed then return 1 end
-local nowUs = readClockUs()
-if denied then return redis.error_reply(denied) end
-local at = 3 + 2 * fixed
-for i = 2 + fixed, #KEYS do
-  local times = {}
-  for age = at + 3, at + 2 + ARGV[at + 2] do times[#times + 1] = nowUs - ARGV[age] end
-  insert(KEYS[i], times, ARGV[at + 1] * 1000, tonumber(ARGV[at]))
-  if denied then return redis.error_reply(denied) end
-  at = at + 3 + #times
-end
-return 1
 `)
 
 /**

@@ -1,3 +1,4 @@
+import { bucketsLua } from '../buckets.ts'
 import { callsLua } from '../rights.ts'
 import { script } from '../run-script.ts'
 
@@ -8,17 +9,19 @@ import { script } from '../run-script.ts'
  *
  * KEYS   the counter of each reservation
  * ARGV   for each reservation the letter of its algorithm, as for the decision; where it is to be found, as the decision
- *        replied; the units to give back, or below 0 to add; and the window in milliseconds
+ *        replied; the units to give back, or below 0 to add; and the window in milliseconds, or of a bucket how long it
+ *        takes to get one unit back
  * reply  how many there were
  */
 export const settleScript = script(`
 ${callsLua}
-local nowMs
+local nowUs
+${bucketsLua}
 
 local function readClock()
-  if nowMs then return end
+  if nowUs then return end
   local time = must('TIME')
-  nowMs = not denied and time[1] * 1000 + math.floor(time[2] / 1000) or nil
+  nowUs = not denied and time[1] * 1000000 + time[2] or nil
 end
 
 local function settleFixed(key, endsAtMs, units, windowMs)
@@ -30,9 +33,27 @@ local function settleFixed(key, endsAtMs, units, windowMs)
     return
   end
   readClock()
-  if denied or left < 0 or math.abs(nowMs + left - endsAtMs) > windowMs / 2 then return end
+  if denied or left < 0 or math.abs(math.floor(nowUs / 1000) + left - endsAtMs) > windowMs / 2 then return end
   local counted = call('DECRBY', key, units)
   if type(counted) == 'number' and counted <= 0 then call('DEL', key) end
+end
+
+-- What was given back since has let this one run out earlier; what has run out cannot be given back.
+local function settleBucket(key, place, amountUs)
+  readClock()
+  local bucket = not denied and readBucket(key)
+  if not bucket then return end
+  if amountUs < 0 then
+    bucket.debtUs = bucket.debtUs - amountUs
+  else
+    local untilUs, sinceUs, givenBackUs = place:match('^(%S+):(%S+):(%S+)$')
+    if not untilUs or tonumber(sinceUs) ~= bucket.sinceUs then return end
+    local leftUs = untilUs - (bucket.givenBackUs - givenBackUs) - nowUs
+    local backUs = math.min(amountUs, math.max(0, leftUs))
+    bucket.debtUs = bucket.debtUs - backUs
+    bucket.givenBackUs = bucket.givenBackUs + backUs
+  end
+  writeBucket(key, bucket)
 end
 
 for i, key in ipairs(KEYS) do
@@ -40,6 +61,8 @@ for i, key in ipairs(KEYS) do
   local units, windowMs = tonumber(ARGV[4 * i - 1]), tonumber(ARGV[4 * i])
   if letter == 67 then
     call('ZREM', key, place)
+  elseif letter == 84 then
+    settleBucket(key, place, units * windowMs * 1000)
   elseif letter == 83 then
     if units > 0 then call('LREM', key, -1, place) end
   else

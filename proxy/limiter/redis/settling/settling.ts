@@ -37,8 +37,8 @@ export function createSettling(options: {
       const part = all.slice(at, at + size)
       const keys = part.map(({ reservation }) => keyOf(reservation))
       const parameters = part.flatMap(({ reservation, units }) => {
-        const { algorithm, window } = describe(reservation)
-        return [algorithm, String(reservation.ticket), String(units), window]
+        const { algorithm, window, unit } = describe(reservation)
+        return [algorithm, String(reservation.ticket), String(units), algorithm === 'T' ? unit : window]
       })
       // What it does cannot be known from an error, so it is not sent again.
       runScript(redis, settleScript, keys.length, [...keys, ...parameters]).catch(() => undefined)

@@ -1,0 +1,30 @@
+/**
+ * The part of Redis's scripts that knows token buckets. It needs `callsLua`, and `nowUs`, Redis's clock in microseconds.
+ *
+ * What is kept of a bucket is its debt, in microseconds until it is full again, when the debt was that, since when the
+ * bucket has not been full, and what of it has been given back since then. A full bucket has no key.
+ */
+export const bucketsLua = `
+-- The bucket as of now, or nil and an error text where the key holds something else.
+local function readBucket(key)
+  local text = call('GET', key)
+  if type(text) == 'table' then return nil, text.err .. ' (GET)' end
+  local debtUs, changedUs, sinceUs, givenBackUs = 0, nowUs, nowUs, 0
+  if text then
+    debtUs, changedUs, sinceUs, givenBackUs = text:match('^(%S+) (%S+) (%S+) (%S+)$')
+    if not debtUs then return nil, 'WRONGTYPE not a token bucket' end
+    debtUs = math.max(0, tonumber(debtUs) - math.max(0, nowUs - tonumber(changedUs)))
+    if debtUs == 0 then sinceUs, givenBackUs = nowUs, 0 end
+  end
+  return { debtUs = debtUs, sinceUs = tonumber(sinceUs), givenBackUs = tonumber(givenBackUs) }
+end
+
+local function writeBucket(key, bucket)
+  if bucket.debtUs <= 0 then return must('DEL', key) end
+  local text = string.format('%.17g %.0f %.0f %.17g', bucket.debtUs, nowUs, bucket.sinceUs, bucket.givenBackUs)
+  return must('SET', key, text, 'PX', math.ceil(bucket.debtUs / 1000))
+end
+`
+
+/** What sums of fractions of a microsecond can be off. */
+export const ROUNDING_US = 0.01

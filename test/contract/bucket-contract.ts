@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Decision, Limiter, Reservation } from '../../proxy/limiter/limiter.ts'
+import type { Policy } from '../../proxy/policy.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  waitUntil,
+} from '../support/limiters.ts'
+import { atSomePace } from '../support/paces.ts'
+import type { LimiterSubject } from './limiter-contract.ts'
+
+/** @param windowMs how long an empty bucket takes to be full */
+function makeBucket(name: string, quota: number, windowMs: number, rest: Partial<Policy> = {}): Policy {
+  return makePolicy(name, quota, windowMs, { algorithm: 'token-bucket', ...rest })
+}
+
+const failures = [{ first: 401, last: 401 }]
+
+const policies = {
+  instants: makeBucket('bucket.instants', 3, 3000),
+  instantsAt4: makeBucket('bucket.instants-at-4', 3, 12_000),
+  instantsAt16: makeBucket('bucket.instants-at-16', 3, 48_000),
+  exact: makeBucket('bucket.exact', 37, 370_000_000),
+  login: makeBucket('bucket.login', 5, 500_000, { countStatus: failures }),
+  tokens: makeBucket('bucket.tokens', 1000, 1_000_000_000, {
+    cost: { reserve: 100, settle: { kind: 'json', path: ['n'] } },
+  }),
+  shadow: makeBucket('bucket.shadow', 2, 200_000, { mode: 'shadow' }),
+  narrow: makePolicy('bucket.narrow', 1, 600_000),
+}
+
+/**
+ * A bucket of 3 that gets one back each second: when the client asks, in milliseconds from its first request, and what it
+ * must hear.
+ */
+const instants: readonly {
+  atMs: number
+  outcome: Decision['outcome']
+  remaining: number
+  resetMs: number
+}[] = [
+  { atMs: 0, outcome: 'allowed', remaining: 2, resetMs: 1000 },
+  { atMs: 0, outcome: 'allowed', remaining: 1, resetMs: 1000 },
+  { atMs: 300, outcome: 'allowed', remaining: 0, resetMs: 700 },
+  { atMs: 300, outcome: 'refused', remaining: 0, resetMs: 700 },
+  { atMs: 850, outcome: 'refused', remaining: 0, resetMs: 150 },
+  { atMs: 1150, outcome: 'allowed', remaining: 0, resetMs: 850 },
+  { atMs: 1150, outcome: 'refused', remaining: 0, resetMs: 850 },
+  { atMs: 3150, outcome: 'allowed', remaining: 1, resetMs: 850 },
+  { atMs: 3300, outcome: 'allowed', remaining: 0, resetMs: 700 },
+  { atMs: 3400, outcome: 'refused', remaining: 0, resetMs: 600 },
+]
+
+/** What every counter store promises of token buckets; one test after the other, as they move the store's clock. */
+export function describeBucketContract(
+  name: string,
+  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
+): void {
+  describe(name, () => {
+    let subject: LimiterSubject
+    let limiters: readonly Limiter[]
+
+    beforeAll(async () => {
+      subject = await start(Object.values(policies))
+      limiters = subject.limiters
+    })
+    afterAll(() => subject.close())
+
+    const ask = async (charges: ReturnType<typeof chargeAll>, replica = 0): Promise<Decision> => {
+      const limiter = limiters[replica % limiters.length]
+      if (!limiter) throw new RangeError('at least one limiter')
+      return limiter.decide(charges)
+    }
+
+    async function usedBy(charges: ReturnType<typeof chargeAll>): Promise<number | undefined> {
+      return (await subject.operations.inspect(charges))[0]?.used
+    }
+
+    test('keeps the table of instants', async () => {
+      const at = new Map([
+        [1, policies.instants],
+        [4, policies.instantsAt4],
+        [16, policies.instantsAt16],
+      ])
+      const play = async (pace: number): Promise<void> => {
+        const charges = chargeAll(newClient(), [at.get(pace) ?? policies.instants])
+        let nowMs = 0
+        let startedAtMs: number | undefined
+        for (const { atMs, outcome, remaining, resetMs } of instants) {
+          if (subject.advance) subject.advance((atMs - nowMs) * pace)
+          else if (startedAtMs !== undefined)
+            await sleep(Math.max(0, startedAtMs + atMs * pace - performance.now()))
+          nowMs = atMs
+          const decision = await ask(charges)
+          startedAtMs ??= performance.now()
+          expect(decision, `at ${atMs} ms`).toMatchObject({ outcome, states: [{ remaining }] })
+          const heardMs = decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.resetMs ?? NaN)
+          const toleranceMs = subject.advance ? 0.01 : 95 * pace
+          const offMs = Math.abs(heardMs - resetMs * pace)
+          expect(offMs, `at ${atMs} ms: reset in ${heardMs} ms`).toBeLessThan(toleranceMs)
+        }
+      }
+      if (subject.advance) await play(1)
+      else await atSomePace(play)
+    })
+
+    test('of many requests at once exactly the bucket passes, over all replicas', async () => {
+      const charges = chargeAll(newClient(), [policies.exact])
+      expect(countAllowed(await decideAtOnce(limiters, 200, charges))).toBe(37)
+      expect(await usedBy(charges)).toBe(37)
+    })
+
+    test('what is given back is in the bucket again', async () => {
+      const charges = chargeAll(newClient(), [policies.login])
+      const decisions = await decideAtOnce(limiters, 50, charges)
+      expect(countAllowed(decisions)).toBe(5)
+      const reservations = decisions.flatMap(reservationsOf)
+      expect(reservations).toHaveLength(5)
+      for (const reservation of reservations.slice(0, 3)) limiters[0]?.settle(reservation, 0)
+      await waitUntil('two are used', async () => (await usedBy(charges)) === 2, 5_000)
+      expect(countAllowed(await decideAtOnce(limiters, 50, charges))).toBe(3)
+    })
+
+    test('costs above what was reserved are added, below it given back', async () => {
+      const charges = chargeAll(newClient(), [policies.tokens])
+      const settle = async (costUnits: number): Promise<void> => {
+        for (const reservation of reservationsOf(await ask(charges)))
+          limiters[0]?.settle(reservation, costUnits)
+      }
+      await settle(40)
+      await waitUntil('40 are used', async () => (await usedBy(charges)) === 40, 5_000)
+      await settle(860)
+      await waitUntil('900 are used', async () => (await usedBy(charges)) === 900, 5_000)
+      expect((await ask(charges)).outcome).toBe('allowed')
+      expect((await ask(charges)).outcome).toBe('refused')
+    })
+
+    test('a shadow takes what there is', async () => {
+      const charges = chargeAll(newClient(), [policies.shadow])
+      expect(countAllowed(await decideAtOnce(limiters, 6, charges))).toBe(6)
+      expect(await usedBy(charges)).toBe(2)
+    })
+
+    test('a request that another rule refuses takes nothing', async () => {
+      const charges = chargeAll(newClient(), [policies.exact, policies.login, policies.narrow])
+      expect((await ask(charges)).outcome).toBe('allowed')
+      expect(await ask(charges)).toMatchObject({
+        outcome: 'refused',
+        states: [{ remaining: 36 }, { remaining: 4 }, {}],
+      })
+      expect((await subject.operations.inspect(charges)).map(({ used }) => used)).toEqual([1, 1, 1])
+    })
+
+    test('an operator fills it again', async () => {
+      const charges = chargeAll(newClient(), [policies.exact])
+      await decideAtOnce(limiters, 100, charges)
+      expect(await subject.operations.reset(charges)).toBe('done')
+      await waitUntil('all pass again', async () => (await ask(charges, 1)).outcome === 'allowed', 5_000)
+    })
+  })
+}
+
+function reservationsOf(decision: Decision): Reservation[] {
+  if (decision.outcome !== 'allowed') return []
+  return decision.states.flatMap(({ reservation }) => (reservation ? [reservation] : []))
+}
