@@ -40,9 +40,10 @@ function endingsOf(header: string, from: number): string[] {
   while (isBlank(header[start])) start += 1
   const rest = header.slice(start)
   const upToSemicolon = rest.slice(0, indexIn(rest, /;/))
-  const endings = [upToSemicolon, upToSemicolon.slice(0, indexIn(upToSemicolon, /[,\s]/))]
-  const quoted = /^"(?:[^"\\]|\\[^])*"/.exec(rest)?.[0]
-  return quoted === undefined ? endings : [...endings, quoted]
+  const upToComma = upToSemicolon.slice(0, indexIn(upToSemicolon, /,/))
+  const endings = [upToSemicolon, upToComma, upToComma.slice(0, indexIn(upToComma, /\s/))]
+  const quoted = /^"(?:[^"\\]|\\[^])*"/.exec(rest)
+  return [...endings, ...(quoted ?? [])].map((ending) => ending.trimEnd())
 }
 
 function indexIn(text: string, pattern: RegExp): number {

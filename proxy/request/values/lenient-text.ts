@@ -67,7 +67,7 @@ function decodeOnce(bytes: string, isQuoted: boolean): string {
 function unquoted(text: string): string {
   return text
     .replaceAll('"', '')
-    .replace(/\\([0-3][0-7]{2}|[^])/g, (_, escaped: string) =>
+    .replace(/\\([0-3][0-7]{2}|[^]?)/g, (_, escaped: string) =>
       escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped,
     )
 }
