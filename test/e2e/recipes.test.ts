@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { freshRedis } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const folder = join(import.meta.dirname, '../../docs/recipes')
+
+type Recipe = GatewayProcess & {
+  /** Answers the requests with `x-held`, which the backend does not answer by itself. */
+  readonly held: (() => void)[]
+}
+
+/** A gateway with the table of a page, in front of a backend that answers with the status in `x-answer`. */
+async function startRecipe(page: string): Promise<Recipe> {
+  const [, yaml = ''] =
+    /```yaml\n(# sluice\.yaml\n[^]*?)```/.exec(readFileSync(join(folder, page), 'utf8')) ?? []
+  const held: (() => void)[] = []
+  const backend = await startBackend((request, response) => {
+    response.statusCode = Number(request.headers['x-answer'] ?? 200)
+    if (request.headers['x-held'] === undefined) response.end('ok')
+    else held.push(() => void response.end('ok'))
+  })
+  const gateway = await startGateway({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: writeConfigFile(yaml),
+    ...(yaml.includes('redisUrl') && { REDIS_URL: await freshRedis() }),
+  })
+  return { ...gateway, held }
+}
+
+type Headers = Record<string, string>
+
+/** How many of so many requests at once pass. */
+async function countPassed(
+  gateway: GatewayProcess,
+  times: number,
+  target: string,
+  headers: Headers = {},
+): Promise<number> {
+  const [method = '', path = ''] = target.split(' ')
+  const replies = await Promise.all(
+    Array.from({ length: times }, () => gateway.send(method, path, { headers, from: '127.0.0.2' })),
+  )
+  return replies.filter(({ status }) => status !== 429).length
+}
+
+/** How many of so many requests pass that are all in flight. */
+async function countInFlight(recipe: Recipe, times: number, path: string): Promise<number> {
+  const headers = { 'x-held': '1' }
+  let refused = 0
+  const replies = Array.from({ length: times }, async () => {
+    const { status } = await recipe.send('GET', path, { headers, from: '127.0.0.2' })
+    if (status === 429) refused += 1
+  })
+  const { held } = recipe
+  await vi.waitFor(() => expect(refused + held.length).toBe(times), { timeout: 20_000 })
+  const passed = held.length
+  held.splice(0).forEach((answer) => answer())
+  await Promise.all(replies)
+  return passed
+}
+
+test('nginx.md', async () => {
+  const gateway = await startRecipe('nginx.md')
+  // burst=10 nodelay: as many, and one more.
+  expect(await countPassed(gateway, 20, 'POST /login')).toBe(11)
+  expect(await countInFlight(gateway, 5, '/download/a')).toBe(2)
+  expect(await countPassed(gateway, 1, 'GET /download/a')).toBe(1)
+  expect(await countPassed(gateway, 25, 'GET /api/a')).toBe(25)
+})
+
+test('express-rate-limit.md', async () => {
+  const gateway = await startRecipe('express-rate-limit.md')
+  for (let sent = 0; sent < 10; sent++) expect(await countPassed(gateway, 1, 'POST /login')).toBe(1)
+  expect(await countPassed(gateway, 20, 'POST /login', { 'x-answer': '401' })).toBe(5)
+  expect(await countPassed(gateway, 120, 'GET /api/a')).toBe(100)
+})
+
+test('envoy-gateway.md', async () => {
+  const gateway = await startRecipe('envoy-gateway.md')
+  const host = 'forms.example.com'
+  expect(await countPassed(gateway, 40, 'POST /login', { host })).toBe(30)
+  expect(await countPassed(gateway, 40, 'POST /login', { host: 'other.example.com' })).toBe(40)
+})
+
+test('traefik.md', async () => {
+  const gateway = await startRecipe('traefik.md')
+  expect(await countPassed(gateway, 110, 'GET /api/a', { 'x-api-key': 'one' })).toBe(100)
+  expect(await countPassed(gateway, 10, 'GET /api/a', { 'x-api-key': 'two' })).toBe(10)
+  expect(await countInFlight(gateway, 5, '/exports/a')).toBe(2)
+  await gateway.process.waitForLine(/"level":"warn".*"host":"traefik"/)
+})
