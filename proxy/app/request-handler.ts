@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { compileClientLists, listedHeaders } from '../decide/client-lists.ts'
+import { createLimitHeaders } from '../decide/limit-headers/limit-headers.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
 import type { Policy } from '../policy.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
@@ -33,6 +34,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     rules: compileRules(rules),
     clientLists: compileClientLists(lists),
     limiter,
+    limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
     throttledClients,
     addresses,
     addressOf: (socket) => connections.connectionLimit.addressOf(socket),

@@ -101,17 +101,31 @@ export const trustedProxies: Kind<string[]> = {
       (entries) => sortTrustedProxies(entries).hosts.length <= MOST_HOSTS,
       `needs at most ${MOST_HOSTS} names of hosts`,
     ),
-  fromText: (text) =>
-    text
-      .split(',')
-      .map((entry) => entry.trim())
-      .filter((entry) => entry !== ''),
+  fromText: listFromText,
 }
 
 function isAddressRange(range: string): boolean {
   const [, address = '', prefix] = /^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/.exec(range) ?? []
   const version = isIP(address)
   return version !== 0 && (prefix === undefined || Number(prefix) <= (version === 4 ? 32 : 128))
+}
+
+const limitHeaderFormat = oneOf(['ietf', 'x-ratelimit'])
+
+/** A list of formats, perhaps empty; in the environment separated by commas, or `none`. */
+export const limitHeaderFormats: Kind<('ietf' | 'x-ratelimit')[]> = {
+  needs: `a list, each entry ${limitHeaderFormat.needs} (in the environment also none)`,
+  schema: z
+    .array(limitHeaderFormat.schema, 'needs a list, such as [ietf, x-ratelimit]')
+    .refine((formats) => new Set(formats).size === formats.length, 'needs each format only once'),
+  fromText: (text) => (text === 'none' ? [] : listFromText(text)),
+}
+
+function listFromText(text: string): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
 }
 
 const maxWorkers = 1024

@@ -6,6 +6,7 @@ import {
   adminToken,
   cipherNames,
   disabledByOne,
+  limitHeaderFormats,
   namespace,
   password,
   redisUrl,
@@ -77,6 +78,11 @@ export const gatewayTable = {
     clientAddressHeader,
     'X-Forwarded-For',
     'Header in which trusted proxies send the address of the client',
+  ),
+  rateLimitHeaders: setting(
+    limitHeaderFormats,
+    ['ietf'],
+    'Formats of the response headers that tell clients their limits',
   ),
   proxyProtocol: setting(
     flag,

@@ -1,7 +1,7 @@
 import type { Charge, Decision } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { oneStateEach } from './one-state-each.ts'
+import { oneStateEach } from './limit-headers/one-state-each.ts'
 
 /**
  * Reports how each policy of a request ended.

@@ -3,7 +3,7 @@ import type { Policy, StatusRange } from '../policy.ts'
 import type { FailureKind } from '../upstream/failure.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
 import { createCostReader, unitsFrom, type CostReader } from './cost-reader.ts'
-import { rateLimitHeaders } from './too-many-requests.ts'
+import type { LimitHeaders } from './limit-headers/limit-headers.ts'
 
 /** Failures after which the backend cannot have seen the request. */
 const unsent: ReadonlySet<FailureKind> = new Set(['refused', 'connect-timeout', 'busy', 'local-limit'])
@@ -15,6 +15,7 @@ const unsent: ReadonlySet<FailureKind> = new Set(['refused', 'connect-timeout', 
  */
 export class Settlement {
   readonly #limiter: Pick<Limiter, 'settle'>
+  readonly #limitHeaders: LimitHeaders
   readonly #onUnreadable: (policy: Policy) => void
   #states: readonly PolicyState[]
   /** Those of requests in flight, until the request is over. */
@@ -26,10 +27,12 @@ export class Settlement {
   constructor(
     limiter: Pick<Limiter, 'settle'>,
     states: readonly PolicyState[],
+    limitHeaders: LimitHeaders,
     onUnreadable: (policy: Policy) => void,
   ) {
     this.#limiter = limiter
     this.#states = states
+    this.#limitHeaders = limitHeaders
     this.#onUnreadable = onUnreadable
     for (const { policy, reservation } of states) {
       if (!reservation) continue
@@ -38,9 +41,9 @@ export class Settlement {
     }
   }
 
-  /** The `RateLimit` headers, by what is settled so far. */
+  /** The headers that tell what is left, by what is settled so far. */
   get responseHeaders(): string[] {
-    return rateLimitHeaders(this.#states)
+    return this.#limitHeaders(this.#states)
   }
 
   /** Whether something counts for as long as the request is in flight. */

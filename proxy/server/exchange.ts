@@ -4,7 +4,7 @@ import { settleResponse } from '../connection/pending-responses.ts'
 import { chargesOf } from '../decide/charges.ts'
 import { reportDecision } from '../decide/decision-report.ts'
 import { Settlement } from '../decide/settlement.ts'
-import { rateLimitHeaders, refuse, refuseUndecided } from '../decide/too-many-requests.ts'
+import { refuse, refuseUndecided } from '../decide/too-many-requests.ts'
 import { forward, type Forwarding } from '../forward/forward.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
@@ -48,7 +48,7 @@ export class Exchange implements PacedExchange, LocalReplySource {
   #path = ''
   /** Whom the request counts as. */
   #client = unknownClient
-  /** The `RateLimit` headers for the response, whoever makes it: name, value, name, value… */
+  /** What the response tells of limits, whoever makes it: name, value, name, value… */
   #limitHeaders: readonly string[] = []
   #refusedBy: Policy | undefined
   #rejected: string | undefined
@@ -158,11 +158,11 @@ export class Exchange implements PacedExchange, LocalReplySource {
     switch (decision.outcome) {
       case 'allowed':
         this.#settlement = settlement
-        this.#limitHeaders = rateLimitHeaders(decision.states)
+        this.#limitHeaders = this.#options.limitHeaders(decision.states)
         return this.#forward(head)
       case 'refused':
         this.#refusedBy = decision.refusedBy
-        return refuse(this.request, this.response, decision.states)
+        return refuse(this.request, this.response, decision.states, this.#options.limitHeaders)
       case 'unavailable':
         return refuseUndecided(this.request, this.response)
     }
@@ -171,8 +171,10 @@ export class Exchange implements PacedExchange, LocalReplySource {
   #settlementOf(decision: Decision): Settlement | undefined {
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
       return undefined
-    const { limiter, telemetry } = this.#options
-    return new Settlement(limiter, decision.states, (policy) => telemetry.costUnreadable(policy))
+    const { limiter, limitHeaders, telemetry } = this.#options
+    return new Settlement(limiter, decision.states, limitHeaders, (policy) =>
+      telemetry.costUnreadable(policy),
+    )
   }
 
   #forward({ target, host }: RequestHead): void {

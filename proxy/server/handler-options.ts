@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { SlowClients } from '../connection/slow-clients.ts'
 import type { ClientLists } from '../decide/client-lists.ts'
+import type { LimitHeaders } from '../decide/limit-headers/limit-headers.ts'
 import type { ThrottledClients } from '../decide/throttled-clients.ts'
 import type { ForwarderOptions } from '../forward/forward.ts'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
@@ -18,6 +19,7 @@ export type HandlerOptions = HeadOptions &
     readonly rules: RuleTable
     readonly clientLists: ClientLists
     readonly limiter: Limiter
+    readonly limitHeaders: LimitHeaders
     readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients
     readonly forwarder: ForwarderOptions

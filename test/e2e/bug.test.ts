@@ -98,6 +98,7 @@ beforeAll(async () => {
   }
   const handler = createHandler({
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
+    limitHeaders: () => [],
     clientLists: {
       denies: () => false,
       applying: maybe('client lists', (policies: readonly Policy[]) => policies),

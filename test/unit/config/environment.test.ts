@@ -34,6 +34,7 @@ describe('settings from the environment', () => {
       rateLimitingDisabled: false,
       trustedProxies: [],
       clientAddressHeader: 'x-forwarded-for',
+      rateLimitHeaders: ['ietf'],
       proxyProtocol: false,
       adminHost: '127.0.0.1',
       adminPort: 9090,
@@ -93,6 +94,7 @@ describe('settings from the environment', () => {
       IPV6_PREFIX: '48',
       TRUSTED_PROXIES: '10.0.0.0/8, ::1,,192.168.1.7',
       CLIENT_ADDRESS_HEADER: 'CF-Connecting-IP',
+      RATE_LIMIT_HEADERS: 'x-ratelimit, ietf',
       PROXY_PROTOCOL: '1',
       ADMIN_HOST: '0.0.0.0',
       ADMIN_PORT: '9999',
@@ -152,6 +154,7 @@ describe('settings from the environment', () => {
       rateLimitingDisabled: false,
       trustedProxies: ['10.0.0.0/8', '::1', '192.168.1.7'],
       clientAddressHeader: 'cf-connecting-ip',
+      rateLimitHeaders: ['x-ratelimit', 'ietf'],
       proxyProtocol: true,
       adminHost: '0.0.0.0',
       adminPort: 9999,
@@ -225,6 +228,10 @@ describe('settings from the environment', () => {
     ])
   })
 
+  test.each([['none'], [',']])('RATE_LIMIT_HEADERS=%s is none', (text) => {
+    expect(load({ RATE_LIMIT_HEADERS: text }).settings.rateLimitHeaders).toEqual([])
+  })
+
   test('workers: auto is one a core', () => {
     expect(load({ WORKERS: 'auto' }).settings.workers).toBeGreaterThanOrEqual(1)
     expect(loadWithFile('workers: auto').settings.workers).toBe(load({ WORKERS: 'auto' }).settings.workers)
@@ -291,6 +298,7 @@ describe('trusted proxies', () => {
 
 describe('mistakes in the environment', () => {
   test.each([
+    ['RATE_LIMIT_HEADERS', 'none,ietf', 'got "none", needs one of ietf, x-ratelimit'],
     ['PORT', '80a', 'got "80a", needs a whole number from 0 to 65535'],
     ['PORT', '-1', 'got -1, needs a whole number from 0 to 65535'],
     ['PORT', '08080', 'got "08080", needs a whole number from 0 to 65535'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { oneStateEach } from '../../../proxy/decide/one-state-each.ts'
-import { rateLimitHeaders } from '../../../proxy/decide/too-many-requests.ts'
+import { createLimitHeaders } from '../../../proxy/decide/limit-headers/limit-headers.ts'
+import { oneStateEach } from '../../../proxy/decide/limit-headers/one-state-each.ts'
 import type { PolicyState } from '../../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { makePolicy } from '../../support/limiters.ts'
@@ -22,7 +22,7 @@ test('of several clients under one policy, the one with least left is told', () 
   const states = [state(b, 3), state(a, 2), state(a, 1), least, state(a, 4)]
   expect(oneStateEach(states)).toEqual([states[0], least])
   expect(oneStateEach([state(a, 0, 9000), state(a, 0, 1000, true)])).toEqual([state(a, 0, 1000, true)])
-  expect(rateLimitHeaders(states)).toEqual([
+  expect(createLimitHeaders(['ietf'])(states)).toEqual([
     ...['ratelimit-policy', '"b";q=5;w=60, "a";q=5;w=60'],
     ...['ratelimit', '"b";r=3;t=1, "a";r=1;t=2'],
   ])

@@ -1,5 +1,6 @@
-import type { Policy } from '../policy.ts'
-import type { PolicyState } from '../limiter/limiter.ts'
+import type { Policy } from '../../policy.ts'
+import type { PolicyState } from '../../limiter/limiter.ts'
+import { wholeSeconds } from './whole-seconds.ts'
 
 /**
  * The response fields of draft-ietf-httpapi-ratelimit-headers-11: structured-field Lists of String items. The one place
@@ -41,12 +42,7 @@ export function retryAfterHeader(states: readonly PolicyState[]): string {
   for (const { policy, exceeded, resetMs } of states) {
     if (exceeded && policy.mode === 'enforce' && resetMs > longestMs) longestMs = resetMs
   }
-  return String(wholeSeconds(longestMs))
-}
-
-/** At least 1: a client told to wait 0 seconds asks again at once. */
-function wholeSeconds(durationMs: number): number {
-  return Math.max(1, Math.ceil(durationMs / 1000))
+  return wholeSeconds(longestMs)
 }
 
 const policyItems = new WeakMap<Policy, string>()

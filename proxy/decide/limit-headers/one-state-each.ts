@@ -1,4 +1,4 @@
-import type { PolicyState } from '../limiter/limiter.ts'
+import type { PolicyState } from '../../limiter/limiter.ts'
 
 /**
  * One state for each policy. Where a request counted for several clients under one, that of the client with least left,
@@ -17,7 +17,8 @@ export function oneStateEach(states: readonly PolicyState[]): readonly PolicySta
   return kept
 }
 
-function isTighter(state: PolicyState, than: PolicyState): boolean {
+/** The state that refuses a request, or would sooner. */
+export function isTighter(state: PolicyState, than: PolicyState): boolean {
   if (state.exceeded !== than.exceeded) return state.exceeded
   return state.remaining === than.remaining ? state.resetMs > than.resetMs : state.remaining < than.remaining
 }
