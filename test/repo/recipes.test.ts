@@ -54,7 +54,7 @@ const recipes: Readonly<Record<string, Recipe>> = {
       ...['redis.tls.ca', 'redis.tls.cert', 'redis.tls.key', 'redis.tls.insecureSkipVerify'],
       ...proxyOptions,
     ],
-    rules: ['api-rate sliding 100 in 60 s by header:x-api-key', 'exports concurrency 2 by ip'],
+    rules: ['api-rate token-bucket 50 in 30 s by header:x-api-key', 'exports concurrency 2 by ip'],
   },
   // ngx_http_limit_req_module and ngx_http_limit_conn_module
   'nginx.md': {
@@ -65,8 +65,8 @@ const recipes: Readonly<Record<string, Recipe>> = {
       ...['limit_conn_status', '$limit_conn_status'],
     ],
     rules: [
-      'login sliding 11 in 132 s by ip',
-      'api fixed 20 in 1 s by header:x-api-key',
+      'login token-bucket 11 in 132 s by ip',
+      'api token-bucket 1 in 0.05 s by header:x-api-key',
       'downloads concurrency 2 by ip',
     ],
   },
