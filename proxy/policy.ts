@@ -75,14 +75,22 @@ export const LARGEST_SLIDING_QUOTA = 100_000
  * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
  * - `path`: what stands for a `:name` of the paths in `match`, which `patterns` has all
  */
-export type PartitionPart =
+export type SinglePart =
   | { readonly kind: 'ip' | 'host' | 'global' }
   | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string }
   | { readonly kind: 'path'; readonly name: string; readonly patterns: readonly string[] }
 
+/** A part of a key, or `first`: the first of several that the request has. `of` has two or more. */
+export type PartitionPart = SinglePart | { readonly kind: 'first'; readonly of: readonly SinglePart[] }
+
 /** How the limits table writes a part of a rule's key. */
-export function partName(part: PartitionPart): string {
+export function partName(part: SinglePart): string {
   return 'name' in part ? `${part.kind}:${part.name}` : part.kind
+}
+
+/** All that a key may be made of. */
+export function singleParts(partition: readonly PartitionPart[]): readonly SinglePart[] {
+  return partition.flatMap((part) => (part.kind === 'first' ? part.of : [part]))
 }
 
 /** A rule of the limits table: a policy and the requests that it matches. */

@@ -110,7 +110,7 @@ function describeRule({ policy, hosts, match, except, allowList }: Rule): object
     except: except.map(describePattern),
     ...(hosts && { hosts }),
     ...(allowList && { allowList: allowList.map(describeEntry) }),
-    key: partition.map(partName),
+    key: partition.map((part) => (part.kind === 'first' ? { first: part.of.map(partName) } : partName(part))),
     requests: quota,
     windowSeconds: windowMs / 1000,
     ...rest,

@@ -2,7 +2,7 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { headerValue } from '../decide/part-values.ts'
 import { keyOfAll, partitionKeysOf } from '../decide/partition-key.ts'
 import type { Charge } from '../limiter/limiter.ts'
-import { partName, type Policy } from '../policy.ts'
+import { partName, singleParts, type Policy } from '../policy.ts'
 import { readAuthority } from '../request/authority.ts'
 import type { AddressReader } from '../request/client-address.ts'
 import { comparableHost } from '../request/host.ts'
@@ -97,9 +97,12 @@ function readAddress(text: string, addresses: AddressReader): string | undefined
 function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | undefined {
   if (name.key !== undefined) return isHashed(policy) ? name.key : undefined
   const { values } = name
-  const parts = policy.partition.map((part) => partName(part).toLowerCase())
-  if (!parts.every((part) => values.has(part)) || (isExact && values.size !== parts.length)) return undefined
-  const [key] = partitionKeysOf(policy, (part) => [values.get(partName(part).toLowerCase()) ?? ''])
+  const parts = new Set(singleParts(policy.partition).map((part) => partName(part).toLowerCase()))
+  if (isExact && ![...values.keys()].every((part) => parts.has(part))) return undefined
+  const [key] = partitionKeysOf(policy, (part) => {
+    const value = values.get(partName(part).toLowerCase())
+    return value === undefined ? [] : [value]
+  })
   return key
 }
 
@@ -110,5 +113,5 @@ function isHashed({ partition }: Policy): boolean {
 
 function onlyPartOf(policy: Policy | undefined): string {
   const [only, ...others] = policy?.partition ?? []
-  return only && others.length === 0 ? partName(only) : 'ip'
+  return only && only.kind !== 'first' && others.length === 0 ? partName(only) : 'ip'
 }

@@ -4,7 +4,7 @@ import type { GatewaySettings } from '../config/settings.ts'
 import { compileClientLists, listedHeaders } from '../decide/client-lists.ts'
 import { createLimitHeaders } from '../decide/limit-headers/limit-headers.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
-import type { Policy } from '../policy.ts'
+import { singleParts, type Policy } from '../policy.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
 import { compileRules } from '../rules/rule-table.ts'
 import type { HandlerOptions } from '../server/handler-options.ts'
@@ -74,5 +74,5 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
 
 /** The fields that tell a policy's clients apart. */
 function headersOf({ partition }: Policy): string[] {
-  return partition.flatMap((part) => (part.kind === 'header' ? [part.name] : []))
+  return singleParts(partition).flatMap((part) => (part.kind === 'header' ? [part.name] : []))
 }

@@ -6,7 +6,7 @@ import { findContradictions } from './contradictions.ts'
 import { hostPattern } from './host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
-import { mixesGlobal, partitionPart, repeatsPart } from './partition-key.ts'
+import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
 
@@ -44,13 +44,13 @@ export const ruleFields = {
       description:
         'Hosts whose requests the rule counts: a name, *.NAME, or a list of them. Default: every host.',
     }),
-  key: oneOrMany(partitionPart)
+  key: partitionParts
     .refine((parts) => !repeatsPart(parts), 'needs each part only once')
     .refine((parts) => !mixesGlobal(parts), 'needs global alone, as it counts all clients together')
     .prefault('ip')
     .meta({
       description:
-        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, or a list of them combined; global counts all clients together.',
+        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, or a list of them combined; { first: [...] } is the first of several that a request has; global counts all clients together.',
     }),
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',

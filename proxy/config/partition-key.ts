@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { partName, type PartitionPart } from '../policy.ts'
+import { partName, singleParts, type PartitionPart, type SinglePart } from '../policy.ts'
 
 const needs = 'ip, host, global, header:NAME, cookie:NAME, query:NAME or path:NAME, such as header:x-api-key'
 
@@ -32,6 +32,8 @@ const decidedFields = new Set([
   'x-request-id',
 ])
 
+const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
+
 const anyName = /^(header|cookie|query|path):(.+)$/s
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
@@ -46,10 +48,10 @@ const names: Readonly<Record<string, RegExp>> = {
  * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may
  * be in any case. A `path` part does not know its patterns yet (`withPatterns`).
  */
-export const partitionPart = z
+const singlePart = z
   .string(`needs ${needs}`)
   .meta({ pattern: '^(ip|host|global|(header|cookie|query|path):.+)$' })
-  .transform((text, context): PartitionPart => {
+  .transform((text, context): SinglePart => {
     if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
     const [, kind = '', name = ''] = anyName.exec(text) ?? []
     const isName = names[kind]?.test(name) ?? false
@@ -63,6 +65,26 @@ export const partitionPart = z
     return z.NEVER
   })
 
+/** What every request has, so that what is behind it in `first` would never be looked at. */
+const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
+
+const firstOfParts = z
+  .strictObject({ first: z.array(singlePart, needsFirst).min(2, needsFirst) }, needsFirst)
+  .transform(({ first }, context): PartitionPart => {
+    const early = first.slice(0, -1).find(({ kind }) => alwaysThere.has(kind))
+    if (!early) return { kind: 'first', of: first }
+    const message = `needs ${partName(early)} last in first, as every request has it`
+    context.issues.push({ code: 'custom', message, input: first })
+    return z.NEVER
+  })
+
+/** A rule's key: a part, `{ first: [...] }`, which is the first of several that a request has, or a list of such entries. */
+export const partitionParts = z.union([
+  singlePart.transform((part): PartitionPart[] => [part]),
+  firstOfParts.transform((part): PartitionPart[] => [part]),
+  z.array(z.union([singlePart, firstOfParts])).min(1, 'needs at least one entry'),
+])
+
 function mistakeOf(kind: string, name: string): string | undefined {
   if (kind !== 'header') return undefined
   if (unseenFields.has(name)) return 'needs a header that is forwarded, not a hop-by-hop header'
@@ -73,7 +95,8 @@ function mistakeOf(kind: string, name: string): string | undefined {
 
 /** Whether a list has the same part twice, in any letter case. */
 export function repeatsPart(parts: readonly PartitionPart[]): boolean {
-  return new Set(parts.map((part) => partName(part).toLowerCase())).size < parts.length
+  const all = singleParts(parts)
+  return new Set(all.map((part) => partName(part).toLowerCase())).size < all.length
 }
 
 /** Whether a list has `global` and something else, which could not mean anything. */

@@ -1,5 +1,5 @@
 import { nearestWord } from '../../shared/settings/did-you-mean.ts'
-import { partName, type PartitionPart, type RoutePattern } from '../policy.ts'
+import { partName, singleParts, type PartitionPart, type RoutePattern, type SinglePart } from '../policy.ts'
 import { toSegments } from './pattern-cover.ts'
 
 /** Tells the parts of a key that name a segment of the path which paths the rule has. */
@@ -8,7 +8,10 @@ export function withPatterns(
   match: readonly RoutePattern[],
 ): PartitionPart[] {
   const patterns = match.map(({ path }) => path)
-  return parts.map((part) => (part.kind === 'path' ? { ...part, patterns } : part))
+  const complete = (part: SinglePart): SinglePart => (part.kind === 'path' ? { ...part, patterns } : part)
+  return parts.map((part) =>
+    part.kind === 'first' ? { ...part, of: part.of.map(complete) } : complete(part),
+  )
 }
 
 /** What is wrong with the parts of a key that name a segment, of which there must be exactly one for every path. */
@@ -16,7 +19,7 @@ export function mistakeInPathKeys(
   parts: readonly PartitionPart[],
   match: readonly RoutePattern[],
 ): string | undefined {
-  for (const part of parts) {
+  for (const part of singleParts(parts)) {
     if (part.kind !== 'path') continue
     const mistake = mistakeIn(part.name, match)
     if (mistake !== undefined) return `has ${partName(part)}, needs ${mistake}`

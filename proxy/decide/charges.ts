@@ -1,6 +1,6 @@
 import type { ClientRequest } from '../http/messages.ts'
 import type { Charge } from '../limiter/limiter.ts'
-import type { Policy } from '../policy.ts'
+import { singleParts, type Policy } from '../policy.ts'
 import { readPart, type KeySource } from './part-values.ts'
 import { mostReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
 
@@ -45,7 +45,7 @@ function withAllLines(
 ): ClientRequest['headers'] {
   let joined = headers
   for (const { partition } of policies) {
-    for (const part of partition) {
+    for (const part of singleParts(partition)) {
       if (part.kind !== 'header' || part.name === 'cookie') continue
       const lines = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1] === part.name)
       if (lines.length > 1) joined = { ...joined, [part.name]: lines.join(', ') }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddressHeaders } from '../http/proxy-headers.ts'
-import type { PartitionPart } from '../policy.ts'
+import type { SinglePart } from '../policy.ts'
 import type { AddressReader, ClientAddress } from '../request/client-address.ts'
 import { comparableHost } from '../request/host.ts'
 import { cookieValues } from '../request/values/cookie-values.ts'
@@ -25,7 +25,7 @@ export type KeySource = {
  *
  * @returns none where the part is absent; several where backends would not read the same value
  */
-export function readPart(part: PartitionPart, source: KeySource): readonly string[] {
+export function readPart(part: SinglePart, source: KeySource): readonly string[] {
   const { headers, target } = source
   switch (part.kind) {
     case 'ip':
@@ -47,9 +47,9 @@ export function readPart(part: PartitionPart, source: KeySource): readonly strin
   }
 }
 
-const pathValues = new WeakMap<PartitionPart, ReturnType<typeof createPathValues>>()
+const pathValues = new WeakMap<SinglePart, ReturnType<typeof createPathValues>>()
 
-function pathValuesOf(part: PartitionPart & { kind: 'path' }): ReturnType<typeof createPathValues> {
+function pathValuesOf(part: SinglePart & { kind: 'path' }): ReturnType<typeof createPathValues> {
   const known = pathValues.get(part)
   if (known) return known
   const made = createPathValues(part.patterns, part.name)

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { PartitionPart, Policy } from '../policy.ts'
+import { partName, type Policy, type SinglePart } from '../policy.ts'
 
 /** 128 bits of a hash in base64url, rounded up to whole characters. */
 const hashLength = 22
@@ -11,7 +11,7 @@ export const keyOfAll = 'global'
  * The values of a part of a key, each in the one spelling that it counts by; none where it is absent. They are several
  * where backends would not read the same one.
  */
-export type ReadPart = (part: PartitionPart) => readonly string[]
+export type ReadPart = (part: SinglePart) => readonly string[]
 
 /** A request counts for at most so many clients under a policy. No honest one can be read in so many ways. */
 export const mostReadings = 8
@@ -20,7 +20,8 @@ export const mostReadings = 8
  * Identifies the client that a request counts for under a policy. Where a part has several values, these are as many
  * clients, of which the backend serves one, and all are counted: otherwise a client could pass for another one each time
  * with a value that the backend does not read. By address alone, the key is the address or network
- * itself, and of a policy for all clients together it is `global`. Else it is `h:` and a hash of all parts, as headers
+ * itself, and of a policy for all clients together it is `global`; so it is where these are the first of several that the
+ * request has. Else it is `h:` and a hash of all parts, as headers
  * can carry secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously
  * separated.
  *
@@ -28,12 +29,15 @@ export const mostReadings = 8
  *   where there would be more, but not all of them
  */
 export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): readonly string[] {
-  const kind = onlyKindOf(partition)
-  if (kind === 'global') return [keyOfAll]
+  const [only] = partition
+  if (only && partition.length === 1) {
+    const { kind } = only.kind === 'first' ? (firstOf(only.of, readPart) ?? only) : only
+    if (kind === 'global') return [keyOfAll]
+    if (kind === 'ip') return readPart({ kind })
+  }
   let texts = ['']
   for (const part of partition) {
-    const values = readPart(part)
-    if (kind === 'ip') return values
+    const values = part.kind === 'first' ? readFirst(part.of, readPart) : readPart(part)
     texts = texts
       .flatMap((text) => values.map((value) => `${text}${value.length}:${value}`))
       .slice(0, mostReadings + 1)
@@ -41,6 +45,12 @@ export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): read
   return texts.map((text) => `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`)
 }
 
-function onlyKindOf(partition: readonly PartitionPart[]): PartitionPart['kind'] | undefined {
-  return partition.length === 1 ? partition[0]?.kind : undefined
+function firstOf(parts: readonly SinglePart[], readPart: ReadPart): SinglePart | undefined {
+  return parts.find((part) => readPart(part).length > 0)
+}
+
+/** With its name before it: the value of a header is not the address that it looks like. */
+function readFirst(parts: readonly SinglePart[], readPart: ReadPart): readonly string[] {
+  const first = firstOf(parts, readPart)
+  return first ? readPart(first).map((value) => `${partName(first)}=${value}`) : []
 }

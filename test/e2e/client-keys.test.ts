@@ -134,6 +134,37 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusAt('/projects/7')).toBe(200)
   })
 
+  test('first: by the key where there is one, else by the address', async () => {
+    const [from, other] = [newAddress(), newAddress()]
+    const headers = { 'x-api-key': `key-${from}` }
+    const path = '/key-or-address'
+    expect(await statusOf(path, { from, headers })).toBe(200)
+    expect(await statusOf(path, { from: other, headers })).toBe(429)
+    expect(await statusOf(path, { from })).toBe(200)
+    expect(await statusOf(path, { from })).toBe(429)
+    // A key that looks like somebody's address is not that client.
+    expect(await statusOf(path, { from: other, headers: { 'x-api-key': from } })).toBe(200)
+    expect(await statusOf(path, { from: other })).toBe(200)
+
+    const policy = 'key-or-address'
+    expect(await listed(policy)).toEqual(
+      expect.arrayContaining([{ ip: from }, { id: expect.stringMatching(/^h:/) as string }]),
+    )
+    expect(await inspect(policy, { 'header:x-api-key': headers['x-api-key'] })).toMatchObject({
+      states: [{ used: 1 }],
+    })
+    expect(await inspect(policy, from)).toMatchObject({ states: [{ used: 1 }] })
+    expect(await reset(policy, { ip: from })).toEqual({ reset: [policy] })
+    expect(await statusOf(path, { from })).toBe(200)
+    expect(await statusOf(path, { from, headers })).toBe(429)
+    expect(await reset(policy, { 'header:x-api-key': headers['x-api-key'] })).toEqual({ reset: [policy] })
+    expect(await statusOf(path, { from, headers })).toBe(200)
+    const { body } = await askOperator(gateway, 'GET', '/api/limits')
+    expect((body as { limits: object[] }).limits).toContainEqual(
+      expect.objectContaining({ name: policy, key: [{ first: ['header:x-api-key', 'ip'] }] }),
+    )
+  })
+
   test('host and address together', async () => {
     const from = newAddress()
     const headers = { host: 'one.example' }

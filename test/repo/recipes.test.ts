@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { partName } from '../../proxy/policy.ts'
+import { partName, singleParts } from '../../proxy/policy.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../support/settings.ts'
 
 const folder = join(import.meta.dirname, '../../docs/recipes')
@@ -115,7 +115,7 @@ function describeRule({ policy }: LoadedRule): string {
   const window = algorithm === 'concurrency' ? '' : ` in ${windowMs / 1000} s`
   const [first, last] = [countStatus[0]?.first, countStatus.at(-1)?.last]
   const counting = first === undefined || last === undefined ? '' : ` counting ${first}-${last}`
-  return `${name} ${algorithm} ${quota}${window} by ${partition.map(partName).join('+')}${counting}`
+  return `${name} ${algorithm} ${quota}${window} by ${singleParts(partition).map(partName).join('+')}${counting}`
 }
 
 function escape(text: string): string {

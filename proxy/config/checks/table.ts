@@ -1,5 +1,5 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { PartitionPart, Rule } from '../../policy.ts'
+import { singleParts, type Rule, type SinglePart } from '../../policy.ts'
 import { writtenName } from '../limits.ts'
 import { isCovered, toSegments } from '../pattern-cover.ts'
 
@@ -43,7 +43,7 @@ export function findAddressKeys(
 ): Problem[] {
   const text = `names the header of clientAddressHeader, needs ip: it is believed from trusted proxies only`
   return [...rules.entries()].flatMap(([index, { policy }]) =>
-    policy.partition.some((part) => part.kind === 'header' && part.name === header)
+    singleParts(policy.partition).some((part) => part.kind === 'header' && part.name === header)
       ? [problemAt(placeOf(index, 'key'), text)]
       : [],
   )
@@ -75,26 +75,30 @@ export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
     })
   }
   return [...rules.entries()].flatMap(([index, rule]) => {
-    const chosen = chosenByClient(rule)
-    if (chosen === undefined || isClosed(rule)) return []
+    const way = wayAround(rule)
+    if (way === undefined || isClosed(rule)) return []
     const { label } = placeOf(index, 'key')
     return (
-      `${label}: a client can avoid the limit by leaving out or changing the ${chosen}; ` +
+      `${label}: a client can avoid the limit by ${way}; ` +
       'a second rule with the same match and key: ip closes this gap'
     )
   })
 }
 
-/** What a client sends that the rule counts by; undefined where there is nothing that it could choose. */
-function chosenByClient({ policy, hosts }: Rule): string | undefined {
+/** How a client can avoid a rule; undefined where it cannot, as the rule counts by nothing that it could choose. */
+function wayAround({ policy, hosts }: Rule): string | undefined {
   const hasFewHosts = hosts !== undefined && !hosts.some((host) => host.startsWith('*'))
-  const chosen = policy.partition.find(
+  const chosen = singleParts(policy.partition).find(
     ({ kind }) => nouns[kind] !== undefined && !(kind === 'host' && hasFewHosts),
   )
-  return chosen && nouns[chosen.kind]
+  if (!chosen) return undefined
+  const isLast = policy.partition.some(
+    (part) => part === chosen || (part.kind === 'first' && part.of.at(-1) === chosen),
+  )
+  return `${isLast ? 'leaving out or changing' : 'changing'} the ${nouns[chosen.kind]}`
 }
 
-const nouns: Partial<Record<PartitionPart['kind'], string>> = {
+const nouns: Partial<Record<SinglePart['kind'], string>> = {
   header: 'header',
   host: 'header',
   cookie: 'cookie',

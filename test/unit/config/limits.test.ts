@@ -124,6 +124,23 @@ test.each<[written: string, hosts: string[]]>([
   expect(ruleOf(`${login}, match: POST /login, hosts: ${written}`)?.hosts).toEqual(hosts)
 })
 
+test('key: { first } is the first of several, alone or in a list', () => {
+  const header = { kind: 'header', name: 'x-key' }
+  const path = { kind: 'path', name: 'id', patterns: ['/users/:id'] }
+  const partitionOf = (key: string): unknown =>
+    ruleOf(`${login}, match: GET /users/:id, key: ${key}`)?.policy.partition
+  expect(partitionOf('{ first: [header:X-Key, ip] }')).toEqual([
+    { kind: 'first', of: [header, { kind: 'ip' }] },
+  ])
+  expect(partitionOf('{ first: [header:X-Key, cookie:sid, global] }')).toEqual([
+    { kind: 'first', of: [header, { kind: 'cookie', name: 'sid' }, { kind: 'global' }] },
+  ])
+  expect(partitionOf('[ip, { first: [header:x-key, "path:id"] }]')).toEqual([
+    { kind: 'ip' },
+    { kind: 'first', of: [header, path] },
+  ])
+})
+
 test('key: path:NAME knows the paths of the rule', () => {
   const match = '["GET /users/:id", "POST /teams/:team/users/:id", "PUT /a/:id/*"]'
   expect(ruleOf(`${login}, match: ${match}, key: ["path:id", ip]`)?.policy.partition).toEqual([
@@ -271,6 +288,20 @@ limits:
     ])
   })
 
+  test.each([
+    ['{ first: [header:x, ip] }', 'changing the header'],
+    ['{ first: [header:x, query:user] }', 'changing the header'],
+    ['[ip, { first: [query:a, query:b] }]', 'changing the query parameter'],
+  ])('is warned of with %s', (key, way) => {
+    const { warnings } = loadWithFile(`
+limits:
+  - {name: a, match: GET /a/:id, key: ${key}, requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([
+      `sluice.yaml:3: rule "a", key: ${warning.replace('leaving out or changing the header', way)}`,
+    ])
+  })
+
   test('is not warned of with a part of the path, which is no other client but another thing', () => {
     const { warnings } = loadWithFile(`
 limits:
@@ -302,6 +333,7 @@ limits:
     ['the same match, but in shadow', 'match: "* /*", mode: shadow'],
     ['the same match, but for some hosts', 'match: "* /*", hosts: a.example'],
     ['the same match, but by what is in the path', 'match: ["GET,HEAD /:a/*", "POST /:a"], key: "path:a"'],
+    ['the same match, but by a header first', 'match: "* /*", key: {first: [header:x, ip]}'],
     ['the same match, but by host', 'match: "* /*", key: [ip, host]'],
     ['the same match, but with a header', 'match: "* /*", key: [ip, header:x-other]'],
   ])('is warned of where a rule by address has %s', (_, fields) => {

@@ -6,10 +6,10 @@ import { readPart } from '../../../proxy/decide/part-values.ts'
 import { partitionKeysOf } from '../../../proxy/decide/partition-key.ts'
 import { createAddressReader } from '../../../proxy/request/client-address.ts'
 import { canonicalizeTarget } from '../../../proxy/request/target.ts'
-import type { PartitionPart, Policy } from '../../../proxy/policy.ts'
+import type { PartitionPart, Policy, SinglePart } from '../../../proxy/policy.ts'
 
-const ip: PartitionPart = { kind: 'ip' }
-const header = (name: string): PartitionPart => ({ kind: 'header', name })
+const ip: SinglePart = { kind: 'ip' }
+const header = (name: string): SinglePart => ({ kind: 'header', name })
 const client = { address: '2001:db8::5', prefix: '2001:db8::/64' }
 
 function keyOf(
@@ -152,6 +152,28 @@ describe('a partition key', () => {
     expect(keys(['1.2.3.4', '1.2.3.4:80', '[::ffff:1.2.3.4]', '[::ffff:102:304]:1']).size).toBe(1)
     expect(keys(['a', 'a.b', 'ab', 'a-b', 'a_b', '.', '..a', '1.2.3.4', '1.2.3', '[::1]']).size).toBe(10)
     for (const key of keys(['a', '.'])) expect(key).toMatch(/^h:[\w-]{22}$/)
+  })
+
+  test('by the first of several is by the one that the request has', () => {
+    const first: PartitionPart = { kind: 'first', of: [header('x-api-key'), header('x-session'), ip] }
+    const byKey = keyOf([first], { 'x-api-key': 'a', 'x-session': 'b' })
+    expect(byKey).toBe(keyOf([first], { 'x-api-key': ' a' }))
+    expect(byKey).toMatch(/^h:/)
+    expect(keyOf([first], { 'x-session': 'a' })).not.toBe(byKey)
+    expect(keyOf([first], { 'x-api-key': '' })).toBe('2001:db8::/64')
+    expect(keyOf([first])).toBe('2001:db8::/64')
+    expect(keyOf([{ kind: 'first', of: [header('x-api-key'), { kind: 'global' }] }])).toBe('global')
+    expect(keyOf([{ kind: 'first', of: [header('x-api-key'), header('x-session')] }])).toBeUndefined()
+  })
+
+  test('by the first of several never takes a value for the other that it looks like', () => {
+    const first: PartitionPart = { kind: 'first', of: [header('a'), header('b'), ip] }
+    for (const partition of [[first], [first, header('c')]]) {
+      const keys = [{ a: '2001:db8::/64' }, { b: '2001:db8::/64' }, {}, { a: 'b=2001:db8::/64' }].map(
+        (headers) => keyOf(partition, { ...headers, c: '1' }),
+      )
+      expect(new Set(keys).size).toBe(4)
+    }
   })
 
   test('for all clients together is one, to be read', () => {
