@@ -1,11 +1,15 @@
 import { expect, test, vi } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
+import { LEASE_MS } from '../../proxy/policy.ts'
 import { freshRedis, startRedisServer } from '../support/redis.ts'
 import { startRelay } from '../support/relay.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
+const bucket = makePolicy('bucket', 5, 60_000, { algorithm: 'token-bucket' })
+const failures = makePolicy('failures', 5, 60_000, { countStatus: [{ first: 400, last: 499 }] })
+const inFlight = makePolicy('in-flight', 5, LEASE_MS, { algorithm: 'concurrency' })
 
 const openIn = (url: string, namespace?: string) => openAnsweringLimiter(url, undefined, namespace)
 
@@ -39,7 +43,7 @@ test('gateways of different namespaces count apart, those of one together, and r
   expect(keys).toHaveLength(7)
 })
 
-test('no key leaves its namespace, through decisions, resets, probes and what is added after an outage', async () => {
+test('no key leaves its namespace, through decisions, settlements, resets, probes and what is added after an outage', async () => {
   const server = await startRedisServer()
   const operator = openRedis(server.url)
   await operator.acl('SETUSER', 'shop', 'on', '>password', '~sluice:shop:*', '+@all')
@@ -47,7 +51,18 @@ test('no key leaves its namespace, through decisions, resets, probes and what is
   const limiter = await openIn(`redis://shop:password@127.0.0.1:${relay.port}`, 'shop')
   const client = newClient()
   const charges = chargeAll(client, [login, slides])
-  await limiter.decide(charges)
+  const reserved = await limiter.decide(chargeAll(client, [login, slides, bucket, failures, inFlight]))
+  if (reserved.outcome !== 'allowed') throw new Error(reserved.outcome)
+  const reservations = reserved.states.flatMap(({ reservation }) => reservation ?? [])
+  expect(reservations).toHaveLength(2)
+  for (const reservation of reservations) limiter.settle(reservation, 0)
+  const held = await limiter.decide(chargeAll(client, [inFlight]))
+  expect(held).toMatchObject({ outcome: 'allowed' })
+  expect((await operator.keys('*')).map((key) => key.replace(`{${client}}`, 'client')).sort()).toEqual(
+    expect.arrayContaining(
+      ['bucket:60000:bucket', 'in-flight:in-flight'].map((key) => `sluice:shop:1:client:${key}`),
+    ) as string[],
+  )
   expect(await limiter.reset(charges)).toBe('done')
   await relay.set({ kind: 'refuse' })
   await vi.waitFor(async () => {
