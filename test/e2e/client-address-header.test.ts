@@ -106,6 +106,15 @@ describe('the header of a CDN', () => {
     const request = backend.requests.find(({ target }) => target === path)
     expect(request && valuesOf(request, 'x-real-ip')).toEqual(['203.0.113.11'])
   })
+
+  test('in two lines over HTTP/2 is none', async () => {
+    const path = '/twice-over-http2'
+    const lines = ['203.0.113.14', '203.0.113.15']
+    await sendHttp2(connectHttp2(secure.port), { ':path': path, 'cf-connecting-ip': lines })
+    const request = backend.requests.find(({ target }) => target === path)
+    expect(request && valuesOf(request, 'x-real-ip')).toEqual(['127.0.0.1'])
+    expect(request && valuesOf(request, 'cf-connecting-ip')).toEqual([])
+  })
 })
 
 test("X-Real-IP of a proxy of one's own, which the gateway sets itself towards the backend", async () => {

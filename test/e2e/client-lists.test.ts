@@ -67,6 +67,8 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
   test('whom a trusted proxy names is looked for, not the proxy', async () => {
     const headers = { 'x-forwarded-for': '198.51.100.7' }
     expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', headers))).toEqual(new Set([200]))
+    const mapped = { 'x-forwarded-for': '::ffff:c633:6407' }
+    expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', mapped))).toEqual(new Set([200]))
     // Said by somebody else, it is nothing.
     expect(await ask(gateway, 3, 'POST /login', freshAddress(), headers)).toEqual([200, 200, 429])
   })
@@ -139,7 +141,7 @@ test('over HTTP/2 as over HTTP/1.1', async () => {
     statuses.push(status)
   }
   expect(statuses).toEqual([200, 200, 200, 200, 200, 429])
-  const { status, body } = await sendHttp2(session, { ':path': '/a', 'x-api-key': 'stolen' })
+  const { status, body } = await sendHttp2(session, { ':path': '/a', 'x-api-key': ['good', 'stolen'] })
   expect({ status, body }).toEqual({ status: 403, body: forbidden })
 })
 
