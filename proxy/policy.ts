@@ -102,6 +102,17 @@ export type Rule = {
   readonly except: readonly RoutePattern[]
   /** Clients that the rule does not apply to. */
   readonly allowList?: readonly ListEntry[]
+  /** What its refused requests are answered, where that is not what those of all rules are. */
+  readonly refusal?: RefusalSource
+}
+
+/** What a refused request is answered, as the settings have it. Files are paths, headers name, value, name, value… */
+export type RefusalSource = {
+  readonly status: number
+  readonly contentType: string
+  readonly body: { readonly text: string } | { readonly file: string }
+  readonly htmlFile?: string
+  readonly headers: readonly string[]
 }
 
 /**

@@ -63,7 +63,7 @@ function renderSettings(table: SettingsTable, hasFile: boolean): string {
     return [
       code(variableName(property)),
       ...(hasFile ? [fields] : []),
-      initial === undefined || Array.isArray(initial) ? 'none' : code(String(initial)),
+      initial === undefined || String(initial) === '' ? 'none' : code(String(initial)),
       `${meaning}.`,
       kind.needs.includes('[') ? code(kind.needs) : kind.needs,
     ]

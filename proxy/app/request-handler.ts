@@ -34,6 +34,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     rules: compileRules(rules),
     clientLists: compileClientLists(lists),
     limiter,
+    refusals: settings.refusals,
     limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
     throttledClients,
     addresses,

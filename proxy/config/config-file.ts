@@ -1,7 +1,8 @@
-import { closeSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import { reasonOf, showValue, type Problem } from '../../shared/settings/problems.ts'
+import { readBounded } from '../../shared/settings/read-bounded.ts'
 
 export const defaultName = 'sluice.yaml'
 const maxBytes = 1024 * 1024
@@ -29,7 +30,7 @@ export function readConfigFile(given: string | undefined, cwd: string): ConfigFi
   try {
     // A dangling symlink is a failed mount, not a missing file: it is an error.
     if (given === undefined && !lstatSync(path, { throwIfNoEntry: false })) return undefined
-    return { path, name, text: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path)) }
+    return { path, name, text: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, maxBytes)) }
   } catch (error) {
     const subject = given === undefined ? `${defaultName}: ` : `CONFIG_FILE: got ${showValue(given)}, `
     return {
@@ -49,22 +50,5 @@ export function findNearNames(cwd: string): string[] {
   } catch {
     // A directory that cannot be listed is not an error.
     return []
-  }
-}
-
-/** Reads in pieces, because a pipe or /dev/stdin has no size that could be checked first. */
-function readBounded(path: string): Buffer {
-  const buffer = Buffer.alloc(maxBytes + 1)
-  const file = openSync(path, 'r')
-  try {
-    let length = 0
-    for (;;) {
-      const read = readSync(file, buffer, length, buffer.length - length, null)
-      if (read === 0) return buffer.subarray(0, length)
-      length += read
-      if (length > maxBytes) throw new Error('the file is larger')
-    }
-  } finally {
-    closeSync(file)
   }
 }

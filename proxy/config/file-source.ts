@@ -3,6 +3,7 @@ import { problemAt, showValue, type Source } from '../../shared/settings/problem
 import { fileName, fileNames, variableName } from '../../shared/settings/table.ts'
 import { listFields } from './clients/client-list.ts'
 import { ruleFields, ruleName, writtenName } from './limits.ts'
+import { refusalFields } from './replies/refusal.ts'
 import { gatewayTable } from './settings-table.ts'
 import type { YamlMapping } from './yaml-document.ts'
 
@@ -17,7 +18,7 @@ const variablesOnly = new Map(
     .filter(([, { environmentOnly }]) => environmentOnly)
     .map(([property]) => [fileName(property), variableName(property)]),
 )
-const knownFields = [...shows.keys(), 'allowList', 'denyList', 'limits', ...variablesOnly.keys()]
+const knownFields = [...shows.keys(), 'allowList', 'denyList', 'refusal', 'limits', ...variablesOnly.keys()]
 
 /**
  * The settings file as a source of settings. Messages begin with `sluice.yaml:4: port` or `sluice.yaml:9: rule "login", window`.
@@ -60,6 +61,7 @@ function nameOfRule({ limits }: Readonly<Record<string, unknown>>, index: number
 /** The fields that there are beside the last of a path. */
 function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 1) return knownFields
+  if (path.at(-2) === 'refusal') return Object.keys(refusalFields)
   return path.some((step) => step === 'allowList' || step === 'denyList')
     ? listFields
     : Object.keys(ruleFields)

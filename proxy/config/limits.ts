@@ -7,6 +7,7 @@ import { hostPattern } from './host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
 import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
+import { refusal } from './replies/refusal.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
 
@@ -78,6 +79,9 @@ export const ruleFields = {
   allowList: clientList
     .optional()
     .meta({ description: 'Clients that the rule neither counts nor refuses, by address or secret header.' }),
+  refusal: refusal
+    .optional()
+    .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
     .meta({ description: 'enforce refuses what is over the limit; shadow only counts and reports it.' }),
@@ -127,17 +131,18 @@ function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolea
   return fields.some((field) => field in rule && (rule as Record<string, unknown>)[field] !== undefined)
 }
 
-function toRule({ match, except = [], hosts, allowList, ...rule }: WrittenRule): Rule {
+function toRule({ match, except = [], hosts, allowList, refusal, ...rule }: WrittenRule): Rule {
   return {
     policy: toPolicy({ ...rule, key: withPatterns(rule.key, match) }),
     ...(hosts && { hosts }),
     ...(allowList && { allowList }),
+    ...(refusal && { refusal }),
     match,
     except,
   }
 }
 
-function toPolicy(rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList'>): Policy {
+function toPolicy(rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'refusal'>): Policy {
   const {
     name,
     requests = 0,

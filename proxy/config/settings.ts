@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { problemAt, showValue, type Place, type Problem } from '../../shared/settings/problems.ts'
 import { readSettings, readSource, throwProblems, type Reading } from '../../shared/settings/settings.ts'
 import { fileFields, type SettingsOf } from '../../shared/settings/table.ts'
+import type { Refusals } from '../decide/refusal.ts'
 import { meantNetwork, sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import { defaultName, findNearNames, readConfigFile } from './config-file.ts'
@@ -11,6 +12,8 @@ import { findDeniedAllowances, warnOfEverybody } from './checks/client-lists.ts'
 import { clientList } from './clients/client-list.ts'
 import { createFileSource } from './file-source.ts'
 import { limits } from './limits.ts'
+import { readRefusals } from './replies/refusal-files.ts'
+import { refusal } from './replies/refusal.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
 import { gatewayTable } from './settings-table.ts'
@@ -25,6 +28,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly allowList: readonly ListEntry[]
   /** Clients whose requests are refused before any rule, also with rate limiting off. */
   readonly denyList: readonly ListEntry[]
+  /** What refused requests are answered. */
+  readonly refusals: Refusals
   /** The file that the limits are from; undefined for the built-in table. */
   readonly limitsFile: string | undefined
 }
@@ -39,9 +44,14 @@ export const configFileSchema = z
     denyList: clientList
       .optional()
       .meta({ description: 'Clients whose requests are answered 403 before any rule applies.' }),
+    refusal: refusal
+      .optional()
+      .meta({ description: 'Response to requests that a rule refuses, unless the rule has one of its own.' }),
     limits: limits.optional(),
   })
   .meta({ title: 'sluice.yaml', description: 'Settings and limits of the Sluice gateway.' })
+
+const noRefusals: Refusals = { everyRule: undefined, ofRules: new Map() }
 
 type FileReading = Reading<z.output<typeof configFileSchema>>
 
@@ -58,8 +68,12 @@ export function loadGatewaySettings(
 ): { settings: GatewaySettings; warnings: string[] } {
   const { path, name, file, problems } = readFile(env['CONFIG_FILE'], cwd)
   const read = readSettings(gatewayTable, env, file)
+  const { refusals, problems: unread } = file
+    ? readRefusals(file.values, file.source.placeOf, cwd)
+    : { refusals: noRefusals, problems: [] }
   throwProblems([
     ...problems,
+    ...unread,
     ...read.problems,
     ...checkFile(file),
     ...(file ? findDeniedAllowances(file.values, file.source.placeOf) : []),
@@ -76,6 +90,7 @@ export function loadGatewaySettings(
     limitsFile: rules && path,
     allowList: file?.values.allowList ?? [],
     denyList: file?.values.denyList ?? [],
+    refusals,
   }
   const warnings = [
     ...(path === undefined ? warnOfNearNames(cwd) : []),

@@ -37,15 +37,20 @@ export function writeLocalHead(response: Sourced, status: number, fields: readon
   writeHead(response, status, [...fields, ...(response[source]?.localReplyFields ?? [])])
 }
 
+export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
+  /** Without it, JSON. */
+  readonly contentType?: string
+}
+
 /**
- * Sends a local error reply as JSON. Does nothing if the response has already begun.
+ * Sends a local error reply. Does nothing if the response has already begun.
  *
  * @param fields name, value, name, value… to add
  */
 export function sendError(
   request: ClientRequest,
   response: ClientResponse,
-  reply: ErrorReply,
+  reply: LocalReply,
   fields: readonly string[] = [],
 ): void {
   if (response.headersSent) return
@@ -53,7 +58,7 @@ export function sendError(
   const length = String(reply.body.length)
   writeLocalHead(response, reply.status, [
     'content-type',
-    'application/json',
+    reply.contentType ?? 'application/json',
     'content-length',
     length,
     ...fields,

@@ -162,7 +162,7 @@ export class Exchange implements PacedExchange, LocalReplySource {
         return this.#forward(head)
       case 'refused':
         this.#refusedBy = decision.refusedBy
-        return refuse(this.request, this.response, decision.states, this.#options.limitHeaders)
+        return refuse(this.request, this.response, decision, this.#options)
       case 'unavailable':
         return refuseUndecided(this.request, this.response)
     }

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import type { SlowClients } from '../connection/slow-clients.ts'
 import type { ClientLists } from '../decide/client-lists.ts'
-import type { LimitHeaders } from '../decide/limit-headers/limit-headers.ts'
 import type { ThrottledClients } from '../decide/throttled-clients.ts'
+import type { RefusalOptions } from '../decide/too-many-requests.ts'
 import type { ForwarderOptions } from '../forward/forward.ts'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
 import type { Limiter } from '../limiter/limiter.ts'
@@ -15,11 +15,11 @@ import type { ResponseHead } from '../upstream/response-head.ts'
 import type { OnException } from './error-boundary.ts'
 
 export type HandlerOptions = HeadOptions &
-  PeerOptions & {
+  PeerOptions &
+  RefusalOptions & {
     readonly rules: RuleTable
     readonly clientLists: ClientLists
     readonly limiter: Limiter
-    readonly limitHeaders: LimitHeaders
     readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients
     readonly forwarder: ForwarderOptions

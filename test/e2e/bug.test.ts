@@ -99,6 +99,7 @@ beforeAll(async () => {
   const handler = createHandler({
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
     limitHeaders: () => [],
+    refusals: { everyRule: undefined, ofRules: new Map() },
     clientLists: {
       denies: () => false,
       applying: maybe('client lists', (policies: readonly Policy[]) => policies),

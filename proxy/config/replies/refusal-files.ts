@@ -1,0 +1,55 @@
+import { resolve } from 'node:path'
+import {
+  problemAt,
+  reasonOf,
+  showValue,
+  type Place,
+  type Problem,
+} from '../../../shared/settings/problems.ts'
+import type { Refusal, Refusals } from '../../decide/refusal.ts'
+import type { RefusalSource, Rule } from '../../policy.ts'
+import { readBounded } from '../../../shared/settings/read-bounded.ts'
+
+/** A refusal is sent whole to each client that is over a limit. */
+const MOST_KIB = 64
+
+type Written = { readonly refusal?: RefusalSource | undefined; readonly limits?: readonly Rule[] | undefined }
+
+/**
+ * Reads what refused requests are answered, with the files that are named for it.
+ *
+ * @param cwd the directory that relative paths are resolved against
+ */
+export function readRefusals(
+  { refusal, limits = [] }: Written,
+  placeOf: (path: readonly PropertyKey[]) => Place,
+  cwd: string,
+): { readonly refusals: Refusals; readonly problems: readonly Problem[] } {
+  const problems: Problem[] = []
+  const read = (source: RefusalSource, path: readonly PropertyKey[]): Refusal => {
+    const contentOf = (field: string, file: string): Buffer => {
+      try {
+        return readBounded(resolve(cwd, file), MOST_KIB * 1024)
+      } catch (error) {
+        const text = `got ${showValue(file)}, needs a readable file of at most ${MOST_KIB} KiB (${reasonOf(error)})`
+        problems.push(problemAt(placeOf([...path, field]), text))
+        return Buffer.alloc(0)
+      }
+    }
+    const { status, contentType, body, htmlFile, headers } = source
+    return {
+      status,
+      contentType,
+      body: 'text' in body ? Buffer.from(body.text) : contentOf('bodyFile', body.file),
+      html: htmlFile === undefined ? undefined : contentOf('html', htmlFile),
+      headers,
+    }
+  }
+  const everyRule = refusal && read(refusal, ['refusal'])
+  const ofRules = new Map(
+    [...limits.entries()].flatMap(([index, rule]) =>
+      rule.refusal ? [[rule.policy.name, read(rule.refusal, ['limits', index, 'refusal'])]] : [],
+    ),
+  )
+  return { refusals: { everyRule, ofRules }, problems }
+}

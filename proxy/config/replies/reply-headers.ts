@@ -1,0 +1,49 @@
+import type { z } from 'zod'
+
+const token = /^[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/i
+
+/** Headers that frame a response, are of one hop, or that the gateway sets in local replies itself. */
+const ownHeaders = new Set([
+  'cache-control',
+  'close',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'date',
+  'http2-settings',
+  'keep-alive',
+  'proxy-connection',
+  'ratelimit',
+  'ratelimit-policy',
+  'retry-after',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'vary',
+  'x-request-id',
+])
+const ownPrefixes = /^(access-control|x-ratelimit)-/
+
+/** Finds names that cannot be added to a local reply. */
+export function addReplyHeaderIssues(
+  headers: Readonly<Record<string, string>>,
+  context: z.core.$RefinementCtx,
+): void {
+  const seen = new Set<string>()
+  for (const written of Object.keys(headers)) {
+    const name = written.toLowerCase()
+    const message = problemOf(name, seen.has(name))
+    if (message !== undefined) context.addIssue({ code: 'custom', path: [written], message })
+    seen.add(name)
+  }
+}
+
+function problemOf(name: string, isRepeated: boolean): string | undefined {
+  if (!token.test(name)) return 'the name of a header needs 1 to 64 letters, digits and dashes'
+  if (name === 'content-type') return 'Content-Type is set by contentType'
+  if (ownHeaders.has(name) || ownPrefixes.test(name))
+    return `${name} is set by the gateway, and cannot be here`
+  return isRepeated ? `${name} is here twice` : undefined
+}

@@ -1,0 +1,24 @@
+import type { Policy } from '../policy.ts'
+
+/** What a refused request is answered in place of the default. */
+export type Refusal = {
+  readonly status: number
+  readonly contentType: string
+  readonly body: Buffer
+  /** For clients that prefer HTML. */
+  readonly html: Buffer | undefined
+  /** Name, value, name, value… to add. */
+  readonly headers: readonly string[]
+}
+
+export type Refusals = {
+  /** Of rules without one of their own. */
+  readonly everyRule: Refusal | undefined
+  /** By the name of the rule. */
+  readonly ofRules: ReadonlyMap<string, Refusal>
+}
+
+/** Undefined for the default. */
+export function refusalOf({ everyRule, ofRules }: Refusals, { name }: Policy): Refusal | undefined {
+  return ofRules.get(name) ?? everyRule
+}
