@@ -30,6 +30,7 @@ export default defineConfig({
           setupFiles,
           include: [
             'test/fault/random.test.ts',
+            'test/fault/settled.test.ts',
             'test/wire/random/*.test.ts',
             'test/property/*.test.ts',
             'test/long/*.test.ts',

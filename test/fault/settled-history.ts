@@ -1,0 +1,187 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Reservation } from '../../proxy/limiter/limiter.ts'
+import { LEASE_MS, type Policy } from '../../proxy/policy.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiters.ts'
+import { seededRandom } from '../support/raw-client.ts'
+import { drawFaults, runFaults, tellFaults, type Fault } from './faults.ts'
+import type { Verdict } from './random-history.ts'
+import { judgeSettled, type SettledAttempt } from './settled-judge.ts'
+import { openStage, type Replica, type Stage } from './stage.ts'
+
+const REPLICAS = 2
+const CLIENTS = 2
+const TROUBLED_MS = 500
+const BURST = 5
+
+/** Longer than any history, so that all of it is in one window. */
+const LONG_MS = 120_000
+const BRIEF_MS = 1000
+
+/** Of what is reserved, the share whose gateway dies before it settles. */
+const CRASH_SHARE = 0.1
+
+/**
+ * Plays what the seed says: clients ask two replicas at once under rules that reserve, each request is settled after a
+ * while for more, less or nothing, or never, and the network and Redis fail. When all is over the judge looks at what was
+ * in use at each moment, and at what is counted in the end.
+ */
+export async function playSettledHistory(
+  seed: number,
+  makeReplica: (url: string) => Replica,
+  draw: (random: () => number) => Fault[] = (random) => drawFaults(random, REPLICAS, TROUBLED_MS),
+): Promise<Verdict> {
+  const random = seededRandom(seed)
+  const faults = draw(random)
+  const policies = drawPolicies(random)
+  const clients = Array.from({ length: CLIENTS }, newClient)
+  const attempts = new Map<string, SettledAttempt[]>()
+  const stage = await openStage(makeReplica, REPLICAS)
+  try {
+    await stage.settled()
+    const traffic = clients.flatMap((client) =>
+      stage.replicas
+        .keys()
+        .toArray()
+        .flatMap((replica) =>
+          policies.map((policy) => sendRequests({ stage, replica, client, policy, random, attempts })),
+        ),
+    )
+    await Promise.all([...traffic, runFaults(stage, faults)])
+    await stage.settled()
+    const violations: string[] = []
+    for (const client of clients) {
+      for (const policy of policies) {
+        const { troubles, losses } = await stage.historyOf(client, policy, false)
+        const own = attempts.get(nameOf(client, policy)) ?? []
+        const used = await countedFor(stage, client, policy)
+        for (const violation of judgeSettled({ policy, attempts: own, troubles, losses, used }))
+          violations.push(`${client} under ${policy.name} (${policy.quota}): ${violation}`)
+      }
+    }
+    violations.push(...(await playEdge(stage, random)))
+    return { seed, faults, violations }
+  } finally {
+    await stage.close()
+  }
+}
+
+/** Without local counters: what is allowed was allowed by Redis. */
+function drawPolicies(random: () => number): Policy[] {
+  const quota = (least: number): number => least + Math.floor(random() * random() * 30)
+  const countStatus = [{ first: 401, last: 401 }]
+  const closed = { onStoreError: 'closed' as const }
+  const settle = { kind: 'header' as const, name: 'x-cost', hide: false }
+  return [
+    makePolicy('login', quota(1), LONG_MS, { ...closed, countStatus }),
+    makePolicy('tokens', quota(5), LONG_MS, { ...closed, cost: { reserve: 3, settle } }),
+    makePolicy('sliding', quota(1), LONG_MS, { ...closed, countStatus, algorithm: 'sliding' }),
+    makePolicy('bucket', quota(3), LONG_MS * 1000, { ...closed, countStatus, algorithm: 'token-bucket' }),
+    makePolicy('exports', quota(1), LEASE_MS, { ...closed, algorithm: 'concurrency' }),
+  ]
+}
+
+type Traffic = {
+  readonly stage: Stage
+  readonly replica: number
+  readonly client: string
+  readonly policy: Policy
+  readonly random: () => number
+  readonly attempts: Map<string, SettledAttempt[]>
+}
+
+async function sendRequests({ stage, replica, client, policy, random, attempts }: Traffic): Promise<void> {
+  const pending: Promise<unknown>[] = []
+  const own = attempts.get(nameOf(client, policy)) ?? []
+  attempts.set(nameOf(client, policy), own)
+  const untilMs = performance.now() + TROUBLED_MS * 1.2
+  while (performance.now() < untilMs) {
+    const burst = 1 + Math.floor(random() * BURST)
+    for (let sent = 0; sent < burst; sent++) {
+      const units = policy.cost?.reserve ?? 1
+      const cost = policy.cost ? Math.floor(random() * 6) : Number(random() < 0.3)
+      const dies = policy.algorithm !== 'concurrency' && random() < CRASH_SHARE
+      const lastsMs = random() * 40
+      pending.push(
+        (async () => {
+          const sentMs = performance.now()
+          const decision = await stage.ask(replica, client, [policy])
+          const answeredMs = performance.now()
+          const [state] = decision.outcome === 'allowed' ? decision.states : []
+          const attempt = { replica, sentMs, answeredMs, outcome: decision.outcome, units, cost }
+          if (!state?.reservation || dies) {
+            own.push({ ...attempt, settledMs: Infinity })
+            return
+          }
+          await sleep(lastsMs)
+          // What is in use is in use until this moment at least.
+          own.push({ ...attempt, settledMs: performance.now() })
+          stage.replicas[replica]?.settle(state.reservation, cost)
+        })(),
+      )
+    }
+    await sleep(random() * 60)
+  }
+  await Promise.all(pending)
+}
+
+/** What Redis has counted, once everything that the replicas have sent before has arrived. */
+async function countedFor(stage: Stage, client: string, policy: Policy): Promise<number> {
+  const probe = makePolicy('probe', 1_000_000, 60_000, { onStoreError: 'closed' })
+  for (const replica of [...stage.replicas.keys(), ...stage.replicas.keys()])
+    await stage.ask(replica, newClient(), [probe])
+  const key = `sluice:1:{${client}}:${policy.name}:${policy.windowMs}`
+  return stage.redis.operate(async (redis) => {
+    switch (policy.algorithm) {
+      case 'fixed':
+        return Number(await redis.get(key))
+      case 'sliding':
+        return redis.llen(`${key}:sliding`)
+      case 'concurrency':
+        return redis.zcard(`sluice:1:{${client}}:${policy.name}:in-flight`)
+      case 'token-bucket': {
+        const debtUs = Number((await redis.get(`${key}:bucket`))?.split(' ')[0] ?? 0)
+        // Hardly anything of it runs out during a history.
+        return Math.round((debtUs / 1000 / policy.windowMs) * policy.quota)
+      }
+    }
+  })
+}
+
+/** Reservations of a window that has ended, settled in the next one, in which they must change nothing. */
+async function playEdge(stage: Stage, random: () => number): Promise<string[]> {
+  const client = newClient()
+  const policy = makePolicy('brief', 20, BRIEF_MS, {
+    onStoreError: 'closed',
+    countStatus: [{ first: 401, last: 401 }],
+  })
+  const reserve = async (count: number): Promise<Reservation[]> => {
+    const decisions = await Promise.all(
+      Array.from({ length: count }, () => stage.replicas[0]?.decide(chargeAll(client, [policy]))),
+    )
+    return decisions.flatMap((decision) =>
+      decision?.outcome === 'allowed' ? decision.states.flatMap(({ reservation }) => reservation ?? []) : [],
+    )
+  }
+  const early = await reserve(1 + Math.floor(random() * 5))
+  await sleep(BRIEF_MS + 50)
+  const beganMs = performance.now()
+  const late = await reserve(1 + Math.floor(random() * 5))
+  for (const reservation of early) stage.replicas[0]?.settle(reservation, 0)
+  await stage.ask(0, newClient(), [policy])
+  await stage.ask(0, newClient(), [policy])
+  const used = await countedFor(stage, client, policy)
+  // On a machine that was busy with something else the window may have ended.
+  if (performance.now() - beganMs > BRIEF_MS / 2 || used === late.length) return []
+  return [
+    `${used} counted in a window with ${late.length}, in which ${early.length} of the one before were given back`,
+  ]
+}
+
+function nameOf(client: string, policy: Policy): string {
+  return `${client} ${policy.name}`
+}
+
+/** For a failed test: what to replay, and what was seen. */
+export function tellSettled({ seed, faults, violations }: Verdict): string {
+  return [`FAULT_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
+}

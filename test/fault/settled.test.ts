@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import type { Reservation } from '../../proxy/limiter/limiter.ts'
+import { startRedisLimiter } from '../support/limiters.ts'
+import type { Verdict } from './random-history.ts'
+import { playSettledHistory, tellSettled } from './settled-history.ts'
+import type { Replica } from './stage.ts'
+
+/*
+ * Histories of reservations, settlements, crashes between the two, and random faults. `FAULT_SEED` is the seed of the
+ * first, and each after it has the next number; `FAULT_HISTORIES` says how many. Short here; `npm run test:fault` plays 500.
+ */
+
+const firstSeed = Number(process.env['FAULT_SEED'] ?? Date.now() % 1_000_000)
+const histories = Number(process.env['FAULT_HISTORIES'] ?? 16)
+const AT_ONCE = Math.min(8, histories)
+
+const start = (url: string): Replica => startRedisLimiter(url, 100)
+
+test(`${histories} random histories of reservations from seed ${firstSeed} keep the promise`, async () => {
+  let next = firstSeed
+  const failed: Verdict[] = []
+  const playOn = async (): Promise<void> => {
+    while (next < firstSeed + histories) {
+      const verdict = await playSettledHistory(next++, start)
+      if (verdict.violations.length > 0) failed.push(verdict)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, playOn))
+  expect(failed.map(tellSettled)).toEqual([])
+}, 600_000)
+
+type Settle = Replica['settle']
+
+/** A limiter whose settling is wrong. */
+function startBroken(url: string, change: (settle: Settle) => Settle): Replica {
+  const limiter = start(url)
+  return { ...limiter, settle: change(limiter.settle) }
+}
+
+const laterWindow = (reservation: Reservation): Reservation => {
+  const { ticket, charge } = reservation
+  return charge.policy.algorithm === 'fixed'
+    ? { ...reservation, ticket: String(Number(ticket) + charge.policy.windowMs) }
+    : reservation
+}
+
+const broken: readonly [string, (url: string) => Replica, RegExp][] = [
+  [
+    'settles twice',
+    (url) =>
+      startBroken(url, (settle) => (reservation, cost) => {
+        settle(reservation, cost)
+        settle(reservation, cost)
+      }),
+    /counted, where at least|in use at/,
+  ],
+  [
+    'forgets to settle',
+    (url) => startBroken(url, () => () => undefined),
+    /login.*: \d+ counted, where at most/,
+  ],
+  [
+    'gives back to the next window',
+    (url) => startBroken(url, (settle) => (reservation, cost) => settle(laterWindow(reservation), cost)),
+    /counted in a window with/,
+  ],
+  [
+    'never ends a request in flight',
+    (url) =>
+      startBroken(url, (settle) => (reservation, cost) => {
+        if (reservation.charge.policy.algorithm !== 'concurrency') settle(reservation, cost)
+      }),
+    /exports.*: \d+ counted, where at most 0/,
+  ],
+]
+
+test.concurrent.for(broken)(
+  'a limiter that %s is found',
+  { timeout: 120_000 },
+  async ([, startIt, wrong], { expect }) => {
+    const found: string[] = []
+    const untilMs = performance.now() + 90_000
+    for (let seed = 1; found.length === 0 && performance.now() < untilMs; seed++) {
+      const { violations } = await playSettledHistory(seed, startIt, () => [])
+      found.push(...violations.filter((violation) => wrong.test(violation)))
+    }
+    expect(found).not.toEqual([])
+  },
+)
