@@ -9,7 +9,13 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/container/**', 'test/long/**', 'test/apps/**', 'test/peers/**'],
+          exclude: [
+            '**/node_modules/**',
+            'test/container/**',
+            'test/long/**',
+            'test/apps/**',
+            'test/peers/**',
+          ],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles,
           // One process for many files: to start one costs as much as the tests of most of them.

@@ -110,7 +110,7 @@ describe.each(places)('counted in %s', (place) => {
       if (status === 429) expect(headers).toMatchObject({ 'retry-after': '1', ratelimit: '"export";r=0' })
     })
     await vi.waitFor(() => expect(statuses).toHaveLength(18), 20_000)
-    expect(held).toHaveLength(2)
+    await vi.waitFor(() => expect(held).toHaveLength(2), 20_000)
     for (const end of held.splice(0)) end()
     await Promise.all(asked)
     await vi.waitFor(async () => {

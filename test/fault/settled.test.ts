@@ -29,12 +29,12 @@ test(`${histories} random histories of reservations from seed ${firstSeed} keep 
   expect(failed.map(tellSettled)).toEqual([])
 }, 600_000)
 
-type Settle = Replica['settle']
+type Settle = (reservation: Reservation, cost: number) => void
 
 /** A limiter whose settling is wrong. */
 function startBroken(url: string, change: (settle: Settle) => Settle): Replica {
   const limiter = start(url)
-  return { ...limiter, settle: change(limiter.settle) }
+  return { ...limiter, settle: change((...settlement) => limiter.settle(...settlement)) }
 }
 
 const laterWindow = (reservation: Reservation): Reservation => {

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Charge } from '../../proxy/limiter/limiter.ts'
 import {
   chargeAll,
@@ -10,6 +10,7 @@ import {
   makePolicy,
   newClient,
   startRedisLimiter,
+  waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiters.ts'
 import { freePort } from '../support/ports.ts'
@@ -47,6 +48,8 @@ describe('a cluster', () => {
     // So that every node knows the scripts: else each of thousands of commands carries the text.
     await decideForEach(first, Array.from({ length: 50 }, newClient), [login, wide])
   })
+  // Where the machine has stood still, connections have timed out and are being made again.
+  beforeEach(() => Promise.all(replicas.map(waitUntilAnswering)))
   afterAll(() => {
     replicas.forEach((replica) => replica.close())
     cluster.close()

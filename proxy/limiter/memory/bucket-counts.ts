@@ -36,7 +36,7 @@ export function createBucketCounts(pool: BucketPool, tableOf: (charge: Charge) =
       if (unsaved) pool.addUnsaved(slot, amountMs)
       const state = stateOf(charge, pool.debtMs(slot, nowMs))
       if (!isReserved(policy)) return state
-      const place = [nowMs + pool.debtMs(slot, nowMs), pool.sinceMs(slot), pool.givenBackMs(slot)]
+      const place = [nowMs, nowMs + pool.debtMs(slot, nowMs), pool.sinceMs(slot), pool.givenBackMs(slot)]
       return { ...state, reservation: { charge, units, isLocal: unsaved, ticket: place.join(':') } }
     },
 
@@ -50,11 +50,16 @@ export function createBucketCounts(pool: BucketPool, tableOf: (charge: Charge) =
         return
       }
       const slot = pool.find(table, partitionKey, nowMs)
-      const [untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
-      if (slot === NONE || pool.sinceMs(slot) !== sinceMs) return
-      // What was given back since has let this one run out earlier; what has run out cannot be given back.
-      const leftMs = untilMs - (pool.givenBackMs(slot) - givenBackMs) - nowMs
-      const backMs = Math.min(amountMs, Math.max(0, leftMs), isLocal ? pool.unsavedMs(slot) : Infinity)
+      if (slot === NONE) return
+      const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
+      // Without the reservation the bucket would be this much fuller at least: what has passed since may have been lost on a
+      // full one.
+      const surelyMs = amountMs - (nowMs - takenAtMs)
+      // Or so much of it has not run out: what was given back meanwhile may have stood before it.
+      const leftMs =
+        pool.sinceMs(slot) === sinceMs ? untilMs - (pool.givenBackMs(slot) - givenBackMs) - nowMs : 0
+      const mostMs = isLocal ? Math.min(amountMs, pool.unsavedMs(slot)) : amountMs
+      const backMs = Math.min(mostMs, Math.max(0, leftMs, surelyMs))
       if (backMs === 0) return
       if (isLocal) pool.addUnsaved(slot, -backMs)
       pool.giveBack(table, slot, backMs, nowMs)

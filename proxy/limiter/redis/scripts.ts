@@ -17,8 +17,8 @@ import { slidingLua } from './sliding.ts'
  *        milliseconds for a fixed window and in microseconds for a sliding one and a bucket; in place of the first charge's
  *        remainder the error text, where Redis has refused to touch one of the request's counters. Behind all these,
  *        where a letter is not `f`, the time by which it was counted, in microseconds; and for each letter in upper
- *        case where to find the reservation: when the fixed window ends, in milliseconds; the time in the sliding one; or when it will
- *        have run out of the bucket, since when that is not full, and what has been given back since then
+ *        case where to find the reservation: when the fixed window ends, in milliseconds; the time in the sliding one; or when it was
+ *        taken out of the bucket, when it will have run out, since when that is not full, and what has been given back since then
  *
  * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
@@ -147,7 +147,7 @@ local function countBucket(i)
   end
   writeBucket(KEYS[i], bucket)
   tellBucket(i, bucket)
-  tickets[i] = string.format('%.17g:%.0f:%.17g', nowUs + bucket.debtUs, bucket.sinceUs, bucket.givenBackUs)
+  tickets[i] = string.format('%.0f:%.17g:%.0f:%.17g', nowUs, nowUs + bucket.debtUs, bucket.sinceUs, bucket.givenBackUs)
   return denied
 end
 

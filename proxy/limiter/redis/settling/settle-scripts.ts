@@ -38,7 +38,8 @@ local function settleFixed(key, endsAtMs, units, windowMs)
   if type(counted) == 'number' and counted <= 0 then call('DEL', key) end
 end
 
--- What was given back since has let this one run out earlier; what has run out cannot be given back.
+-- Gives back what the bucket would surely be fuller without the reservation: all but the time since, which may have been
+-- lost on a full one; or what of it has not run out, if all that was given back meanwhile stood before it.
 local function settleBucket(key, place, amountUs)
   readClock()
   local bucket = not denied and readBucket(key)
@@ -46,10 +47,12 @@ local function settleBucket(key, place, amountUs)
   if amountUs < 0 then
     bucket.debtUs = bucket.debtUs - amountUs
   else
-    local untilUs, sinceUs, givenBackUs = place:match('^(%S+):(%S+):(%S+)$')
-    if not untilUs or tonumber(sinceUs) ~= bucket.sinceUs then return end
-    local leftUs = untilUs - (bucket.givenBackUs - givenBackUs) - nowUs
-    local backUs = math.min(amountUs, math.max(0, leftUs))
+    local takenUs, untilUs, sinceUs, givenBackUs = place:match('^(%S+):(%S+):(%S+):(%S+)$')
+    if not untilUs then return end
+    local surelyUs = amountUs - (nowUs - takenUs)
+    local leftUs = 0
+    if tonumber(sinceUs) == bucket.sinceUs then leftUs = untilUs - (bucket.givenBackUs - givenBackUs) - nowUs end
+    local backUs = math.min(amountUs, math.max(0, leftUs, surelyUs))
     bucket.debtUs = bucket.debtUs - backUs
     bucket.givenBackUs = bucket.givenBackUs + backUs
   end
