@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { freshRedis } from '../support/redis.ts'
+
+const from = '127.0.0.7'
+
+test('requests in flight of a gateway that is killed count for 15 s more, those of a living one for as long as they last', async () => {
+  let arrived = 0
+  const backend = await startBackend(() => void (arrived += 1))
+  const env = {
+    UPSTREAM_URL: backend.url,
+    REDIS_URL: await freshRedis(),
+    CONFIG_FILE: writeConfigFile('limits: [{ name: export, match: GET /export, concurrency: 2 }]\n'),
+  }
+  const [killed, living, other] = await Promise.all([startGateway(env), startGateway(env), startGateway(env)])
+  const hold = async (gateway: GatewayProcess): Promise<void> => {
+    const before = arrived
+    send(gateway.port, 'GET', '/export', { from }).catch(() => undefined)
+    await vi.waitFor(() => expect(arrived).toBe(before + 1), 20_000)
+  }
+  const statusOf = async (): Promise<number> => {
+    const asked = send(other.port, 'GET', '/export', { from }).then(({ status }) => status)
+    const before = arrived
+    const passed = vi.waitFor(() => expect(arrived).toBe(before + 1), 20_000).then(() => 200)
+    return Promise.race([asked, passed])
+  }
+
+  await hold(killed)
+  await hold(living)
+  expect(await statusOf()).toBe(429)
+  await killed.process.stop('SIGKILL')
+  const killedAtMs = performance.now()
+  expect(await statusOf()).toBe(429)
+  let status = 429
+  while (status === 429 && performance.now() - killedAtMs < 40_000) {
+    await sleep(500)
+    status = await statusOf()
+  }
+  const freedAfterMs = performance.now() - killedAtMs
+  expect(status).toBe(200)
+  // It was renewed up to 4 s before it was killed, and is believed for 15 s since.
+  expect(freedAfterMs).toBeGreaterThan(10_000)
+  expect(freedAfterMs).toBeLessThan(20_000)
+  // The living one's still counts, and so does the one that has just passed.
+  await sleep(17_000)
+  expect(await statusOf()).toBe(429)
+}, 120_000)
