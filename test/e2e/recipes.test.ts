@@ -90,6 +90,8 @@ test('express-rate-limit.md', async () => {
   const gateway = await startRecipe('express-rate-limit.md')
   for (let sent = 0; sent < 10; sent++) expect(await countPassed(gateway, 1, 'POST /login')).toBe(1)
   expect(await countPassed(gateway, 20, 'POST /login', { 'x-answer': '401' })).toBe(5)
+  const { status, body } = await gateway.send('POST', '/login', { from: '127.0.0.2' })
+  expect({ status, body }).toEqual({ status: 429, body: '{"error":"Slow down"}' })
   expect(await countPassed(gateway, 120, 'GET /api/a')).toBe(100)
 })
 
