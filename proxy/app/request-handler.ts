@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { compileClientLists, listedHeaders } from '../decide/client-lists.ts'
-import { createLimitHeaders } from '../decide/limit-headers/limit-headers.ts'
+import { createLimitHeaders, limitHeaderNames } from '../decide/limit-headers/limit-headers.ts'
+import { createCorsHeaders, noCorsHeaders, type CorsHeaders } from '../http/cors.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
 import { singleParts, type Policy } from '../policy.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
+import { preflightRules } from '../rules/preflight-rules.ts'
 import { compileRules } from '../rules/rule-table.ts'
 import type { HandlerOptions } from '../server/handler-options.ts'
 import { createHandler, type Handler } from '../server/handler.ts'
@@ -32,6 +34,8 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
   const lists = { allowList: settings.allowList, denyList: settings.denyList, rules }
   return createHandler({
     rules: compileRules(rules),
+    preflightRules: settings.cors && compileRules(preflightRules(rules)),
+    corsHeaders: composeCors(settings),
     clientLists: compileClientLists(lists),
     limiter,
     refusals: settings.refusals,
@@ -71,6 +75,13 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
+}
+
+/** Scripts can read when to come back, what is left, and of which request to tell an operator. */
+function composeCors({ cors, rateLimitHeaders }: GatewaySettings): CorsHeaders {
+  if (!cors) return noCorsHeaders
+  const exposed = ['Retry-After', ...limitHeaderNames(rateLimitHeaders), 'X-Request-Id']
+  return createCorsHeaders(cors.origins, exposed)
 }
 
 /** The fields that tell a policy's clients apart. */

@@ -18,7 +18,15 @@ const variablesOnly = new Map(
     .filter(([, { environmentOnly }]) => environmentOnly)
     .map(([property]) => [fileName(property), variableName(property)]),
 )
-const knownFields = [...shows.keys(), 'allowList', 'denyList', 'refusal', 'limits', ...variablesOnly.keys()]
+const knownFields = [
+  ...shows.keys(),
+  'allowList',
+  'denyList',
+  'cors',
+  'refusal',
+  'limits',
+  ...variablesOnly.keys(),
+]
 
 /**
  * The settings file as a source of settings. Messages begin with `sluice.yaml:4: port` or `sluice.yaml:9: rule "login", window`.
@@ -61,6 +69,7 @@ function nameOfRule({ limits }: Readonly<Record<string, unknown>>, index: number
 /** The fields that there are beside the last of a path. */
 function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 1) return knownFields
+  if (path.at(-2) === 'cors') return ['origins']
   if (path.at(-2) === 'refusal') return Object.keys(refusalFields)
   return path.some((step) => step === 'allowList' || step === 'denyList')
     ? listFields

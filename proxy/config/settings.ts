@@ -12,6 +12,7 @@ import { findDeniedAllowances, warnOfEverybody } from './checks/client-lists.ts'
 import { clientList } from './clients/client-list.ts'
 import { createFileSource } from './file-source.ts'
 import { limits } from './limits.ts'
+import { cors } from './replies/cors.ts'
 import { readRefusals } from './replies/refusal-files.ts'
 import { refusal } from './replies/refusal.ts'
 import { checkJointly } from './checks/joint.ts'
@@ -28,6 +29,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly allowList: readonly ListEntry[]
   /** Clients whose requests are refused before any rule, also with rate limiting off. */
   readonly denyList: readonly ListEntry[]
+  /** Whose scripts can read local replies; undefined for nobody's. */
+  readonly cors: z.output<typeof cors> | undefined
   /** What refused requests are answered. */
   readonly refusals: Refusals
   /** The file that the limits are from; undefined for the built-in table. */
@@ -44,6 +47,9 @@ export const configFileSchema = z
     denyList: clientList
       .optional()
       .meta({ description: 'Clients whose requests are answered 403 before any rule applies.' }),
+    cors: cors
+      .optional()
+      .meta({ description: 'Lets scripts of other origins read what the gateway answers itself.' }),
     refusal: refusal
       .optional()
       .meta({ description: 'Response to requests that a rule refuses, unless the rule has one of its own.' }),
@@ -90,6 +96,7 @@ export function loadGatewaySettings(
     limitsFile: rules && path,
     allowList: file?.values.allowList ?? [],
     denyList: file?.values.denyList ?? [],
+    cors: file?.values.cors,
     refusals,
   }
   const warnings = [

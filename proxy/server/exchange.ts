@@ -7,6 +7,7 @@ import { Settlement } from '../decide/settlement.ts'
 import { refuse, refuseUndecided } from '../decide/too-many-requests.ts'
 import { forward, type Forwarding } from '../forward/forward.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
+import { isPreflight } from '../http/cors.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import {
@@ -131,7 +132,8 @@ export class Exchange implements PacedExchange, LocalReplySource {
 
   #applyRules({ target, host }: RequestHead): readonly Charge[] | undefined {
     const { method = 'GET', headers } = this.request
-    const { rules, clientLists, addresses } = this.#options
+    const { preflightRules, clientLists, addresses } = this.#options
+    const rules = preflightRules && isPreflight(this.request) ? preflightRules : this.#options.rules
     const policies = rules.match(target, method, headers, host)
     const applying = clientLists.applying(policies, this.#client, this.request)
     if (applying.length < policies.length) this.#noteList('allow')
@@ -285,7 +287,8 @@ export class Exchange implements PacedExchange, LocalReplySource {
 
   /** What goes with each reply that is not the backend's. */
   get localReplyFields(): readonly string[] {
-    return this.#requestId === '' ? [] : ['x-request-id', this.#requestId]
+    const cors = this.#options.corsHeaders(this.request.headers.origin)
+    return this.#requestId === '' ? cors : ['x-request-id', this.#requestId, ...cors]
   }
 
   onTooSlow(): void {

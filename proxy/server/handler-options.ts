@@ -4,6 +4,7 @@ import type { ClientLists } from '../decide/client-lists.ts'
 import type { ThrottledClients } from '../decide/throttled-clients.ts'
 import type { RefusalOptions } from '../decide/too-many-requests.ts'
 import type { ForwarderOptions } from '../forward/forward.ts'
+import type { CorsHeaders } from '../http/cors.ts'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
 import type { Limiter } from '../limiter/limiter.ts'
 import type { PeerOptions } from '../request/connection-peer.ts'
@@ -18,6 +19,9 @@ export type HandlerOptions = HeadOptions &
   PeerOptions &
   RefusalOptions & {
     readonly rules: RuleTable
+    /** The same for preflights, where others than `rules` apply to them. */
+    readonly preflightRules: RuleTable | undefined
+    readonly corsHeaders: CorsHeaders
     readonly clientLists: ClientLists
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'note'>

@@ -99,6 +99,8 @@ beforeAll(async () => {
   const handler = createHandler({
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
     limitHeaders: () => [],
+    preflightRules: undefined,
+    corsHeaders: () => [],
     refusals: { everyRule: undefined, ofRules: new Map() },
     clientLists: {
       denies: () => false,

@@ -17,6 +17,16 @@ export function createLimitHeaders(formats: readonly LimitHeaderFormat[]): Limit
   return (states) => [...ietfHeaders(states), ...xRateLimitHeaders(states)]
 }
 
+/** The names of these headers, as people write them. */
+export function limitHeaderNames(formats: readonly LimitHeaderFormat[]): string[] {
+  return formats.flatMap((format) => names[format])
+}
+
+const names: Readonly<Record<LimitHeaderFormat, readonly string[]>> = {
+  ietf: ['RateLimit-Policy', 'RateLimit'],
+  'x-ratelimit': ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+}
+
 const makers: Readonly<Record<LimitHeaderFormat, LimitHeaders>> = {
   ietf: ietfHeaders,
   'x-ratelimit': xRateLimitHeaders,

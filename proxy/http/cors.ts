@@ -1,0 +1,50 @@
+import type { ClientRequest } from './messages.ts'
+import { methodOverrideFields } from './header-roles.ts'
+
+/** Makes the headers of a local reply, by the request's `Origin`: name, value, name, value… */
+export type CorsHeaders = (origin: string | undefined) => readonly string[]
+
+/** For where scripts of other origins are to read nothing. */
+export const noCorsHeaders: CorsHeaders = () => none
+
+const none: readonly string[] = Object.freeze([])
+
+/**
+ * The headers with which a browser lets scripts of other origins read a local reply. Scripts of named origins may send
+ * cookies; where every origin is allowed, none may (Fetch standard, section 3.3.5).
+ *
+ * @param origins as browsers write them, or `*` alone
+ * @param exposed names of headers that scripts can read
+ */
+export function createCorsHeaders(origins: readonly string[], exposed: readonly string[]): CorsHeaders {
+  const expose = ['access-control-expose-headers', exposed.join(', ')]
+  if (origins.includes('*')) {
+    const forAll = ['access-control-allow-origin', '*', ...expose]
+    return () => forAll
+  }
+  // Caches are told so for others too, so that no other origin gets what was kept for one.
+  const forOthers = ['vary', 'Origin']
+  const known = new Map(
+    origins.map((origin) => [
+      origin,
+      [
+        ...['access-control-allow-origin', origin, 'access-control-allow-credentials', 'true'],
+        ...[...expose, ...forOthers],
+      ],
+    ]),
+  )
+  return (origin) => (origin === undefined ? undefined : known.get(origin)) ?? forOthers
+}
+
+/**
+ * Whether a browser asks if it may send another request (Fetch standard, section 3.3.3). A request that some backend may
+ * handle as one of another method is none.
+ */
+export function isPreflight({ method, headers }: ClientRequest): boolean {
+  return (
+    method === 'OPTIONS' &&
+    headers.origin !== undefined &&
+    headers['access-control-request-method'] !== undefined &&
+    !methodOverrideFields.some((name) => headers[name] !== undefined)
+  )
+}

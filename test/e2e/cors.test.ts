@@ -1,0 +1,149 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+// What a browser then makes of it is in test/apps/cross-origin.test.ts.
+
+const app = 'https://app.example.com'
+const exposed = 'Retry-After, RateLimit-Policy, RateLimit, X-Request-Id'
+const common = 'requests: 1, window: 1h'
+const limits = `
+limits:
+  - { name: every, match: '* /every', ${common} }
+  - { name: named, match: 'GET,OPTIONS /named', ${common} }
+  - { name: mixed, match: ['OPTIONS /mixed', '* /mixed/*'], ${common} }
+  - { name: hosted, match: '* /hosted', hosts: localhost, ${common} }
+`
+const cookies = '[https://app.example.com, https://admin.example.com]'
+const preflight = { origin: app, 'access-control-request-method': 'POST' }
+
+let backend: Backend
+
+beforeAll(async () => {
+  backend = await startBackend((_request, response) => response.writeHead(200, { vary: 'Cookie' }).end('ok'))
+})
+
+function startWith(yaml: string, env: Record<string, string> = {}): Promise<GatewayProcess> {
+  return startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(yaml + limits), ...env })
+}
+
+/** The headers of a reply that are about origins. */
+function about(headers: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const names = Object.entries(headers).filter(
+    ([name]) => name === 'vary' || name.startsWith('access-control'),
+  )
+  return Object.fromEntries(names)
+}
+
+const readable = {
+  'access-control-allow-origin': app,
+  'access-control-allow-credentials': 'true',
+  'access-control-expose-headers': exposed,
+  vary: 'Origin',
+}
+
+describe('local replies', () => {
+  test('can be read by scripts of the origins, over HTTP/1.1', async () => {
+    const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
+    const ask = (origin?: string, path = '/every') =>
+      gateway.send('GET', path, origin === undefined ? {} : { headers: { origin } })
+    // What the backend answers stays its own.
+    expect(await ask(app)).toMatchObject({ status: 200 })
+    expect(about((await ask(app, '/free')).headers)).toEqual({ vary: 'Cookie' })
+    const refused = await ask(app)
+    expect(refused.status).toBe(429)
+    expect(about(refused.headers)).toEqual(readable)
+    expect(about((await ask('https://admin.example.com')).headers)).toMatchObject({
+      'access-control-allow-origin': 'https://admin.example.com',
+    })
+    for (const other of [
+      undefined,
+      'https://evil.example.com',
+      'null',
+      '*',
+      `${app}, ${app}`,
+      `${app}.evil.com`,
+    ])
+      expect(about((await ask(other)).headers), other).toEqual({ vary: 'Origin' })
+    const malformed = await ask(app, '/%zz')
+    expect(malformed.status).toBe(400)
+    expect(about(malformed.headers)).toEqual(readable)
+  })
+
+  test('can be read by scripts of the origins, over HTTP/2, with all that is told of limits', async () => {
+    const yaml = `cors: { origins: ${cookies} }\nrateLimitHeaders: [x-ratelimit]\nrefusal: { html: /dev/null }\n`
+    const gateway = await startWith(yaml, tlsSettings())
+    const session = connectHttp2(gateway.port)
+    const ask = () => sendHttp2(session, { ':path': '/every', origin: app })
+    await ask()
+    const { status, headers } = await ask()
+    expect(status).toBe(429)
+    expect(about(headers)).toEqual({
+      ...readable,
+      'access-control-expose-headers':
+        'Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id',
+      vary: 'Accept, Origin',
+    })
+  })
+
+  test("with '*' by those of any origin, without cookies", async () => {
+    const gateway = await startWith("cors: { origins: ['*'] }\n")
+    for (const headers of [{ origin: app }, {}]) {
+      await gateway.send('GET', '/every')
+      expect(about((await gateway.send('GET', '/every', { headers })).headers)).toEqual({
+        'access-control-allow-origin': '*',
+        'access-control-expose-headers': exposed,
+      })
+    }
+  })
+
+  test('and without cors by nobody', async () => {
+    const gateway = await startWith('')
+    await gateway.send('GET', '/every')
+    const { status, headers } = await gateway.send('GET', '/every', { headers: { origin: app } })
+    expect(status).toBe(429)
+    expect(about(headers)).toEqual({})
+  })
+})
+
+describe('preflights', () => {
+  test('count only under rules that name OPTIONS', async () => {
+    const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
+    const options = async (path: string, headers: Record<string, string> = preflight) =>
+      (await gateway.send('OPTIONS', path, { headers })).status
+    const statuses = async (path: string) => [await options(path), await options(path), await options(path)]
+    expect(await statuses('/every')).toEqual([200, 200, 200])
+    expect(await statuses('/named')).toEqual([200, 429, 429])
+    expect(await statuses('/mixed/below')).toEqual([200, 200, 200])
+    expect(await statuses('/mixed')).toEqual([200, 429, 429])
+    // They have used up nothing for the request that they ask about.
+    expect((await gateway.send('POST', '/every')).status).toBe(200)
+    expect((await gateway.send('POST', '/every')).status).toBe(429)
+  })
+
+  test('are no other OPTIONS, and none that is of another method to some backend', async () => {
+    const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
+    const options = (path: string, headers: Record<string, string>) =>
+      gateway.send('OPTIONS', path, { headers })
+    await gateway.send('GET', '/every')
+    expect((await options('/every', {})).status).toBe(429)
+    expect((await options('/every', { origin: app })).status).toBe(429)
+    expect((await options('/every', { 'access-control-request-method': 'POST' })).status).toBe(429)
+    for (const name of ['x-http-method-override', 'x-http-method', 'x-method-override'])
+      expect((await options('/every', { ...preflight, [name]: 'GET' })).status).toBe(429)
+    expect((await options('/every', preflight)).status).toBe(200)
+    const host = { host: 'localhost' }
+    await options('/hosted', host)
+    expect((await options('/hosted', host)).status).toBe(429)
+    expect((await options('/hosted', { ...preflight, ...host })).status).toBe(200)
+  })
+
+  test('count as any request without cors', async () => {
+    const gateway = await startWith('')
+    await gateway.send('OPTIONS', '/every', { headers: preflight })
+    expect((await gateway.send('OPTIONS', '/every', { headers: preflight })).status).toBe(429)
+  })
+})
