@@ -23,6 +23,8 @@ export type Policy = {
   readonly countStatus?: readonly StatusRange[]
   /** Where a request is not one unit. */
   readonly cost?: Cost
+  /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
+  readonly override?: number
 }
 
 /** Status codes from the first to the last, both included. */
@@ -102,8 +104,20 @@ export type Rule = {
   readonly except: readonly RoutePattern[]
   /** Clients that the rule does not apply to. */
   readonly allowList?: readonly ListEntry[]
+  /** What it says of some clients only; for a client that several have, the first counts. */
+  readonly overrides?: readonly Override[]
   /** What its refused requests are answered, where that is not what those of all rules are. */
   readonly refusal?: RefusalSource
+}
+
+export type Override = { readonly clients: readonly ListEntry[]; readonly policy: Policy }
+
+/** All policies of a table: of the rules, and of their overrides. */
+export function policiesOf(rules: readonly Rule[]): Policy[] {
+  return rules.flatMap(({ policy, overrides = [] }) => [
+    policy,
+    ...overrides.map((override) => override.policy),
+  ])
 }
 
 /** What a refused request is answered, as the settings have it. Files are paths, headers name, value, name, value… */

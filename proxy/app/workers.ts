@@ -9,6 +9,7 @@ import { answerClients, createWorkersOperations } from '../admin/worker-clients.
 import { answerReports, createWorkerReports } from '../admin/worker-reports.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { ThrottledClients } from '../decide/throttled-clients.ts'
+import { policiesOf } from '../policy.ts'
 import { createEmbeddedLimiter, createWorkerLimiter } from '../limiter/create-limiter.ts'
 import { serveLimiter, tellReset, type LimiterPort } from '../limiter/worker-ipc.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -29,7 +30,7 @@ const restartDelayMs = 1_000
  * that exit, serves the admin listener for all of them, and without Redis keeps the counters for all of them.
  */
 export function composePrimary(settings: GatewaySettings, log: Log): Gateway {
-  const policies = settings.rules.map(({ policy }) => policy)
+  const policies = policiesOf(settings.rules)
   const metrics = createMetrics({
     policies: [],
     limitsEnabled: !settings.rateLimitingDisabled,

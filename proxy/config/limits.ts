@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
 import { LEASE_MS, type Policy, type Rule } from '../policy.ts'
-import { clientList } from './clients/client-list.ts'
+import { clientList, overrideClients } from './clients/client-list.ts'
 import { findContradictions } from './contradictions.ts'
 import { hostPattern } from './host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
@@ -76,6 +76,23 @@ export const ruleFields = {
   burst: requestCount.schema.optional().meta({
     description: 'With token-bucket: number of requests allowed at once; by default as many as requests.',
   }),
+  overrides: z
+    .array(
+      z.strictObject(
+        {
+          clients: overrideClients.meta({
+            description: 'Addresses, and headers with the SHA-256 of their value.',
+          }),
+          requests: requestCount.schema.meta({
+            description: 'Number of requests allowed for these clients.',
+          }),
+        },
+        'needs a mapping with clients and requests',
+      ),
+      'needs a list of overrides',
+    )
+    .optional()
+    .meta({ description: 'Other numbers of requests for some clients, by address or secret header.' }),
   allowList: clientList
     .optional()
     .meta({ description: 'Clients that the rule neither counts nor refuses, by address or secret header.' }),
@@ -131,18 +148,27 @@ function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolea
   return fields.some((field) => field in rule && (rule as Record<string, unknown>)[field] !== undefined)
 }
 
-function toRule({ match, except = [], hosts, allowList, refusal, ...rule }: WrittenRule): Rule {
+function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...rule }: WrittenRule): Rule {
+  const policy = toPolicy({ ...rule, key: withPatterns(rule.key, match) })
   return {
-    policy: toPolicy({ ...rule, key: withPatterns(rule.key, match) }),
+    policy,
     ...(hosts && { hosts }),
     ...(allowList && { allowList }),
+    ...(overrides && {
+      overrides: overrides.map(({ clients, requests }, override) => ({
+        clients,
+        policy: { ...policy, quota: requests, override },
+      })),
+    }),
     ...(refusal && { refusal }),
     match,
     except,
   }
 }
 
-function toPolicy(rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'refusal'>): Policy {
+function toPolicy(
+  rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'overrides' | 'refusal'>,
+): Policy {
   const {
     name,
     requests = 0,

@@ -8,11 +8,14 @@ import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
 
-/** `allowList` and `denyList`, compiled once. */
+/** `allowList`, `denyList` and the rules' `overrides`, compiled once. */
 export type ClientLists = {
   /** Whether a request is to be refused before any rule. */
   denies(client: ClientAddress, request: WithLines): boolean
-  /** Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. */
+  /**
+   * Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. What a rule says of
+   * some clients only is in the place of the policy for these.
+   */
   applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
 }
 
@@ -34,20 +37,38 @@ export function compileClientLists(lists: WrittenLists): ClientLists {
     const list = compileList(allowList, isInOnlyLine)
     if (list) ofPolicies.set(policy, list)
   }
+  const overrides = new Map<Policy, readonly { readonly isMeant: List; readonly policy: Policy }[]>()
+  for (const { policy, overrides: written = [] } of lists.rules) {
+    const compiled = written.flatMap(({ clients, policy: override }) => {
+      const isMeant = compileList(clients, isInOnlyLine)
+      return isMeant ? [{ isMeant, policy: override }] : []
+    })
+    if (compiled.length > 0) overrides.set(policy, compiled)
+  }
   return {
     denies: isDenied ?? (() => false),
     applying(policies, client, request) {
       if (policies.length === 0) return policies
       if (isAllowed?.(client, request)) return none
-      if (ofPolicies.size === 0) return policies
-      return policies.filter((policy) => !ofPolicies.get(policy)?.(client, request))
+      const applying =
+        ofPolicies.size === 0
+          ? policies
+          : policies.filter((policy) => !ofPolicies.get(policy)?.(client, request))
+      if (overrides.size === 0) return applying
+      return applying.map(
+        (policy) => overrides.get(policy)?.find(({ isMeant }) => isMeant(client, request))?.policy ?? policy,
+      )
     },
   }
 }
 
 /** The headers that the lists look at: of these the backend gets one value and no alias, as of those that rules count by. */
 export function listedHeaders({ allowList, denyList, rules }: WrittenLists): string[] {
-  const entries = [...allowList, ...denyList, ...rules.flatMap((rule) => rule.allowList ?? [])]
+  const ofRules = rules.flatMap(({ allowList = [], overrides = [] }) => [
+    ...allowList,
+    ...overrides.flatMap(({ clients }) => clients),
+  ])
+  const entries = [...allowList, ...denyList, ...ofRules]
   return entries.flatMap((entry) => (entry.kind === 'header' ? [entry.name] : []))
 }
 

@@ -14,7 +14,7 @@ export type IpcLimiter = Limiter & { close(): void }
 
 /**
  * One question for several requests, each a list of policy name, partition key, policy name, partition key, … Behind a
- * name, after a space, the units to reserve, where they are not those of the policy.
+ * name stands the number of its override after `#`, if it is one, and after a space the units to reserve, where they are not those of the policy.
  */
 type Question = {
   readonly limiter: 'ask'
@@ -85,7 +85,7 @@ export function createIpcLimiter(options: {
   }
   const settleLater = ({ charge, units, ticket }: Reservation, costUnits: number): void => {
     const { policy, partitionKey } = charge
-    if (waiting.push([policy.name, partitionKey, units, ticket, costUnits]) === 1)
+    if (waiting.push([nameOf(policy), partitionKey, units, ticket, costUnits]) === 1)
       setImmediate(sendSettlements)
   }
 
@@ -135,7 +135,7 @@ export function serveLimiter(options: {
   readonly port: LimiterPort
 }): ServedLimiter {
   const { counters, port } = options
-  const policyByName = new Map(options.policies.map((policy) => [policy.name, policy]))
+  const policyByName = new Map(options.policies.map((policy) => [nameOf(policy), policy]))
   const inFlight = createInFlightRecord()
 
   function answer({ id, requests }: Question): void {
@@ -194,18 +194,18 @@ type InFlightRecord = {
 /** The requests of one worker that are in flight under limits of concurrency. */
 function createInFlightRecord(): InFlightRecord {
   const records = new Map<string, { readonly reservation: Reservation; count: number }>()
-  const nameOf = ({ charge }: Reservation): string => `${charge.policy.name} ${charge.partitionKey}`
+  const keyOf = ({ charge }: Reservation): string => `${nameOf(charge.policy)} ${charge.partitionKey}`
   return {
     add(reservation) {
-      const known = records.get(nameOf(reservation))
+      const known = records.get(keyOf(reservation))
       if (known) known.count += 1
-      else records.set(nameOf(reservation), { reservation, count: 1 })
+      else records.set(keyOf(reservation), { reservation, count: 1 })
     },
     remove(reservation) {
-      const known = records.get(nameOf(reservation))
+      const known = records.get(keyOf(reservation))
       if (!known) return false
       known.count -= 1
-      if (known.count === 0) records.delete(nameOf(reservation))
+      if (known.count === 0) records.delete(keyOf(reservation))
       return true
     },
     takeAll() {
@@ -242,9 +242,14 @@ export function hearResets(
 
 type Asked = { readonly resolve: (reply: readonly unknown[]) => void; readonly charges: number }
 
+/** Tells what a rule says of some clients only from what it says of the others. */
+function nameOf({ name, override }: Policy): string {
+  return override === undefined ? name : `${name}#${override}`
+}
+
 function nameCharges(charges: readonly Charge[]): string[] {
   return charges.flatMap(({ policy, partitionKey, units }) => [
-    units === undefined ? policy.name : `${policy.name} ${units}`,
+    units === undefined ? nameOf(policy) : `${nameOf(policy)} ${units}`,
     partitionKey,
   ])
 }

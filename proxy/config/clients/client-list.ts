@@ -65,3 +65,28 @@ export const listFields = ['ip', 'header']
 export const clientList = z
   .array(entry, 'needs a list of entries with ip or header')
   .max(MOST_ENTRIES, `needs at most ${MOST_ENTRIES} entries`)
+
+const needsClient = 'needs ip: ADDRESS, or header:NAME: sha256:HEX, one of the two'
+
+/** One client of an override: `{ ip: … }`, or `{ 'header:NAME': sha256:… }`. */
+const client = z
+  .record(z.string(), z.string(needsClient), needsClient)
+  .transform((written, context): ListEntry => {
+    const [[name, value] = ['', ''], ...others] = Object.entries(written)
+    const header = /^header:(.+)$/.exec(name)?.[1]
+    const isOne = others.length === 0 && (name === 'ip' || header !== undefined)
+    const parsed = header === undefined ? range.safeParse(value) : secretHeader.safeParse({ [header]: value })
+    if (isOne && parsed.success)
+      return typeof parsed.data === 'string'
+        ? { kind: 'ip', ranges: [parsed.data] }
+        : { kind: 'header', ...parsed.data }
+    const message = isOne ? (parsed.error?.issues[0]?.message ?? needsClient) : needsClient
+    // The value may be a secret.
+    context.issues.push({ code: 'custom', message, input: undefined })
+    return z.NEVER
+  })
+
+/** The clients of an override. */
+export const overrideClients = z
+  .union([client.transform((only) => [only]), z.array(client).min(1, 'needs at least one entry')])
+  .refine((clients) => clients.length <= MOST_ENTRIES, `needs at most ${MOST_ENTRIES} entries`)

@@ -92,9 +92,24 @@ export function createMemoryLimiter(options: {
   function tableOf({ policy }: Charge): number {
     const known = tables.get(policy)
     if (known !== undefined) return known
-    const table = policies.push(policy) - 1
+    const table = sharedTable(policy) ?? policies.push(policy) - 1
     tables.set(policy, table)
     return table
+  }
+
+  /** What a rule says of some clients only is counted with what it says of the others. */
+  function sharedTable(policy: Policy): number | undefined {
+    const table = policies.findIndex(
+      (other) =>
+        other.name === policy.name &&
+        other.windowMs === policy.windowMs &&
+        other.algorithm === policy.algorithm &&
+        other.override !== policy.override,
+    )
+    const sharing = policies[table]
+    // Of what is added to the shared counters no more is kept than the largest quota allows.
+    if (sharing && sharing.quota < policy.quota) policies[table] = policy
+    return sharing ? table : undefined
   }
 
   function countsOf({ algorithm }: Policy): Counts {

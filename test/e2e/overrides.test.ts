@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startGateway } from '../support/gateway.ts'
+import { freshRedis } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const from = '127.0.0.8'
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+const table = `
+limits:
+  - name: api
+    match: '* /api/*'
+    key: header:x-api-key
+    requests: 2
+    window: 10m
+    overrides:
+      - clients: [{ 'header:x-api-key': 'sha256:${sha256('gold')}' }, { 'header:x-api-key': 'sha256:${sha256('silver')}' }]
+        requests: 6
+      - clients: { 'header:x-api-key': 'sha256:${sha256('iron')}' }
+        requests: 1
+  - name: all
+    match: '* /pages/*'
+    requests: 1
+    window: 10m
+    algorithm: sliding
+    overrides:
+      - { clients: [{ ip: 127.0.0.8 }], requests: 4 }
+`
+
+test.each(['memory', 'workers', 'Redis'] as const)(
+  'a rule says another number for some clients: %s',
+  async (place) => {
+    const backend = await startBackend()
+    const gateway = await startGateway({
+      UPSTREAM_URL: backend.url,
+      CONFIG_FILE: writeConfigFile(table),
+      ...(place === 'workers' && { WORKERS: '2' }),
+      ...(place === 'Redis' && { REDIS_URL: await freshRedis() }),
+    })
+    const passed = async (path: string, given: object): Promise<number> => {
+      const answers = await Promise.all(Array.from({ length: 12 }, () => gateway.send('GET', path, given)))
+      return answers.filter(({ status }) => status === 200).length
+    }
+    const withKey = (key: string) => ({ from, headers: { 'x-api-key': key } })
+    expect(await passed('/api/a', withKey('copper'))).toBe(2)
+    expect(await passed('/api/a', withKey('gold'))).toBe(6)
+    expect(await passed('/api/a', withKey('silver'))).toBe(6)
+    expect(await passed('/api/a', withKey('iron'))).toBe(1)
+    expect(await passed('/pages/a', { from })).toBe(4)
+    expect(await passed('/pages/a', { from: '127.0.0.9' })).toBe(1)
+    const { headers } = await gateway.send('GET', '/api/a', withKey('gold'))
+    expect(headers['ratelimit-policy']).toBe('"api";q=6;w=600')
+  },
+)
