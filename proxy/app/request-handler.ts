@@ -13,6 +13,7 @@ import type { HandlerOptions } from '../server/handler-options.ts'
 import { createHandler, type Handler } from '../server/handler.ts'
 import { createAccessLog } from '../telemetry/access-log.ts'
 import { createFailureLog } from '../telemetry/failure-log.ts'
+import { createRefusalLog } from '../telemetry/refusal-log.ts'
 import type { UpstreamPool } from '../upstream/pool.ts'
 import type { ClientConnections } from './connections.ts'
 
@@ -73,6 +74,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     isStopping,
     onUntrustedProxy: createUntrustedProxyWarning(log, settings),
     onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
+    onRefused: settings.refusalLog ? createRefusalLog(log, settings) : undefined,
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   })
 }

@@ -117,6 +117,11 @@ export const gatewayTable = {
   tlsCiphers: setting(cipherNames, undefined, 'OpenSSL cipher list; modern suites if unset'),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
   accessLog: setting(flag, false, 'Write a log line for every request'),
+  refusalLog: setting(
+    flag,
+    false,
+    'Write a log line for each refused request, at most 100 a second for each worker process',
+  ),
   logAddresses: setting(flag, true, 'Include client addresses in log lines'),
   storeTimeoutMs: setting(
     duration('1ms', '1m'),

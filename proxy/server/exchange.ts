@@ -31,6 +31,7 @@ import {
 } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import { givenRequestId } from '../request/request-id.ts'
+import type { LoggedRequest } from '../telemetry/access-log.ts'
 import type { ClientListName, Rejection } from '../telemetry/telemetry.ts'
 import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
 
@@ -164,10 +165,17 @@ export class Exchange implements PacedExchange, LocalReplySource {
         return this.#forward(head)
       case 'refused':
         this.#refusedBy = decision.refusedBy
-        return refuse(this.request, this.response, decision, this.#options)
+        refuse(this.request, this.response, decision, this.#options)
+        return this.#logRefusal()
       case 'unavailable':
-        return refuseUndecided(this.request, this.response)
+        refuseUndecided(this.request, this.response)
+        return this.#logRefusal()
     }
+  }
+
+  #logRefusal(): void {
+    const policy = this.#refusedBy?.name
+    this.#options.onRefused?.({ ...this.#named, status: this.response.statusCode, policy })
   }
 
   #settlementOf(decision: Decision): Settlement | undefined {
@@ -236,10 +244,7 @@ export class Exchange implements PacedExchange, LocalReplySource {
     const durationMs = nowMs - this.#startedMs
     telemetry.requestFinished(status, durationMs)
     onFinished?.({
-      requestId: this.#requestId,
-      method: this.request.method ?? '',
-      path: this.#path,
-      clientAddress: this.#client.address,
+      ...this.#named,
       status,
       durationMs,
       refusedBy: this.#refusedBy?.name,
@@ -279,6 +284,16 @@ export class Exchange implements PacedExchange, LocalReplySource {
     this.#rejected = why
     this.#options.telemetry.requestRejected(reason)
     this.#options.onRejected(this.#requestId, status, why)
+  }
+
+  /** For the log. */
+  get #named(): LoggedRequest {
+    return {
+      requestId: this.#requestId,
+      method: this.request.method ?? '',
+      path: this.#path,
+      clientAddress: this.#client.address,
+    }
   }
 
   get client(): string {

@@ -11,6 +11,7 @@ import type { PeerOptions } from '../request/connection-peer.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import type { RuleTable } from '../rules/rule-table.ts'
 import type { Access } from '../telemetry/access-log.ts'
+import type { RefusedRequest } from '../telemetry/refusal-log.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
 import type { OnException } from './error-boundary.ts'
@@ -45,6 +46,8 @@ export type HandlerOptions = HeadOptions &
     readonly onUntrustedProxy: (peerAddress: string) => void
     /** Called for each malformed or oversized request, which is answered before any rule applies; for the log. */
     readonly onRejected: (requestId: string, status: number, why: string) => void
+    /** Called for each request that a rule has refused; undefined without a log of them. */
+    readonly onRefused: ((refused: RefusedRequest) => void) | undefined
     /** Called once for each finished request; undefined without access log. */
     readonly onFinished: ((access: Access) => void) | undefined
   }

@@ -1,12 +1,17 @@
 import type { Log } from '../../shared/log.ts'
 import type { ClientListName } from './telemetry.ts'
 
-/** What an access line tells of a request that is over. */
-export type Access = {
+/** How a line names a request. */
+export type LoggedRequest = {
   readonly requestId: string
   readonly method: string
   /** The canonical path, empty where the target was rejected. Never the query: that is where secrets travel. */
   readonly path: string
+  readonly clientAddress: string
+}
+
+/** What an access line tells of a request that is over. */
+export type Access = LoggedRequest & {
   /** 0 where the client left before the response. */
   readonly status: number
   readonly durationMs: number
@@ -18,12 +23,24 @@ export type Access = {
   readonly rejected: string | undefined
   /** Names of the policies in shadow that would have refused it; undefined where there is none. */
   readonly wouldBeRefusedBy: readonly string[] | undefined
-  readonly clientAddress: string
 }
 
 const PATH_MAX_LENGTH = 1024
 /** Longer than any that is served. */
 const METHOD_MAX_LENGTH = 32
+
+/** The fields of a line that name its request. */
+export function nameRequest(
+  { requestId, method, path, clientAddress }: LoggedRequest,
+  { logAddresses }: { readonly logAddresses: boolean },
+): { requestId: string; method: string; path: string; client: string | undefined } {
+  return {
+    requestId,
+    method: method.slice(0, METHOD_MAX_LENGTH),
+    path: path.slice(0, PATH_MAX_LENGTH),
+    client: logAddresses ? clientAddress : undefined,
+  }
+}
 
 /**
  * Writes one line for each request that is over.
@@ -34,30 +51,19 @@ export function createAccessLog(
   log: Log,
   options: { readonly logAddresses: boolean },
 ): (access: Access) => void {
-  return ({
-    requestId,
-    method,
-    path,
-    status,
-    durationMs,
-    refusedBy,
-    list,
-    rejected,
-    wouldBeRefusedBy,
-    clientAddress,
-  }) => {
+  return (access) => {
+    const { status, durationMs, refusedBy, list, rejected, wouldBeRefusedBy } = access
+    const { client, ...named } = nameRequest(access, options)
     log.info(
       {
-        requestId,
-        method: method.slice(0, METHOD_MAX_LENGTH),
-        path: path.slice(0, PATH_MAX_LENGTH),
+        ...named,
         status,
         durationMs: Math.round(durationMs * 1000) / 1000,
         refusedBy,
         list,
         rejected,
         wouldBeRefusedBy,
-        client: options.logAddresses ? clientAddress : undefined,
+        client,
       },
       'request',
     )

@@ -148,6 +148,7 @@ beforeAll(async () => {
     isStopping: () => false,
     onUntrustedProxy: () => undefined,
     onRejected: () => undefined,
+    onRefused: undefined,
     onFinished: undefined,
   })
   const takeTurn = serializeRequests(0)

@@ -1,0 +1,44 @@
+import type { Log } from '../../shared/log.ts'
+import { nameRequest, type LoggedRequest } from './access-log.ts'
+
+/** A request that a rule has refused, or that was refused as its rules could not be asked. */
+export type RefusedRequest = LoggedRequest & {
+  readonly status: number
+  /** Name of the policy that refused it; undefined where none could be asked. */
+  readonly policy: string | undefined
+}
+
+const linesPerSpan = 100
+const spanMs = 1_000
+
+/**
+ * Writes one line for each refused request, but no more than 100 a second: then a flood of refusals costs little, and does
+ * not hide all else in the log. At the end of such a second a line says how many were left out.
+ *
+ * @param options.logAddresses without it no line names a client
+ */
+export function createRefusalLog(
+  log: Log,
+  options: { readonly logAddresses: boolean },
+): (refused: RefusedRequest) => void {
+  let span: NodeJS.Timeout | undefined
+  let lines = 0
+  let leftOut = 0
+  const endSpan = (): void => {
+    span = undefined
+    lines = 0
+    if (leftOut > 0) log.info({ leftOut }, 'refused requests that have no line')
+    leftOut = 0
+  }
+  return (refused) => {
+    // The process need not live on for the number.
+    span ??= setTimeout(endSpan, spanMs).unref()
+    if (lines === linesPerSpan) {
+      leftOut += 1
+      return
+    }
+    lines += 1
+    const { status, policy } = refused
+    log.info({ ...nameRequest(refused, options), status, policy }, 'request refused')
+  }
+}

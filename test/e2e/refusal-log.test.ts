@@ -1,0 +1,87 @@
+import { expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { tlsSettings } from '../support/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const limits = `
+refusalLog: true
+limits:
+  - { name: login, match: POST /login, requests: 1, window: 1h, refusal: { status: 503 } }
+  - { name: dry, match: GET /dry, requests: 1, window: 1h, mode: shadow }
+  - { name: closed, match: GET /closed, requests: 1, window: 1h, onStoreError: closed }
+`
+
+type Line = Record<string, unknown>
+
+function linesOf({ process }: GatewayProcess, message: string): Line[] {
+  const lines = process
+    .output()
+    .split('\n')
+    .filter((line) => line.includes(`"msg":"${message}"`))
+  return lines.map((line) => JSON.parse(line) as Line)
+}
+
+async function startWith(env: Record<string, string> = {}): Promise<GatewayProcess> {
+  const backend = await startBackend()
+  return startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits), ...env })
+}
+
+test('a line for each refused request, and for no other', async () => {
+  const gateway = await startWith()
+  for (const path of ['/free', '/dry', '/dry', '/%zz']) await gateway.send('GET', path)
+  await gateway.send('POST', '/login')
+  const { headers } = await gateway.send('POST', '/x/../login?password=secret', { from: '127.0.0.1' })
+  await vi.waitFor(() => expect(linesOf(gateway, 'request refused')).toHaveLength(1), 10_000)
+  expect(linesOf(gateway, 'request refused')[0]).toMatchObject({
+    requestId: headers['x-request-id'],
+    method: 'POST',
+    path: '/login',
+    client: '127.0.0.1',
+    status: 503,
+    policy: 'login',
+  })
+  expect(gateway.process.output()).not.toContain('secret')
+})
+
+test('over HTTP/2, without addresses where that is wished', async () => {
+  const gateway = await startWith({ LOG_ADDRESSES: '0', ...tlsSettings() })
+  const session = connectHttp2(gateway.port)
+  const login = () => sendHttp2(session, { ':method': 'POST', ':path': '/login' }, '')
+  await login()
+  const { headers } = await login()
+  await vi.waitFor(() => expect(linesOf(gateway, 'request refused')).toHaveLength(1), 10_000)
+  const [line] = linesOf(gateway, 'request refused')
+  expect(line).toMatchObject({ requestId: headers['x-request-id'], policy: 'login' })
+  expect(line).not.toHaveProperty('client')
+})
+
+test('a request that is refused as Redis is away has no rule', async () => {
+  const gateway = await startWith({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT: '50ms' })
+  expect((await gateway.send('GET', '/closed')).status).toBe(503)
+  await vi.waitFor(() => expect(linesOf(gateway, 'request refused')).toHaveLength(1), 10_000)
+  const [line] = linesOf(gateway, 'request refused')
+  expect(line).toMatchObject({ path: '/closed', status: 503 })
+  expect(line).not.toHaveProperty('policy')
+})
+
+test('a flood is left out, and counted', async () => {
+  const gateway = await startWith()
+  await gateway.send('POST', '/login')
+  await Promise.all(Array.from({ length: 600 }, () => gateway.send('POST', '/login')))
+  const leftOut = (): number =>
+    linesOf(gateway, 'refused requests that have no line').reduce(
+      (sum, line) => sum + Number(line['leftOut']),
+      0,
+    )
+  // Each has a line or is counted, however long the machine took.
+  await vi.waitFor(() => expect(linesOf(gateway, 'request refused').length + leftOut()).toBe(600), 20_000)
+})
+
+test('no lines by default', async () => {
+  const gateway = await startWith({ REFUSAL_LOG: '0', ACCESS_LOG: '1' })
+  for (let sent = 0; sent < 2; sent++) await gateway.send('POST', '/login')
+  await gateway.process.waitForLine(/"refusedBy":"login"/)
+  expect(linesOf(gateway, 'request refused')).toEqual([])
+})
