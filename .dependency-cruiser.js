@@ -9,7 +9,7 @@ const floors = [
   ['server', 'admin', 'config'],
   ['decide', 'connection'],
   ['rules'],
-  ['limiter', 'forward', 'request'],
+  ['limiter', 'forward', 'request', 'tokens'],
   ['telemetry'],
   ['upstream'],
   ['http'],
@@ -25,6 +25,7 @@ const libraries = {
   zod: '^(proxy/config|shared/settings|scripts)/',
   'pino(-pretty)?': '^shared/log[.]ts$',
   commander: '^origin/keys[.]ts$',
+  jose: '^proxy/tokens/token-claims[.]ts$',
 }
 
 /** The path of a folder of the gateway, or of a file in its root. */

@@ -75,11 +75,12 @@ export const LARGEST_SLIDING_QUOTA = 100_000
  * - `global`: all clients together; never with other parts
  * - `header`: the value of a header, whose name is lower-case
  * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
+ * - `jwt`: a claim of the request's token, if that is verified
  * - `path`: what stands for a `:name` of the paths in `match`, which `patterns` has all
  */
 export type SinglePart =
   | { readonly kind: 'ip' | 'host' | 'global' }
-  | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string }
+  | { readonly kind: 'header' | 'cookie' | 'query' | 'jwt'; readonly name: string }
   | { readonly kind: 'path'; readonly name: string; readonly patterns: readonly string[] }
 
 /** A part of a key, or `first`: the first of several that the request has. `of` has two or more. */

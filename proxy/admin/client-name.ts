@@ -77,6 +77,7 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (typeof value !== 'string' || value.length > LONGEST_VALUE) return errors.clientUnreadable
   if (part === 'ip') return readAddress(value, addresses) ?? errors.clientAddressUnreadable
   if (part === 'host') return comparableHost(readAuthority(value) ?? '')
+  if (part.startsWith('jwt:')) return value
   if (part.startsWith('path:')) return pathValueOf(value)
   // As Node reads a header: a character for each byte that was sent.
   const bytes = Buffer.from(value).toString('latin1')

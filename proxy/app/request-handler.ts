@@ -20,7 +20,7 @@ import type { ClientConnections } from './connections.ts'
 /** What the steps of a request use. */
 export type HandlerDeps = Pick<
   HandlerOptions,
-  'limiter' | 'throttledClients' | 'addresses' | 'telemetry' | 'onException' | 'isStopping' | 'now'
+  'limiter' | 'tokens' | 'throttledClients' | 'addresses' | 'telemetry' | 'onException' | 'isStopping' | 'now'
 > & {
   readonly rules: GatewaySettings['rules']
   readonly connections: ClientConnections
@@ -38,6 +38,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     preflightRules: settings.cors && compileRules(preflightRules(rules)),
     corsHeaders: composeCors(settings),
     clientLists: compileClientLists(lists),
+    tokens: deps.tokens,
     limiter,
     refusals: settings.refusals,
     limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
@@ -88,5 +89,8 @@ function composeCors({ cors, rateLimitHeaders }: GatewaySettings): CorsHeaders {
 
 /** The fields that tell a policy's clients apart. */
 function headersOf({ partition }: Policy): string[] {
-  return singleParts(partition).flatMap((part) => (part.kind === 'header' ? [part.name] : []))
+  return singleParts(partition).flatMap((part) => {
+    if (part.kind === 'jwt') return ['authorization']
+    return part.kind === 'header' ? [part.name] : []
+  })
 }

@@ -15,6 +15,7 @@ import { serveClients } from '../server/listener.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import { watchProcess } from '../telemetry/prometheus.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import { createTokens } from '../tokens/tokens.ts'
 import { composeConnections } from './connections.ts'
 import { composeCounting, type Counting } from './counting.ts'
 import { composeHandler, type HandlerDeps } from './request-handler.ts'
@@ -42,6 +43,9 @@ export type Serving = Running & {
 
 /** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
 const LOOKUP_AT_START_MS = 2_000
+
+/** Time that the start waits for the key set, so that the first requests count as they should. */
+const KEYS_AT_START_MS = 1_000
 
 /** Clients over a limit that operators can list: two megabytes at most. */
 const THROTTLED_CLIENTS = 10_000
@@ -77,7 +81,20 @@ export async function composeServing(
   })
   const isStopping = (): boolean => health.read().status === 'stopping'
   const { limiter } = counters
-  const clients = composeServer(settings, { rules, limiter, throttledClients, telemetry, isStopping, log })
+  const tokens = await createTokens(
+    settings.jwt,
+    rules.map(({ policy }) => policy),
+    { telemetry, log, now, wallNow: Date.now },
+  )
+  const clients = composeServer(settings, {
+    rules,
+    limiter,
+    tokens: tokens?.reader,
+    throttledClients,
+    telemetry,
+    isStopping,
+    log,
+  })
 
   return {
     metrics,
@@ -90,7 +107,7 @@ export async function composeServing(
     }),
     async listen(options = {}) {
       const { host, port } = settings
-      await Promise.all([counters.ready(), clients.ready()])
+      await Promise.all([counters.ready(), clients.ready(), tokens?.ready(KEYS_AT_START_MS)])
       if (isStopping()) return undefined
       const where = { port, ...(host !== undefined && { host }), ...options }
       const address = await listenOn(clients.server, where, 'HOST')
@@ -100,6 +117,7 @@ export async function composeServing(
     async close() {
       health.beginStopping()
       await clients.close()
+      tokens?.close()
       await counters.close()
     },
   }

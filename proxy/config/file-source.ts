@@ -2,6 +2,7 @@ import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Source } from '../../shared/settings/problems.ts'
 import { fileName, fileNames, variableName } from '../../shared/settings/table.ts'
 import { listFields } from './clients/client-list.ts'
+import { tokenFields } from './clients/token-settings.ts'
 import { ruleFields, ruleName, writtenName } from './limits.ts'
 import { refusalFields } from './replies/refusal.ts'
 import { gatewayTable } from './settings-table.ts'
@@ -24,6 +25,7 @@ const knownFields = [
   'denyList',
   'cors',
   'refusal',
+  'jwt',
   'limits',
   ...variablesOnly.keys(),
 ]
@@ -71,6 +73,7 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 1) return knownFields
   if (path.at(-2) === 'cors') return ['origins']
   if (path.at(-2) === 'refusal') return Object.keys(refusalFields)
+  if (path[0] === 'jwt') return Object.keys(tokenFields)
   return path.some((step) => step === 'allowList' || step === 'denyList')
     ? listFields
     : Object.keys(ruleFields)

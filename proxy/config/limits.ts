@@ -51,7 +51,7 @@ export const ruleFields = {
     .prefault('ip')
     .meta({
       description:
-        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, or a list of them combined; { first: [...] } is the first of several that a request has; global counts all clients together.',
+        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is the first of several that a request has; global counts all clients together.',
     }),
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',

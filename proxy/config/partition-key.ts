@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { partName, singleParts, type PartitionPart, type SinglePart } from '../policy.ts'
 
-const needs = 'ip, host, global, header:NAME, cookie:NAME, query:NAME or path:NAME, such as header:x-api-key'
+const needs =
+  'ip, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME or jwt:CLAIM, such as header:x-api-key'
 
 // Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
 // Node's parsed headers cannot hold.
@@ -34,7 +35,7 @@ const decidedFields = new Set([
 
 const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
 
-const anyName = /^(header|cookie|query|path):(.+)$/s
+const anyName = /^(header|cookie|query|path|jwt):(.+)$/s
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 const names: Readonly<Record<string, RegExp>> = {
@@ -42,6 +43,7 @@ const names: Readonly<Record<string, RegExp>> = {
   cookie: token,
   query: /^[!$'()*,.:@_~0-9A-Za-z-]+$/,
   path: /^[A-Za-z_][\w-]*$/,
+  jwt: /^[\x21-\x7e]{1,128}$/,
 }
 
 /**
@@ -50,14 +52,14 @@ const names: Readonly<Record<string, RegExp>> = {
  */
 const singlePart = z
   .string(`needs ${needs}`)
-  .meta({ pattern: '^(ip|host|global|(header|cookie|query|path):.+)$' })
+  .meta({ pattern: '^(ip|host|global|(header|cookie|query|path|jwt):.+)$' })
   .transform((text, context): SinglePart => {
     if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
     const [, kind = '', name = ''] = anyName.exec(text) ?? []
     const isName = names[kind]?.test(name) ?? false
     const message = isName ? mistakeOf(kind, name.toLowerCase()) : `needs ${needs}`
     if (message === undefined) {
-      if (kind === 'cookie' || kind === 'query') return { kind, name }
+      if (kind === 'cookie' || kind === 'query' || kind === 'jwt') return { kind, name }
       if (kind === 'path') return { kind, name, patterns: [] }
       return { kind: 'header', name: name.toLowerCase() }
     }

@@ -10,6 +10,9 @@ import { defaultName, findNearNames, readConfigFile } from './config-file.ts'
 import { defaultLimits } from './default-limits.ts'
 import { findDeniedAllowances, warnOfEverybody } from './checks/client-lists.ts'
 import { clientList } from './clients/client-list.ts'
+import type { TokenSettings } from '../tokens/tokens.ts'
+import { tokenSettings } from './clients/token-settings.ts'
+import { absoluteKeys, checkKeyFiles } from './checks/key-files.ts'
 import { createFileSource } from './file-source.ts'
 import { limits } from './limits.ts'
 import { cors } from './replies/cors.ts'
@@ -18,7 +21,13 @@ import { refusal } from './replies/refusal.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
 import { gatewayTable } from './settings-table.ts'
-import { findAddressKeys, findRepeatedNames, warnOfChosenKeys, type PlaceOfRule } from './checks/table.ts'
+import {
+  findAddressKeys,
+  findRepeatedNames,
+  findUnverifiable,
+  warnOfChosenKeys,
+  type PlaceOfRule,
+} from './checks/table.ts'
 import { readYamlMapping } from './yaml-document.ts'
 
 /** All settings of the gateway, checked. */
@@ -33,6 +42,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly cors: z.output<typeof cors> | undefined
   /** What refused requests are answered. */
   readonly refusals: Refusals
+  /** How tokens are verified; undefined where no rule counts by them. */
+  readonly jwt: TokenSettings | undefined
   /** The file that the limits are from; undefined for the built-in table. */
   readonly limitsFile: string | undefined
 }
@@ -53,6 +64,9 @@ export const configFileSchema = z
     refusal: refusal
       .optional()
       .meta({ description: 'Response to requests that a rule refuses, unless the rule has one of its own.' }),
+    jwt: tokenSettings
+      .optional()
+      .meta({ description: 'How tokens are verified that rules count by (key: jwt:CLAIM).' }),
     limits: limits.optional(),
   })
   .meta({ title: 'sluice.yaml', description: 'Settings and limits of the Sluice gateway.' })
@@ -84,6 +98,8 @@ export function loadGatewaySettings(
     ...checkFile(file),
     ...(file ? findDeniedAllowances(file.values, file.source.placeOf) : []),
     ...(file ? findAddressKeys(file.values.limits, read.values.clientAddressHeader, placeOfRule(file)) : []),
+    ...(file ? findUnverifiable(file.values.limits, 'jwt' in file.source.given, placeOfRule(file)) : []),
+    ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, cwd) : []),
     ...checkJointly(read, cwd),
   ])
   const values = read.values as SettingsOf<typeof gatewayTable>
@@ -98,6 +114,7 @@ export function loadGatewaySettings(
     denyList: file?.values.denyList ?? [],
     cors: file?.values.cors,
     refusals,
+    jwt: absoluteKeys(file?.values.jwt, cwd),
   }
   const warnings = [
     ...(path === undefined ? warnOfNearNames(cwd) : []),

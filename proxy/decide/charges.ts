@@ -17,11 +17,11 @@ export type ChargedRequest = Omit<KeySource, 'headers'> & { readonly request: Cl
  */
 export function chargesOf(
   policies: readonly Policy[],
-  { client, host, target, request, addresses }: ChargedRequest,
+  { client, host, target, claims, request, addresses }: ChargedRequest,
 ): readonly Charge[] | undefined {
   if (policies.length === 0) return none
   const headers = 'stream' in request ? withAllLines(request, policies) : request.headers
-  const source = { client, host, target, headers, addresses }
+  const source = { client, host, target, claims, headers, addresses }
   const read: ReadPart = (part) => readPart(part, source)
   const charges: Charge[] = []
   for (const policy of policies) {

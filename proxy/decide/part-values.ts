@@ -6,6 +6,7 @@ import { comparableHost } from '../request/host.ts'
 import { cookieValues } from '../request/values/cookie-values.ts'
 import { queryValues } from '../request/values/query-values.ts'
 import type { Target } from '../request/target.ts'
+import type { Claims } from '../tokens/token-claims.ts'
 import { createPathValues } from '../rules/path-values.ts'
 import { mostReadings } from './partition-key.ts'
 import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
@@ -16,6 +17,8 @@ export type KeySource = {
   /** As forwarded. */
   readonly host: string
   readonly target: Target
+  /** Of the request's token; undefined where it has none, or none that is verified. */
+  readonly claims: Claims | undefined
   readonly headers: IncomingHttpHeaders
   readonly addresses: Pick<AddressReader, 'readClientField'>
 }
@@ -42,6 +45,10 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
       return cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings)
     case 'query':
       return queryValues(target.forwardTarget, part.name, mostReadings)
+    case 'jwt': {
+      const value = source.claims?.get(part.name) ?? ''
+      return value === '' ? [] : [value]
+    }
     case 'path':
       return pathValuesOf(part)(target)
   }

@@ -33,6 +33,7 @@ import { readRequestHead, type RejectedHead, type RequestHead } from '../request
 import { givenRequestId } from '../request/request-id.ts'
 import type { LoggedRequest } from '../telemetry/access-log.ts'
 import type { ClientListName, Rejection } from '../telemetry/telemetry.ts'
+import type { Claims } from '../tokens/token-claims.ts'
 import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
 
 const tooManyReadings = 'what a rule counts by can be read in more than 8 ways'
@@ -95,7 +96,18 @@ export class Exchange implements PacedExchange, LocalReplySource {
     const head = this.#readHead()
     if (!head) return
     if (this.#options.clientLists.denies(this.#client, this.request)) return this.#deny()
-    const charges = this.#applyRules(head)
+    const policies = this.#matchRules(head)
+    const claims = this.#options.tokens?.read(policies, this.request)
+    if (!(claims instanceof Promise)) return this.#decide(policies, claims, head)
+    claims
+      .then((later) => this.#decide(policies, later, head))
+      .catch((error: unknown) => this.#onException(error))
+  }
+
+  #decide(policies: readonly Policy[], claims: Claims | undefined, head: RequestHead): void {
+    // The client disconnected while its token was verified: nothing is counted.
+    if (this.isOver) return
+    const charges = this.#chargesOf(policies, claims, head)
     if (!charges) return this.#reject('ambiguous-key', errors.badRequest, tooManyReadings)
     if (charges.length === 0) return this.#forward(head)
 
@@ -131,14 +143,30 @@ export class Exchange implements PacedExchange, LocalReplySource {
     return head
   }
 
-  #applyRules({ target, host }: RequestHead): readonly Charge[] | undefined {
+  #matchRules({ target, host }: RequestHead): readonly Policy[] {
     const { method = 'GET', headers } = this.request
-    const { preflightRules, clientLists, addresses } = this.#options
+    const { preflightRules, clientLists } = this.#options
     const rules = preflightRules && isPreflight(this.request) ? preflightRules : this.#options.rules
     const policies = rules.match(target, method, headers, host)
     const applying = clientLists.applying(policies, this.#client, this.request)
     if (applying.length < policies.length) this.#noteList('allow')
-    return chargesOf(applying, { client: this.#client, host, target, request: this.request, addresses })
+    return applying
+  }
+
+  #chargesOf(
+    policies: readonly Policy[],
+    claims: Claims | undefined,
+    { target, host }: RequestHead,
+  ): readonly Charge[] | undefined {
+    const { addresses } = this.#options
+    return chargesOf(policies, {
+      client: this.#client,
+      host,
+      target,
+      claims,
+      request: this.request,
+      addresses,
+    })
   }
 
   /** `denyList`: refused before any rule. */

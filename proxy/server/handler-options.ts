@@ -10,6 +10,7 @@ import type { Limiter } from '../limiter/limiter.ts'
 import type { PeerOptions } from '../request/connection-peer.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import type { RuleTable } from '../rules/rule-table.ts'
+import type { TokenReader } from '../tokens/token-reader.ts'
 import type { Access } from '../telemetry/access-log.ts'
 import type { RefusedRequest } from '../telemetry/refusal-log.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -24,6 +25,8 @@ export type HandlerOptions = HeadOptions &
     readonly preflightRules: RuleTable | undefined
     readonly corsHeaders: CorsHeaders
     readonly clientLists: ClientLists
+    /** Undefined where no rule counts by tokens. */
+    readonly tokens: TokenReader | undefined
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients

@@ -5,8 +5,10 @@ import type {
   DecisionOutcome,
   ErrorPlace,
   EvictedConnection,
+  KeySetOutcome,
   Rejection,
   TableUse,
+  TokenOutcome,
   Telemetry,
   UpstreamFailure,
 } from './telemetry.ts'
@@ -22,6 +24,8 @@ export type Counters = {
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
   /** By the policy's name, of those that read what a request costs. */
   readonly unreadableCosts: Map<string, number>
+  readonly tokens: Record<TokenOutcome, number>
+  readonly keySets: Record<KeySetOutcome, number>
   readonly upstreamFailures: Record<UpstreamFailure, number>
   readonly errors: Record<ErrorPlace, number>
   readonly requestDuration: DurationHistogram
@@ -60,6 +64,8 @@ export function createCounters(policies: readonly Policy[]): Counters {
     lists: { allow: 0, deny: 0 },
     decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
     unreadableCosts: new Map(policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, 0]] : []))),
+    tokens: { verified: 0, invalid: 0, 'unknown-key': 0, 'no-keys': 0 },
+    keySets: { loaded: 0, failed: 0 },
     upstreamFailures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
     errors: { request: 0, process: 0 },
     requestDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
@@ -101,6 +107,12 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     costUnreadable({ name }) {
       counters.unreadableCosts.set(name, (counters.unreadableCosts.get(name) ?? 0) + 1)
+    },
+    tokenRead(outcome) {
+      counters.tokens[outcome]++
+    },
+    keySetLoaded(outcome) {
+      counters.keySets[outcome]++
     },
     storeAnswered(durationMs) {
       counters.storeDuration.observe(durationMs)

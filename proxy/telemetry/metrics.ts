@@ -108,6 +108,12 @@ function describeRequests(counters: Counters): Metric[] {
       'Responses that did not say what their request cost (cost.settle), by policy',
       Array.from(counters.unreadableCosts, ([policy, value]) => ({ labels: { policy }, value })),
     ),
+    counter('sluice_tokens_total', 'Tokens that rules count by, by outcome', by('outcome', counters.tokens)),
+    counter(
+      'sluice_key_set_loads_total',
+      'Attempts to load the key set for tokens, by outcome',
+      by('outcome', counters.keySets),
+    ),
     gauge('sluice_connections', 'Open client connections', single(counters.connections)),
     counter(
       'sluice_refused_connections_total',

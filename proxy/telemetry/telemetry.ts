@@ -24,6 +24,11 @@ export type Rejection =
   | 'timeout'
   | 'other'
 
+/** How the token of a request was read: verified, or not, and why. */
+export type TokenOutcome = 'verified' | 'invalid' | 'unknown-key' | 'no-keys'
+
+export type KeySetOutcome = 'loaded' | 'failed'
+
 /** A list that decides about a request before the rules do. */
 export type ClientListName = 'allow' | 'deny'
 
@@ -61,6 +66,10 @@ export type Telemetry = {
   decided(policy: Policy, outcome: DecisionOutcome): void
   /** A response did not say what its request has cost, where the policy reads that: what was reserved counts. */
   costUnreadable(policy: Policy): void
+  /** Once for each token that a rule counts by. */
+  tokenRead(outcome: TokenOutcome): void
+  /** The key set that tokens are verified with was loaded, or could not be. */
+  keySetLoaded(outcome: KeySetOutcome): void
   /** A question to the store was answered, whatever the answer was. */
   storeAnswered(durationMs: number): void
   storeFailed(): void

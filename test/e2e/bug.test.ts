@@ -106,6 +106,7 @@ beforeAll(async () => {
       denies: () => false,
       applying: maybe('client lists', (policies: readonly Policy[]) => policies),
     },
+    tokens: undefined,
     limiter: { decide, settle: () => undefined },
     throttledClients: { note: () => undefined },
     addresses: {

@@ -1,5 +1,5 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import { singleParts, type Rule, type SinglePart } from '../../policy.ts'
+import { partName, singleParts, type Rule, type SinglePart } from '../../policy.ts'
 import { writtenName } from '../limits.ts'
 import { isCovered, toSegments } from '../pattern-cover.ts'
 
@@ -49,6 +49,26 @@ export function findAddressKeys(
   )
 }
 
+/** Finds rules that count by tokens where nothing says how these are verified. */
+export function findUnverifiable(
+  rules: readonly Rule[] = [],
+  hasTokens: boolean,
+  placeOf: PlaceOfRule,
+): Problem[] {
+  if (hasTokens) return []
+  return [...rules.entries()].flatMap(([index, { policy }]) => {
+    const part = singleParts(policy.partition).find(({ kind }) => kind === 'jwt')
+    return part
+      ? [
+          problemAt(
+            placeOf(index, 'key'),
+            `has ${partName(part)}, needs jwt beside limits, with jwksUrl, jwksFile or secretFile`,
+          ),
+        ]
+      : []
+  })
+}
+
 /**
  * Warns of rules with a header in their key, `Host` included, or a cookie or a query parameter: they do not limit a client
  * that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
@@ -88,14 +108,17 @@ export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
 /** How a client can avoid a rule; undefined where it cannot, as the rule counts by nothing that it could choose. */
 function wayAround({ policy, hosts }: Rule): string | undefined {
   const hasFewHosts = hosts !== undefined && !hosts.some((host) => host.startsWith('*'))
-  const chosen = singleParts(policy.partition).find(
-    ({ kind }) => nouns[kind] !== undefined && !(kind === 'host' && hasFewHosts),
-  )
+  const isLast = (part: SinglePart): boolean =>
+    policy.partition.some((other) => other === part || (other.kind === 'first' && other.of.at(-1) === part))
+  const isChosen = (part: SinglePart): boolean => {
+    if (part.kind === 'host') return !hasFewHosts
+    // What a token says nobody can choose, but it can be left out.
+    return part.kind === 'jwt' ? isLast(part) : nouns[part.kind] !== undefined
+  }
+  const chosen = singleParts(policy.partition).find(isChosen)
   if (!chosen) return undefined
-  const isLast = policy.partition.some(
-    (part) => part === chosen || (part.kind === 'first' && part.of.at(-1) === chosen),
-  )
-  return `${isLast ? 'leaving out or changing' : 'changing'} the ${nouns[chosen.kind]}`
+  const ways = [...(isLast(chosen) ? ['leaving out'] : []), ...(chosen.kind === 'jwt' ? [] : ['changing'])]
+  return `${ways.join(' or ')} the ${nouns[chosen.kind]}`
 }
 
 const nouns: Partial<Record<SinglePart['kind'], string>> = {
@@ -103,6 +126,7 @@ const nouns: Partial<Record<SinglePart['kind'], string>> = {
   host: 'header',
   cookie: 'cookie',
   query: 'query parameter',
+  jwt: 'token',
 }
 
 /** Whether no client can avoid the rule by what it sends. */

@@ -302,6 +302,20 @@ limits:
     ])
   })
 
+  test.each([
+    ['jwt:sub', true],
+    ['{ first: [jwt:sub, jwt:client] }', true],
+    ['{ first: [jwt:sub, ip] }', false],
+  ])('is warned of with %s: %s', (key, isWarned) => {
+    const { warnings } = loadWithFile(`
+jwt: { jwksUrl: https://issuer.example/keys }
+limits:
+  - {name: a, match: GET /a, key: ${key}, requests: 1, window: 1m}
+`)
+    const text = warning.replace('leaving out or changing the header', 'leaving out the token')
+    expect(warnings).toEqual(isWarned ? [`sluice.yaml:4: rule "a", key: ${text}`] : [])
+  })
+
   test('is not warned of with a part of the path, which is no other client but another thing', () => {
     const { warnings } = loadWithFile(`
 limits:

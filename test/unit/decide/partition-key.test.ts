@@ -29,7 +29,7 @@ function keyOf(
   }
   const target = canonicalizeTarget('GET', '/')
   if (typeof target === 'string') throw new Error(target)
-  const source = { client: by, host, target, headers, addresses: createAddressReader([]) }
+  const source = { client: by, host, target, claims: undefined, headers, addresses: createAddressReader([]) }
   const [key, ...others] = partitionKeysOf(policy, (part) => readPart(part, source))
   expect(others).toEqual([])
   return key

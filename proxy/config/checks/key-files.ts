@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { checkKeySet, checkSecret } from '../../tokens/load-key-set.ts'
+import type { TokenSettings } from '../../tokens/tokens.ts'
+
+/** The settings, with an absolute path. */
+export function absoluteKeys(jwt: TokenSettings | undefined, cwd: string): TokenSettings | undefined {
+  if (!jwt || jwt.place.kind === 'url') return jwt
+  return { ...jwt, place: { ...jwt.place, path: resolve(cwd, jwt.place.path) } }
+}
+
+/** Finds a key set or a secret that is not there, or is none. What a URL has is looked at later, as it may come later. */
+export function checkKeyFiles(
+  jwt: TokenSettings | undefined,
+  placeOf: (path: readonly PropertyKey[]) => Place,
+  cwd: string,
+): Problem[] {
+  if (!jwt || jwt.place.kind === 'url') return []
+  const { kind, path } = jwt.place
+  const [field, check] =
+    kind === 'file' ? (['jwksFile', checkKeySet] as const) : (['secretFile', checkSecret] as const)
+  try {
+    check(readFileSync(resolve(cwd, path), 'utf8'))
+    return []
+  } catch (error) {
+    return [
+      problemAt(
+        placeOf(['jwt', field]),
+        `needs a file with ${kind === 'file' ? 'a JSON Web Key Set' : 'a secret of 32 bytes or more'} (${reasonOf(error)})`,
+      ),
+    ]
+  }
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import type { KeySetPlace } from '../../tokens/load-key-set.ts'
+import type { TokenSettings } from '../../tokens/tokens.ts'
+
+const needsPlace = 'needs exactly one of jwksUrl, jwksFile and secretFile'
+const needsUrl = 'needs an https:// URL, or http:// on a network that nobody else can reach'
+const path = z.string('needs the path of a file').min(1, 'needs the path of a file')
+const text = z.string('needs a text').min(1, 'needs a text')
+
+export const tokenFields = {
+  jwksUrl: z
+    .url({ protocol: /^https?$/, error: needsUrl })
+    .optional()
+    .meta({
+      description: 'URL of the JSON Web Key Set of the issuer.',
+    }),
+  jwksFile: path.optional().meta({ description: 'File with a JSON Web Key Set.' }),
+  secretFile: path.optional().meta({ description: 'File with a secret that is shared with the issuer.' }),
+  issuer: text.optional().meta({ description: 'What iss of a token must be.' }),
+  audience: text.optional().meta({ description: 'What aud of a token must be, or have.' }),
+}
+
+/** `jwt`, as written. */
+export const tokenSettings = z
+  .strictObject(tokenFields, 'needs a mapping with jwksUrl, jwksFile or secretFile')
+  .transform((written, context): TokenSettings => {
+    const { jwksUrl, jwksFile, secretFile, issuer, audience } = written
+    const places: KeySetPlace[] = [
+      ...(jwksUrl === undefined ? [] : [{ kind: 'url', url: jwksUrl } as const]),
+      ...(jwksFile === undefined ? [] : [{ kind: 'file', path: jwksFile } as const]),
+      ...(secretFile === undefined ? [] : [{ kind: 'secret', path: secretFile } as const]),
+    ]
+    const [place, ...others] = places
+    if (place && others.length === 0) return { place, issuer, audience }
+    context.issues.push({ code: 'custom', message: needsPlace, input: written })
+    return z.NEVER
+  })

@@ -1,0 +1,166 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { exportJWK, SignJWT, UnsecuredJWT } from 'jose'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { freshRedis } from '../support/redis.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { untilMatches } from '../support/until-matches.ts'
+
+const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+let keySet: string
+
+beforeAll(async () => {
+  keySet = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'one' }] })
+})
+
+function tokenOf(sub: string, claims: object = {}): Promise<string> {
+  return new SignJWT({ iss: 'https://issuer.example', aud: 'app', ...claims })
+    .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+    .setSubject(sub)
+    .setIssuedAt()
+    .setExpirationTime('10m')
+    .sign(privateKey)
+}
+
+async function start(jwt: string, store: Record<string, string>): Promise<GatewayProcess> {
+  const { url } = await startBackend()
+  const CONFIG_FILE = join(makeTemporaryDirectory(), 'sluice.yaml')
+  writeFileSync(
+    CONFIG_FILE,
+    `jwt: { ${jwt}, issuer: 'https://issuer.example', audience: app }
+limits:
+  - { name: by-user, match: GET /user, key: jwt:sub, requests: 2, window: 1h }
+  - { name: user-or-address, match: GET /either, key: { first: [jwt:sub, ip] }, requests: 1, window: 1h }
+`,
+  )
+  return startGateway({ UPSTREAM_URL: url, CONFIG_FILE, ...store })
+}
+
+let lastClient = 1
+const newAddress = (): string => `127.0.0.${++lastClient}`
+
+describe.each<[string, () => Promise<Record<string, string>>]>([
+  ['in memory', () => Promise.resolve({})],
+  ['in Redis', async () => ({ REDIS_URL: await freshRedis() })],
+])('tokens of a key set that is fetched, counters %s', (_, store) => {
+  let gateway: GatewayProcess
+
+  beforeAll(async () => {
+    const issuer = await startBackend((_request, response) => response.end(keySet))
+    gateway = await start(`jwksUrl: '${issuer.url}/keys'`, await store())
+  })
+
+  const statusWith = async (path: string, from: string, ...lines: string[]): Promise<number> =>
+    (
+      await gateway.send('GET', path, {
+        from,
+        headers: lines.length > 0 ? Object.fromEntries([['Authorization', lines]]) : {},
+      })
+    ).status
+
+  test('count by the claim, whatever the token and the address', async () => {
+    const sub = `user-of-${newAddress()}`
+    const statuses = []
+    for (let i = 0; i < 4; i++)
+      statuses.push(await statusWith('/user', newAddress(), `Bearer ${await tokenOf(sub, { i })}`))
+    expect(statuses).toEqual([200, 200, 429, 429])
+    const token = await tokenOf(sub)
+    for (const spelling of [`bearer ${token}`, `BEARER \t ${token} `])
+      expect(await statusWith('/user', newAddress(), spelling)).toBe(429)
+    expect(await statusWith('/user', newAddress(), `Bearer ${await tokenOf(`${sub}-2`)}`)).toBe(200)
+    const client = { 'jwt:sub': sub }
+    const asked = { policy: 'by-user', client }
+    expect((await askOperator(gateway, 'POST', '/api/clients/inspect', asked)).body).toMatchObject({
+      states: [{ used: 2 }],
+    })
+    await askOperator(gateway, 'POST', '/api/clients/reset', asked)
+    expect(await statusWith('/user', newAddress(), `Bearer ${token}`)).toBe(200)
+  })
+
+  test('a token that is not verified is none', async () => {
+    const [from, sub] = [newAddress(), `victim-${newAddress()}`]
+    const claims = { iss: 'https://issuer.example', aud: 'app', sub }
+    const forged = new UnsecuredJWT(claims).encode()
+    const good = await tokenOf(sub)
+    const broken = `${good.slice(0, -4)}AAAA`
+    const foreign = await tokenOf(sub, { aud: 'other' })
+    for (const authorization of [
+      `Bearer ${forged}`,
+      `Bearer ${broken}`,
+      `Bearer ${foreign}`,
+      'Bearer x',
+      `Basic ${good}`,
+    ])
+      for (let i = 0; i < 3; i++)
+        expect(await statusWith('/user', from, authorization), authorization).toBe(200)
+    for (let i = 0; i < 3; i++)
+      expect(await statusWith('/user', from, `Bearer ${good}`, 'Bearer x')).toBe(200)
+    // Nothing of that counts as the one whom it names, nor by another name: there is the address.
+    expect(await statusWith('/either', from, `Bearer ${forged}`)).toBe(200)
+    expect(await statusWith('/either', from, `Bearer ${broken}`)).toBe(429)
+    expect(await statusWith('/either', from)).toBe(429)
+    expect(await statusWith('/either', from, `Bearer ${good}`)).toBe(200)
+    const metrics = (await send(gateway.adminPort, 'GET', '/metrics')).body
+    expect(metrics).toMatch(/^sluice_key_set_loads_total\{outcome="loaded"\} 1$/m)
+    expect(metrics).toMatch(/^sluice_tokens_total\{outcome="invalid"\} [1-9]/m)
+  })
+
+  test('a hundred at once count exactly', async () => {
+    const sub = `many-${newAddress()}`
+    const tokens = await Promise.all(Array.from({ length: 50 }, (_, i) => tokenOf(sub, { i })))
+    const statuses = await Promise.all(
+      tokens.flatMap((token) => [1, 2].map(() => statusWith('/user', '127.0.0.1', `Bearer ${token}`))),
+    )
+    expect(statuses.filter((status) => status === 200)).toHaveLength(2)
+  })
+})
+
+test('without a key set no token counts, until there is one', async () => {
+  let isThere = false
+  const issuer = await startBackend((_request, response) => {
+    if (isThere) response.end(keySet)
+    else response.writeHead(503).end()
+  })
+  const gateway = await start(`jwksUrl: '${issuer.url}/keys'`, {})
+  await gateway.process.waitForLine(/.*key set for tokens could not be loaded.*/)
+  const from = newAddress()
+  const authorization = `Bearer ${await tokenOf('alice')}`
+  const statusOf = async (path: string): Promise<number> =>
+    (await gateway.send('GET', path, { from, headers: { authorization } })).status
+  for (let i = 0; i < 4; i++) expect(await statusOf('/user')).toBe(200)
+  expect([await statusOf('/either'), await statusOf('/either')]).toEqual([200, 429])
+  const metrics = (): Promise<string> => send(gateway.adminPort, 'GET', '/metrics').then(({ body }) => body)
+  expect(await metrics()).toMatch(/^sluice_tokens_total\{outcome="no-keys"\} 6$/m)
+  isThere = true
+  await untilMatches(metrics, /^sluice_key_set_loads_total\{outcome="loaded"\} 1$/m)
+  expect([await statusOf('/user'), await statusOf('/user'), await statusOf('/user')]).toEqual([200, 200, 429])
+}, 60_000)
+
+test.each([
+  ['a file', () => ['jwksFile', keySet, (sub: string) => tokenOf(sub)] as const],
+  [
+    'a shared secret',
+    () => {
+      const secret = 'a secret of thirty-two bytes, or more'
+      const make = (sub: string): Promise<string> =>
+        new SignJWT({ iss: 'https://issuer.example', aud: 'app', sub })
+          .setProtectedHeader({ alg: 'HS256' })
+          .sign(Buffer.from(secret))
+      return ['secretFile', `${secret}\n`, make] as const
+    },
+  ],
+])('keys from %s', async (_, make) => {
+  const [field, content, token] = make()
+  const path = join(makeTemporaryDirectory(), 'keys')
+  writeFileSync(path, content)
+  const gateway = await start(`${field}: '${path}'`, {})
+  const headers = { authorization: `Bearer ${await token('alice')}` }
+  const statuses = []
+  for (let i = 0; i < 3; i++)
+    statuses.push((await gateway.send('GET', '/user', { headers, from: newAddress() })).status)
+  expect(statuses).toEqual([200, 200, 429])
+})

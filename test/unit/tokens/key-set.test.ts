@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { keepKeySet, type KeySetSource } from '../../../proxy/tokens/key-set.ts'
+
+let answers: (string | Error)[]
+let loads: number
+let outcomes: string[]
+let source: KeySetSource
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  loads = 0
+  outcomes = []
+})
+afterEach(() => {
+  source.close()
+  vi.useRealTimers()
+})
+
+function start(...given: (string | Error)[]): void {
+  answers = given
+  source = keepKeySet({
+    load: () => {
+      const answer = answers[Math.min(loads++, answers.length - 1)]
+      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer ?? '')
+    },
+    telemetry: { keySetLoaded: (outcome) => void outcomes.push(outcome) },
+    log: { info: () => undefined, warn: () => undefined },
+    now: () => Date.now(),
+  })
+}
+
+test('is loaded at start and every five minutes', async () => {
+  start('one', 'two')
+  expect(source.current()).toBeUndefined()
+  await source.ready(1000)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(299_999)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(1)
+  expect(source.current()).toBe('two')
+  expect(outcomes).toEqual(['loaded', 'loaded'])
+})
+
+test('is tried again ten seconds after a failure, and what was loaded last stays', async () => {
+  start(new Error('away'), 'one', new Error('away'), 'two')
+  await source.ready(1000)
+  expect(source.current()).toBeUndefined()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(300_000)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(source.current()).toBe('two')
+  expect(outcomes).toEqual(['failed', 'loaded', 'failed', 'loaded'])
+})
+
+test('is loaded again for a key that is missing, once in ten seconds', async () => {
+  start('one', 'two', 'three')
+  await source.ready(1000)
+  source.keyMissing()
+  await vi.advanceTimersByTimeAsync(9_999)
+  expect(loads).toBe(1)
+  await vi.advanceTimersByTimeAsync(1)
+  for (let i = 0; i < 100; i++) source.keyMissing()
+  await vi.advanceTimersByTimeAsync(0)
+  expect([loads, source.current()]).toEqual([2, 'two'])
+})
+
+test('a start does not wait for long', async () => {
+  start('one')
+  source.close()
+  source = keepKeySet({
+    load: () => new Promise(() => undefined),
+    telemetry: { keySetLoaded: () => undefined },
+    log: { info: () => undefined, warn: () => undefined },
+    now: () => Date.now(),
+  })
+  const ready = source.ready(1000)
+  await vi.advanceTimersByTimeAsync(1000)
+  await ready
+  expect(source.current()).toBeUndefined()
+})
