@@ -54,6 +54,8 @@ function createEventReader(path: readonly string[]): CostReader {
   let units: number | undefined
   let line = ''
   let data = ''
+  /** A line feed that comes next belongs to the line that has just ended. */
+  let endedByReturn = false
   const mention = `"${path.at(-1) ?? ''}"`
 
   function endLine(): void {
@@ -67,11 +69,13 @@ function createEventReader(path: readonly string[]): CostReader {
   return {
     push(chunk) {
       const text = chunk.toString('latin1')
-      let start = 0
-      for (const { index } of text.matchAll(/\r\n|\n|\r/g)) {
+      let start = endedByReturn && text.startsWith('\n') ? 1 : 0
+      if (text !== '') endedByReturn = text.endsWith('\r')
+      for (const { 0: end, index } of text.matchAll(/\r\n|\n|\r/g)) {
+        if (index < start) continue
         append(text.slice(start, index))
         endLine()
-        start = index + (text.startsWith('\r\n', index) ? 2 : 1)
+        start = index + end.length
       }
       append(text.slice(start))
     },

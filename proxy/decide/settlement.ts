@@ -74,6 +74,11 @@ export class Settlement {
     for (const { reader } of this.#readers) reader.push(chunk)
   }
 
+  /** All of the response has come, however long the client takes to read it. */
+  onEnd(): void {
+    for (const { reservation, reader } of this.#readers.splice(0)) this.#settleBy(reservation, reader.units)
+  }
+
   /** The request failed at the backend. */
   onFailure(kind: FailureKind): void {
     if (unsent.has(kind)) this.cancel()
@@ -87,7 +92,7 @@ export class Settlement {
 
   /** The request is over, and all of the response that is still to come is not waited for. */
   finish(): void {
-    for (const { reservation, reader } of this.#readers.splice(0)) this.#settleBy(reservation, reader.units)
+    this.onEnd()
     this.#open = []
     for (const reservation of this.#inFlight.splice(0)) this.#limiter.settle(reservation, 0)
   }

@@ -63,6 +63,7 @@ export type ResponseSettlement = {
   /** Returns the response as the client is to get it. */
   onHead(head: ResponseHead): ResponseHead
   onBody(chunk: Buffer): void
+  onEnd(): void
   onFailure(kind: FailureKind): void
 }
 
@@ -201,8 +202,9 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onEnd(): void {
-    const { request, response } = this.#forwarded
+    const { request, response, settlement } = this.#forwarded
     this.#connection = undefined
+    settlement?.onEnd()
     if (this.#slowBody) this.#slowBody.finish(() => response.end())
     else if (!response.writableEnded) response.end()
     // The backend answered before the end of the request body. The rest is read and dropped: the next request follows
