@@ -3,6 +3,7 @@ import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { compileClientLists, listedHeaders } from '../decide/client-lists.ts'
 import { createLimitHeaders, limitHeaderNames } from '../decide/limit-headers/limit-headers.ts'
+import { addedNames } from '../decide/refusal.ts'
 import { createCorsHeaders, noCorsHeaders, type CorsHeaders } from '../http/cors.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
 import { singleParts, type Policy } from '../policy.ts'
@@ -80,11 +81,11 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
   })
 }
 
-/** Scripts can read when to come back, what is left, and of which request to tell an operator. */
-function composeCors({ cors, rateLimitHeaders }: GatewaySettings): CorsHeaders {
+/** Scripts can read when to come back, what is left, of which request to tell an operator, and what refusals add. */
+function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): CorsHeaders {
   if (!cors) return noCorsHeaders
   const exposed = ['Retry-After', ...limitHeaderNames(rateLimitHeaders), 'X-Request-Id']
-  return createCorsHeaders(cors.origins, exposed)
+  return createCorsHeaders(cors.origins, [...exposed, ...addedNames(refusals)])
 }
 
 /** The fields that tell a policy's clients apart. */

@@ -22,3 +22,9 @@ export type Refusals = {
 export function refusalOf({ everyRule, ofRules }: Refusals, { name }: Policy): Refusal | undefined {
   return ofRules.get(name) ?? everyRule
 }
+
+/** The names of the headers that refusals add, each once. */
+export function addedNames({ everyRule, ofRules }: Refusals): string[] {
+  const refusals = [...(everyRule ? [everyRule] : []), ...ofRules.values()]
+  return [...new Set(refusals.flatMap(({ headers }) => headers.filter((_, index) => index % 2 === 0)))]
+}

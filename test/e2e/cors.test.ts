@@ -74,7 +74,7 @@ describe('local replies', () => {
   })
 
   test('can be read by scripts of the origins, over HTTP/2, with all that is told of limits', async () => {
-    const yaml = `cors: { origins: ${cookies} }\nrateLimitHeaders: [x-ratelimit]\nrefusal: { html: /dev/null }\n`
+    const yaml = `cors: { origins: ${cookies} }\nrateLimitHeaders: [x-ratelimit]\nrefusal: { html: /dev/null, headers: { X-Support: mail } }\n`
     const gateway = await startWith(yaml, tlsSettings())
     const session = connectHttp2(gateway.port)
     const ask = () => sendHttp2(session, { ':path': '/every', origin: app })
@@ -84,7 +84,7 @@ describe('local replies', () => {
     expect(about(headers)).toEqual({
       ...readable,
       'access-control-expose-headers':
-        'Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id',
+        'Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id, x-support',
       vary: 'Accept, Origin',
     })
   })
