@@ -25,6 +25,11 @@ export function chargesOf(
   const read: ReadPart = (part) => readPart(part, source)
   const charges: Charge[] = []
   for (const policy of policies) {
+    // The usual rule, for which nothing else is looked at.
+    if (isByAddress(policy)) {
+      charges.push({ policy, partitionKey: client.prefix })
+      continue
+    }
     let keys = partitionKeysOf(policy, read)
     if (keys.length > mostReadings) {
       if (policy.mode === 'enforce') return undefined
@@ -33,6 +38,10 @@ export function chargesOf(
     for (const partitionKey of keys) charges.push({ policy, partitionKey })
   }
   return charges
+}
+
+function isByAddress({ partition }: Policy): boolean {
+  return partition.length === 1 && partition[0]?.kind === 'ip'
 }
 
 /**
