@@ -2,7 +2,7 @@ import { LARGEST_SLIDING_QUOTA, reservedUnits, type Policy } from '../../policy.
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { CounterReading } from '../counter-admin.ts'
 import { CounterPool } from './counter-pool.ts'
-import type { Charge, Decision, Reservation } from '../limiter.ts'
+import type { Charge, Decision, PolicyState, Reservation } from '../limiter.ts'
 import { createBucketCounts } from './bucket-counts.ts'
 import { BucketPool } from './bucket-pool.ts'
 import type { Counts } from './counts.ts'
@@ -123,19 +123,24 @@ export function createMemoryLimiter(options: {
     return (sliding ??= createSlidingCounts(slidingPool, tableOf))
   }
 
+  function findRefusing(charges: readonly Charge[], nowMs: number): Policy | undefined {
+    for (const charge of charges) {
+      const { policy } = charge
+      if (policy.mode === 'enforce' && countsOf(policy).exceeds(charge, unitsOf(charge), nowMs)) return policy
+    }
+    return undefined
+  }
+
   function decide(charges: readonly Charge[], unsaved: boolean): Decision {
     const nowMs = now()
     pool.reclaimInPassing(nowMs)
     slidingPool?.reclaimInPassing(nowMs)
     bucketPool?.reclaimInPassing(nowMs)
-    const refusedBy = charges.find(
-      (charge) =>
-        charge.policy.mode === 'enforce' && countsOf(charge.policy).exceeds(charge, unitsOf(charge), nowMs),
-    )?.policy
+    const refusedBy = findRefusing(charges, nowMs)
     const isAllowed = refusedBy === undefined
-    const states = charges.map((charge) =>
-      countsOf(charge.policy).charge(charge, unitsOf(charge), nowMs, isAllowed, unsaved),
-    )
+    const states: PolicyState[] = []
+    for (const charge of charges)
+      states.push(countsOf(charge.policy).charge(charge, unitsOf(charge), nowMs, isAllowed, unsaved))
     return isAllowed ? { outcome: 'allowed', states } : { outcome: 'refused', refusedBy, states }
   }
 
