@@ -60,8 +60,10 @@ describe.each(places)('counted in %s', (place) => {
     for (let attempt = 0; attempt < 30; attempt++) {
       const { status, headers } = await login('right', attempt)
       expect(status).toBe(200)
-      // As it is after the request has been settled. Another process may not have heard of the one before yet.
-      expect(headers['ratelimit']).toMatch(place === 'memory' ? '"login";r=5;t=900' : /^"login";r=[45];t=/)
+      // As it is after the request has been settled. Other processes hear of it a moment later.
+      expect(headers['ratelimit']).toMatch(place === 'memory' ? '"login";r=5;t=900' : /^"login";r=\d;t=/)
+      if (place !== 'memory')
+        await vi.waitFor(async () => expect(await usedBy(first, 'login')).toBe(0), 20_000)
     }
     const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => login('wrong', index)))
     expect(wrong).toBe(5)
