@@ -25,6 +25,8 @@ export type Policy = {
   readonly cost?: Cost
   /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
   readonly override?: number
+  /** Of an override: the window of its rule, by which their common counters are named, where its own is another. */
+  readonly sharedWindowMs?: number
 }
 
 /** Status codes from the first to the last, both included. */

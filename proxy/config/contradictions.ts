@@ -9,7 +9,11 @@ type Counting = {
   readonly cost?: Cost | undefined
   readonly burst?: number | undefined
   readonly algorithm: Policy['algorithm']
+  readonly overrides?: readonly { readonly requests: number }[] | undefined
 }
+
+/** The most requests of a client in flight that a rule can allow. */
+const LARGEST_CONCURRENCY = 100_000
 
 type Contradiction = { readonly field: keyof Counting; readonly message: string }
 
@@ -18,7 +22,10 @@ export function findContradictions(rule: Counting): Contradiction[] {
   const { requests, concurrency, cost, countStatus, algorithm, burst } = rule
   const found: Contradiction[] = []
   const add = (field: Contradiction['field'], message: string): void => void found.push({ field, message })
+  const overridden = (rule.overrides ?? []).map((override) => override.requests)
   if (concurrency !== undefined) {
+    if (overridden.some((most) => most > LARGEST_CONCURRENCY))
+      add('overrides', `need requests from 1 to ${LARGEST_CONCURRENCY} beside concurrency`)
     const message = 'cannot stand beside concurrency, which counts requests while they are in flight'
     for (const field of ['requests', 'window', 'countStatus', 'cost', 'burst'] as const)
       if (rule[field] !== undefined) add(field, message)
@@ -27,6 +34,10 @@ export function findContradictions(rule: Counting): Contradiction[] {
   }
   if (algorithm === 'sliding' && requests !== undefined && requests > LARGEST_SLIDING_QUOTA)
     add('requests', `needs a whole number from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`)
+  if (algorithm === 'sliding' && overridden.some((most) => most > LARGEST_SLIDING_QUOTA))
+    add('overrides', `need requests from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`)
+  if (cost !== undefined && overridden.some((most) => cost.reserve > most))
+    add('overrides', `need requests of at least ${cost.reserve} (cost), or no request could ever pass`)
   if (algorithm === 'sliding' && cost !== undefined)
     add('cost', 'needs algorithm: fixed or token-bucket, as a sliding window remembers each unit by its time')
   if (burst !== undefined && algorithm !== 'token-bucket') add('burst', 'needs algorithm: token-bucket')

@@ -157,7 +157,16 @@ function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...r
     ...(overrides && {
       overrides: overrides.map(({ clients, requests }, override) => ({
         clients,
-        policy: { ...policy, quota: requests, override },
+        policy: {
+          ...policy,
+          quota: requests,
+          override,
+          // Its burst is as many as its requests, whatever that of the rule is.
+          ...(policy.algorithm === 'token-bucket' && {
+            windowMs: rule.window ?? policy.windowMs,
+            sharedWindowMs: policy.windowMs,
+          }),
+        },
       })),
     }),
     ...(refusal && { refusal }),

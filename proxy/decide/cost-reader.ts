@@ -35,7 +35,7 @@ export function createCostReader(
  */
 export function unitsFrom(fields: readonly string[], name: string): number | undefined {
   const text = fieldOf(fields, name)?.trim() ?? ''
-  return /^\d{1,15}$/.test(text) ? Number(text) : undefined
+  return /^\d{1,100}$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : undefined
 }
 
 function createDocumentReader(path: readonly string[]): CostReader {
@@ -53,17 +53,20 @@ function createDocumentReader(path: readonly string[]): CostReader {
 function createEventReader(path: readonly string[]): CostReader {
   let units: number | undefined
   let line = ''
+  /** Nothing of the line has come. What is too long is not kept, but is no blank line either. */
+  let isBlank = true
   let data = ''
   /** A line feed that comes next belongs to the line that has just ended. */
   let endedByReturn = false
   const mention = `"${path.at(-1) ?? ''}"`
 
   function endLine(): void {
-    if (line === '') {
+    if (isBlank) {
       if (data.length <= LONGEST_TEXT && data.includes(mention)) units = jsonNumberAt(data, path) ?? units
       data = ''
     } else if (line.startsWith('data:')) data += (data === '' ? '' : '\n') + line.slice('data:'.length)
     line = ''
+    isBlank = true
   }
 
   return {
@@ -86,6 +89,7 @@ function createEventReader(path: readonly string[]): CostReader {
   }
 
   function append(piece: string): void {
+    if (piece !== '') isBlank = false
     if (line.length + data.length <= LONGEST_TEXT) line += piece
   }
 }

@@ -14,7 +14,7 @@ export function jsonNumberAt(text: string, path: readonly string[]): number | un
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
     value = (value as Record<string, unknown>)[name]
   }
-  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER
-    ? Math.ceil(value)
+  return typeof value === 'number' && value >= 0
+    ? Math.min(Math.ceil(value), Number.MAX_SAFE_INTEGER)
     : undefined
 }

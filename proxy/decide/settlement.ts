@@ -51,6 +51,11 @@ export class Settlement {
     return this.#inFlight.length > 0
   }
 
+  /** Whether the body of the response is to say what the request has cost. */
+  get readsBody(): boolean {
+    return this.#open.some(({ charge }) => charge.policy.cost?.settle?.kind === 'json')
+  }
+
   /** The backend responds. Returns the response as the client is to get it. */
   onHead(head: ResponseHead): ResponseHead {
     const hidden = new Set<string>()

@@ -237,7 +237,8 @@ export class Forwarding implements UpstreamExchange {
     if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
     if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
     this.#options.onFailure(failure, requestId)
-    settlement?.onFailure(failure.kind)
+    // The backend may have seen it the first time.
+    settlement?.onFailure(this.#retried ? 'reset' : failure.kind)
     if (response.headersSent || this.#responding) this.#cutShort(failure)
     else {
       const reply = failureReply(failure, request)

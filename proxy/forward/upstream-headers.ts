@@ -19,6 +19,8 @@ export type Provenance = {
   readonly protocolVersion: string
   /** What is left of `Max-Forwards`, where it counts (RFC 9110 section 7.6.2). */
   readonly maxForwards: number | undefined
+  /** The response's body is read for the cost: the client is not to choose that it cannot be. */
+  readonly bodyIsRead?: boolean
 }
 
 /**
@@ -48,6 +50,7 @@ export function upstreamHeaders(
     const value = rawFields[i + 1] ?? ''
     switch (field.role) {
       case 'end-to-end':
+        if (from.bodyIsRead && changesBody.has(field.name)) break
         if (!named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
         break
       case 'decisive':
@@ -101,6 +104,9 @@ export function upstreamHeaders(
     `via: ${via}${from.protocolVersion} sluice\r\n`
   )
 }
+
+/** What makes a response compressed, or a part of one. */
+const changesBody = new Set(['accept-encoding', 'range'])
 
 /** What ends the head of a request without a body, an empty line included. */
 export function endOfHead({ headers }: ClientRequest, upgrades: boolean): string {

@@ -238,6 +238,7 @@ export class Exchange implements PacedExchange, LocalReplySource {
         host,
         protocolVersion: this.request.httpVersion,
         maxForwards: remainingForwards(this.request),
+        bodyIsRead: this.#settlement?.readsBody ?? false,
       }),
       responseHeaders: this.#limitHeaders,
       settlement: this.#settlement,

@@ -27,6 +27,14 @@ limits:
     algorithm: sliding
     overrides:
       - { clients: [{ ip: 127.0.0.8 }], requests: 4 }
+  - name: bucket
+    match: '* /search/*'
+    algorithm: token-bucket
+    requests: 6
+    window: 10h
+    burst: 1
+    overrides:
+      - { clients: [{ ip: 127.0.0.8 }], requests: 8 }
 `
 
 test.each(['memory', 'workers', 'Redis'] as const)(
@@ -50,6 +58,11 @@ test.each(['memory', 'workers', 'Redis'] as const)(
     expect(await passed('/api/a', withKey('iron'))).toBe(1)
     expect(await passed('/pages/a', { from })).toBe(4)
     expect(await passed('/pages/a', { from: '127.0.0.9' })).toBe(1)
+    // Its burst is as many as its requests, and so long does an empty bucket take to be full, whatever the rule's burst is.
+    expect(await passed('/search/a', { from })).toBe(8)
+    expect((await gateway.send('GET', '/search/a', { from })).headers['ratelimit-policy']).toBe(
+      '"bucket";q=8;w=36000',
+    )
     const { headers } = await gateway.send('GET', '/api/a', withKey('gold'))
     expect(headers['ratelimit-policy']).toBe('"api";q=6;w=600')
   },

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { request as httpRequest, type RequestListener } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { startBackend } from '../support/backend.ts'
@@ -185,6 +185,61 @@ test('a streamed answer is passed on event by event, and settled by its last usa
     expect(used).toBeGreaterThanOrEqual(80)
   })
 })
+
+test('a client cannot choose a response whose cost cannot be read', async () => {
+  const seen: (string | undefined)[] = []
+  const { first } = await startGateways(
+    'memory',
+    '  - name: tokens\n    match: POST /chat\n    requests: 1000\n    window: 15m\n' +
+      '    cost: { reserve: 2, settle: "json:n" }\n',
+    (request, response) => {
+      seen.push(request.headers['accept-encoding'], request.headers.range)
+      response.setHeader('Content-Type', 'application/json')
+      response.end('{"n":90}')
+    },
+  )
+  const headers = { 'accept-encoding': 'gzip', range: 'bytes=0-1' }
+  await first.send('POST', '/chat', { from, headers })
+  await first.send('POST', '/other', { from, headers })
+  expect(seen).toEqual([undefined, undefined, 'gzip', 'bytes=0-1'])
+  await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(90))
+})
+
+test('a request that the backend has seen is not given back when sending it again fails', async () => {
+  const { gateway, guesses } = await startAtBreakingBackend()
+  // The first opens the connection that the second finds closing: by then the backend has read it, and refuses another.
+  await gateway.send('GET', '/login', { from })
+  expect((await gateway.send('GET', '/login', { from })).status).toBe(502)
+  expect(guesses()).toBe(2)
+  await vi.waitFor(async () => expect(await usedBy(gateway, 'login')).toBe(1))
+})
+
+/** A backend that answers once with 200, then reads a request and is gone, so that no connection can be opened again. */
+async function startAtBreakingBackend(): Promise<{ gateway: GatewayProcess; guesses: () => number }> {
+  let guesses = 0
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.on('data', () => {
+      guesses += 1
+      if (guesses === 1) {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+        return
+      }
+      server.close()
+      socket.resetAndDestroy()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (typeof address !== 'object' || address === null) throw new Error('no port')
+  const file = join(makeTemporaryDirectory(), 'sluice.yaml')
+  writeFileSync(
+    file,
+    'limits: [{ name: login, match: "* /login", requests: 5, window: 15m, countStatus: [401] }]\n',
+  )
+  const gateway = await startGateway({ UPSTREAM_URL: `http://127.0.0.1:${address.port}`, CONFIG_FILE: file })
+  return { gateway, guesses: () => guesses }
+}
 
 function open(port: number): Socket {
   const socket = connect({ host: '127.0.0.1', port, localAddress: from })

@@ -131,6 +131,7 @@ const nouns: Partial<Record<SinglePart['kind'], string>> = {
 
 /** Whether no client can avoid the rule by what it sends. */
 function countsEverybody({ policy }: Rule): boolean {
+  if (policy.countStatus !== undefined || policy.algorithm === 'concurrency') return false
   return policy.partition.every(({ kind }) => kind === 'ip' || kind === 'global')
 }
 

@@ -19,8 +19,11 @@ export class CounterPool {
   readonly #endsAtMs: Float64Array
   /** The next slot of the same list: of the window length, or of free slots. */
   readonly #next: Int32Array
+  /** The slot before it in the list of its window length. */
+  readonly #previous: Int32Array
   readonly #lists = new Map<number, WindowList>()
   readonly #listsInTurn: WindowList[] = []
+  readonly #listOfTable: WindowList[] = []
   #turn = 0
   /** Slots from here on have never been used. */
   #untouched = 0
@@ -42,6 +45,7 @@ export class CounterPool {
     this.#unsaved = new Uint32Array(capacity)
     this.#endsAtMs = new Float64Array(capacity)
     this.#next = new Int32Array(capacity)
+    this.#previous = new Int32Array(capacity)
   }
 
   /** Number of counters, including ended ones that are not reclaimed yet. */
@@ -84,25 +88,26 @@ export class CounterPool {
   /** Begins a counter's window now, at a count of 0, in place of any counter with this key. Returns its slot. */
   begin(table: number, key: string, windowMs: number, nowMs: number): number {
     this.forget(table, key)
-    const list = this.#listFor(windowMs)
+    const list = (this.#listOfTable[table] ??= this.#listFor(windowMs))
     this.#reclaim(list, nowMs)
     const slot = this.#takeSlot(nowMs)
     this.#index.insert(slot, table, key)
     this.#counts[slot] = 0
     this.#endsAtMs[slot] = nowMs + windowMs
     this.#next[slot] = NONE
+    this.#previous[slot] = list.last
     if (list.last === NONE) list.first = slot
     else this.#next[list.last] = slot
     list.last = slot
     return slot
   }
 
-  /** Removes a counter; its slot becomes free when its window ends. Returns whether there was one. */
+  /** Removes a counter. Returns whether there was one. */
   forget(table: number, key: string): boolean {
     const slot = this.#index.find(table, key)
-    if (slot === NONE) return false
-    this.#dropUnsaved(slot)
-    this.#index.remove(slot)
+    const list = this.#listOfTable[table]
+    if (slot === NONE || !list) return false
+    this.#remove(list, slot)
     return true
   }
 
@@ -164,7 +169,7 @@ export class CounterPool {
   #reclaim(list: WindowList, nowMs: number): number {
     let reclaimed = 0
     while (reclaimed < 2 && list.first !== NONE && this.endsAtMs(list.first) <= nowMs) {
-      this.#removeFirst(list)
+      this.#remove(list, list.first)
       reclaimed += 1
     }
     return reclaimed
@@ -173,8 +178,8 @@ export class CounterPool {
   #takeSlot(nowMs: number): number {
     if (this.#firstFree === NONE && this.#untouched === this.capacity) {
       const list = this.#listThatEndsFirst()
-      if (this.#index.has(list.first) && this.endsAtMs(list.first) > nowMs) this.#evictions += 1
-      this.#removeFirst(list)
+      if (this.endsAtMs(list.first) > nowMs) this.#evictions += 1
+      this.#remove(list, list.first)
     }
     this.#size += 1
     if (this.#firstFree === NONE) return this.#untouched++
@@ -194,10 +199,13 @@ export class CounterPool {
     return earliest
   }
 
-  #removeFirst(list: WindowList): void {
-    const slot = list.first
-    list.first = this.#next[slot] ?? NONE
-    if (list.first === NONE) list.last = NONE
+  #remove(list: WindowList, slot: number): void {
+    const previous = this.#previous[slot] ?? NONE
+    const next = this.#next[slot] ?? NONE
+    if (previous === NONE) list.first = next
+    else this.#next[previous] = next
+    if (next === NONE) list.last = previous
+    else this.#previous[next] = previous
     this.#dropUnsaved(slot)
     this.#index.remove(slot)
     this.#next[slot] = this.#firstFree

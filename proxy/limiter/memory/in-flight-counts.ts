@@ -18,23 +18,24 @@ export const TRY_AGAIN_MS = 1000
  * nothing is dropped for room.
  */
 export function createInFlightCounts(): InFlightCounts {
-  const byPolicy = new Map<Policy, Map<string, number>>()
+  /** By name: what a rule says of some clients only counts with what it says of the others. */
+  const byPolicy = new Map<Policy['name'], Map<string, number>>()
   let size = 0
 
   function usedBy({ policy, partitionKey }: Charge): number {
-    return byPolicy.get(policy)?.get(partitionKey) ?? 0
+    return byPolicy.get(policy.name)?.get(partitionKey) ?? 0
   }
 
   function add({ policy, partitionKey }: Charge): void {
-    let clients = byPolicy.get(policy)
-    if (!clients) byPolicy.set(policy, (clients = new Map<string, number>()))
+    let clients = byPolicy.get(policy.name)
+    if (!clients) byPolicy.set(policy.name, (clients = new Map<string, number>()))
     const used = clients.get(partitionKey) ?? 0
     if (used === 0) size += 1
     clients.set(partitionKey, used + 1)
   }
 
   function remove({ policy, partitionKey }: Charge): void {
-    const clients = byPolicy.get(policy)
+    const clients = byPolicy.get(policy.name)
     const used = clients?.get(partitionKey) ?? 0
     if (used > 1) clients?.set(partitionKey, used - 1)
     else if (clients?.delete(partitionKey)) size -= 1

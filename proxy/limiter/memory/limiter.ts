@@ -102,7 +102,7 @@ export function createMemoryLimiter(options: {
     const table = policies.findIndex(
       (other) =>
         other.name === policy.name &&
-        other.windowMs === policy.windowMs &&
+        (other.sharedWindowMs ?? other.windowMs) === (policy.sharedWindowMs ?? policy.windowMs) &&
         other.algorithm === policy.algorithm &&
         other.override !== policy.override,
     )

@@ -111,8 +111,7 @@ export class SlidingPool {
    */
   remove(table: number, slot: number, time: number, unsaved: boolean): void {
     const count = this.#times.count(slot)
-    const times = this.#times.slice(slot, 0, count)
-    const place = times.lastIndexOf(time)
+    const place = this.#times.placeOf(slot, time)
     const list = this.#listOfTable[table]
     const unsavedCount = this.#unsaved[slot] ?? 0
     const isUnsaved = place >= count - unsavedCount
@@ -121,8 +120,7 @@ export class SlidingPool {
       this.#removeSlot(list, slot)
       return
     }
-    this.#times.clear(slot)
-    for (const kept of times.toSpliced(place, 1)) this.#times.push(slot, kept)
+    this.#times.removeAt(slot, place)
     if (isUnsaved) this.#setUnsaved(slot, unsavedCount - 1)
   }
 

@@ -90,6 +90,46 @@ export class TimestampQueues {
     while (this.count(queue) > 0) this.shift(queue)
   }
 
+  /** The place of the last of the times that are this one, which are in order; -1 where there is none. */
+  placeOf(queue: number, time: number): number {
+    const count = this.count(queue)
+    const start = this.#start[queue] ?? 0
+    let chunk = this.#firstChunk[queue] ?? 0
+    let found = -1
+    for (let place = 0; place < count; place++) {
+      const at = (start + place) % CHUNK
+      if (place > 0 && at === 0) chunk = (this.#nextChunk[chunk] ?? 0) - 1
+      const here = this.#times[chunk * CHUNK + at] ?? 0
+      if (here > time) return found
+      if (here === time) found = place
+    }
+    return found
+  }
+
+  /** Takes out the time at a place: those behind it move up. */
+  removeAt(queue: number, place: number): void {
+    const count = this.count(queue)
+    if (count === 1) return this.shift(queue)
+    const start = this.#start[queue] ?? 0
+    let before = 0
+    let chunk = this.#firstChunk[queue] ?? 0
+    let index = chunk * CHUNK + start
+    for (let next = 1; next < count; next++) {
+      const at = (start + next) % CHUNK
+      if (at === 0) {
+        before = chunk
+        chunk = (this.#nextChunk[chunk] ?? 0) - 1
+      }
+      const behind = chunk * CHUNK + at
+      if (next > place) this.#times[index] = this.#times[behind] ?? 0
+      index = behind
+    }
+    this.#counts[queue] = count - 1
+    if ((start + count - 1) % CHUNK !== 0) return
+    this.#freeChunk(chunk)
+    this.#lastChunk[queue] = before
+  }
+
   /** The times at the places from `from` up to `to`, that one not included, counted from the front. */
   slice(queue: number, from: number, to: number): number[] {
     const times: number[] = []

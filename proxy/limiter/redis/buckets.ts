@@ -12,11 +12,14 @@ local function readBucket(key)
   local debtUs, changedUs, sinceUs, givenBackUs = 0, nowUs, nowUs, 0
   if text then
     debtUs, changedUs, sinceUs, givenBackUs = text:match('^(%S+) (%S+) (%S+) (%S+)$')
-    if not debtUs then return nil, 'WRONGTYPE not a token bucket' end
-    debtUs = math.max(0, tonumber(debtUs) - math.max(0, nowUs - tonumber(changedUs)))
+    debtUs, changedUs, sinceUs, givenBackUs = tonumber(debtUs), tonumber(changedUs), tonumber(sinceUs), tonumber(givenBackUs)
+    local sum = debtUs and changedUs and sinceUs and givenBackUs and debtUs + changedUs + sinceUs + givenBackUs
+    -- Neither a number nor infinite.
+    if not sum or sum - sum ~= 0 then return nil, 'WRONGTYPE not a token bucket' end
+    debtUs = math.max(0, debtUs - math.max(0, nowUs - changedUs))
     if debtUs == 0 then sinceUs, givenBackUs = nowUs, 0 end
   end
-  return { debtUs = debtUs, sinceUs = tonumber(sinceUs), givenBackUs = tonumber(givenBackUs) }
+  return { debtUs = debtUs, sinceUs = sinceUs, givenBackUs = givenBackUs }
 end
 
 local function writeBucket(key, bucket)

@@ -28,11 +28,11 @@ export type RedisPolicy = {
 
 /** @param keyPrefix of `keyPrefixOf` */
 export function describePolicy(policy: Policy, keyPrefix: string): RedisPolicy {
-  const { name, quota, windowMs, algorithm, mode } = policy
+  const { name, quota, windowMs, algorithm, mode, sharedWindowMs = windowMs } = policy
   return {
     keyStart: `${keyPrefix}:{`,
     keySuffix:
-      algorithm === 'concurrency' ? `}:${name}:in-flight` : `}:${name}:${windowMs}${kinds[algorithm]}`,
+      algorithm === 'concurrency' ? `}:${name}:in-flight` : `}:${name}:${sharedWindowMs}${kinds[algorithm]}`,
     quota: String(quota),
     window: String(windowMs),
     unit: String(windowMs / quota),

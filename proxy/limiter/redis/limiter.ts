@@ -82,7 +82,7 @@ export function createRedisLimiter(options: {
     hasSliding ||= policy.algorithm === 'sliding'
     hasInFlight ||= policy.algorithm === 'concurrency'
     hasBuckets ||= policy.algorithm === 'token-bucket'
-    hasReserved ||= isReserved(policy)
+    hasReserved ||= isReserved(policy) || policy.cost !== undefined
     return description
   }
 

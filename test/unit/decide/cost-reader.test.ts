@@ -20,7 +20,8 @@ describe('a JSON document', () => {
     ['{"usage":{"total_tokens":0}}', 0],
     ['{"usage":{"total_tokens":"12"}}', undefined],
     ['{"usage":{"total_tokens":-1}}', undefined],
-    ['{"usage":{"total_tokens":1e300}}', undefined],
+    ['{"usage":{"total_tokens":1e300}}', Number.MAX_SAFE_INTEGER],
+    ['{"usage":{"total_tokens":1e999}}', Number.MAX_SAFE_INTEGER],
     ['{"usage":{"total_tokens":null}}', undefined],
     ['{"usage":[]}', undefined],
     ['{"usage":null}', undefined],
@@ -62,6 +63,12 @@ describe('server-sent events', () => {
     expect(read(events, long, event(4))).toBe(4)
   })
 
+  test('what is not kept of a long line does not end its event', () => {
+    const cut = `data: "${'x'.repeat(66_000)}"\ndata: {"usage":{"total_tokens":0}}\n\n`
+    expect(read(events, cut)).toBeUndefined()
+    expect(read(events, cut, event(4))).toBe(4)
+  })
+
   test('the pieces in which they arrive, and how their lines end, change nothing', () => {
     const stream = fc.array(fc.oneof(fc.nat(1000), fc.constant(null)), { minLength: 1, maxLength: 6 })
     fc.assert(
@@ -90,7 +97,7 @@ test.each<[readonly string[], number | undefined]>([
   [['x-cost', '1.5'], undefined],
   [['x-cost', '12, 13'], undefined],
   [['x-cost', ''], undefined],
-  [['x-cost', '99999999999999999999'], undefined],
+  [['x-cost', '99999999999999999999'], Number.MAX_SAFE_INTEGER],
   [['other', '12'], undefined],
   [[], undefined],
 ])('a header: %j', (fields, units) => expect(unitsFrom(fields, 'x-cost')).toBe(units))

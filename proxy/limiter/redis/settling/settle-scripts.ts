@@ -33,7 +33,7 @@ local function settleFixed(key, endsAtMs, units, windowMs)
     return
   end
   readClock()
-  if denied or left < 0 or math.abs(math.floor(nowUs / 1000) + left - endsAtMs) > windowMs / 2 then return end
+  if denied or left < 0 or math.abs(math.floor(nowUs / 1000) + left - endsAtMs) > math.min(windowMs / 2, 50) then return end
   local counted = call('DECRBY', key, units)
   if type(counted) == 'number' and counted <= 0 then call('DEL', key) end
 end

@@ -31,6 +31,19 @@ describe('the bound', () => {
     expect(limiter.readUse().evictions).toBeGreaterThan(100)
   })
 
+  test('is not reached by requests that were given back as a whole', () => {
+    const limiter = createLimiter(10)
+    const failures = makePolicy('failures', 3, 60_000, { countStatus: [{ first: 500, last: 599 }] })
+    for (let asked = 0; asked < 3; asked++) remaining(limiter, long, 'ip:used up')
+    for (let asked = 0; asked < 1000; asked++) {
+      const decision = limiter.decide(chargeAll(`ip:${asked % 3}`, [failures]))
+      const [state] = decision.outcome === 'allowed' ? decision.states : []
+      if (state?.reservation) limiter.settle(state.reservation, 0)
+    }
+    expect(limiter.readUse()).toEqual({ size: 1, capacity: 10, evictions: 0 })
+    expect(limiter.decide(chargeAll('ip:used up', [long])).outcome).toBe('refused')
+  })
+
   test('makes the counter go whose window ends first, whatever its length and however often it was used', () => {
     const limiter = createLimiter(4)
     remaining(limiter, long, 'first long')
