@@ -17,10 +17,14 @@ export type BackendHooks = {
 }
 
 /** A connection of the gateway, on the backend's side: one request at a time, each answered as its exchange says. */
+/** A connection without a request for so long may have been opened for a client that left, and have waited since. */
+const idleMs = 1
+
 export class BackendConnection {
   readonly #socket: Socket
   readonly #hooks: BackendHooks
   readonly #reader: RequestReader
+  readonly #acceptedMs = performance.now()
   #requests = 0
   #attempt: Attempt | undefined
   #exchange: Exchange | undefined
@@ -71,7 +75,7 @@ export class BackendConnection {
     this.#attempt = {
       method,
       connection: this.#hooks.number,
-      onReused: this.#requests++ > 0,
+      onReused: this.#requests++ > 0 || performance.now() - this.#acceptedMs > idleMs,
       tooLate: this.#socket.writableEnded,
       uploadBytes: 0,
       whole: false,

@@ -6,7 +6,7 @@ import type { Exchange } from './plan.ts'
 export type Attempt = {
   readonly method: string
   readonly connection: number
-  /** The connection has carried another request before. */
+  /** The connection has carried another request before, or has waited for one: a gateway may find it closing. */
   readonly onReused: boolean
   /** The backend had ended the connection already, and does not answer. */
   readonly tooLate: boolean
