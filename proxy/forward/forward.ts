@@ -174,6 +174,11 @@ export class Forwarding implements UpstreamExchange {
 
   onHead(head: ResponseHead): void {
     const { request, response, settlement } = this.#forwarded
+    // Answered meanwhile, as where the rest of the request could not be parsed; its end is not known here yet.
+    if (response.headersSent) {
+      this.cancelled = true
+      throw new ResponseSyntaxError('the request has been answered already')
+    }
     if (head.status > 599 && request.httpVersionMajor > 1)
       throw new ResponseSyntaxError('status code not allowed in HTTP/2')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)

@@ -16,10 +16,10 @@ export type BackendHooks = {
   hold(count: number): Promise<void>
 }
 
-/** A connection of the gateway, on the backend's side: one request at a time, each answered as its exchange says. */
 /** A connection without a request for so long may have been opened for a client that left, and have waited since. */
 const idleMs = 1
 
+/** A connection of the gateway, on the backend's side: one request at a time, each answered as its exchange says. */
 export class BackendConnection {
   readonly #socket: Socket
   readonly #hooks: BackendHooks
