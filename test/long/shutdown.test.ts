@@ -141,6 +141,6 @@ test.each(['1', '2'])(
     await starting.waitForLine(/"msg":"cannot connect to Redis/)
     expect(await starting.stop('SIGTERM')).toBe(0)
     expect(starting.output()).toContain('"msg":"stopped"')
-    expect(starting.output()).not.toMatch(/"msg":"(listening|serving)"|could not start|unsettled/)
+    expect(starting.output()).not.toMatch(/"msg":"(listening|worker listening)"|could not start|unsettled/)
   },
 )

@@ -37,12 +37,12 @@ test('a worker that dies is replaced, and what was counted stays counted', async
   const workerPids = gateway.process
     .output()
     .split('\n')
-    .filter((line) => line.includes('"msg":"serving"'))
+    .filter((line) => line.includes('"msg":"worker listening"'))
     .map((line) => (JSON.parse(line) as { pid: number }).pid)
   expect(workerPids).toHaveLength(2)
   process.kill(workerPids[0] ?? 0, 'SIGKILL')
   await gateway.process.waitForLine(/worker exited; restarting/)
-  while ((gateway.process.output().match(/"msg":"serving"/g) ?? []).length < 3)
+  while ((gateway.process.output().match(/"msg":"worker listening"/g) ?? []).length < 3)
     await new Promise((resolve) => setTimeout(resolve, 50))
   expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([429]))
 })
@@ -55,7 +55,7 @@ test('a worker that cannot be started is tried again', async () => {
     gateway.process
       .output()
       .split('\n')
-      .filter((line) => line.includes('"msg":"serving"'))
+      .filter((line) => line.includes('"msg":"worker listening"'))
       .map((line) => (JSON.parse(line) as { pid: number }).pid)
   const primary = Number(readFileSync(`/proc/${pids()[0] ?? 0}/stat`, 'utf8').split(' ')[3])
   const limit = (files: string): void => {
