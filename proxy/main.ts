@@ -1,37 +1,37 @@
 import cluster from 'node:cluster'
-import { hangupIgnored, onHangup } from '../shared/hangup.ts'
+import { onHangup } from '../shared/hangup.ts'
 import { createLog } from '../shared/log.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { collectGarbage } from '../shared/v8-gc.ts'
 import { composeGateway } from './app/gateway.ts'
-import { fitToOpenFiles, readOpenFilesLimit } from './app/open-files.ts'
+import { readSettings } from './app/reload/settings-source.ts'
+import { askForSettings } from './app/reload/worker-tables.ts'
+import type { Gateway } from './app/serving.ts'
 import { describeStart } from './app/startup-log.ts'
-import { warnOfUnknownUpstream } from './app/upstream.ts'
-import { loadGatewaySettings } from './config/settings.ts'
+import { warnOfUnknownUpstreams } from './app/upstreams/unknown-names.ts'
 
 refuseArguments(
   process.argv.slice(2),
   'settings come from the environment and sluice.yaml, see docs/configuration.md',
 )
 
+let gateway: Gateway | undefined
 try {
-  const read = loadGatewaySettings(process.env, process.cwd())
-  const fitted = fitToOpenFiles(read.settings, readOpenFilesLimit())
-  const { settings } = fitted
+  const { settings, warnings, source } = cluster.isWorker
+    ? { settings: await askForSettings(), warnings: [], source: undefined }
+    : readSettings(process.env, process.cwd())
   const log = createLog('gateway', settings.logLevel)
-  onHangup(() => {
-    // With HTTPS, SIGHUP reloads certificate and key.
-    if (settings.tlsCertFile === undefined) log.warn(hangupIgnored)
-  })
+  // With HTTPS, SIGHUP also reloads certificate and key.
+  onHangup(() => gateway?.reload())
   // The primary process has logged the warnings already.
   if (cluster.isPrimary) {
-    for (const warning of [...read.warnings, ...fitted.warnings]) log.warn(warning)
-    warnOfUnknownUpstream(settings.upstreamUrl, log)
+    for (const warning of warnings) log.warn(warning)
+    warnOfUnknownUpstreams(settings, log)
   }
 
-  const gateway = await composeGateway(settings, log)
+  gateway = await composeGateway(settings, log, source)
   closeOnSignal(gateway, log)
   // The start leaves some 20 MB of garbage. Collect it now: a later collection would discard optimized code.
   collectGarbage()

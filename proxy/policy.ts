@@ -23,20 +23,50 @@ export type Policy = {
   readonly countStatus?: readonly StatusRange[]
   /** Where a request is not one unit. */
   readonly cost?: Cost
+  /** After so many refusals in a window a client is banned. */
+  readonly ban?: BanPolicy
+  /** Of a token bucket with a burst of its own: the window of its average. */
+  readonly averageWindowMs?: number
   /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
   readonly override?: number
+  /** Whether an operator has set the quota, for a client, at run time. */
+  readonly isSetAtRunTime?: true
+  /** Of an override: what operators call its clients. */
+  readonly label?: string
   /** Of an override: the window of its rule, by which their common counters are named, where its own is another. */
   readonly sharedWindowMs?: number
+  /** In a worker, of a policy that was changed while it ran: which change it was. */
+  readonly revision?: number
+}
+
+/**
+ * - `after`: refusals in a window that lead to a ban
+ * - `forMs`: of the first ban; each one in a row is twice as long as the one before, up to `maxMs`
+ * - `scope`: whether the client is banned under the rule, or under all
+ */
+export type BanPolicy = {
+  readonly after: number
+  readonly forMs: number
+  readonly maxMs: number
+  readonly scope: 'rule' | 'all'
 }
 
 /** Status codes from the first to the last, both included. */
 export type StatusRange = { readonly first: number; readonly last: number }
 
 export type Cost = {
-  /** Units that are reserved when a request is let through: a whole number from 1 to the quota. */
-  readonly reserve: number
+  /** Units that are reserved when a request is let through: a whole number from 1 to the quota, or what its body says. */
+  readonly reserve: number | RequestedUnits
   /** Where the units that it really cost are read; undefined: `reserve` is what it costs. */
   readonly settle?: CostSource
+}
+
+/** Where the JSON body of a request says units: by the names of the members that lead to a number. */
+export type RequestedUnits = {
+  /** Of several the largest number counts. Never empty. */
+  readonly paths: readonly (readonly string[])[]
+  /** Where the request says none, from 1 to the quota; undefined: the whole quota, as for a body that cannot be read. */
+  readonly otherwise?: number
 }
 
 /**
@@ -57,19 +87,53 @@ export function takesUnits(policy: Policy): boolean {
   return isReserved(policy) || policy.cost !== undefined || policy.algorithm === 'token-bucket'
 }
 
-/** Units that are counted when a request is let through. */
-export function reservedUnits({ cost }: Policy): number {
-  return cost?.reserve ?? 1
+/** Units that are counted when a request is let through, where its charge does not say others. */
+export function reservedUnits({ cost, quota }: Policy): number {
+  const reserve = cost?.reserve ?? 1
+  return typeof reserve === 'number' ? reserve : quota
+}
+
+/** Where a request says how many units to reserve, if it does. */
+export function requestedUnits({ cost }: Policy): RequestedUnits | undefined {
+  return typeof cost?.reserve === 'object' ? cost.reserve : undefined
+}
+
+const overridden = new WeakMap<Policy, Map<number, Policy>>()
+
+/**
+ * The policy for a client that has another quota at run time: the same object each time, as counters are found by it. A token
+ * bucket's burst is as many as its requests then, whatever that of the rule is.
+ */
+export function withQuota(policy: Policy, quota: number): Policy {
+  let made = overridden.get(policy)
+  if (!made) overridden.set(policy, (made = new Map<number, Policy>()))
+  const known = made.get(quota)
+  if (known) return known
+  const { algorithm, windowMs, averageWindowMs = windowMs, sharedWindowMs = windowMs } = policy
+  const override: Policy = {
+    ...policy,
+    quota,
+    isSetAtRunTime: true,
+    ...(algorithm === 'token-bucket' && { windowMs: averageWindowMs, sharedWindowMs }),
+  }
+  made.set(quota, override)
+  return override
 }
 
 /** For how long the requests in flight of a gateway that has died still count. */
 export const LEASE_MS = 15_000
+
+/** The most units that a rule can allow, and that a request can cost. */
+export const LARGEST_QUOTA = 1_000_000_000
 
 /**
  * The most requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
  * and one client can have as many as the quota.
  */
 export const LARGEST_SLIDING_QUOTA = 100_000
+
+/** The most requests of a client in flight that a rule can allow. */
+export const LARGEST_CONCURRENCY = 100_000
 
 /**
  * - `ip`: the client's address, or its network
@@ -145,3 +209,8 @@ export type ListEntry =
  * segment, a final `*` for the rest.
  */
 export type RoutePattern = { readonly methods: readonly string[]; readonly path: string }
+
+/** How the limits table writes a pattern. */
+export function writePattern({ methods, path }: RoutePattern): string {
+  return `${methods.join(',') || '*'} ${path}`
+}

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { compile } from 'json-schema-to-typescript'
 import { format, resolveConfig } from 'prettier'
 import { z } from 'zod'
 import { originTable } from '../origin/settings.ts'
@@ -13,8 +14,8 @@ import { fileNames, variableName, type SettingsTable } from '../shared/settings/
 const root = join(import.meta.dirname, '..')
 
 /**
- * What is generated, by its file's path: from the settings the whole JSON Schema and the tables of the reference, from the
- * imports the picture of the folders.
+ * What is generated, by its file's path: from the settings the whole JSON Schema, the types of `sluice.yaml` for TypeScript
+ * and the tables of the reference, from the imports the picture of the folders.
  */
 export async function renderGenerated(): Promise<Map<string, string>> {
   const reference = join(root, 'docs/configuration.md')
@@ -22,8 +23,10 @@ export async function renderGenerated(): Promise<Map<string, string>> {
   const text = await format(withTables(readFileSync(reference, 'utf8')), { ...style, filepath: reference })
   const architecture = join(root, 'docs/architecture.md')
   const picture = await renderFolders()
+  const types = join(root, 'proxy/config/written/sluice-yaml.ts')
   return new Map([
     [join(root, 'sluice.schema.json'), `${JSON.stringify(renderJsonSchema(), null, 2)}\n`],
+    [types, await format(await renderTypes(), { ...style, filepath: types })],
     [reference, text],
     [architecture, replaceGenerated(readFileSync(architecture, 'utf8'), () => picture)],
   ])
@@ -32,6 +35,17 @@ export async function renderGenerated(): Promise<Map<string, string>> {
 /** Draft 7 is what the YAML language server of the editors knows best. */
 function renderJsonSchema(): object {
   return z.toJSONSchema(configFileSchema, { io: 'input', target: 'draft-07' })
+}
+
+/** What is in `sluice.yaml`, for who writes it in TypeScript. */
+function renderTypes(): Promise<string> {
+  return compile(renderJsonSchema(), 'SluiceYaml', {
+    additionalProperties: false,
+    bannerComment: '/* eslint-disable */\n// Generated from the settings: npm run generate',
+    strictIndexSignatures: true,
+    ignoreMinAndMaxItems: true,
+    format: false,
+  })
 }
 
 const tables: Readonly<Record<string, () => string>> = {

@@ -2,10 +2,17 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Node options for a gateway process: V8's helpers, which mark garbage concurrently, use one thread instead of four, so
- * that they do not starve the main thread (docs/decisions/connection-churn.md). Node accepts it at start only.
+ * Options of Node for a gateway process, which takes them at start only:
+ *
+ * - V8's helpers, which mark garbage concurrently, use one thread instead of four, so that they do not starve the main thread
+ *   (docs/decisions/connection-churn.md);
+ * - buffers count as part of the heap. Otherwise V8 marks the whole heap for every 64 MiB of them, some ten times a second
+ *   while large bodies pass (docs/decisions/large-bodies.md).
  */
-export const gatewayOptions: readonly string[] = ['--v8-pool-size=1']
+export const gatewayOptions: readonly string[] = [
+  '--v8-pool-size=1',
+  '--external-memory-accounted-in-global-limit',
+]
 
 type Collect = (
   options: { readonly type: 'major'; readonly flavor: 'last-resort' } | { readonly type: 'minor' },

@@ -1,27 +1,77 @@
 import type { Log } from '../../shared/log.ts'
+import { kindOf, type ClientEntry } from '../clients/client-entry.ts'
+import type { ClientTable, EntryOperations } from '../clients/client-table.ts'
 import type { ThrottledClient, ThrottledClients } from '../decide/throttled-clients.ts'
 import type { CounterAdmin, CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
+import type { Explanation } from '../explain/explain.ts'
 import type { Charge } from '../limiter/limiter.ts'
+import type { ReplicaExchange } from './replicas/exchange.ts'
+import type { Replicas } from './replicas/report.ts'
+
+/** What is known of a client under a policy. */
+export type ClientState = CounterState & {
+  /** The quota, of which the client may have one of its own. */
+  readonly quota: number
+  readonly bannedForMs?: number
+  /** How long the quota is its own, set at run time. */
+  readonly overriddenForMs?: number
+  /** A name that an operator has given it. */
+  readonly label?: string
+}
 
 /** What an operator can ask of this gateway about clients, whatever it is made of. None of these rejects. */
 export type ClientOperations = {
   /** In the order of the charges; counts nothing. */
-  inspect(charges: readonly Charge[]): Promise<readonly CounterState[]>
+  inspect(charges: readonly Charge[]): Promise<readonly ClientState[]>
+  /** Bans and overrides. */
+  readonly entries: EntryOperations
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
-  /** Of this gateway, with the most refusals first. */
+  /** Of this gateway, in the order of `byRefusals`. */
   listLimited(policyName: string | undefined, limit: number): Promise<readonly ThrottledClient[]>
+  /** What all replicas tell of themselves; undefined without Redis, and where it does not answer. */
+  readReplicas(): Promise<Replicas | undefined>
+  /** What becomes of a request now, up to its counters. Undefined where no process answers. Counts nothing. */
+  explain(asked: AskedHead): Promise<Explanation | undefined>
 }
+
+/** A request line with headers, one character a byte, and the valid address that their connection comes from. */
+export type AskedHead = { readonly head: string; readonly ip: string }
 
 /** In a process that has counters or asks Redis. Each reset is a line in the log and in a metric. */
 export function createClientOperations(options: {
   readonly counters: Pick<CounterAdmin, 'inspect' | 'reset'>
+  readonly clientTable: Pick<ClientTable, 'entries' | 'operations'>
   readonly limited: Pick<ThrottledClients, 'list'>
+  readonly replicas?: Pick<ReplicaExchange, 'read'> | undefined
   readonly onReset: () => void
   readonly log: Log
-}): ClientOperations {
-  const { counters, limited, onReset, log } = options
+}): Omit<ClientOperations, 'explain'> {
+  const { counters, clientTable, limited, replicas, onReset, log } = options
+  const { entries, operations } = clientTable
   return {
-    inspect: (charges) => counters.inspect(charges),
+    async inspect(charges) {
+      const states = await counters.inspect(entries.withOverrides(charges))
+      return states.map((state, at) => {
+        const charge = charges[at]
+        return { ...state, quota: state.policy.quota, ...(charge && entries.describe(charge)) }
+      })
+    },
+    entries: {
+      list: (kind) => operations.list(kind),
+      async put(entry, forMs) {
+        const outcome = await operations.put(entry, forMs)
+        log.info(
+          { ...whatOf(entry), forSeconds: forMs / 1000, outcome },
+          `${said[entry.kind]} by an operator`,
+        )
+        return outcome
+      },
+      async remove(id) {
+        const outcome = await operations.remove(id)
+        if (outcome !== 'absent') log.info({ outcome }, `${removed[kindOf(id)]} by an operator`)
+        return outcome
+      },
+    },
     async reset(charges) {
       const outcome = await counters.reset(charges)
       const [first, ...others] = charges
@@ -31,6 +81,30 @@ export function createClientOperations(options: {
       if (outcome === 'done') onReset()
       return outcome
     },
-    listLimited: (policyName, limit) => Promise.resolve(limited.list(policyName, limit)),
+    listLimited(policyName, limit) {
+      return Promise.resolve(withLabels(limited.list(policyName, limit), entries))
+    },
+    readReplicas: () => replicas?.read() ?? Promise.resolve(undefined),
   }
+}
+
+/** With the names that operators have given at run time, beside those of the table of limits. */
+export function withLabels(
+  clients: readonly ThrottledClient[],
+  entries: ClientTable['entries'],
+): ThrottledClient[] {
+  return clients.map((client) => {
+    const label = entries.labelOf(client.policy, client.partitionKey)
+    return label === undefined ? client : { ...client, label }
+  })
+}
+
+const said = { ban: 'client banned', override: 'limit of a client set' } as const
+const removed = { ban: 'ban lifted', override: 'limit of a client removed' } as const
+
+/** For the log, without the client: it may be a person, or a secret's hash. */
+function whatOf(entry: ClientEntry): object {
+  return entry.kind === 'ban'
+    ? { policy: entry.policy, reason: entry.reason }
+    : { policy: entry.policy, requests: entry.requests }
 }

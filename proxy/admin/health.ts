@@ -1,4 +1,5 @@
 import type { UpstreamState } from '../telemetry/metrics.ts'
+import type { ServerCounts, ServerReport, ServersReport } from '../upstream/servers/report.ts'
 
 /** `memory`: the counters are in this process. `unknown`: no worker has reported yet. */
 export type StoreState = 'memory' | 'available' | 'unavailable' | 'unknown'
@@ -8,6 +9,10 @@ export type HealthReport = {
   readonly status: 'starting' | 'ready' | 'stopping'
   readonly store: StoreState
   readonly upstream: UpstreamState
+  /** How many servers of the backends are used, and how many are not; missing before a worker has reported. */
+  readonly servers?: ServerCounts
+  /** Some of them, for operators only. */
+  readonly listedServers?: readonly ServerReport[]
 }
 
 export type Health = {
@@ -16,6 +21,8 @@ export type Health = {
   /** Call first at shutdown, so that load balancers use other gateways while requests in flight finish. */
   beginStopping(): void
   read(): HealthReport
+  /** The same with the servers of the backends: it takes longer where there are many. */
+  report(): HealthReport
 }
 
 /**
@@ -27,8 +34,14 @@ export type Health = {
 export function createHealth(states: {
   readonly storeState: () => StoreState
   readonly upstreamState: () => UpstreamState
+  readonly readServers?: () => ServersReport
 }): Health {
   let status: HealthReport['status'] = 'starting'
+  const read = (): HealthReport => ({
+    status,
+    store: states.storeState(),
+    upstream: states.upstreamState(),
+  })
   return {
     markReady() {
       if (status === 'starting') status = 'ready'
@@ -36,13 +49,17 @@ export function createHealth(states: {
     beginStopping() {
       status = 'stopping'
     },
-    read: () => ({ status, store: states.storeState(), upstream: states.upstreamState() }),
+    read,
+    report() {
+      const servers = states.readServers?.()
+      return { ...read(), ...(servers && { servers: servers.counts, listedServers: servers.listed }) }
+    },
   }
 }
 
 /**
  * Combines the workers' health, for the primary process: ready while one worker is; the store or the backend is
- * unavailable if it is for any worker.
+ * unavailable if it is for any worker, and of the servers it is told what the worker says that has the fewest in use.
  *
  * @param own the primary's own status: once it is stopping, the workers' statuses are ignored
  * @param reports of the workers that answered
@@ -59,7 +76,17 @@ export function combineHealth(own: HealthReport['status'], reports: readonly Hea
       ['unavailable', 'available'],
       reports.map((report) => report.upstream),
     ),
+    ...worstServers(reports),
   }
+}
+
+function worstServers(reports: readonly HealthReport[]): Pick<HealthReport, 'servers' | 'listedServers'> {
+  const outOfUse = ({ servers }: HealthReport): number => (servers ? servers.ejected + servers.unhealthy : -1)
+  const [first, ...others] = reports
+  if (!first) return {}
+  const worst = others.reduce((most, each) => (outOfUse(each) > outOfUse(most) ? each : most), first)
+  const { servers, listedServers } = worst
+  return { ...(servers && { servers }), ...(listedServers && { listedServers }) }
 }
 
 function firstFound<State extends string>(

@@ -3,17 +3,22 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { Log } from '../../shared/log.ts'
 import { METRICS_CONTENT_TYPE } from '../telemetry/prometheus.ts'
 import { createAdminAccess } from './access.ts'
-import type { ApiRoutes } from './api.ts'
+import { tellsMistakes } from './api/api-reload.ts'
+import type { ApiRoute } from './api/api.ts'
 import { serveOperator } from './connections.ts'
 import type { HealthReport } from './health.ts'
 import { readJson } from './json-body.ts'
+import type { LiveEvents } from './page/live-events.ts'
+import { isKnown, pageFields, readPageFiles, type PageFile } from './page/page-files.ts'
 
 export type AdminDeps = {
   /** `ADMIN_TOKEN`. Without one only local requests are answered, so the listener must be on a loopback address. */
   readonly token: string | undefined
   readonly readHealth: () => HealthReport | Promise<HealthReport>
   readonly readMetrics: () => Promise<string>
-  readonly apiRoutes: ApiRoutes
+  readonly apiRoutes: ReadonlyMap<string, ApiRoute>
+  /** For `/api/events`, which is not there without them. */
+  readonly liveEvents?: LiveEvents
   readonly log: Log
 }
 
@@ -30,15 +35,23 @@ export const adminServerOptions: ServerOptions = {
 type Reply = {
   readonly status: number
   readonly contentType: string
-  readonly body: string | Buffer
+  /** Undefined with a status that has none. */
+  readonly body: string | Buffer | undefined
   readonly fields?: Readonly<Record<string, string>>
 }
 
-type Answer = (query: URLSearchParams, body: unknown) => Reply | Promise<Reply>
+/** Sends what it has by itself; false where it does not, for an error in its place. */
+type Stream = { readonly begin: (request: IncomingMessage, response: ServerResponse) => boolean }
+
+type Answer = (
+  query: URLSearchParams,
+  body: unknown,
+  request: IncomingMessage,
+) => Reply | Stream | Promise<Reply>
 type Routes = ReadonlyMap<string, Readonly<Partial<Record<string, Answer>>>>
 
 /**
- * Answers on the admin listener: `/livez` and `/readyz` to everybody, `/metrics` and `/api/…` to who may see them.
+ * Answers on the admin listener: `/livez`, `/readyz` and the files of the page to everybody, `/metrics` and `/api/…` to who may see them.
  * An exception is that request's 500, logged. The server itself is made by the composition root, with
  * `adminServerOptions` and `limitConnections`.
  */
@@ -46,7 +59,7 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
   const refuse = createAdminAccess(deps.token)
   const routes = createRoutes(deps)
 
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<Reply> => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<Reply | Stream> => {
     const { path, query } = splitTarget(request.url ?? '')
     const guarded = isGuarded(path)
     const refusal = guarded ? await refuse(request) : undefined
@@ -62,9 +75,9 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
     const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '')
     const respond = route[method]
     if (!respond) return errorReply(errors.methodNotAllowed, { ...close, Allow: allowedMethods(route) })
-    if (method === 'GET') return respond(query, undefined)
+    if (method === 'GET') return respond(query, undefined, request)
     const body = await readJson(request)
-    return 'error' in body ? errorReply(body.error, close) : respond(query, body.value)
+    return 'error' in body ? errorReply(body.error, close) : respond(query, body.value, request)
   }
 
   return (request, response) => {
@@ -73,7 +86,10 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
         deps.log.error({ err: error }, 'exception while handling an admin request')
         return errorReply(errors.internal)
       })
-      .then((reply) => send(response, reply))
+      .then((reply) => {
+        if (!('begin' in reply)) send(response, reply)
+        else if (!reply.begin(request, response)) send(response, errorReply(errors.tooManyListeners))
+      })
       .catch((error: unknown) => {
         deps.log.error({ err: error }, 'exception while sending an admin response')
         response.destroy()
@@ -81,7 +97,7 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
   }
 }
 
-function createRoutes({ readHealth, readMetrics, apiRoutes }: AdminDeps): Routes {
+function createRoutes({ readHealth, readMetrics, apiRoutes, liveEvents, token }: AdminDeps): Routes {
   const routes = new Map<string, Record<string, Answer>>([
     ['/livez', { GET: () => json(200, { status: 'alive' }) }],
     ['/readyz', { GET: async () => readiness(await readHealth()) }],
@@ -94,6 +110,11 @@ function createRoutes({ readHealth, readMetrics, apiRoutes }: AdminDeps): Routes
     }
     routes.set(path, route)
   }
+  for (const [path, file] of readPageFiles(token !== undefined)) {
+    routes.set(path, { GET: (_query, _body, { headers }) => pageReply(file, headers['if-none-match']) })
+  }
+  if (liveEvents)
+    routes.set('/api/events', { GET: () => ({ begin: (...exchange) => liveEvents.follow(...exchange) }) })
   return routes
 }
 
@@ -117,8 +138,17 @@ function allowedMethods(route: object): string {
     .join(', ')
 }
 
-function readiness(health: HealthReport): Reply {
-  return json(health.status === 'ready' ? 200 : 503, health)
+/** Where the servers are is not told to everybody. */
+function readiness({ status, store, upstream, servers }: HealthReport): Reply {
+  return json(status === 'ready' ? 200 : 503, { status, store, upstream, servers })
+}
+
+function pageReply(file: PageFile, ifNoneMatch: string | undefined): Reply {
+  const { contentType, body, etag } = file
+  const fields = { ...pageFields, ETag: etag }
+  return isKnown(file, ifNoneMatch)
+    ? { status: 304, contentType, body: undefined, fields }
+    : { status: 200, contentType, body, fields }
 }
 
 function text(body: string): Reply {
@@ -132,7 +162,7 @@ function json(status: number, value: unknown): Reply {
 const knownErrors: ReadonlySet<unknown> = new Set(Object.values(errors))
 
 function answerReply(answer: unknown): Reply {
-  return isError(answer) ? errorReply(answer) : json(200, answer)
+  return isError(answer) || tellsMistakes(answer) ? errorReply(answer) : json(200, answer)
 }
 
 function isError(answer: unknown): answer is ErrorReply {
@@ -146,7 +176,7 @@ function errorReply(error: ErrorReply, fields: Readonly<Record<string, string>> 
 function send(response: ServerResponse, { status, contentType, body, fields }: Reply): void {
   response.writeHead(status, {
     'Content-Type': contentType,
-    'Content-Length': Buffer.byteLength(body),
+    ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
     ...fields,

@@ -1,33 +1,59 @@
-import { byRefusals, type ThrottledClient } from '../decide/throttled-clients.ts'
-import type { CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
+import type { ClientEntry, EntryId, TimedEntry } from '../clients/client-entry.ts'
+import type { EntryOutcome } from '../clients/entry-store.ts'
+import { sumThrottled, type ThrottledClient } from '../decide/throttled-clients.ts'
+import type { ResetOutcome } from '../limiter/counter-admin.ts'
 import type { Charge } from '../limiter/limiter.ts'
-import type { Policy } from '../policy.ts'
-import type { ClientOperations } from './client-operations.ts'
+import type { Explanation } from '../explain/explain.ts'
+import { policiesOf, type Rule } from '../policy.ts'
+import type { AskedHead, ClientOperations, ClientState } from './client-operations.ts'
+import type { Replicas } from './replicas/report.ts'
 
 /** A question about clients as it goes from the primary process to a worker. Policies go by name. */
 export type ClientsQuestion =
   | {
       readonly of: 'inspect' | 'reset'
-      readonly charges: readonly (readonly [policy: string, key: string])[]
+      readonly charges: readonly NamedCharge[]
     }
   | { readonly of: 'list'; readonly policy: string | undefined; readonly limit: number }
+  | { readonly of: 'replicas' }
+  | { readonly of: 'entries'; readonly kind: ClientEntry['kind'] }
+  | { readonly of: 'put'; readonly entry: ClientEntry; readonly forMs: number }
+  | { readonly of: 'remove'; readonly id: EntryId }
+  | { readonly of: 'explain'; readonly asked: AskedHead }
+
+/** `override` says which of the rule's overrides has the client. */
+type NamedCharge = readonly [policy: string, key: string, override?: number]
 
 export type ClientsAnswer =
-  | { readonly of: 'inspect'; readonly states: readonly Omit<CounterState, 'policy'>[] }
+  | { readonly of: 'inspect'; readonly states: readonly Omit<ClientState, 'policy'>[] }
   | { readonly of: 'reset'; readonly outcome: ResetOutcome }
   | { readonly of: 'list'; readonly clients: readonly ThrottledClient[] }
+  | { readonly of: 'replicas'; readonly replicas?: Replicas }
+  | { readonly of: 'entries'; readonly entries: readonly TimedEntry[] }
+  | { readonly of: 'put' | 'remove'; readonly outcome: EntryOutcome }
+  | { readonly of: 'explain'; readonly explanation: Explanation | undefined }
 
 /** In a worker: what it answers with. */
 export async function answerClients(
   question: ClientsQuestion,
   operations: ClientOperations,
-  policies: readonly Policy[],
+  rules: readonly Rule[],
 ): Promise<ClientsAnswer> {
   if (question.of === 'list')
     return { of: 'list', clients: await operations.listLimited(question.policy, question.limit) }
-  const byName = new Map(policies.map((policy) => [policy.name, policy]))
-  const charges = question.charges.flatMap(([name, partitionKey]): Charge[] => {
-    const policy = byName.get(name)
+  if (question.of === 'replicas') {
+    const replicas = await operations.readReplicas()
+    return { of: 'replicas', ...(replicas && { replicas }) }
+  }
+  const { entries } = operations
+  if (question.of === 'entries') return { of: 'entries', entries: await entries.list(question.kind) }
+  if (question.of === 'put') return { of: 'put', outcome: await entries.put(question.entry, question.forMs) }
+  if (question.of === 'remove') return { of: 'remove', outcome: await entries.remove(question.id) }
+  if (question.of === 'explain')
+    return { of: 'explain', explanation: await operations.explain(question.asked) }
+  const policies = policiesOf(rules)
+  const charges = question.charges.flatMap(([name, partitionKey, override]): Charge[] => {
+    const policy = policies.find((each) => each.name === name && each.override === override)
     return policy ? [{ policy, partitionKey }] : []
   })
   return question.of === 'inspect'
@@ -49,7 +75,8 @@ export function createWorkersOperations(ask: AskWorkers): ClientOperations {
       const perWorker = answers.flatMap((answer) => (answer.of === 'inspect' ? [answer.states] : []))
       return charges.map(({ policy }, index) => {
         const states = perWorker.flatMap((all) => all[index] ?? []).toSorted(byWeight)
-        return { source: 'none', used: undefined, resetMs: undefined, ...states[0], policy }
+        const { quota } = policy
+        return { source: 'none', used: undefined, resetMs: undefined, quota, ...states[0], policy }
       })
     },
     async reset(charges) {
@@ -57,6 +84,28 @@ export function createWorkersOperations(ask: AskWorkers): ClientOperations {
       return answer?.of === 'reset' ? answer.outcome : 'uncertain'
     },
     listLimited: (policyName, limit) => listOfWorkers(ask, policyName, limit),
+    async readReplicas() {
+      const [answer] = await ask({ of: 'replicas' }, 'one')
+      return answer?.of === 'replicas' ? answer.replicas : undefined
+    },
+    async explain(asked) {
+      const [answer] = await ask({ of: 'explain', asked }, 'one')
+      return answer?.of === 'explain' ? answer.explanation : undefined
+    },
+    entries: {
+      async list(kind) {
+        const [answer] = await ask({ of: 'entries', kind }, 'one')
+        return answer?.of === 'entries' ? answer.entries : []
+      },
+      async put(entry, forMs) {
+        const [answer] = await ask({ of: 'put', entry, forMs }, 'one')
+        return answer?.of === 'put' ? answer.outcome : 'uncertain'
+      },
+      async remove(id) {
+        const [answer] = await ask({ of: 'remove', id }, 'one')
+        return answer?.of === 'remove' ? answer.outcome : 'uncertain'
+      },
+    },
   }
 }
 
@@ -69,22 +118,16 @@ async function listOfWorkers(
   // Approximate top N: each worker reports its 2 N largest.
   const answers = await ask({ of: 'list', policy: policyName, limit: 2 * limit }, 'all')
   const clients = answers.flatMap((answer) => (answer.of === 'list' ? answer.clients : []))
-  const sums = new Map<string, ThrottledClient>()
-  for (const client of clients) {
-    const name = `${client.policy} ${client.partitionKey}`
-    const sum = sums.get(name)
-    const refusals = client.refusals + (sum?.refusals ?? 0)
-    sums.set(name, { ...client, refusals, resetMs: Math.max(client.resetMs, sum?.resetMs ?? 0) })
-  }
-  return [...sums.values()].sort(byRefusals).slice(0, limit)
+  return sumThrottled(clients, limit)
 }
 
-function nameCharge({ policy, partitionKey }: Charge): readonly [string, string] {
-  return [policy.name, partitionKey]
+function nameCharge({ policy, partitionKey }: Charge): NamedCharge {
+  const { name, override } = policy
+  return override === undefined ? [name, partitionKey] : [name, partitionKey, override]
 }
 
 const weights = { store: 2, local: 1, none: 0 } as const
 
-function byWeight(a: Omit<CounterState, 'policy'>, b: Omit<CounterState, 'policy'>): number {
+function byWeight(a: Omit<ClientState, 'policy'>, b: Omit<ClientState, 'policy'>): number {
   return weights[b.source] - weights[a.source] || (b.used ?? 0) - (a.used ?? 0)
 }

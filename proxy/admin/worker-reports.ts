@@ -1,16 +1,22 @@
 import type { Worker } from 'node:cluster'
+import type { Activity } from '../telemetry/activity.ts'
 import { sumCounters, type MetricSnapshot } from '../telemetry/prometheus.ts'
 import type { HealthReport } from './health.ts'
 import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
 
 /** What a worker can be asked by its primary process. */
-type Reports = { readonly metrics: MetricSnapshot; readonly health: HealthReport }
+type Reports = {
+  readonly metrics: MetricSnapshot
+  readonly health: HealthReport
+  readonly activity: Activity
+}
 type Question = { readonly report: 'ask'; readonly id: number } & Asked
 type Asked =
   { readonly what: keyof Reports } | { readonly what: 'clients'; readonly question: ClientsQuestion }
 type Answer = { readonly report: 'answer'; readonly id: number } & (
   | { readonly what: 'metrics'; readonly value: MetricSnapshot }
   | { readonly what: 'health'; readonly value: HealthReport }
+  | { readonly what: 'activity'; readonly value: Activity }
   | { readonly what: 'clients'; readonly value: ClientsAnswer }
 )
 
@@ -25,14 +31,16 @@ export function answerReports(options: {
   readonly listen: (receive: (message: unknown) => void) => void
   readonly takeSnapshot: () => Promise<MetricSnapshot>
   readonly readHealth: () => HealthReport
+  readonly readActivity: () => Activity
   readonly answerClients: (question: ClientsQuestion) => Promise<ClientsAnswer>
 }): void {
-  const { send, listen, takeSnapshot, readHealth, answerClients } = options
+  const { send, listen, takeSnapshot, readHealth, readActivity, answerClients } = options
   const answer = (message: Answer): void => send(message)
   listen((message) => {
     if (!isQuestion(message)) return
     const { id, what } = message
     if (what === 'health') answer({ report: 'answer', id, what, value: readHealth() })
+    else if (what === 'activity') answer({ report: 'answer', id, what, value: readActivity() })
     else if (what === 'clients') {
       void answerClients(message.question).then((value) => answer({ report: 'answer', id, what, value }))
     } else void takeSnapshot().then((value) => answer({ report: 'answer', id, what, value }))
@@ -50,6 +58,8 @@ export type WorkerReports = {
   readMetrics(): Promise<MetricSnapshot[]>
   /** Of the workers that answered in time. */
   readHealth(): Promise<HealthReport[]>
+  /** Of the workers that answered in time. */
+  readActivities(): Promise<Activity[]>
   readonly askClients: AskWorkers
 }
 
@@ -122,6 +132,10 @@ export function createWorkerReports(timeoutMs: number): WorkerReports {
     async readHealth() {
       const answers = await ask({ what: 'health' })
       return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
+    },
+    async readActivities() {
+      const answers = await ask({ what: 'activity' })
+      return answers.flatMap((answer) => (answer.what === 'activity' ? [answer.value] : []))
     },
     async askClients(question, whom) {
       const clientAnswers = async (asked?: Iterable<Worker>): Promise<ClientsAnswer[]> => {

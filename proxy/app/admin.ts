@@ -1,50 +1,100 @@
 import { createServer } from 'node:http'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
-import { createClientRoutes } from '../admin/api-clients.ts'
-import { createApiRoutes } from '../admin/api.ts'
+import { createClientRoutes } from '../admin/api/api-clients.ts'
+import { createEntryRoutes } from '../admin/api/api-entries.ts'
+import { createExplainRoutes } from '../admin/api/api-explain.ts'
+import { createReloadRoutes } from '../admin/api/api-reload.ts'
+import { createApiRoutes, type ApiAnswer, type ApiRoutes } from '../admin/api/api.ts'
 import type { ClientOperations } from '../admin/client-operations.ts'
 import { limitConnections } from '../admin/connections.ts'
 import { adminServerOptions, createAdminHandler, type AdminDeps } from '../admin/server.ts'
+import { createHistory } from '../admin/page/history.ts'
+import { createLiveEvents } from '../admin/page/live-events.ts'
+import { readLiveStatus, type ReadActivities } from '../admin/page/live-status.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { createAddressReader } from '../request/client-address.ts'
+import type { ConfigState } from '../telemetry/metrics.ts'
 import { adminConnectionsWithin, readOpenFilesLimit } from './open-files.ts'
+import type { Reloader } from './reload/reloader.ts'
 import { listenOn } from './server.ts'
+import { rulesInForce } from './serving.ts'
 import { version } from './version.ts'
 
 /** The listener of operators and their tools, apart from that of the clients. */
 export type Admin = Running & {
   /** Resolves with the port. */
   listen(): Promise<number>
+  /** The table of limits is another one now. */
+  tableChanged(): void
 }
 
-export function composeAdmin(
-  settings: GatewaySettings,
-  log: Log,
-  state: Pick<AdminDeps, 'readHealth' | 'readMetrics'> & { readonly clients: ClientOperations },
-): Admin {
+/** What an operator asks of, as far as it depends on the table of limits in force. */
+type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
+  readonly clients: ClientOperations
+  readonly reloader: Reloader
+  readonly readActivities: ReadActivities
+}
+
+export function composeAdmin(settings: GatewaySettings, log: Log, state: Operated): Admin {
   const { adminHost: host, adminPort: port, adminToken: token } = settings
-  const limitsEnabled = !settings.rateLimitingDisabled
-  const rules = limitsEnabled ? settings.rules : []
-  const statusRoutes = createApiRoutes({
-    version,
-    limitsEnabled,
-    rules: rules.length,
-    workers: settings.workers,
-    uptimeMs: () => process.uptime() * 1000,
-    readHealth: state.readHealth,
+  let inForce = composeRoutes(settings, state)
+  const apiRoutes: ApiRoutes = new Map(
+    Array.from(inForce, ([path, route]) => [
+      path,
+      Object.fromEntries(
+        Object.keys(route).map((method): [string, ApiAnswer] => [
+          method,
+          (query, body) => inForce.get(path)?.[method]?.(query, body),
+        ]),
+      ),
+    ]),
+  )
+  const { readActivities, reloader } = state
+  const readConfig = (): ConfigState => reloader.readConfig()
+  const history = createHistory(readActivities, Date.now)
+  const liveEvents = createLiveEvents({
+    readStatus: () => readLiveStatus({ answers: () => inForce, readActivities, readConfig }),
+    async readHistory() {
+      await history.sample()
+      return history.read()
+    },
+    log,
   })
-  const addresses = createAddressReader([], { ipv6Prefix: settings.ipv6Prefix })
-  const clientRoutes = createClientRoutes({ limitsEnabled, rules, addresses, clients: state.clients })
-  const apiRoutes = new Map([...statusRoutes, ...clientRoutes])
-  const server = createServer(adminServerOptions, createAdminHandler({ ...state, token, apiRoutes, log }))
+  const handler = createAdminHandler({ ...state, token, apiRoutes, liveEvents, log })
+  const server = createServer(adminServerOptions, handler)
   limitConnections(server, adminConnectionsWithin(readOpenFilesLimit()))
   return {
+    tableChanged: () => void (inForce = composeRoutes(state.reloader.current(), state)),
     listen: async () => (await listenOn(server, { host, port, exclusive: true }, 'ADMIN_HOST')).port,
     close: () =>
       new Promise((resolve) => {
+        history.close()
         server.close(() => resolve())
         server.closeAllConnections()
       }),
   }
+}
+
+/** Made anew for each table: always the same paths and methods. */
+function composeRoutes(settings: GatewaySettings, { clients, reloader, readHealth }: Operated): ApiRoutes {
+  const limitsEnabled = !settings.rateLimitingDisabled
+  const rules = rulesInForce(settings)
+  const addresses = createAddressReader([], { ipv6Prefix: settings.ipv6Prefix })
+  const policies = rules.map(({ policy }) => policy)
+  return new Map([
+    ...createApiRoutes({
+      version,
+      limitsEnabled,
+      rules: rules.length,
+      readConfig: () => reloader.readConfig(),
+      workers: settings.workers,
+      uptimeMs: () => process.uptime() * 1000,
+      readHealth,
+    }),
+    ...createClientRoutes({ limitsEnabled, rules, addresses, clients }),
+    ...createEntryRoutes({ policies, addresses, entries: clients.entries }),
+    ...createExplainRoutes({ rules, upstreamHost: settings.upstreamUrl.host, clients }),
+    ...createReloadRoutes(() => reloader.reload('api')),
+  ])
 }

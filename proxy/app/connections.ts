@@ -1,10 +1,8 @@
-import type { Server } from 'node:http'
-import type { Http2SecureServer } from 'node:http2'
 import type { Log } from '../../shared/log.ts'
 import { collectYoungGarbage, returnMemory } from '../../shared/v8-gc.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { limitConnections, type ConnectionLimit } from '../connection/connection-limit.ts'
-import { superviseSessions, type Http2Sessions } from '../connection/http2-sessions.ts'
+import { superviseSessions, type Http2Sessions } from '../connection/http2/sessions.ts'
 import { endIdleConnections } from '../connection/idle-timeout.ts'
 import { readProxyHeader } from '../connection/proxy-protocol.ts'
 import { watchSlowClients, type SlowClients } from '../connection/slow-clients.ts'
@@ -13,6 +11,7 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
 import { createUnreadLog } from '../telemetry/unread-log.ts'
 import { trimHeapAfterBursts } from './heap-trim.ts'
 import { scheduleMinorGcs } from './minor-gc.ts'
+import type { ClientServer } from './server.ts'
 
 /** About what a connection holds that is open. */
 const bytesAConnection = 16 * 1024
@@ -27,7 +26,7 @@ export type ClientConnections = {
 
 /** @param deps.now monotonic milliseconds */
 export function composeConnections(
-  server: Server | Http2SecureServer,
+  { server, cleartextHttp2 }: ClientServer,
   settings: GatewaySettings,
   deps: {
     readonly addresses: AddressReader
@@ -50,7 +49,7 @@ export function composeConnections(
     now,
   })
   const sessions = superviseSessions(
-    server,
+    cleartextHttp2 ?? server,
     {
       idleMs: settings.idleTimeoutMs,
       firstRequestMs: settings.headersTimeoutMs,

@@ -3,14 +3,25 @@ import { readFileSync } from 'node:fs'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
 import type { StoreState } from '../admin/health.ts'
+import {
+  createClientTable,
+  type ClientTable,
+  type ClientTableOptions,
+  type SharedBy,
+} from '../clients/client-table.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { ThrottledClients } from '../decide/throttled-clients.ts'
 import type { CounterAdmin } from '../limiter/counter-admin.ts'
 import { createLimiter, type LimiterOptions } from '../limiter/create-limiter.ts'
 import type { Limiter } from '../limiter/limiter.ts'
 import type { RedisConnection } from '../limiter/redis/connection.ts'
+import { keyPrefixOf } from '../limiter/redis/keys.ts'
+import { operatorTimeoutMs } from '../limiter/redis/operations.ts'
 import { parseRedisUrl } from '../limiter/redis/url.ts'
+import { policiesOf, type Rule } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
+import { tellOfBans, tellOfBreaker } from './observe/webhooks.ts'
 
 /** A limiter, the state of its store, and how to close both. */
 export type Counting = Running & {
@@ -18,6 +29,11 @@ export type Counting = Running & {
   readonly storeState: () => StoreState
   /** For an operator. Where another process counts, it is asked there. */
   readonly operations: Pick<CounterAdmin, 'inspect' | 'reset'>
+  readonly clientTable: ClientTable
+  /** The Redis that replicas share. */
+  readonly shared?: SharedBy | undefined
+  /** The rules in force are others now. */
+  useRules(rules: readonly Rule[]): void
   /** Resolves when the store is connected, or after a short wait. */
   ready(): Promise<void>
 }
@@ -25,26 +41,53 @@ export type Counting = Running & {
 /** How long a start waits for Redis, so that the first requests are counted there; then it serves without. */
 const connectAtStartMs = 1_000
 
-const now = (): number => performance.now()
+export const now = (): number => performance.now()
 
-/** Counters in Redis, or in this process where none is set. */
+/**
+ * Counters in Redis, or in this process where none is set.
+ *
+ * @param nowMs monotonic milliseconds, for counters in this process and what is remembered of clients
+ */
 export async function composeCounting(
   settings: GatewaySettings,
   log: Log,
   telemetry: Telemetry,
   forgotten: ThrottledClients['forget'],
+  nowMs = now,
+  notify?: Notify,
 ): Promise<Counting> {
   const redis = await composeRedis(settings, log)
   const limiter = createLimiter({
     redis: redis?.client,
-    ...counterOptions(settings, log, telemetry, forgotten),
+    ...counterOptions(settings, log, tellOfBreaker(telemetry, notify), forgotten),
+    now: nowMs,
   })
+  const shared = redis && {
+    redis: redis.client,
+    keyPrefix: keyPrefixOf(settings.namespace),
+    isAnswering: () => limiter.storeState() === 'available',
+    timeoutMs: operatorTimeoutMs(settings.storeTimeoutMs),
+  }
+  const clientTable = createClientTable(
+    { ...clientTableOptions(settings, log, telemetry, notify), now: nowMs },
+    shared,
+  )
   return {
     limiter,
     operations: limiter,
+    clientTable,
+    shared,
     storeState: () => limiter.storeState(),
-    ready: async () => redis?.connected(connectAtStartMs),
+    useRules(rules) {
+      limiter.useTable(policiesOf(rules))
+      clientTable.usePolicies(rules.map(({ policy }) => policy))
+    },
+    async ready() {
+      await redis?.connected(connectAtStartMs)
+      await clientTable.ready()
+    },
     close() {
+      clientTable.close()
       limiter.close()
       redis?.close()
       return Promise.resolve()
@@ -64,6 +107,17 @@ async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisC
     sentinelUsername: settings.redisSentinelUsername,
     sentinelPassword: settings.redisSentinelPassword,
   })
+}
+
+/** The options that all kinds of client tables have in common. */
+export function clientTableOptions(
+  settings: GatewaySettings,
+  log: Log,
+  telemetry: Telemetry,
+  notify: Notify | undefined,
+): ClientTableOptions {
+  const policies = settings.rateLimitingDisabled ? [] : settings.rules.map(({ policy }) => policy)
+  return { policies, now, telemetry, onBan: tellOfBans(notify, settings), log }
 }
 
 /** The options that all kinds of limiters have in common. */

@@ -1,38 +1,66 @@
-import cluster from 'node:cluster'
 import type { Log } from '../../shared/log.ts'
 import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { renderMetrics } from '../telemetry/prometheus.ts'
 import { composeAdmin } from './admin.ts'
+import { composeWebhooks } from './observe/webhooks.ts'
+import { createReloader, type SettingsSource } from './reload/reloader.ts'
 import { composeServing, type Gateway } from './serving.ts'
-import { composePrimary, composeWorker } from './workers.ts'
+import { composePrimary } from './workers/primary.ts'
+import { composeWorker } from './workers/worker.ts'
 
-/** Composes this process's part of the gateway: all of it, the primary process, or a worker. */
-export async function composeGateway(settings: GatewaySettings, log: Log): Promise<Gateway> {
-  if (cluster.isWorker) return composeWorker(settings, log)
-  return settings.workers > 1 ? composePrimary(settings, log) : composeSingle(settings, log)
+/**
+ * Composes this process's part of the gateway: all of it, the primary process, or a worker.
+ *
+ * @param source of the settings, for reloads; undefined in a worker, which gets them from its primary process
+ */
+export async function composeGateway(
+  settings: GatewaySettings,
+  log: Log,
+  source: SettingsSource | undefined,
+): Promise<Gateway> {
+  if (!source) return composeWorker(settings, log)
+  return settings.workers > 1 ? composePrimary(settings, log, source) : composeSingle(settings, log, source)
 }
 
 /** The whole gateway in one process: what serves clients, and the admin listener beside it. */
-async function composeSingle(settings: GatewaySettings, log: Log): Promise<Gateway> {
-  const serving = await composeServing(settings, log)
+async function composeSingle(settings: GatewaySettings, log: Log, source: SettingsSource): Promise<Gateway> {
+  const webhooks = composeWebhooks(settings, log)
+  const serving = await composeServing(settings, log, {
+    readConfig: () => reloader.readConfig(),
+    notify: webhooks?.notify,
+  })
   const { metrics, health } = serving
+  webhooks?.observe(metrics.telemetry)
+  const reloader = createReloader({
+    running: settings,
+    source,
+    prepare: (change) => serving.prepare(change.settings),
+    changed: () => admin.tableChanged(),
+    notify: webhooks?.notify,
+    log,
+  })
   const admin = composeAdmin(settings, log, {
     clients: serving.clients,
-    readHealth: () => health.read(),
+    reloader,
+    readHealth: () => health.report(),
+    readActivities: () => Promise.resolve([metrics.readActivity()]),
     readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
   })
+  const stopWatching = source.watch(() => void reloader.reload('file'))
   return {
+    reload: () => void reloader.reload('signal'),
     async listen() {
       const adminPort = await admin.listen()
-      const address = await serving.listen()
-      if (!address) return undefined
+      const ports = await serving.listen()
+      if (!ports) return undefined
       handleUncaughtExceptions(log, () => metrics.telemetry.errorCaught('process'))
-      return { port: address.port, adminPort }
+      return { ...ports, adminPort }
     },
     async close() {
+      stopWatching()
       await serving.close()
-      await admin.close()
+      await Promise.all([admin.close(), webhooks?.close()])
     },
   }
 }

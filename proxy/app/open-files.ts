@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import type { GatewaySettings } from '../config/settings.ts'
 
 /** The settings that say how many connections there may be, each of which is an open file. */
-type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections' | 'upstreamStreams'>
+type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections' | 'upstreamStreams'> &
+  Partial<Pick<GatewaySettings, 'routes' | 'hasFallback'>>
 
 /** For everything else: Node's own, logs, certificates, Redis, name lookups. A gateway at rest has some 25. */
 const othersReserve = 64
@@ -30,21 +31,30 @@ export function fitToOpenFiles<Settings extends Connections>(
   limit: number | undefined,
 ): { readonly settings: Settings; readonly warnings: readonly string[] } {
   const { maxConnections, upstreamConnections, upstreamStreams } = settings
+  const servers = countServers(settings)
   const reserve = othersReserve + adminConnectionsWithin(limit)
-  const needed = reserve + maxConnections + upstreamConnections + upstreamStreams
+  const needed = reserve + maxConnections + (upstreamConnections + upstreamStreams) * servers
   if (limit === undefined || needed <= limit) return { settings, warnings: [] }
   const left = limit - reserve
-  const upstream = lower(upstreamConnections, left * upstreamShare)
-  const clients = lower(maxConnections, (left - upstream) * clientsShare)
-  const streams = Math.max(0, Math.min(upstreamStreams, left - upstream - clients))
+  const upstream = lower(upstreamConnections, (left * upstreamShare) / servers)
+  const clients = lower(maxConnections, (left - upstream * servers) * clientsShare)
+  const leftForStreams = Math.floor((left - upstream * servers - clients) / servers)
+  const streams = Math.max(0, Math.min(upstreamStreams, leftForStreams))
   const text =
-    `the limit of open files is ${limit} (ulimit -n) and the settings can need ${needed}: ` +
+    `the limit of open files is ${limit} (ulimit -n) and the settings can need ${needed}${servers === 1 ? '' : ` for ${servers} servers`}: ` +
     `using MAX_CONNECTIONS=${clients}, UPSTREAM_CONNECTIONS=${upstream}, UPSTREAM_STREAMS=${streams}. ` +
     "Raise the limit (ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings"
   const lowered = { maxConnections: clients, upstreamConnections: upstream, upstreamStreams: streams }
   // Hardly anybody needs that many streams: slightly fewer are not worth a line at each start.
   const isMuch = clients < maxConnections || upstream < upstreamConnections || streams < upstreamStreams / 2
   return { settings: { ...settings, ...lowered }, warnings: isMuch ? [text] : [] }
+}
+
+/** Those of all backends: the settings hold for each. That a name has several addresses shows later. */
+function countServers({ routes, hasFallback }: Connections): number {
+  if (!routes) return 1
+  const own = routes.reduce((sum, { upstream }) => sum + upstream.length, 0)
+  return Math.max(1, own + (hasFallback ? 1 : 0))
 }
 
 function lower(wanted: number, most: number): number {

@@ -1,48 +1,151 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
-import { compileClientLists, listedHeaders } from '../decide/client-lists.ts'
+import { listedHeaders } from '../decide/client-lists.ts'
 import { createLimitHeaders, limitHeaderNames } from '../decide/limit-headers/limit-headers.ts'
 import { addedNames } from '../decide/refusal.ts'
+import { compileTable, type RequestTable } from '../explain/request-table.ts'
+import { HeldBodyMemory } from '../forward/held-body.ts'
 import { createCorsHeaders, noCorsHeaders, type CorsHeaders } from '../http/cors.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
-import { singleParts, type Policy } from '../policy.ts'
+import { requestedUnits, singleParts, type Policy } from '../policy.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
-import { preflightRules } from '../rules/preflight-rules.ts'
-import { compileRules } from '../rules/rule-table.ts'
-import type { HandlerOptions } from '../server/handler-options.ts'
-import { createHandler, type Handler } from '../server/handler.ts'
+import { createPrefixStripper } from '../rules/strip-prefix.ts'
+import { compileRoutes } from '../rules/upstream-routes.ts'
+import type { HandlerOptions, RoutedUpstreams } from '../server/handler-options.ts'
+import { createHandler, type Handler, type LiveOptions } from '../server/handler.ts'
 import { createAccessLog } from '../telemetry/access-log.ts'
 import { createFailureLog } from '../telemetry/failure-log.ts'
 import { createRefusalLog } from '../telemetry/refusal-log.ts'
-import type { UpstreamPool } from '../upstream/pool.ts'
 import type { ClientConnections } from './connections.ts'
+import { createUnusableLog } from './decisions/unusable-log.ts'
+import type { RoutedGroup, Upstreams } from './upstream.ts'
 
 /** What the steps of a request use. */
 export type HandlerDeps = Pick<
   HandlerOptions,
-  'limiter' | 'tokens' | 'throttledClients' | 'addresses' | 'telemetry' | 'onException' | 'isStopping' | 'now'
+  | 'limiter'
+  | 'clientTable'
+  | 'tokens'
+  | 'throttledClients'
+  | 'addresses'
+  | 'telemetry'
+  | 'tracing'
+  | 'onException'
+  | 'isStopping'
+  | 'now'
 > & {
-  readonly rules: GatewaySettings['rules']
   readonly connections: ClientConnections
-  readonly pool: UpstreamPool
+  readonly upstreams: Upstreams
   readonly log: Log
 }
 
+/** What a request needs of the table of limits, which can be changed while the gateway runs. */
+type TableOptions = Pick<
+  HandlerOptions,
+  | 'rules'
+  | 'preflightRules'
+  | 'corsHeaders'
+  | 'clientLists'
+  | 'tokens'
+  | 'heldBodies'
+  | 'refusals'
+  | 'limitHeaders'
+  | 'classifyField'
+>
+
+export type LiveHandler = {
+  readonly handler: Handler
+  /** The options in force, for another listener too. */
+  readonly live: LiveOptions
+  /** What requests that begin now go by. */
+  readTable(): RequestTable
+  /**
+   * Makes all that requests need of another table.
+   *
+   * @returns puts it in force, at once for requests that begin then
+   */
+  prepare(settings: GatewaySettings, tokens: HandlerOptions['tokens']): () => void
+}
+
 /** The steps of a request, as the settings have them. */
-export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Handler {
-  const { rules, limiter, throttledClients, addresses, connections, pool } = deps
-  const { telemetry, onException, isStopping, now, log } = deps
-  const lists = { allowList: settings.allowList, denyList: settings.denyList, rules }
-  return createHandler({
-    rules: compileRules(rules),
-    preflightRules: settings.cors && compileRules(preflightRules(rules)),
+export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
+  const fixed = composeFixed(settings, deps)
+  const heldBodies = composeHeldBodies(deps.telemetry)
+  const compose = (
+    next: GatewaySettings,
+    tokens: HandlerOptions['tokens'],
+  ): LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void } => {
+    const { routed, commit } = deps.upstreams.prepare(next.routes ?? [])
+    const routes = next.routes && composeRoutes(next, routed, fixed.forwarder)
+    const isTraced = deps.tracing !== undefined
+    const table = compileTable(next, deps.addresses)
+    const options = { ...fixed, ...composeTable(next, table, { heldBodies, tokens, isTraced }), routes }
+    return { options, table, useRoutes: commit }
+  }
+  let inForce = compose(settings, deps.tokens)
+  inForce.useRoutes()
+  const live = { options: inForce.options }
+  return {
+    handler: createHandler(live),
+    live,
+    readTable: () => inForce.table,
+    prepare(next, tokens) {
+      const prepared = compose(next, tokens)
+      return () => {
+        inForce = prepared
+        live.options = prepared.options
+        prepared.useRoutes()
+      }
+    },
+  }
+}
+
+function composeTable(
+  settings: GatewaySettings,
+  { rules, table, preflightTable, lists }: RequestTable,
+  {
+    heldBodies,
+    tokens,
+    isTraced,
+  }: {
+    readonly heldBodies: () => HeldBodyMemory
+    readonly tokens: HandlerOptions['tokens']
+    readonly isTraced: boolean
+  },
+): TableOptions {
+  const { allowList, denyList } = settings
+  return {
+    rules: table,
+    preflightRules: preflightTable,
     corsHeaders: composeCors(settings),
-    clientLists: compileClientLists(lists),
-    tokens: deps.tokens,
-    limiter,
+    clientLists: lists,
+    tokens,
+    heldBodies: readsBodies(rules) ? heldBodies() : undefined,
     refusals: settings.refusals,
     limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
+    classifyField: createRequestClassifier(
+      [
+        ...rules.flatMap(({ policy }) => headersOf(policy)),
+        ...listedHeaders({ allowList, denyList, rules }),
+        ...(readsBodies(rules) ? ['content-type', 'content-encoding'] : []),
+      ],
+      settings.keepUnusualHeaders,
+      settings.clientAddressHeader,
+      isTraced ? ['traceparent', 'tracestate'] : [],
+    ),
+  }
+}
+
+function composeFixed(
+  settings: GatewaySettings,
+  deps: HandlerDeps,
+): Omit<HandlerOptions, keyof TableOptions | 'routes'> {
+  const { limiter, throttledClients, addresses, connections, upstreams } = deps
+  const { telemetry, onException, isStopping, now, log } = deps
+  return {
+    clientTable: deps.clientTable,
+    limiter,
     throttledClients,
     addresses,
     addressOf: (socket) => connections.connectionLimit.addressOf(socket),
@@ -50,7 +153,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
     maxTargetBytes: settings.maxTargetBytes,
     maxHeaderCount: settings.maxHeaderCount,
     forwarder: {
-      pool,
+      pool: upstreams.fallback,
       telemetry,
       maxBodyBytes: settings.maxBodyBytes,
       readAhead: {
@@ -62,23 +165,45 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Ha
       onFailure: createFailureLog(log),
     },
     telemetry,
+    tracing: deps.tracing,
     onException,
-    upstreamPrefix: settings.upstreamUrl.pathname.replace(/\/$/, ''),
+    upstreamPrefix: prefixOf(settings.upstreamUrl),
     upstreamHost: settings.upstreamUrl.host,
-    classifyField: createRequestClassifier(
-      [...rules.flatMap(({ policy }) => headersOf(policy)), ...listedHeaders(lists)],
-      settings.keepUnusualHeaders,
-      settings.clientAddressHeader,
-    ),
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,
     isStopping,
     onUntrustedProxy: createUntrustedProxyWarning(log, settings),
     onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
+    onUnusableAuthRequest: createUnusableLog(log, settings),
     onRefused: settings.refusalLog ? createRefusalLog(log, settings) : undefined,
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
-  })
+  }
+}
+
+/** Each route has a forwarder, so that a request without routes costs nothing more. */
+function composeRoutes(
+  { routes = [], hasFallback }: GatewaySettings,
+  routed: readonly RoutedGroup[],
+  forwarder: HandlerOptions['forwarder'],
+): RoutedUpstreams {
+  return {
+    hasFallback,
+    table: compileRoutes(
+      routes,
+      routed.map(({ route: { name, upstream, upstreamHost, stripPrefix, paths }, group }) => ({
+        name,
+        forwarder: { ...forwarder, pool: group, telemetry: forwarder.telemetry.ofUpstream(name) },
+        prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
+        upstreamHost,
+        stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
+      })),
+    ),
+  }
+}
+
+function prefixOf({ pathname }: URL): string {
+  return pathname.replace(/\/$/, '')
 }
 
 /** Scripts can read when to come back, what is left, of which request to tell an operator, and what refusals add. */
@@ -86,6 +211,21 @@ function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): Cor
   if (!cors) return noCorsHeaders
   const exposed = ['Retry-After', ...limitHeaderNames(rateLimitHeaders), 'X-Request-Id']
   return createCorsHeaders(cors.origins, [...exposed, ...addedNames(refusals)])
+}
+
+/** Made for the first table with a rule that reads from the request how much to reserve. */
+function composeHeldBodies(telemetry: HandlerDeps['telemetry']): () => HeldBodyMemory {
+  let memory: HeldBodyMemory | undefined
+  return () => {
+    if (memory) return memory
+    const made = new HeldBodyMemory()
+    telemetry.observeTable('held-bodies', () => made.readUse())
+    return (memory = made)
+  }
+}
+
+function readsBodies(rules: GatewaySettings['rules']): boolean {
+  return rules.some(({ policy }) => requestedUnits(policy) !== undefined)
 }
 
 /** The fields that tell a policy's clients apart. */

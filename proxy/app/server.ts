@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type Server, type ServerOptions } from 'node:http'
-import { createSecureServer, type Http2SecureServer } from 'node:http2'
+import {
+  createServer as createHttp2Server,
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2Server,
+} from 'node:http2'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import type { Log } from '../../shared/log.ts'
 import { nameHostSetting } from '../../shared/start-error.ts'
@@ -13,22 +18,30 @@ import { takesUpgrade } from '../server/listener.ts'
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
   readonly server: Server | Http2SecureServer
+  /** Without TLS: serves the connections on which the client sends the preface of HTTP/2. It does not listen itself. */
+  readonly cleartextHttp2: Http2Server | undefined
   /** Of HTTPS: what follows the files. */
   readonly certificate: CertificateWatch | undefined
 }
 
-/** HTTP/1.1, or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
+/** HTTP/1.1, and HTTP/2 by prior knowledge; or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
 export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
   const { tlsCertFile, tlsKeyFile, tlsMinVersion, tlsCiphers } = settings
   const options = http1Options(settings)
   if (tlsCertFile === undefined || tlsKeyFile === undefined)
-    return { server: adjust(createServer(options)), certificate: undefined }
+    return {
+      server: adjust(createServer(options)),
+      cleartextHttp2: createHttp2Server(http2Options(settings)),
+      certificate: undefined,
+    }
 
   const tls = { minVersion: tlsMinVersion, ciphers: cipherList(tlsCiphers) }
   const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
   const server = createSecureServer({
     ...options,
     ...http2Options(settings),
+    allowHTTP1: true,
+    handshakeTimeout: settings.headersTimeoutMs,
     ...tls,
     ...pair,
     ALPNCallback: chooseProtocol,
@@ -41,11 +54,15 @@ export function createClientServer(settings: GatewaySettings, log: Log): ClientS
     use: (next) => server.setSecureContext({ ...tls, ...next }),
     log,
   })
-  return { server: adjust(server), certificate }
+  return { server: adjust(server), cleartextHttp2: undefined, certificate }
 }
 
 /** Nothing lenient: what Node's strict parser refuses never reaches the steps. */
-function http1Options({ maxHeaderBytes, headersTimeoutMs, idleTimeoutMs }: GatewaySettings): ServerOptions {
+export function http1Options({
+  maxHeaderBytes,
+  headersTimeoutMs,
+  idleTimeoutMs,
+}: Pick<GatewaySettings, 'maxHeaderBytes' | 'headersTimeoutMs' | 'idleTimeoutMs'>): ServerOptions {
   return {
     insecureHTTPParser: false,
     maxHeaderSize: maxHeaderBytes,
@@ -64,10 +81,8 @@ function http1Options({ maxHeaderBytes, headersTimeoutMs, idleTimeoutMs }: Gatew
   }
 }
 
-function http2Options({ maxHeaderBytes, maxHeaderCount, maxStreams, headersTimeoutMs }: GatewaySettings) {
+function http2Options({ maxHeaderBytes, maxHeaderCount, maxStreams }: GatewaySettings) {
   return {
-    allowHTTP1: true,
-    handshakeTimeout: headersTimeoutMs,
     settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes },
     // Cookies may come in pieces. What is over this is reset, what is over the count alone is answered.
     maxHeaderListPairs: 2 * maxHeaderCount + 100,

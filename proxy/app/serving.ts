@@ -1,33 +1,48 @@
+import { randomUUID } from 'node:crypto'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
 import { createClientOperations, type ClientOperations } from '../admin/client-operations.ts'
 import { createHealth, type Health } from '../admin/health.ts'
+import { hashTable } from '../config/reload/table-change.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { drain, endAfterResponses } from '../connection/drain.ts'
 import { serializeRequests } from '../connection/pipelining.ts'
 import { createThrottledClients, type ThrottledClients } from '../decide/throttled-clients.ts'
 import { createTunnels } from '../forward/tunnel.ts'
-import { createAddressReader } from '../request/client-address.ts'
+import { policiesOf, type Rule } from '../policy.ts'
 import { createErrorBoundary } from '../server/error-boundary.ts'
-import { serveClients } from '../server/listener.ts'
-import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
-import { watchProcess } from '../telemetry/prometheus.ts'
+import { serveClients, type ListenerDeps } from '../server/listener.ts'
+import { createMetrics, type ConfigState, type Metrics } from '../telemetry/metrics.ts'
+import { watchProcess, type MetricSnapshot } from '../telemetry/prometheus.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { createTokens } from '../tokens/tokens.ts'
+import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
+import { createTokens, type Tokens } from '../tokens/tokens.ts'
 import { composeConnections } from './connections.ts'
 import { composeCounting, type Counting } from './counting.ts'
-import { composeHandler, type HandlerDeps } from './request-handler.ts'
+import { explainHead } from './explain/explain-head.ts'
+import { composeDecisions, type DecisionsListener } from './decisions/listener.ts'
+import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
+import type { PreparedTable } from './reload/reloader.ts'
 import { createClientServer, listenOn } from './server.ts'
-import { composeTrustedProxies } from './trusted-proxies.ts'
-import { composePool } from './upstream.ts'
+import { composeAddresses, composeTrustedProxies } from './trusted-proxies.ts'
+import { composeReplicaExchange } from './observe/replicas.ts'
+import { composeTracing } from './observe/tracing.ts'
+import { composeUpstreams, type Upstreams } from './upstream.ts'
 import { version } from './version.ts'
 
 /** The ports that a gateway listens on. */
-export type Listening = { readonly port: number; readonly adminPort: number }
+export type Listening = {
+  readonly port: number
+  readonly adminPort: number
+  /** With `DECISIONS_PORT`. */
+  readonly decisionsPort?: number
+}
 
 export type Gateway = Running & {
+  /** An operator has asked for it, by a signal. In a worker nothing: its primary process reads the settings. */
+  reload(): void
   /** Resolves with undefined where the gateway is closed before it listens. */
   listen(): Promise<Listening | undefined>
 }
@@ -37,8 +52,12 @@ export type Serving = Running & {
   readonly metrics: Metrics
   readonly health: Health
   readonly clients: ClientOperations
-  /** Opens the clients' port. Resolves with undefined if it was closed before; rejects if the port cannot be opened. */
-  listen(options?: ListenOptions): Promise<AddressInfo | undefined>
+  /** Makes all that serves requests of another table. Nothing changes before it is put in force, which cannot fail. */
+  prepare(next: GatewaySettings): Promise<PreparedTable>
+  /** Opens the ports for clients and decisions. Resolves with undefined if it was closed before; rejects if one cannot be opened. */
+  listen(
+    options?: ListenOptions,
+  ): Promise<(Omit<Listening, 'adminPort'> & Pick<AddressInfo, 'address'>) | undefined>
 }
 
 /** How long a start waits for the addresses of trusted proxies, so that their first requests are believed. */
@@ -53,121 +72,212 @@ const THROTTLED_CLIENTS = 10_000
 const now = (): number => performance.now()
 
 /**
- * @param countElsewhere makes the counters where they are neither in Redis nor in this process: with several workers
+ * @param elsewhere.count makes the counters where they are neither in Redis nor in this process: with several workers
  *   and no Redis the primary process counts for all of them
+ * @param elsewhere.readConfig in the process that reads the settings
+ * @param elsewhere.readNode reads what Node knows of this process; unless given, it is watched until it ends
+ * @param elsewhere.now monotonic milliseconds that counters in memory go by; unless given, those of this process
  */
 export async function composeServing(
   settings: GatewaySettings,
   log: Log,
-  countElsewhere?: (telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting,
+  elsewhere: {
+    readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
+    readonly readConfig?: () => ConfigState
+    /** Of a worker: what its gateway is called among the replicas. */
+    readonly gatewayId?: string | undefined
+    readonly readNode?: () => Promise<MetricSnapshot>
+    readonly now?: () => number
+    /** Tells of bans and of the breaker, where somebody wants to know. */
+    readonly notify?: Notify | undefined
+  } = {},
 ): Promise<Serving> {
-  const rules = settings.rateLimitingDisabled ? [] : settings.rules
+  const rules = rulesInForce(settings)
   const metrics = createMetrics({
     policies: rules.map(({ policy }) => policy),
     limitsEnabled: !settings.rateLimitingDisabled,
     version,
-    readNode: watchProcess('sluice_'),
+    readNode: elsewhere.readNode ?? watchProcess('sluice_'),
+    ...(elsewhere.readConfig && { readConfig: elsewhere.readConfig }),
   })
   const { telemetry } = metrics
-  const throttledClients = createThrottledClients(THROTTLED_CLIENTS, now)
+  const tracing = await composeTracing(settings, telemetry, log)
+  const throttledClients = createThrottledClients(THROTTLED_CLIENTS, elsewhere.now ?? now)
   telemetry.observeTable('limited', () => throttledClients.readUse())
   const forgotten: ThrottledClients['forget'] = (policyName, partitionKey) =>
     throttledClients.forget(policyName, partitionKey)
   const counters =
-    countElsewhere?.(telemetry, forgotten) ?? (await composeCounting(settings, log, telemetry, forgotten))
+    elsewhere.count?.(telemetry, forgotten) ??
+    (await composeCounting(settings, log, telemetry, forgotten, elsewhere.now, elsewhere.notify))
+  // Whether a client is over a limit of its own shows with its next request.
+  counters.clientTable.entries.onOverride = forgotten
   const health = createHealth({
     storeState: () => counters.storeState(),
     upstreamState: () => metrics.upstreamState(),
+    readServers: () => clients.readServers(),
   })
   const isStopping = (): boolean => health.read().status === 'stopping'
   const { limiter } = counters
-  const tokens = await createTokens(
-    settings.jwt,
-    rules.map(({ policy }) => policy),
-    { telemetry, log, now, wallNow: Date.now },
-  )
+  const readTokens = (from: GatewaySettings, running?: Tokens): Promise<Tokens | undefined> => {
+    return createTokens(
+      from.jwt,
+      policiesOf(rulesInForce(from)),
+      { telemetry, log, now, wallNow: Date.now },
+      running,
+    )
+  }
+  let tokens = await readTokens(settings)
+  let { refusals } = settings
   const clients = composeServer(settings, {
-    rules,
     limiter,
+    clientTable: counters.clientTable,
     tokens: tokens?.reader,
     throttledClients,
     telemetry,
+    tracing,
     isStopping,
+    log,
+  })
+
+  let tableHash = hashTable(settings)
+  const replicas = composeReplicaExchange({
+    counters,
+    throttledClients,
+    gateway: elsewhere.gatewayId ?? randomUUID(),
+    readTableHash: () => tableHash,
+    readHealth: () => health.read(),
     log,
   })
 
   return {
     metrics,
     health,
-    clients: createClientOperations({
-      counters: counters.operations,
-      limited: throttledClients,
-      onReset: () => telemetry.clientReset(),
-      log,
-    }),
+    clients: {
+      ...createClientOperations({
+        counters: counters.operations,
+        clientTable: counters.clientTable,
+        limited: throttledClients,
+        replicas,
+        onReset: () => telemetry.clientReset(),
+        log,
+      }),
+      explain(asked) {
+        const runTime = { entries: counters.clientTable.entries, refusals }
+        const known = { table: clients.readTable(), tokens: tokens?.uncounted, runTime }
+        return explainHead(asked, settings, known, log)
+      },
+    },
+    async prepare(next) {
+      const nextTokens = await readTokens(next, tokens)
+      await nextTokens?.ready(KEYS_AT_START_MS)
+      const useTable = clients.prepare(next, nextTokens?.reader)
+      return {
+        commit() {
+          const policies = rulesInForce(next).map(({ policy }) => policy)
+          useTable()
+          ;({ refusals } = next)
+          counters.useRules(rulesInForce(next))
+          tableHash = hashTable(next)
+          telemetry.tableChanged(policies)
+          throttledClients.keepPolicies(new Set(policies.map(({ name }) => name)))
+          // Requests that have begun still read their tokens with its keys.
+          if (tokens?.keySet !== nextTokens?.keySet) tokens?.close()
+          tokens = nextTokens
+        },
+        abort: () => nextTokens?.keySet !== tokens?.keySet && nextTokens?.close(),
+      }
+    },
     async listen(options = {}) {
-      const { host, port } = settings
+      const { host, port, decisionsPort } = settings
       await Promise.all([counters.ready(), clients.ready(), tokens?.ready(KEYS_AT_START_MS)])
       if (isStopping()) return undefined
-      const where = { port, ...(host !== undefined && { host }), ...options }
-      const address = await listenOn(clients.server, where, 'HOST')
+      const where = host === undefined ? {} : { host }
+      const decided = await clients.decisions?.listen({ ...where, port: decisionsPort })
+      const bound = await listenOn(clients.server, { ...where, port, ...options }, 'HOST')
       health.markReady()
-      return address
+      const { address, port: ownPort } = bound
+      return { address, port: ownPort, ...(decided !== undefined && { decisionsPort: decided }) }
     },
     async close() {
       health.beginStopping()
       await clients.close()
       tokens?.close()
-      await counters.close()
+      replicas?.close()
+      await Promise.all([counters.close(), tracing?.close()])
     },
   }
+}
+
+/** None with rate limiting off. */
+export function rulesInForce({ rateLimitingDisabled, rules }: GatewaySettings): readonly Rule[] {
+  return rateLimitingDisabled ? [] : rules
 }
 
 /** The server that clients connect to, and how it is closed: gracefully, then with all that serves it. */
 function composeServer(
   settings: GatewaySettings,
-  deps: Omit<HandlerDeps, 'addresses' | 'connections' | 'pool' | 'onException' | 'now'>,
-): Running & { readonly server: NetServer; ready(): Promise<void> } {
+  deps: Omit<HandlerDeps, 'addresses' | 'connections' | 'upstreams' | 'onException' | 'now'>,
+): Running &
+  Pick<LiveHandler, 'prepare' | 'readTable'> &
+  Pick<Upstreams, 'readServers'> & {
+    readonly server: NetServer
+    readonly decisions: DecisionsListener | undefined
+    ready(): Promise<void>
+  } {
   const { telemetry, log } = deps
-  const pool = composePool(settings, telemetry, now)
-  const { server, certificate } = createClientServer(settings, log)
+  const upstreams = composeUpstreams(settings, telemetry, log, now)
+  const clientServer = createClientServer(settings, log)
+  const { server, cleartextHttp2, certificate } = clientServer
   const { ranges, hosts } = composeTrustedProxies(settings, log, now)
-  const addresses = createAddressReader(ranges, {
-    header: settings.clientAddressHeader,
-    ipv6Prefix: settings.ipv6Prefix,
-    hosts,
-  })
-  const connections = composeConnections(server, settings, { addresses, telemetry, log, now })
+  const addresses = composeAddresses(settings, { ranges, hosts })
+  const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })
   const tunnels = createTunnels({
     idleMs: settings.tunnelIdleTimeoutMs,
     onOpen: () => telemetry.upgradeOpened(),
     onClose: () => telemetry.upgradeClosed(),
   })
   const onException = createErrorBoundary(telemetry, log)
-  serveClients(server, {
-    handler: composeHandler(settings, { ...deps, addresses, connections, pool, onException, now }),
+  const live = composeHandler(settings, { ...deps, addresses, connections, upstreams, onException, now })
+  const listenerDeps: ListenerDeps = {
+    handler: live.handler,
     serveInTurn: serializeRequests(settings.requestsPerConnection),
     tunnels,
     telemetry,
     onException,
     onParserError: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
-  })
+    cleartextHttp2,
+  }
+  serveClients(server, listenerDeps)
+  if (cleartextHttp2) serveClients(cleartextHttp2, listenerDeps)
+  const { live: options } = live
+  const decisions =
+    settings.decisionsPort === undefined
+      ? undefined
+      : composeDecisions(settings, { live: options, addresses, tunnels, telemetry, onException, log, now })
   const reload = (): void => void certificate?.reload()
   if (certificate) process.on('SIGHUP', reload)
 
   return {
     server,
+    decisions,
+    prepare: (...table) => live.prepare(...table),
+    readTable: () => live.readTable(),
+    readServers: () => upstreams.readServers(),
     ready: async () => hosts?.ready(LOOKUP_AT_START_MS),
     async close() {
       endAfterResponses(server, connections.connectionLimit)
+      decisions?.endAfterResponses()
       if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
       tunnels.closeAll()
-      await drain(server, { ...connections, log }, settings.shutdownGraceMs)
+      await Promise.all([
+        drain(server, { ...connections, log }, settings.shutdownGraceMs),
+        decisions?.drain(settings.shutdownGraceMs),
+      ])
       process.off('SIGHUP', reload)
       certificate?.close()
       hosts?.close()
       connections.close()
-      pool.destroy()
+      upstreams.destroy()
     },
   }
 }

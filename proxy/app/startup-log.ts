@@ -1,3 +1,4 @@
+import { hashTable } from '../config/reload/table-change.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { describeRedis, parseRedisUrl } from '../limiter/redis/url.ts'
 import type { Listening } from './serving.ts'
@@ -11,22 +12,29 @@ export type StartLine = Listening & {
   readonly limits: string
   /** Rules in force. */
   readonly rules: number
+  /** Of the table of limits, as in `/api/status`. */
+  readonly tableHash: string
   /** `memory`, or the address of Redis without user and password. */
   readonly store: string
   /** Of the keys in Redis. */
   readonly namespace?: string
 }
 
-export function describeStart(settings: GatewaySettings, { port, adminPort }: Listening): StartLine {
+export function describeStart(
+  settings: GatewaySettings,
+  { port, adminPort, decisionsPort }: Listening,
+): StartLine {
   const { host = '*', tlsCertFile, upstreamUrl, redisUrl, namespace, rules, rateLimitingDisabled } = settings
   const scheme = tlsCertFile === undefined ? 'http' : 'https'
   return {
     address: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
     port,
     adminPort,
+    ...(decisionsPort !== undefined && { decisionsPort }),
     upstream: upstreamUrl.href.replace(/\/$/, ''),
     limits: describeLimits(settings),
     rules: rateLimitingDisabled ? 0 : rules.length,
+    tableHash: hashTable(settings),
     store: redisUrl === undefined ? 'memory' : describeRedis(parseRedisUrl(redisUrl)),
     ...(namespace !== undefined && redisUrl !== undefined && { namespace }),
   }

@@ -1,54 +1,202 @@
-import { lookup } from 'node:dns'
 import { readFileSync } from 'node:fs'
-import { isIP } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
+import type { UpstreamRoute } from '../rules/upstream-routes.ts'
+import { DEFAULT_UPSTREAM } from '../telemetry/counters.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { connectionOpener } from '../upstream/open-connection.ts'
-import { UpstreamPool } from '../upstream/pool.ts'
+import type { ServerPool } from '../upstream/exchange.ts'
+import { NegotiatedPool } from '../upstream/http2/negotiated-pool.ts'
+import { Http2Pool } from '../upstream/http2/pool.ts'
+import { UpstreamPool, type PoolOptions } from '../upstream/pool.ts'
+import { lookUpAddresses } from '../upstream/servers/addresses.ts'
+import { createLeastConnections, createRoundRobin } from '../upstream/servers/balancer.ts'
+import { createProbe } from '../upstream/servers/probe.ts'
+import {
+  countServers,
+  describeServer,
+  reportServers,
+  type ServersReport,
+} from '../upstream/servers/report.ts'
+import { ResolvedGroup } from '../upstream/servers/resolved-group.ts'
+import type { OnServerState, Server, ServerPlace } from '../upstream/servers/server.ts'
 
-/** The connections to the backend. */
-export function composePool(
+/** A route, and where its requests go. */
+export type RoutedGroup = { readonly route: UpstreamRoute; readonly group: ResolvedGroup }
+
+/** The connections to all backends. */
+export type Upstreams = {
+  /** `upstream:`. */
+  readonly fallback: ResolvedGroup
+  /**
+   * Makes what other routes need. Routes that have not changed keep their connections.
+   *
+   * @returns `commit` puts them in force: what is gone finishes the requests that it has
+   */
+  prepare(routes: readonly UpstreamRoute[]): {
+    readonly routed: readonly RoutedGroup[]
+    readonly commit: () => void
+  }
+  /** The servers of all backends that requests can go to. */
+  readServers(): ServersReport
+  /** Ends all connections now. */
+  destroy(): void
+}
+
+export function composeUpstreams(
   settings: GatewaySettings,
   telemetry: Telemetry,
+  log: Log,
   now: () => number,
-): UpstreamPool {
-  const { upstreamUrl, upstreamCaFile, upstreamConnections, upstreamQueue } = settings
+): Upstreams {
+  const { upstreamUrl, upstreamCaFile, upstreamConnections, upstreamQueue, upstreamStreams } = settings
   const authorities = upstreamCaFile === undefined ? undefined : readFileSync(upstreamCaFile)
-  const pool = new UpstreamPool({
-    open: connectionOpener(upstreamUrl, authorities),
+  const createGroup = (route: ServedRoute): ResolvedGroup => {
+    const { name, upstream, balance, health, upstreamHost: host } = route
+    const trusted = route.authorities === undefined ? authorities : Buffer.from(route.authorities)
+    const opener = (
+      { url, address }: ServerPlace,
+      protocols?: readonly string[],
+    ): ReturnType<typeof connectionOpener> => connectionOpener(url, trusted, address, protocols)
+    const probed = health && telemetry.ofUpstream(name)
+    return new ResolvedGroup({
+      urls: upstream.map((url) => new URL(url)),
+      pick: balance === 'round-robin' ? createRoundRobin() : createLeastConnections(Math.random),
+      lookUp: lookUpAddresses,
+      open: (place) =>
+        createPool(settings, place.url, { opener: (protocols) => opener(place, protocols), now }),
+      health: health && {
+        ...health,
+        probe: createProbe({ path: health.path, host }, (place) => opener(place, ['h2', 'http/1.1'])),
+        onProbed: (hasPassed) => probed?.upstreamProbed(hasPassed),
+        random: Math.random,
+      },
+      onState: createServerLog(log, name),
+      now,
+    })
+  }
+  const fallback = createGroup({
+    name: DEFAULT_UPSTREAM,
+    upstream: [upstreamUrl.href],
+    balance: 'least-connections',
+  })
+  fallback.start()
+  let inForce: readonly RoutedGroup[] = []
+  /** Groups that finish what they have. */
+  const retired = new Set<ResolvedGroup>()
+  const pools = (): readonly ServerPool[] =>
+    [fallback, ...inForce.map(({ group }) => group)]
+      .flatMap(({ servers }) => servers)
+      .flatMap(({ opened }) => opened ?? [])
+  const observe = (name: string, capacity: number, size: (pool: ServerPool) => number): void =>
+    telemetry.observeTable(name, () => ({
+      size: pools().reduce((sum, pool) => sum + size(pool), 0),
+      capacity: capacity * Math.max(1, pools().length),
+      evictions: 0,
+    }))
+  observe('upstream-connections', upstreamConnections, (pool) => pool.size)
+  observe('upstream-streams', upstreamStreams, (pool) => pool.streams)
+  observe('upstream-queue', upstreamQueue, (pool) => pool.queued)
+  observe('upload-queue', upstreamQueue, (pool) => pool.queuedUploads)
+  const inUse = (): readonly { readonly name: string; readonly servers: readonly Server[] }[] => [
+    ...(settings.hasFallback || inForce.length === 0
+      ? [{ name: DEFAULT_UPSTREAM, servers: fallback.servers }]
+      : []),
+    ...inForce.map(({ route, group }) => ({ name: route.name, servers: group.servers })),
+  ]
+  telemetry.observeServers(() =>
+    inUse().map(({ name, servers }) => ({ upstream: name, states: countServers(servers) })),
+  )
+
+  return {
+    fallback,
+    prepare(routes) {
+      const known = new Map(inForce.map((routed) => [routed.route.name, routed]))
+      const routed = routes.map((route): RoutedGroup => {
+        const running = known.get(route.name)
+        if (running && isSameGroup(running.route, route)) return { route, group: running.group }
+        return { route, group: createGroup(route) }
+      })
+      return {
+        routed,
+        commit() {
+          for (const group of retired) if (group.isOver) retired.delete(group)
+          const before = new Set(inForce.map(({ group }) => group))
+          const kept = new Set(routed.map(({ group }) => group))
+          for (const { group } of inForce) {
+            if (kept.has(group)) continue
+            retired.add(group)
+            group.retire()
+          }
+          inForce = routed
+          // Nothing is probed that no request could go to.
+          for (const { route, group } of routed) if (route.health && !before.has(group)) group.start()
+        },
+      }
+    },
+    readServers: () => reportServers(inUse()),
+    destroy() {
+      for (const group of [fallback, ...retired, ...inForce.map(({ group }) => group)]) group.destroy()
+    },
+  }
+}
+
+/** What of a route its connections depend on: not which requests it is for. */
+type ServedRoute = Omit<UpstreamRoute, 'hosts' | 'paths' | 'stripPrefix'>
+
+function isSameGroup(one: UpstreamRoute, other: UpstreamRoute): boolean {
+  const served = (route: UpstreamRoute): ServedRoute & Partial<UpstreamRoute> => {
+    return { ...route, hosts: [], paths: [], stripPrefix: true }
+  }
+  return isDeepStrictEqual(served(one), served(other))
+}
+
+/** Logs when a server goes out of use, and when it comes back. */
+function createServerLog(log: Log, upstream: string): OnServerState {
+  return (server, reason) => {
+    const { state, url, ...where } = describeServer(upstream, server)
+    const about = { ...where, server: url, reason }
+    if (state === 'available') log.info(about, 'server is used again')
+    else log.warn(about, `server is ${state}: it is used only if no other is left`)
+  }
+}
+
+/** Opens a connection to a server, offering these protocols where it is by TLS. */
+type Opener = (protocols?: readonly string[]) => ReturnType<typeof connectionOpener>
+
+/** The connections to one server: HTTP/1.1, HTTP/2 with `h2c:`, or with TLS what the server chooses. */
+function createPool(
+  settings: GatewaySettings,
+  { protocol }: URL,
+  { opener, now }: { readonly opener: Opener; readonly now: () => number },
+): ServerPool {
+  const options = {
     connectMs: settings.upstreamConnectTimeoutMs,
     firstByteMs: settings.upstreamTimeoutMs,
     idleMs: settings.upstreamIdleTimeoutMs,
-    bareLf: settings.upstreamBareLf,
-    maxConnections: upstreamConnections,
-    maxStreams: settings.upstreamStreams,
-    maxQueued: upstreamQueue,
+    maxConnections: settings.upstreamConnections,
+    maxQueued: settings.upstreamQueue,
     queueMs: settings.upstreamQueueTimeoutMs,
     maxAgeMs: settings.upstreamMaxAgeMs,
     maxRequests: settings.upstreamMaxRequests,
     now,
     random: Math.random,
-  })
-  const observe = (name: string, capacity: number, size: () => number): void =>
-    telemetry.observeTable(name, () => ({ size: size(), capacity, evictions: 0 }))
-  observe('upstream-connections', upstreamConnections, () => pool.size)
-  observe('upstream-streams', settings.upstreamStreams, () => pool.streams)
-  observe('upstream-queue', upstreamQueue, () => pool.queued)
-  observe('upload-queue', upstreamQueue, () => pool.queuedUploads)
-  return pool
-}
-
-/**
- * Warns where the backend's host name does not resolve: a mistake in it would show with the first request only. It may also
- * be that the backend is yet to be started, so nothing waits for this and nothing depends on it.
- */
-export function warnOfUnknownUpstream({ hostname }: URL, log: Log): void {
-  if (isIP(hostname.replace(/^\[|\]$/g, '')) > 0) return
-  lookup(hostname, (error) => {
-    if (error) {
-      const about = { hostname, reason: error.code }
-      log.warn(about, 'the host name in UPSTREAM_URL does not resolve: requests get 502 until it does')
-    }
-  })
+  }
+  const createHttp1 = (open: PoolOptions['open']): UpstreamPool =>
+    new UpstreamPool({
+      ...options,
+      open,
+      bareLf: settings.upstreamBareLf,
+      maxStreams: settings.upstreamStreams,
+    })
+  if (protocol === 'http:') return createHttp1(opener())
+  if (protocol === 'h2c:') return new Http2Pool({ ...options, open: opener(), scheme: 'http' })
+  return new NegotiatedPool(
+    (onError) => {
+      const open = opener()
+      return createHttp1((ready) => open(ready).once('error', onError))
+    },
+    { ...options, open: opener(['h2', 'http/1.1']), scheme: 'https' },
+  )
 }

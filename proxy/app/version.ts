@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { findPackageJSON } from 'node:module'
 
 /** The version in package.json. */
 export const version = readVersion()
 
 function readVersion(): string {
-  const text = readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')
-  const { version } = JSON.parse(text) as { version: string }
+  // Compiled, this file is a folder deeper.
+  const file = findPackageJSON(import.meta.url)
+  if (!file) throw new Error('package.json is missing')
+  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }
   return version
 }

@@ -1,3 +1,4 @@
+import { showUrl } from '../../shared/settings/addresses.ts'
 import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Source } from '../../shared/settings/problems.ts'
 import { fileName, fileNames, variableName } from '../../shared/settings/table.ts'
@@ -5,15 +6,18 @@ import { listFields } from './clients/client-list.ts'
 import { tokenFields } from './clients/token-settings.ts'
 import { ruleFields, ruleName, writtenName } from './limits.ts'
 import { refusalFields } from './replies/refusal.ts'
+import { routeFields } from './routes/routes.ts'
 import { gatewayTable } from './settings-table.ts'
+import { webhookFields } from './webhooks/webhooks.ts'
 import type { YamlMapping } from './yaml-document.ts'
 
 const settings = Object.entries(gatewayTable)
-const shows = new Map(
-  settings.flatMap(([property, setting]) =>
+const shows = new Map<string, ((value: unknown) => string) | undefined>([
+  ...settings.flatMap(([property, setting]) =>
     fileNames(property, setting).map((field) => [field, setting.kind.show] as const),
   ),
-)
+  ['webhooks', showUrl] as const,
+])
 const variablesOnly = new Map(
   settings
     .filter(([, { environmentOnly }]) => environmentOnly)
@@ -26,6 +30,9 @@ const knownFields = [
   'cors',
   'refusal',
   'jwt',
+  'webhooks',
+  'preset',
+  'routes',
   'limits',
   ...variablesOnly.keys(),
 ]
@@ -43,7 +50,8 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
   return {
     given,
     placeOf: (path) => placeAt(lineOf(path), subjectOf(given, path)),
-    show: (field, value) => (shows.get(field) ?? showValue)(value),
+    // A URL may hold a password.
+    show: (field, value) => (shows.get(field === 'routes' ? 'upstream' : field) ?? showValue)(value),
     problemOfUnknown: (path) => {
       const place = placeAt(lineOfName(path), subjectOf(given, path.slice(0, -1)))
       return problemAt(place, unknownField(String(path.at(-1)), fieldsAt(path)))
@@ -57,14 +65,16 @@ function subjectOf(
   path: readonly PropertyKey[],
 ): string | undefined {
   const [field, index, ruleField] = path
-  if (field !== 'limits' || index === undefined) return field === undefined ? undefined : String(field)
-  const rule = `rule ${nameOfRule(given, Number(index)) ?? Number(index) + 1}`
+  if ((field !== 'limits' && field !== 'routes') || index === undefined)
+    return field === undefined ? undefined : String(field)
+  const kind = field === 'limits' ? 'rule' : 'route'
+  const rule = `${kind} ${nameOf(given[field], Number(index)) ?? Number(index) + 1}`
   return ruleField === undefined ? rule : `${rule}, ${String(ruleField)}`
 }
 
-/** The name of a rule, in quotes; undefined if it has no valid one. */
-function nameOfRule({ limits }: Readonly<Record<string, unknown>>, index: number): string | undefined {
-  const name = writtenName(Array.isArray(limits) ? limits[index] : undefined)
+/** The name of a rule or a route, in quotes; undefined if it has no valid one. */
+function nameOf(entries: unknown, index: number): string | undefined {
+  const name = writtenName(Array.isArray(entries) ? entries[index] : undefined)
   return name !== undefined && ruleName.test(name) ? `"${name}"` : undefined
 }
 
@@ -73,6 +83,8 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 1) return knownFields
   if (path.at(-2) === 'cors') return ['origins']
   if (path.at(-2) === 'refusal') return Object.keys(refusalFields)
+  if (path[0] === 'webhooks') return Object.keys(webhookFields)
+  if (path[0] === 'routes') return Object.keys(routeFields)
   if (path[0] === 'jwt') return Object.keys(tokenFields)
   return path.some((step) => step === 'allowList' || step === 'denyList')
     ? listFields

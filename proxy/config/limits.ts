@@ -1,9 +1,10 @@
 import { z } from 'zod'
-import { duration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
-import { LEASE_MS, type Policy, type Rule } from '../policy.ts'
+import { longDuration, oneOf, wholeNumber } from '../../shared/settings/kinds.ts'
+import { LARGEST_CONCURRENCY, LARGEST_QUOTA, LEASE_MS, type Policy, type Rule } from '../policy.ts'
+import { ban } from './clients/ban.ts'
 import { clientList, overrideClients } from './clients/client-list.ts'
 import { findContradictions } from './contradictions.ts'
-import { hostPattern } from './host-pattern.ts'
+import { hostPattern } from './routes/host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
 import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
@@ -23,8 +24,12 @@ export function writtenName(rule: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined
 }
 
-const requestCount = wholeNumber(1, 1_000_000_000)
-const windowLength = duration('1s', '365d', ['s', 'm', 'h', 'd'])
+const requestCount = wholeNumber(1, LARGEST_QUOTA)
+
+const needsLabel = 'needs 1 to 200 characters in one line'
+const label = z
+  .string(needsLabel)
+  .refine((text) => /^.{1,200}$/u.test(text) && !/\p{Cc}/u.test(text), needsLabel)
 
 /** The fields of a rule, as written. */
 export const ruleFields = {
@@ -56,10 +61,10 @@ export const ruleFields = {
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',
   }),
-  window: windowLength.schema.optional().meta({
+  window: longDuration.schema.optional().meta({
     description: 'Length of the window.',
   }),
-  concurrency: wholeNumber(1, 100_000).schema.optional().meta({
+  concurrency: wholeNumber(1, LARGEST_CONCURRENCY).schema.optional().meta({
     description:
       'In place of requests and window: number of requests of a client in flight at the same time.',
   }),
@@ -86,6 +91,9 @@ export const ruleFields = {
           requests: requestCount.schema.meta({
             description: 'Number of requests allowed for these clients.',
           }),
+          label: label.optional().meta({
+            description: "What the operators' interface calls these clients.",
+          }),
         },
         'needs a mapping with clients and requests',
       ),
@@ -96,6 +104,9 @@ export const ruleFields = {
   allowList: clientList
     .optional()
     .meta({ description: 'Clients that the rule neither counts nor refuses, by address or secret header.' }),
+  ban: ban
+    .optional()
+    .meta({ description: 'Ban clients that are refused repeatedly: after, for, max, scope.' }),
   refusal: refusal
     .optional()
     .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
@@ -111,7 +122,7 @@ export const ruleFields = {
 const rule = z
   .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'requests'), missing('requests', requestCount.needs))
-  .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', windowLength.needs))
+  .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', longDuration.needs))
   .superRefine((rule, context) => {
     for (const { field, message } of findContradictions(rule))
       context.addIssue({ code: 'custom', path: [field], message })
@@ -155,12 +166,13 @@ function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...r
     ...(hosts && { hosts }),
     ...(allowList && { allowList }),
     ...(overrides && {
-      overrides: overrides.map(({ clients, requests }, override) => ({
+      overrides: overrides.map(({ clients, requests, label }, override) => ({
         clients,
         policy: {
           ...policy,
           quota: requests,
           override,
+          ...(label !== undefined && { label }),
           // Its burst is as many as its requests, whatever that of the rule is.
           ...(policy.algorithm === 'token-bucket' && {
             windowMs: rule.window ?? policy.windowMs,
@@ -190,6 +202,7 @@ function toPolicy(
     countStatus,
     cost,
     burst,
+    ban,
   } = rule
   const common = { name, mode, onStoreError, partition: key }
   if (concurrency !== undefined)
@@ -198,7 +211,8 @@ function toPolicy(
   const quota = burst ?? requests
   const windowMs = burst === undefined ? window : (window * burst) / requests
   const reserved = { ...(countStatus && { countStatus }), ...(cost && { cost }) }
-  return { ...common, quota, windowMs, algorithm, ...reserved }
+  const average = burst === undefined ? {} : { averageWindowMs: window }
+  return { ...common, quota, windowMs, algorithm, ...reserved, ...average, ...(ban && { ban }) }
 }
 
 function oneOrMany<Item, Written>(item: z.ZodType<Item, Written>): z.ZodType<Item[], Written | Written[]> {

@@ -24,6 +24,14 @@ export const routePattern = z
     return { methods: methods === '*' ? [] : methods.split(','), path }
   })
 
+/** A path alone, as in `routes`. */
+export const pathPattern = z.string('needs a path that begins with /').transform((path, context): string => {
+  const mistake = mistakeInPath(path)
+  if (mistake === undefined) return path
+  context.issues.push({ code: 'custom', message: `needs ${mistake}`, input: path })
+  return z.NEVER
+})
+
 function withoutPath(text: string): string {
   return knownMethods.includes(text)
     ? `${example}; in a [list], quotes around an entry that has a comma`

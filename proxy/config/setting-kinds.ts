@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
-import { baseUrl } from '../../shared/settings/addresses.ts'
+import { upstreamBaseUrl } from '../../shared/settings/addresses.ts'
 import { numberFromText, oneOf, text } from '../../shared/settings/kinds.ts'
 import { showValue } from '../../shared/settings/problems.ts'
 import type { Kind } from '../../shared/settings/table.ts'
@@ -11,10 +11,14 @@ import {
   namedNetworks,
   sortTrustedProxies,
 } from '../request/addresses/trusted-proxies.ts'
+import { webhookKey } from '../telemetry/webhooks/signature.ts'
 import { parseRedisUrl, type RedisAddress } from '../limiter/redis/url.ts'
 
 /** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
-export const upstreamUrl: Kind<URL> = { ...baseUrl, schema: baseUrl.schema.transform((url) => new URL(url)) }
+export const upstreamUrl: Kind<URL> = {
+  ...upstreamBaseUrl,
+  schema: upstreamBaseUrl.schema.transform((url) => new URL(url)),
+}
 
 /** Redis: one server, Sentinel or a Cluster. */
 export const redisUrl: Kind<string> = {
@@ -60,6 +64,15 @@ export const namespace = text(
 /** A bearer token, made of characters that a header can carry. */
 export const adminToken: Kind<string> = {
   ...text('16 or more visible ASCII characters, no spaces', (token) => /^[\x21-\x7e]{16,}$/.test(token)),
+  show: () => 'a value that is not shown',
+}
+
+/** A secret as Standard Webhooks writes it. */
+export const webhookSecret: Kind<string> = {
+  ...text(
+    'whsec_ and 24 to 64 random bytes in base64, as `echo whsec_$(openssl rand -base64 32)` makes one',
+    (secret) => webhookKey(secret) !== undefined,
+  ),
   show: () => 'a value that is not shown',
 }
 

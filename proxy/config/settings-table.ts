@@ -1,7 +1,18 @@
-import { listenHost } from '../../shared/settings/addresses.ts'
-import { duration, filePath, flag, logLevel, port, size, wholeNumber } from '../../shared/settings/kinds.ts'
+import { baseUrl, listenHost } from '../../shared/settings/addresses.ts'
+import {
+  duration,
+  filePath,
+  flag,
+  fraction,
+  logLevel,
+  oneOf,
+  port,
+  size,
+  wholeNumber,
+} from '../../shared/settings/kinds.ts'
 import { setting } from '../../shared/settings/table.ts'
 import { clientAddressHeader } from './clients/client-address-header.ts'
+import { samplerNames } from '../telemetry/tracing/samplers.ts'
 import {
   adminToken,
   cipherNames,
@@ -14,6 +25,7 @@ import {
   trustedProxies,
   upstreamUrl,
   userName,
+  webhookSecret,
   workers,
 } from './setting-kinds.ts'
 
@@ -60,7 +72,7 @@ export const gatewayTable = {
   configFile: setting(
     filePath,
     undefined,
-    'File with settings and limits; default: `sluice.yaml`, if it exists',
+    'File with settings and limits; default: `sluice.yaml` in the working directory, else in `/etc/sluice`',
     environment,
   ),
   rateLimitingDisabled: setting(
@@ -94,6 +106,11 @@ export const gatewayTable = {
     64,
     'Leading bits of an IPv6 address that identify a client: addresses that share them count as one',
   ),
+  decisionsPort: setting(
+    port,
+    undefined,
+    'Port at which other proxies ask whether to let a request pass, without TLS; none if unset',
+  ),
   adminHost: setting(
     listenHost,
     '127.0.0.1',
@@ -115,6 +132,12 @@ export const gatewayTable = {
   tlsKeyFile: setting(filePath, undefined, 'PEM private key of the certificate, without a passphrase'),
   tlsMinVersion: setting(tlsVersion, 'TLSv1.2', 'Minimum TLS version for clients'),
   tlsCiphers: setting(cipherNames, undefined, 'OpenSSL cipher list; modern suites if unset'),
+  webhookSecret: setting(
+    webhookSecret,
+    undefined,
+    'Secret that signs what `webhooks` send; required with them',
+    environment,
+  ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
   accessLog: setting(flag, false, 'Write a log line for every request'),
   refusalLog: setting(
@@ -123,6 +146,30 @@ export const gatewayTable = {
     'Write a log line for each refused request, at most 100 a second for each worker process',
   ),
   logAddresses: setting(flag, true, 'Include client addresses in log lines'),
+  otelExporterOtlpEndpoint: setting(
+    baseUrl,
+    undefined,
+    'Base URL of a collector of OpenTelemetry that gets spans of requests, by OTLP over HTTP; no tracing if unset',
+    environment,
+  ),
+  otelTracesSampler: setting(
+    oneOf(samplerNames),
+    'parentbased_always_on',
+    'Which requests are traced: `parentbased_…` follows the `traceparent` of the client, if there is one',
+    environment,
+  ),
+  otelTracesSamplerArg: setting(
+    fraction,
+    1,
+    'Fraction of the requests that are traced, with `traceidratio` and `parentbased_traceidratio`',
+    environment,
+  ),
+  otelBspScheduleDelay: setting(
+    wholeNumber(1, 60_000),
+    5_000,
+    'Milliseconds for which spans are collected before they are sent together',
+    environment,
+  ),
   storeTimeoutMs: setting(
     duration('1ms', '1m'),
     '100ms',

@@ -8,16 +8,28 @@ import { meantNetwork, sortTrustedProxies } from '../request/addresses/trusted-p
 import type { ListEntry, Rule } from '../policy.ts'
 import { defaultName, findNearNames, readConfigFile } from './config-file.ts'
 import { defaultLimits } from './default-limits.ts'
-import { findDeniedAllowances, warnOfEverybody } from './checks/client-lists.ts'
+import { findDeniedAllowances, findIdleOverrides, warnOfEverybody } from './checks/client-lists.ts'
+import { warnOfCosts } from './checks/costly-rules.ts'
+import { findUndecidable } from './checks/decisions.ts'
+import { warnOfIdleRules, warnOfIdleSettings, warnOfIdleTokens } from './checks/idle-settings.ts'
 import { clientList } from './clients/client-list.ts'
 import type { TokenSettings } from '../tokens/tokens.ts'
+import type { Webhook } from '../telemetry/webhooks/webhook-event.ts'
 import { tokenSettings } from './clients/token-settings.ts'
-import { absoluteKeys, checkKeyFiles } from './checks/key-files.ts'
+import { locateKeys, checkKeyFiles } from './checks/key-files.ts'
 import { createFileSource } from './file-source.ts'
 import { limits } from './limits.ts'
 import { cors } from './replies/cors.ts'
+import { readRouteAuthorities } from './routes/authorities.ts'
+import { isUpstreamGiven } from './routes/is-upstream-given.ts'
+import { routes } from './routes/routes.ts'
+import type { UpstreamRoute } from '../rules/upstream-routes.ts'
 import { readRefusals } from './replies/refusal-files.ts'
 import { refusal } from './replies/refusal.ts'
+import { preset, withPresets } from './presets.ts'
+import { nameAsGiven, readPrefixedVariables } from './written/prefixed-variables.ts'
+import { readSecretFiles } from './written/secret-files.ts'
+import { findOwnAddresses } from './checks/own-address.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
 import { gatewayTable } from './settings-table.ts'
@@ -28,6 +40,8 @@ import {
   warnOfChosenKeys,
   type PlaceOfRule,
 } from './checks/table.ts'
+import { findUnsigned } from './webhooks/unsigned.ts'
+import { webhooks } from './webhooks/webhooks.ts'
 import { readYamlMapping } from './yaml-document.ts'
 
 /** All settings of the gateway, checked. */
@@ -44,6 +58,12 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly refusals: Refusals
   /** How tokens are verified; undefined where no rule counts by them. */
   readonly jwt: TokenSettings | undefined
+  /** Who is told of bans, of outages of Redis, and of wrong settings. */
+  readonly webhooks: readonly Webhook[]
+  /** Backends by host and path; undefined where everything goes to `upstreamUrl`. */
+  readonly routes: readonly UpstreamRoute[] | undefined
+  /** What no route matches goes to `upstreamUrl`, which was given. */
+  readonly hasFallback: boolean
   /** The file that the limits are from; undefined for the built-in table. */
   readonly limitsFile: string | undefined
 }
@@ -67,6 +87,14 @@ export const configFileSchema = z
     jwt: tokenSettings
       .optional()
       .meta({ description: 'How tokens are verified that rules count by (key: jwt:CLAIM).' }),
+    webhooks: webhooks.optional().meta({
+      description: 'Receivers of events: bans, outages of Redis, settings that are wrong.',
+    }),
+    preset: preset.optional().meta({
+      description:
+        'Limits that come with the gateway, by name, or several of them. Rules in limits come first, and replace those of the same name.',
+    }),
+    routes: routes.optional(),
     limits: limits.optional(),
   })
   .meta({ title: 'sluice.yaml', description: 'Settings and limits of the Sluice gateway.' })
@@ -83,25 +111,40 @@ type FileReading = Reading<z.output<typeof configFileSchema>>
  * @throws SettingsError with every problem
  */
 export function loadGatewaySettings(
-  env: NodeJS.ProcessEnv,
+  given: NodeJS.ProcessEnv,
   cwd: string,
 ): { settings: GatewaySettings; warnings: string[] } {
-  const { path, name, file, problems } = readFile(env['CONFIG_FILE'], cwd)
+  const { env: unprefixed, prefixed, problems: unknown } = readPrefixedVariables(given)
+  const { env, problems: unreadSecrets } = readSecretFiles(unprefixed, cwd)
+  const { path, name, file, problems } = readFile(env, cwd)
   const read = readSettings(gatewayTable, env, file)
   const { refusals, problems: unread } = file
     ? readRefusals(file.values, file.source.placeOf, cwd)
     : { refusals: noRefusals, problems: [] }
-  throwProblems([
+  const routes = file
+    ? readRouteAuthorities(file.values.routes, file.source.placeOf, cwd)
+    : { routes: undefined, problems: [] }
+  const mistakes = [
+    ...unknown,
+    ...unreadSecrets,
     ...problems,
     ...unread,
+    ...routes.problems,
     ...read.problems,
     ...checkFile(file),
     ...(file ? findDeniedAllowances(file.values, file.source.placeOf) : []),
+    ...(file ? findIdleOverrides(file.values, file.source.placeOf) : []),
     ...(file ? findAddressKeys(file.values.limits, read.values.clientAddressHeader, placeOfRule(file)) : []),
     ...(file ? findUnverifiable(file.values.limits, 'jwt' in file.source.given, placeOfRule(file)) : []),
+    ...(file ? findUndecidable(file.values.limits, read.values.decisionsPort, placeOfRule(file)) : []),
     ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, cwd) : []),
     ...checkJointly(read, cwd),
-  ])
+    ...(file ? findOwnAddresses(file.values.routes, read, file.source.placeOf) : []),
+    ...(file
+      ? findUnsigned(file.values.webhooks, read.values, 'webhookSecret' in read.values, file.source.placeOf)
+      : []),
+  ]
+  throwProblems(mistakes.map(({ line, text }) => ({ line, text: nameAsGiven(text, prefixed) })))
   const values = read.values as SettingsOf<typeof gatewayTable>
   const rules = file?.values.limits
   const settings = {
@@ -113,8 +156,11 @@ export function loadGatewaySettings(
     allowList: file?.values.allowList ?? [],
     denyList: file?.values.denyList ?? [],
     cors: file?.values.cors,
+    webhooks: file?.values.webhooks ?? [],
     refusals,
-    jwt: absoluteKeys(file?.values.jwt, cwd),
+    routes: routes.routes,
+    hasFallback: isUpstreamGiven(env, file?.source),
+    jwt: locateKeys(file?.values.jwt, cwd),
   }
   const warnings = [
     ...(path === undefined ? warnOfNearNames(cwd) : []),
@@ -123,8 +169,12 @@ export function loadGatewaySettings(
     ...(rules || !file || settings.rateLimitingDisabled ? [] : [warnOfBuiltInTable(name, file)]),
     ...(file ? warnOfEverybody(file.values, file.source.placeOf) : []),
     ...(rules ? warnOfChosenKeys(rules, placeOfRule(file)) : []),
+    ...(rules ? warnOfCosts(rules, placeOfRule(file)) : []),
+    ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
+    ...(rules && file.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
+    ...warnOfIdleSettings(read),
   ]
-  return { settings, warnings }
+  return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
 }
 
 /** The settings that are file paths, resolved against the working directory. */
@@ -141,7 +191,7 @@ function absolutePaths(values: SettingsOf<typeof gatewayTable>, cwd: string) {
 }
 
 function readFile(
-  given: string | undefined,
+  env: NodeJS.ProcessEnv,
   cwd: string,
 ): {
   path: string | undefined
@@ -150,12 +200,12 @@ function readFile(
   file: FileReading | undefined
   problems: readonly Problem[]
 } {
-  const opened = readConfigFile(given || undefined, cwd)
+  const opened = readConfigFile(env['CONFIG_FILE'] || undefined, cwd)
   const none = { path: undefined, name: '', file: undefined }
   if (!opened) return { ...none, problems: [] }
   if ('problem' in opened) return { ...none, problems: [opened.problem] }
   const { path, name, text } = opened
-  const mapping = readYamlMapping(text)
+  const mapping = withPresets(readYamlMapping(text, env))
   const mistakes = mapping.mistakes.map(({ line, text }) => ({ line, text: `${name}:${line}: ${text}` }))
   if (mistakes.length > 0) return { path, name, file: undefined, problems: mistakes }
   return { path, name, file: readSource(configFileSchema, createFileSource(name, mapping)), problems: [] }
@@ -164,7 +214,10 @@ function readFile(
 function checkFile(file: FileReading | undefined): Problem[] {
   if (!file) return []
   const { given, placeOf } = file.source
-  const problems = findRepeatedNames(given['limits'], placeOfRule(file))
+  const problems = [
+    ...findRepeatedNames(given['limits'], placeOfRule(file)),
+    ...findRepeatedNames(given['routes'], (index) => placeOf(['routes', index, 'name']), 'route'),
+  ]
   const redisUrl = given['redisUrl']
   if (typeof redisUrl === 'string' && hasPassword(redisUrl)) {
     problems.push(

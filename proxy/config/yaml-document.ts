@@ -12,6 +12,7 @@ import {
   type YAMLError,
 } from 'yaml'
 import { shorten, showValue } from '../../shared/settings/problems.ts'
+import { putEnvironment, type MissingVariable } from './written/environment-values.ts'
 
 /** Why a text is not a valid YAML mapping, and on which line, from 1. */
 export type YamlMistake = { readonly line: number; readonly text: string }
@@ -33,8 +34,12 @@ const tooDeep = 'nested too deeply'
 // An anchor used by every rule is legitimate; millions of aliases of aliases are an attack.
 const maxAliasesOfAnchor = 100_000
 
-/** Reads a text that is one YAML document and a mapping; only comments is an empty mapping. Never throws. */
-export function readYamlMapping(text: string): YamlMapping {
+/**
+ * Reads a text that is one YAML document and a mapping; only comments is an empty mapping. Never throws.
+ *
+ * @param env of which values can name variables
+ */
+export function readYamlMapping(text: string, env: NodeJS.ProcessEnv = {}): YamlMapping {
   const lines = new LineCounter()
   const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line)
   const failed = (blames: readonly Blame[]): YamlMapping => ({
@@ -49,6 +54,8 @@ export function readYamlMapping(text: string): YamlMapping {
   if (errors.length > 0) return failed(firstOfLine(errors, lineAt).map((error) => blameFor(error, text)))
   const blame = blameForAliases(document) ?? blameForContents(document)
   if (blame) return failed([blame])
+  const missing = putEnvironment(document, env)
+  if (missing.length > 0) return failed(missing.map(blameForVariable))
   try {
     const value = document.toJS({ maxAliasCount: maxAliasesOfAnchor }) as Record<string, unknown> | null
     return {
@@ -121,6 +128,10 @@ function blameForAliases(document: Document.Parsed): Blame | undefined {
     return undefined
   })
   return blame
+}
+
+function blameForVariable({ offset, name }: MissingVariable): Blame {
+  return { offset, text: `the variable ${name} is not set: set it, or write \${${name}:-default}` }
 }
 
 function blameForContents({ contents }: Document.Parsed): Blame | undefined {

@@ -10,7 +10,7 @@ export type PacedExchange = {
   readonly isOver: boolean
   /** Who the client is. */
   readonly client: string
-  /** Kept by the watch: where the exchange stands among the others, -1 for nowhere. */
+  /** Its place in the array of `watchSlowClients`, -1 outside of it. */
   place: number
   /** Runs a step. An exception fails this exchange only. */
   guard(step: () => void): void
@@ -45,7 +45,7 @@ export function progressOf({ forwarding }: PacedExchange): number {
   return forwarding?.clientProgress ?? 0
 }
 
-/** Bytes of the response that the client has yet to take. */
+/** Bytes of the response that the client has not read yet. */
 export function heldBytesOf({ forwarding, response }: PacedExchange): number {
   return (forwarding?.heldBytes ?? 0) + response.writableLength
 }

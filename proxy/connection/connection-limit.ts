@@ -7,7 +7,7 @@ import { paceLines } from '../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../telemetry/telemetry.ts'
 import { idleSince, type Connection } from './connection.ts'
 import { createEviction } from './eviction.ts'
-import { sessionOn } from './http2-sessions.ts'
+import { sessionOn } from './http2/sessions.ts'
 
 export type ConnectionLimitOptions = {
   /** Connections at a time. */
@@ -101,7 +101,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
     evictions++
     telemetry.connectionEvicted(state)
     const { socket, secured } = connection
-    const session = secured && sessionOn(secured)?.session
+    const session = sessionOn(secured ?? socket)?.session
     // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
     if (session && !session.destroyed) session.destroy()
     // An aborted response must not look complete.

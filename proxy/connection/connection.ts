@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { sessionOn } from './http2-sessions.ts'
+import { sessionOn } from './http2/sessions.ts'
 import { waitsSince } from './pending-responses.ts'
 
 /** A client's connection, as `limitConnections` has admitted it. */
@@ -22,7 +22,7 @@ export type Connection = {
  * its handshake or a request head is arriving. Undefined with a request in flight, and for a tunnel.
  */
 export function idleSince({ socket, secured, openedMs }: Connection): number | undefined {
-  const session = secured && sessionOn(secured)
+  const session = sessionOn(secured ?? socket)
   if (session) return session.open > 0 ? undefined : session.idleSinceMs
   return waitsSince(secured ?? socket, openedMs)
 }

@@ -5,7 +5,7 @@ import type { Log } from '../../shared/log.ts'
 import { closeAfterResponse, closeSoon } from '../http/reply.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
 import { idleSince } from './connection.ts'
-import type { Http2Sessions } from './http2-sessions.ts'
+import type { Http2Sessions } from './http2/sessions.ts'
 import { latestResponse, owesNothing } from './pending-responses.ts'
 
 /** How often connections that have fallen idle are closed while the others finish. */
@@ -50,7 +50,7 @@ export function drain(
       for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
     }
     const sweep = setInterval(() => {
-      // Answered a moment ago: the client may have sent more, and may still be reading.
+      // It was answered a moment ago: the client may have sent another request, and may still be reading.
       for (const socket of betweenRequests(server, connectionLimit)) if (socket.writable) closeSoon(socket)
       closeUnused()
     }, sweepMs)
@@ -76,9 +76,9 @@ export function drain(
 }
 
 /**
- * The connections of HTTP/1 that have no request in flight, be it a part of its head, and no response that is not sent.
- * Only Node's parser knows the former, and there is no way to ask: it is told to close idle connections and kept from it.
- * It counts one as idle once `response.end()` was called, although much of the response may wait for the client.
+ * The connections of HTTP/1 on which no request is in flight, not even a part of its head, and every response has been sent.
+ * Only Node's parser knows the former, and has no API for it: Node is told to close idle connections and kept from doing so.
+ * It takes one for idle once `response.end()` was called, although much of the response may still wait for the client.
  */
 function betweenRequests(server: ClientServer, connectionLimit: ConnectionLimit): Socket[] {
   if (!('closeIdleConnections' in server)) return []
@@ -94,7 +94,7 @@ function betweenRequests(server: ClientServer, connectionLimit: ConnectionLimit)
   return idle
 }
 
-/** With TLS those within which it is spoken. */
+/** With TLS, the connections that TLS was put around. */
 function socketsOf({ connections }: ConnectionLimit): Socket[] {
   return Array.from(connections, ({ socket, secured }) => secured ?? socket)
 }

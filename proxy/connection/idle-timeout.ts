@@ -29,7 +29,7 @@ export function endIdleConnections(
 ): void {
   const keptMs = idleMs + headersMs + graceMs
   const look = (connection: Connection, nowMs: number): void => {
-    // Before the first request, and with HTTP/2, others look.
+    // Other timeouts hold before the first request, and for HTTP/2.
     if (requestsBeforeNext(connection.secured ?? connection.socket) === undefined) return
     const sinceMs = idleSince(connection)
     if (sinceMs !== undefined && nowMs - sinceMs > keptMs) connection.socket.destroy()

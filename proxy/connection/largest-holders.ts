@@ -4,7 +4,7 @@ export type Holding = { readonly client: string; readonly connection: object; re
 type Holder<Kind> = { bytes: number; readonly connections: { bytes: number; readonly holding: Kind }[] }
 
 /**
- * Chooses what to end so that so many bytes are free: connections of whoever holds most at that time, the largest first.
+ * Chooses connections to close until so many bytes are freed: each time the largest of the client that holds most.
  *
  * @returns a holding of each connection
  */

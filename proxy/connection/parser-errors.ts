@@ -19,7 +19,7 @@ export function isPaused(
   return error.code === 'HPE_PAUSED' && 'rawPacket' in error && Buffer.isBuffer(error.rawPacket)
 }
 
-/** @returns undefined for an error of the connection itself, on which nothing can be said any more */
+/** @returns undefined for an error of the connection itself, on which nothing can be sent any more */
 export function readParserError({ code = '', message }: NodeJS.ErrnoException): ParserFailure | undefined {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':

@@ -21,14 +21,14 @@ export function oweResponse({ socket }: ClientRequest, response: ClientResponse)
   } else latest.set(socket, { response, requests: 1, settledMs: 0, tunnel: false })
 }
 
-/** To be called for a connection that becomes a tunnel: what was owed before has been given. */
+/** To be called for a connection that becomes a tunnel: all earlier requests on it have been answered. */
 export function leaveHttp(socket: Socket): void {
   latest.set(socket, { response: undefined, requests: 0, settledMs: 0, tunnel: true })
 }
 
 /**
- * To be called when a response is over. Lets go of it and of all that hangs on it, as its connection may stay idle for
- * long: 7 KB each.
+ * To be called when a response is over. Drops the references to it and to its request, 7 KB, as the connection may stay
+ * idle for long.
  */
 export function settleResponse(
   { socket, complete }: ClientRequest,
@@ -64,7 +64,7 @@ export function waitsSince(socket: Socket, openedMs: number): number | undefined
   return requestsBeforeNext(socket) === undefined ? undefined : owed.settledMs
 }
 
-/** Nothing is owed for what came before on a connection. */
+/** All earlier requests of a connection have been answered. */
 export function owesNothing(socket: Socket): boolean {
   return latestResponse(socket)?.destroyed ?? true
 }

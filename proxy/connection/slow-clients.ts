@@ -1,3 +1,4 @@
+import { afterInput } from '../../shared/after-input.ts'
 import { breakOffConnection } from '../http/reply.ts'
 import { connectionOf } from '../request/connection-peer.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
@@ -16,27 +17,27 @@ export type PaceLimits = {
   readonly bodyTimeoutMs: number
   /** Bytes a second; with 0 one byte in `bodyTimeoutMs` will do. */
   readonly minBodyRate: number
-  /** Time in which something of what is ready for the client must be taken. */
+  /** Time in which the client must read some of what is ready for it. */
   readonly sendTimeoutMs: number
-  /** Bytes that all clients together may leave untaken. */
+  /** Bytes that all clients together may leave unread. */
   readonly maxUnreadBytes: number
 }
 
-/** What Node holds for a response that is not taken, beside its bytes: some 20 KB over HTTP/2. */
+/** What Node holds for a response that is not read, besides its bytes: some 20 KB over HTTP/2. */
 const bytesEach = 20 * 1024
 
-/** The exchanges in progress, and an eye on those that wait for their client. */
+/** The exchanges in progress, of which those that wait too long for their client are ended. */
 export type SlowClients = {
   add(exchange: PacedExchange): void
   /** The exchange is over. It is let go of once no more of the request body is expected. */
   finish(exchange: PacedExchange): void
   readonly size: number
-  /** Bytes that clients had left untaken when it was last looked, and how many connections have been ended for them. */
+  /** Bytes that clients had left unread at the last check, and how many connections have been closed for that. */
   readUnread(): TableUse
   close(): void
 }
 
-/** Where an exchange stood when the present span of its time began. */
+/** The progress of an exchange when its current timeout began. */
 type Span = { readonly waitsFor: 'body' | 'response'; readonly progress: number; readonly sinceMs: number }
 
 /**
@@ -46,8 +47,8 @@ type Span = { readonly waitsFor: 'body' | 'response'; readonly progress: number;
  * One periodic check covers all of them, so that no request needs a timer. Time spent waiting for the backend does not
  * count.
  *
- * A list of which each exchange knows its place, and no `Set`: that one is laid out anew every so many requests, and
- * each old layout, once it has grown old itself, keeps alive what was in it. It took 17 % of the CPU time of a request.
+ * An array in which each exchange knows its place, and no `Set`: V8 allocates a new table for a `Set` every so many requests,
+ * and each old table, once in the old generation, keeps alive what was in it. That took 17 % of the CPU time of a request.
  *
  * If clients leave more unread than `maxUnreadBytes`, connections of the client with the most unread data are closed.
  *
@@ -114,13 +115,14 @@ export function watchSlowClients(
     onEnded(victims.length)
   }
   const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))
-  const sweep = setInterval(() => {
+  const lookAtAll = (): void => {
     const nowMs = now()
     unreadBytes = 0
     // A copy: those that are too slow leave the list.
     for (const exchange of [...exchanges]) look(exchange, nowMs)
     if (unreadBytes > maxUnreadBytes) shed()
-  }, sweepMs)
+  }
+  const sweep = setInterval(() => afterInput(lookAtAll), sweepMs)
   sweep.unref()
 
   return {

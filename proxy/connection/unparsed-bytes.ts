@@ -7,8 +7,8 @@ const kept = new WeakMap<Socket, Buffer[]>()
 
 /**
  * Keeps bytes that a connection's parser was given while it was paused, and gives them to it as soon as it goes on. Node
- * stops reading together with the parser, but TLS has decrypted several records by then and delivers them on: the parser
- * then fails with `HPE_PAUSED`, of which nothing is wrong with the request.
+ * stops reading when it pauses the parser, but TLS has decrypted several records by then and still delivers them: the parser
+ * then fails with `HPE_PAUSED`, although nothing is wrong with the request.
  *
  * There is one read of the system at most, 64 KiB, as no more is read until the parser goes on.
  */

@@ -45,8 +45,8 @@ function isByAddress({ partition }: Policy): boolean {
 }
 
 /**
- * Over HTTP/2 Node keeps only the first line of some fields, such as `authorization`. The backend gets them all, so by all
- * of them clients are told apart.
+ * Over HTTP/2 Node keeps only the first line of some fields, such as `authorization`. The backend gets all lines, so all of
+ * them are part of the client's key.
  */
 function withAllLines(
   { headers, rawHeaders }: ClientRequest,

@@ -12,9 +12,11 @@ type WithLines = Pick<ClientRequest, 'rawHeaders'>
 export type ClientLists = {
   /** Whether a request is to be refused before any rule. */
   denies(client: ClientAddress, request: WithLines): boolean
+  /** Whether a request is exempt from all rules and bans. */
+  allows(client: ClientAddress, request: WithLines): boolean
   /**
-   * Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. What a rule says of
-   * some clients only is in the place of the policy for these.
+   * Those of the policies that apply: neither `allowList` nor the list of their own rule has the client. Where an override
+   * of a rule names the client, its policy takes the place of the rule's.
    */
   applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
 }
@@ -47,6 +49,7 @@ export function compileClientLists(lists: WrittenLists): ClientLists {
   }
   return {
     denies: isDenied ?? (() => false),
+    allows: isAllowed ?? (() => false),
     applying(policies, client, request) {
       if (policies.length === 0) return policies
       if (isAllowed?.(client, request)) return none
@@ -95,18 +98,18 @@ function linesOf({ rawHeaders }: WithLines, name: string): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
 }
 
-/** Of several lines nobody can say which one the backend takes: only one alone lets pass. */
+/** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */
 function isInOnlyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
   const [line] = lines
   return lines.length === 1 && line !== undefined && isOneOf(line, name, digests)
 }
 
-/** Another line beside it hides nothing. */
+/** Any line counts: a client cannot hide one by sending another beside it. */
 function isInAnyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
   return lines.some((line) => isOneOf(line, name, digests))
 }
 
-/** Compares with every secret, and each time as long, so that the time tells nothing. */
+/** Compares with every secret in constant time, so that the time reveals nothing of them. */
 function isOneOf(line: string, name: string, digests: readonly Buffer[]): boolean {
   const value = name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line)
   const digest = hash('sha256', Buffer.from(value, 'latin1'), 'buffer')

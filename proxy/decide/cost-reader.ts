@@ -8,7 +8,7 @@ export type CostReader = {
   readonly units: number | undefined
 }
 
-/** So much of a body, or of one event of a stream, is looked at. */
+/** Bytes of a body, or of one event of a stream, that are read at most. */
 const LONGEST_TEXT = 64 * 1024
 
 /**
@@ -53,7 +53,7 @@ function createDocumentReader(path: readonly string[]): CostReader {
 function createEventReader(path: readonly string[]): CostReader {
   let units: number | undefined
   let line = ''
-  /** Nothing of the line has come. What is too long is not kept, but is no blank line either. */
+  /** Nothing of the line has arrived. A line that is too long is not kept, but does not count as blank either. */
   let isBlank = true
   let data = ''
   /** A line feed that comes next belongs to the line that has just ended. */

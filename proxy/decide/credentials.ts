@@ -1,4 +1,4 @@
-/** How the schemes that are in use are mostly written, by their lower-case names (IANA's registry, and what is not in it). */
+/** The usual spelling of authentication schemes, by lower-case name: those of IANA's registry, and others in use. */
 const usualSpellings = new Map(
   [
     'AWS4-HMAC-SHA256',
@@ -16,7 +16,7 @@ const usualSpellings = new Map(
   ].map((scheme) => [scheme.toLowerCase(), scheme]),
 )
 
-/** What no client may send, but what programs trim or split at: Python's `str` has U+0085 and U+00A0 for blanks. */
+/** Not allowed in a request, but taken for blanks by some programs: Python's `str` does so with U+0085 and U+00A0. */
 const blanks = /[\t \x85\xa0]+/
 const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^]+)$/
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
@@ -33,7 +33,7 @@ const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
  * one word: many backends take the second word of the field and do not look at what follows. The bits that base64
  * leaves over in its last character, its padding and its second alphabet make no difference to most decoders.
  *
- * What is spelled as usual comes back unchanged, so that counters keep their keys. Several lines have been joined with
+ * The usual spelling comes back unchanged, so that counters keep their keys. Several lines have been joined with
  * `, ` before; what is not of the form `scheme credentials` stays as it is, but for blanks around it.
  */
 export function canonicalCredentials(value: string): string {
@@ -55,7 +55,7 @@ function canonicalRest(scheme: string, rest: string): string {
   return signed === undefined ? word : signed + Buffer.from(signature, 'base64url').toString('base64url')
 }
 
-/** Not an expression: `[…]+$` would begin anew at each of thousands of blanks in the middle. */
+/** No regular expression: `[…]+$` would start again at each blank, which takes quadratic time for thousands of them. */
 export function withoutBlanksAround(value: string): string {
   let start = 0
   let end = value.length

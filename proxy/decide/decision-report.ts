@@ -9,15 +9,16 @@ import { oneStateEach } from './limit-headers/one-state-each.ts'
  * @returns the names of the policies in shadow that would have refused the request; undefined where there is none
  */
 export function reportDecision(
-  telemetry: Pick<Telemetry, 'decided'>,
+  telemetry: Pick<Telemetry, 'decided' | 'nearLimit'>,
   decision: Decision,
   charges: readonly Charge[],
 ): string[] | undefined {
   let shadows: string[] | undefined
   switch (decision.outcome) {
     case 'allowed':
-      for (const { policy, exceeded } of oneStateEach(decision.states)) {
+      for (const { policy, exceeded, remaining } of oneStateEach(decision.states)) {
         if (exceeded) (shadows ??= []).push(policy.name)
+        else if (remaining * 5 < policy.quota) telemetry.nearLimit(policy)
         telemetry.decided(policy, exceeded ? 'shadow' : decision.withoutStore ? 'local' : 'allowed')
       }
       if (decision.states.length < charges.length) reportUncounted(telemetry, decision, charges)

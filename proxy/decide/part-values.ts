@@ -11,7 +11,7 @@ import { createPathValues } from '../rules/path-values.ts'
 import { mostReadings } from './partition-key.ts'
 import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
 
-/** What a request is told apart from those of other clients by. */
+/** What of a request can identify its client. */
 export type KeySource = {
   readonly client: ClientAddress
   /** As forwarded. */

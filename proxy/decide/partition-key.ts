@@ -4,6 +4,13 @@ import { partName, type Policy, type SinglePart } from '../policy.ts'
 /** 128 bits of a hash in base64url, rounded up to whole characters. */
 const hashLength = 22
 
+const hashedKey = new RegExp(`^h:[\\w-]{${hashLength}}$`)
+
+/** Whether a text has the form of a key that is a hash. */
+export function isHashedKey(text: string): boolean {
+  return hashedKey.test(text)
+}
+
 /** The one key of a policy that counts all clients together. */
 export const keyOfAll = 'global'
 
@@ -13,7 +20,7 @@ export const keyOfAll = 'global'
  */
 export type ReadPart = (part: SinglePart) => readonly string[]
 
-/** A request counts for at most so many clients under a policy. No honest one can be read in so many ways. */
+/** The most clients that a request can count for under a policy. No legitimate one can be read in so many ways. */
 export const mostReadings = 8
 
 /**
@@ -49,7 +56,7 @@ function firstOf(parts: readonly SinglePart[], readPart: ReadPart): SinglePart |
   return parts.find((part) => readPart(part).length > 0)
 }
 
-/** With its name before it: the value of a header is not the address that it looks like. */
+/** With the name of the part before it, so that the value of a header cannot pass for an address. */
 function readFirst(parts: readonly SinglePart[], readPart: ReadPart): readonly string[] {
   const first = firstOf(parts, readPart)
   return first ? readPart(first).map((value) => `${partName(first)}=${value}`) : []

@@ -18,9 +18,9 @@ export type Refusals = {
   readonly ofRules: ReadonlyMap<string, Refusal>
 }
 
-/** Undefined for the default. */
-export function refusalOf({ everyRule, ofRules }: Refusals, { name }: Policy): Refusal | undefined {
-  return ofRules.get(name) ?? everyRule
+/** @returns undefined for the default */
+export function refusalOf({ everyRule, ofRules }: Refusals, policy: Policy | undefined): Refusal | undefined {
+  return (policy && ofRules.get(policy.name)) ?? everyRule
 }
 
 /** The names of the headers that refusals add, each once. */

@@ -1,11 +1,13 @@
+import type { AppliedBan } from '../clients/client-entries.ts'
 import { errors } from '../../shared/error-replies.ts'
 import { prefersHtml } from '../http/accept.ts'
+import { isGrpcCall } from '../http/grpc.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { sendError } from '../http/reply.ts'
 import type { Decision } from '../limiter/limiter.ts'
 import type { LimitHeaders } from './limit-headers/limit-headers.ts'
 import { retryAfterHeader } from './limit-headers/ratelimit-headers.ts'
-import { refusalOf, type Refusals } from './refusal.ts'
+import { refusalOf, type Refusal, type Refusals } from './refusal.ts'
 
 type Refused = Extract<Decision, { readonly outcome: 'refused' }>
 
@@ -22,15 +24,32 @@ export function refuse(
   { states, refusedBy }: Refused,
   { limitHeaders, refusals }: RefusalOptions,
 ): void {
-  const refusal = refusalOf(refusals, refusedBy)
-  const fields = [
-    'retry-after',
-    retryAfterHeader(states),
-    'cache-control',
-    'no-store',
-    ...limitHeaders(states),
-  ]
-  if (!refusal) return sendError(request, response, errors.tooManyRequests, fields)
+  const fields = ['retry-after', retryAfterHeader(states), ...noStore, ...limitHeaders(states)]
+  sendRefusal(request, response, refusalOf(refusals, refusedBy), fields)
+}
+
+/** Answers a request of a banned client as one that is over a limit, which it can be again when the ban has ended. */
+export function refuseBanned(
+  request: ClientRequest,
+  response: ClientResponse,
+  { policy, leftMs }: AppliedBan,
+  { limitHeaders, refusals }: RefusalOptions,
+): void {
+  const states = policy ? [{ policy, exceeded: true, remaining: 0, resetMs: leftMs }] : []
+  const fields = ['retry-after', String(Math.ceil(leftMs / 1000)), ...noStore, ...limitHeaders(states)]
+  sendRefusal(request, response, refusalOf(refusals, policy), fields)
+}
+
+const noStore = ['cache-control', 'no-store']
+
+function sendRefusal(
+  request: ClientRequest,
+  response: ClientResponse,
+  refusal: Refusal | undefined,
+  fields: string[],
+): void {
+  // Calls of gRPC have one way to say it.
+  if (!refusal || isGrpcCall(request)) return sendError(request, response, errors.tooManyRequests, fields)
   const { html, headers } = refusal
   if (html) fields.push('vary', 'Accept')
   fields.push(...headers)
@@ -41,7 +60,7 @@ export function refuse(
 
 const htmlType = 'text/html; charset=utf-8'
 
-/** Answers a request whose rules could not be asked and are not to be passed over (`onStoreError: closed`). */
+/** Answers a request that cannot be decided because the store is unavailable (`onStoreError: closed`). */
 export function refuseUndecided(request: ClientRequest, response: ClientResponse): void {
   sendError(request, response, errors.limiterUnavailable, ['retry-after', '1', 'cache-control', 'no-store'])
 }

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
-import { hasContent } from '../http/framing.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { declaredLength, hasContent } from '../http/framing.ts'
 import {
   breakOff,
   cutShort,
@@ -10,22 +9,25 @@ import {
   flushHead,
   sendError,
   writeEarlyHints,
+  setHead,
   writeHead,
 } from '../http/reply.ts'
+import { acceptsTrailers, addTrailers, requestTrailers, responseTrailers } from '../http/trailers.ts'
 import { acceptsHandshake } from '../http/websocket-handshake.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import type { UpstreamChannel, UpstreamExchange } from '../upstream/exchange.ts'
-import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
-import type { UpstreamPool } from '../upstream/pool.ts'
+import type { Http2Channel, UpstreamChannel, UpstreamExchange, UpstreamSender } from '../upstream/exchange.ts'
+import { UpstreamFailure } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
-import { RequestBody } from './request-body.ts'
+import type { ForwardRequest } from './forward-request.ts'
+import { publicFields } from './public-fields.ts'
+import { RequestBody, type BodyHooks } from './request-body.ts'
 import { ResponseBody, type ReadAhead } from './response-body.ts'
 import { responseFields, valuesOf } from './response-fields.ts'
 import { endOfHead } from './upstream-headers.ts'
 
 export type ForwarderOptions = {
-  readonly pool: UpstreamPool
+  readonly pool: UpstreamSender
   readonly telemetry: Telemetry
   /** Bytes a request's body may have; 0 is no limit. */
   readonly maxBodyBytes: number
@@ -35,39 +37,10 @@ export type ForwarderOptions = {
   readonly onFailure: (failure: UpstreamFailure, requestId: string) => void
 }
 
-/** An allowed request, and the headers to add to it and to its response. */
-export type ForwardRequest = {
-  readonly request: ClientRequest
-  readonly response: ClientResponse
-  /** Whose share of the connections to the backend it uses: an IPv4 address or an IPv6 network. */
-  readonly client: string
-  /** Path and query for the request line. */
-  readonly target: string
-  /** Header lines for the backend, each ending in CRLF, without those that frame the body. */
-  readonly upstreamHeaders: string
-  /** Name, value, name, value… to add to the response, where no `settlement` says them. */
-  readonly responseHeaders: readonly string[]
-  /** What was reserved for the request, to be settled by its response. */
-  readonly settlement: ResponseSettlement | undefined
-  readonly requestId: string
-  /** Called when a streamed body exceeds `maxBodyBytes`. */
-  readonly onBodyOverLimit: () => void
-  /** For a WebSocket handshake: called when the backend accepts it. */
-  readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
-}
-
-/** Hears of the response as it passes by. */
-export type ResponseSettlement = {
-  /** Name, value, name, value… to add to the response, by what is known so far. */
-  readonly responseHeaders: readonly string[]
-  /** Returns the response as the client is to get it. */
-  onHead(head: ResponseHead): ResponseHead
-  onBody(chunk: Buffer): void
-  onEnd(): void
-  onFailure(kind: FailureKind): void
-}
-
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+/** How often a request is sent that backends say they have not begun with. */
+const MOST_ATTEMPTS = 4
 
 const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
 
@@ -90,7 +63,9 @@ export class Forwarding implements UpstreamExchange {
   readonly #body: RequestBody | undefined
   readonly #startedMs: number
   #connection: UpstreamChannel | undefined
-  #retried = false
+  #attempts = 0
+  /** A server may have seen the request. */
+  #started = false
   #responding = false
   #flushed = false
   /** Set once the client reads more slowly than the backend sends. */
@@ -104,13 +79,14 @@ export class Forwarding implements UpstreamExchange {
     this.#startedMs = options.now()
     this.method = forwarded.request.method ?? 'GET'
     this.client = forwarded.client
-    this.#body = hasContent(forwarded.request)
-      ? new RequestBody(forwarded.request, options.maxBodyBytes, {
-          isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
-          overLimit: () => this.#refuseBody(),
-          takenBack: () => this.#breakOffTakenBack(),
-        })
-      : undefined
+    const { request, held } = forwarded
+    const hooks: BodyHooks = {
+      isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
+      overLimit: () => this.#refuseBody(),
+      trailers: () => requestTrailers(request, forwarded.classifyField),
+      takenBack: () => this.#breakOffTakenBack(),
+    }
+    this.#body = hasContent(request) ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
   }
 
   /** The client's connection has closed: the response is no longer needed. */
@@ -121,6 +97,7 @@ export class Forwarding implements UpstreamExchange {
   /** Aborts the request to the backend and drops the rest of its response. */
   abandon(reason: string): void {
     this.cancelled = true
+    this.#body?.release()
     this.#slowBody?.drop()
     this.#connection?.abort(reason)
   }
@@ -149,6 +126,14 @@ export class Forwarding implements UpstreamExchange {
     return this.#isCut
   }
 
+  get upgrades(): boolean {
+    return this.#forwarded.onUpgrade !== undefined
+  }
+
+  get isRepeatable(): boolean {
+    return !this.#body && !this.#responding && !this.cancelled && idempotentMethods.has(this.method)
+  }
+
   get #responseHeaders(): readonly string[] {
     const { settlement, responseHeaders } = this.#forwarded
     return settlement ? settlement.responseHeaders : responseHeaders
@@ -157,6 +142,9 @@ export class Forwarding implements UpstreamExchange {
   start(connection: UpstreamChannel): void {
     const { request, target, upstreamHeaders, onUpgrade } = this.#forwarded
     this.#connection = connection
+    this.#started = true
+    this.#attempts++
+    if (connection.socket === undefined) return this.#startStream(connection)
     const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}`
     if (this.#body) {
       this.#body.sendTo(connection, head)
@@ -164,6 +152,21 @@ export class Forwarding implements UpstreamExchange {
     }
     connection.socket.write(head + endOfHead(request, onUpgrade !== undefined), 'latin1')
     connection.requestSent()
+  }
+
+  #startStream(channel: Http2Channel): void {
+    const { request, target, upstreamHeaders } = this.#forwarded
+    const length = declaredLength(request)
+    const stream = channel.open({
+      method: this.method,
+      target,
+      lines: upstreamHeaders,
+      contentLength: length === undefined ? undefined : String(this.#body ? length : 0),
+      hasBody: this.#body !== undefined,
+      acceptsTrailers: acceptsTrailers(request),
+    })
+    if (this.#body) this.#body.sendOn(channel, stream)
+    else channel.requestSent()
   }
 
   onInformation({ status, fields }: ResponseHead): void {
@@ -174,7 +177,7 @@ export class Forwarding implements UpstreamExchange {
 
   onHead(head: ResponseHead): void {
     const { request, response, settlement } = this.#forwarded
-    // Answered meanwhile, as where the rest of the request could not be parsed; its end is not known here yet.
+    // The gateway has answered meanwhile, for example because the rest of the request could not be parsed.
     if (response.headersSent) {
       this.cancelled = true
       throw new ResponseSyntaxError('the request has been answered already')
@@ -182,12 +185,21 @@ export class Forwarding implements UpstreamExchange {
     if (head.status > 599 && request.httpVersionMajor > 1)
       throw new ResponseSyntaxError('status code not allowed in HTTP/2')
     this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
+    this.#forwarded.trace?.answered(head.status)
     this.#responding = true
-    if (this.#body) endAfterResponse(request, response)
+    if (this.#body) {
+      this.#body.release()
+      endAfterResponse(request, response)
+    }
     // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
     if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
-    const passed = settlement ? settlement.onHead(head) : head
-    writeHead(response, head.status, responseFields(passed, request, response, this.#responseHeaders))
+    const passed = this.#publicHead(settlement ? settlement.onHead(head) : head)
+    const fields = responseFields(passed, request, response, this.#responseHeaders)
+    // Clients of gRPC take a head that ends the stream for the outcome of a call, and no other.
+    if (head.framing.kind === 'none' && request.httpVersionMajor > 1) {
+      this.#flushed = true
+      setHead(response, head.status, fields)
+    } else writeHead(response, head.status, fields)
   }
 
   onBody(chunk: Buffer, last: boolean): void {
@@ -206,14 +218,23 @@ export class Forwarding implements UpstreamExchange {
     flushHead(this.#forwarded.response)
   }
 
+  onTrailers(fields: readonly string[]): void {
+    const { request, response } = this.#forwarded
+    const passed = responseTrailers(fields)
+    if (passed.length === 0) return
+    // Without a body, Node would end the response with its head.
+    if (request.httpVersionMajor > 1) this.onPause()
+    addTrailers(request, response, passed)
+  }
+
   onEnd(): void {
     const { request, response, settlement } = this.#forwarded
     this.#connection = undefined
     settlement?.onEnd()
+    this.#forwarded.trace?.ended()
     if (this.#slowBody) this.#slowBody.finish(() => response.end())
     else if (!response.writableEnded) response.end()
-    // The backend answered before the end of the request body. The rest is read and dropped: the next request follows
-    // it.
+    // The backend answered before the request body ended. Its rest is read and dropped: the next request follows.
     if (this.#body) request.resume()
   }
 
@@ -222,7 +243,9 @@ export class Forwarding implements UpstreamExchange {
     this.#connection = undefined
     if (onUpgrade && acceptsHandshake(request, head)) {
       this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
-      const { fields } = settlement ? settlement.onHead(head) : head
+      this.#forwarded.trace?.answered(head.status)
+      this.#forwarded.trace?.ended()
+      const { fields } = this.#publicHead(settlement ? settlement.onHead(head) : head)
       onUpgrade({ ...head, fields: fields.concat(this.#responseHeaders) }, socket, rest)
       return
     }
@@ -231,25 +254,41 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onFailure(failure: UpstreamFailure): void {
-    const { request, response, settlement, requestId } = this.#forwarded
+    const { request, response, held, settlement, requestId } = this.#forwarded
     this.#connection = undefined
     if (this.cancelled) return
-    if (failure.onReusedConnection && !this.#retried && !this.#body && idempotentMethods.has(this.method)) {
-      this.#retried = true
+    if (this.#maySendAgain(failure)) {
+      this.#body?.hold()
       this.#options.pool.sendAgain(this)
       return
     }
+    this.#body?.release()
     if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
     if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
     this.#options.onFailure(failure, requestId)
+    this.#forwarded.trace?.failed(failure.kind)
     // The backend may have seen it the first time.
-    settlement?.onFailure(this.#retried ? 'reset' : failure.kind)
+    settlement?.onFailure(this.#started ? 'reset' : failure.kind)
     if (response.headersSent || this.#responding) this.#cutShort(failure)
     else {
-      const reply = failureReply(failure, request)
+      const reply = failureReply(failure)
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
       sendError(request, response, reply, [...this.#responseHeaders, ...retryAfter])
     }
+    // Over HTTP/2 a request is not over before its body has been read, which was perhaps waiting for the backend.
+    held?.drop()
+    if (this.#body) request.resume()
+  }
+
+  #publicHead(head: ResponseHead): ResponseHead {
+    const { publicNames } = this.#forwarded
+    return publicNames ? { ...head, fields: publicFields(head.fields, publicNames) } : head
+  }
+
+  #maySendAgain({ isUnprocessed, onReusedConnection }: UpstreamFailure): boolean {
+    if (!isUnprocessed) return onReusedConnection && this.#attempts < 2 && this.isRepeatable
+    if (this.#responding || this.#attempts >= MOST_ATTEMPTS) return false
+    return this.#body ? this.#body.isRepeatable : true
   }
 
   /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */

@@ -2,10 +2,10 @@
 const longestHead = 14
 
 /**
- * Follows one direction of a WebSocket and knows whether what has passed ends with a whole frame: only there may a frame
- * of one's own be put in (RFC 6455 section 5.4: control frames also between the fragments of a message).
+ * Follows one direction of a WebSocket and knows whether what has been forwarded ends with a whole frame: only there can
+ * the gateway insert a frame (RFC 6455 section 5.4: control frames also between the fragments of a message).
  *
- * Looks at the heads of frames only, and at no more of them than it needs to find the next.
+ * Reads only the headers of frames, and of them only what it needs to find the next.
  */
 export class FrameBoundary {
   readonly #head = Buffer.alloc(longestHead)
@@ -13,7 +13,7 @@ export class FrameBoundary {
   /** Bytes left of the frame whose head has been read. */
   #left = 0
 
-  /** What has passed so far ends with a whole frame, or is nothing. */
+  /** What has been forwarded so far ends with a whole frame, or is nothing. */
   get isReached(): boolean {
     return this.#headBytes === 0 && this.#left === 0
   }

@@ -1,8 +1,10 @@
 import type { Http2ServerRequest } from 'node:http2'
-import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
 import { declaredLength } from '../http/framing.ts'
+import { wasTakenBack } from '../http/http2-reset.ts'
 import type { ClientRequest } from '../http/messages.ts'
-import type { UpstreamChannel } from '../upstream/exchange.ts'
+import type { Http1Channel, Http2Channel, UpstreamChannel } from '../upstream/exchange.ts'
+import type { HeldBody } from './held-body.ts'
 
 /** Called when the body cannot be forwarded any further. */
 export type BodyHooks = {
@@ -15,7 +17,15 @@ export type BodyHooks = {
   overLimit(): void
   /** The client has reset the HTTP/2 stream: what arrived must not be taken for the whole body. */
   takenBack(): void
+  /** The trailers to pass on, once the body has ended: name, value, name, value… */
+  trailers(): readonly string[]
 }
+
+/** Bytes of a body that are kept until the backend answers, in case that it has not begun with the request. */
+const MOST_KEPT = 64 * 1024
+/** The same of all bodies together. What is more is not kept. */
+const MOST_KEPT_TOTAL = 16 * 1024 * 1024
+let keptTotal = 0
 
 /**
  * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared
@@ -25,14 +35,25 @@ export class RequestBody {
   readonly #request: ClientRequest
   readonly #maxBytes: number
   readonly #hooks: BodyHooks
+  readonly #held: HeldBody | undefined
   #bytes = 0
   #reading = false
+  /** Stops sending, where it goes to a stream of HTTP/2. */
+  #stop: (() => void) | undefined
+  /** What has been sent on a stream of HTTP/2; undefined where it is not all there any more. */
+  #kept: Buffer[] | undefined
+  #keptBytes = 0
+  #hasEnded = false
 
-  /** @param maxBytes 0 is no limit */
-  constructor(request: ClientRequest, maxBytes: number, hooks: BodyHooks) {
+  /**
+   * @param maxBytes 0 is no limit
+   * @param held what of it has been read before
+   */
+  constructor(request: ClientRequest, maxBytes: number, hooks: BodyHooks, held: HeldBody | undefined) {
     this.#request = request
     this.#maxBytes = maxBytes
     this.#hooks = hooks
+    this.#held = held
   }
 
   /** Bytes that the client has sent so far. */
@@ -50,18 +71,65 @@ export class RequestBody {
     return this.#reading && !this.#request.isPaused()
   }
 
+  /** It can be sent once more from its beginning, on another stream of HTTP/2. */
+  get isRepeatable(): boolean {
+    return this.#kept !== undefined
+  }
+
+  /** The backend has begun with the request: what was kept of the body is not needed any more. */
+  release(): void {
+    keptTotal -= this.#keptBytes
+    this.#keptBytes = 0
+    this.#kept = undefined
+  }
+
+  /**
+   * Sends it on a stream of HTTP/2, which frames it.
+   *
+   * @param stream where it is written
+   */
+  sendOn(channel: Http2Channel, stream: Writable): void {
+    const isAgain = this.#kept !== undefined
+    this.#kept ??= []
+    for (const piece of this.#kept) stream.write(piece)
+    const sink = {
+      write: (_: Writable, chunk: Buffer) => {
+        this.#keep(chunk)
+        stream.write(chunk)
+      },
+      end: () => channel.endRequest(this.#hooks.trailers()),
+    }
+    const finish = this.#send(channel, stream, sink, isAgain)
+    if (this.#hasEnded) finish()
+    else if (isAgain) this.#request.resume()
+  }
+
+  /** The stream that it was sent on has failed, and it will be sent once more: until then nothing more is read. */
+  hold(): void {
+    this.#stop?.()
+    this.#request.pause()
+    this.#request.once('end', () => (this.#hasEnded = true))
+  }
+
   /** @param head the request's head, still without the fields that frame the body and the empty line */
-  sendTo(connection: UpstreamChannel, head: string): void {
-    const request = this.#request
-    const hooks = this.#hooks
+  sendTo(connection: Http1Channel, head: string): void {
     const { socket } = connection
-    const declared = declaredLength(request)
+    const declared = declaredLength(this.#request)
     // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
     socket.cork()
     setImmediate(() => socket.uncork())
     const framing = declared === undefined ? 'transfer-encoding: chunked' : `content-length: ${declared}`
     socket.write(`${head}${framing}\r\n\r\n`, 'latin1')
+    this.#send(connection, socket, declared === undefined ? chunked : plain)
+  }
 
+  /**
+   * @param isAgain what was held back has been sent before
+   * @returns to be called where the body has ended already
+   */
+  #send(connection: UpstreamChannel, stream: Writable, sink: BodySink, isAgain = false): () => void {
+    const request = this.#request
+    const hooks = this.#hooks
     const onDrain = (): void => {
       connection.requestStalled(false)
       request.resume()
@@ -72,10 +140,11 @@ export class RequestBody {
       this.#reading = false
       request.off('data', onData)
       request.off('end', onEnd)
-      socket.off('drain', onDrain)
-      socket.off('error', onError)
+      stream.off('drain', onDrain)
+      stream.off('error', onError)
     }
-    /** For event listeners, whose exceptions would be uncaught ones. */
+    const hasStopped = (): boolean => !this.#reading
+    /** For event listeners: what they throw would be an uncaught exception. */
     const guarded = (step: () => void): void => {
       try {
         step()
@@ -94,9 +163,8 @@ export class RequestBody {
         stop()
         hooks.overLimit()
       } else {
-        if (declared === undefined) writeChunk(socket, chunk)
-        else socket.write(chunk)
-        if (!socket.writableNeedDrain) return
+        sink.write(stream, chunk)
+        if (!stream.writableNeedDrain) return
         connection.requestStalled(true)
         request.pause()
       }
@@ -105,14 +173,33 @@ export class RequestBody {
       stop()
       if (!hooks.isWantedBy(connection)) return
       if (wasTakenBack(request)) return hooks.takenBack()
-      if (declared === undefined) socket.write('0\r\n\r\n', 'latin1')
+      this.#hasEnded = true
+      sink.end(stream)
       connection.requestSent()
     }
+    this.#stop = stop
     this.#reading = true
     request.on('data', onData)
     request.on('end', onEnd)
-    socket.on('drain', onDrain)
-    socket.on('error', onError)
+    stream.on('drain', onDrain)
+    stream.on('error', onError)
+    if (!this.#held || isAgain) return onEnd
+    const { bytes, isWhole } = this.#held.take()
+    if (bytes.length > 0) onData(bytes)
+    // These bytes alone may exceed the limit.
+    if (hasStopped()) request.resume()
+    else if (isWhole) onEnd()
+    else if (!stream.writableNeedDrain) request.resume()
+    return onEnd
+  }
+
+  #keep(chunk: Buffer): void {
+    if (!this.#kept) return
+    if (this.#keptBytes + chunk.length > MOST_KEPT || keptTotal + chunk.length > MOST_KEPT_TOTAL)
+      return this.release()
+    this.#kept.push(chunk)
+    this.#keptBytes += chunk.length
+    keptTotal += chunk.length
   }
 
   #isOverLimit(bytes: number): boolean {
@@ -125,13 +212,18 @@ function isHere(request: ClientRequest | Http2ServerRequest): boolean {
   return 'stream' in request ? request.stream.state.remoteClose === 1 : request.complete
 }
 
-/** The stream of HTTP/2 was reset: what has arrived of the body ends too. */
-function wasTakenBack(request: ClientRequest | Http2ServerRequest): boolean {
-  return 'stream' in request && request.stream.closed
+/** Writes a body in the framing of the connection. */
+type BodySink = {
+  readonly write: (stream: Writable, chunk: Buffer) => void
+  readonly end: (stream: Writable) => void
 }
 
+const plain: BodySink = { write: (socket, chunk) => void socket.write(chunk), end: () => undefined }
+
+const chunked: BodySink = { write: writeChunk, end: (socket) => void socket.write('0\r\n\r\n', 'latin1') }
+
 /** One chunk of RFC 9112 section 7.1, in one write. */
-function writeChunk(socket: Socket, chunk: Buffer): void {
+function writeChunk(socket: Writable, chunk: Buffer): void {
   socket.cork()
   socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
   socket.write(chunk)

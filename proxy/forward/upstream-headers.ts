@@ -15,12 +15,18 @@ export type Provenance = {
   readonly requestId: string
   /** `Host` as forwarded. */
   readonly host: string
+  /** `Host` for the backend, where it is another. */
+  readonly upstreamHost?: string | undefined
+  /** What was taken off the path, for `X-Forwarded-Prefix`. */
+  readonly strippedPrefix?: string | undefined
   /** Of the version the request came with, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string
   /** What is left of `Max-Forwards`, where it counts (RFC 9110 section 7.6.2). */
   readonly maxForwards: number | undefined
-  /** The response's body is read for the cost: the client is not to choose that it cannot be. */
+  /** The cost is read from the response's body, so the client may not ask for a compressed or partial one. */
   readonly bodyIsRead?: boolean
+  /** Header lines of the trace, each ending in CRLF; empty without tracing. */
+  readonly traceHeaders?: string | undefined
 }
 
 /**
@@ -35,10 +41,11 @@ export function upstreamHeaders(
   rawFields: readonly string[],
   from: Provenance,
 ): string {
-  let lines = `host: ${from.host}\r\n`
+  let lines = `host: ${from.upstreamHost ?? from.host}\r\n`
   let forwardedFor = ''
   let forwardedHost = ''
   let forwardedProto = ''
+  let outerPrefix = ''
   let via = ''
   let cookie = ''
   let decisive: Map<string, string> | undefined
@@ -54,7 +61,7 @@ export function upstreamHeaders(
         if (!named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
         break
       case 'decisive':
-        // Of several lines one backend takes the first and another the last; the client was told apart by all of them.
+        // Of several lines one backend takes the first and another the last; the client's key is made of all of them.
         if (!named?.has(field.name)) {
           const before = decisive?.get(field.name)
           decisive ??= new Map()
@@ -72,10 +79,12 @@ export function upstreamHeaders(
         if (value !== '') via += `${value}, `
         break
       case 'trusted-proxy':
-        if (from.peerTrusted && !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        if (!from.peerTrusted || named?.has(field.name)) break
+        if (from.strippedPrefix !== undefined && field.name === 'x-forwarded-prefix') outerPrefix = value
+        else lines += `${field.name}: ${value}\r\n`
         break
       case 'client-address':
-        // One that was not believed would tell the backend of another client than the one that was counted.
+        // A header that the gateway did not trust would name another client to the backend than the one that was counted.
         if (from.clientNamed) lines += `${field.name}: ${value}\r\n`
         break
       case 'x-forwarded-for':
@@ -93,6 +102,8 @@ export function upstreamHeaders(
 
   if (!from.peerTrusted) forwardedFor = forwardedHost = forwardedProto = ''
   for (const [name, value] of decisive ?? []) lines += `${name}: ${value}\r\n`
+  if (from.strippedPrefix !== undefined)
+    lines += `x-forwarded-prefix: ${outerPrefix.replace(/\/+$/, '')}${from.strippedPrefix}\r\n`
   if (cookie !== '') lines += `cookie: ${cookie}\r\n`
   return (
     lines +
@@ -101,7 +112,7 @@ export function upstreamHeaders(
     `x-forwarded-proto: ${forwardedProto || from.scheme}\r\n` +
     `x-real-ip: ${from.clientAddress}\r\n` +
     `x-request-id: ${from.requestId}\r\n` +
-    `via: ${via}${from.protocolVersion} sluice\r\n`
+    `via: ${via}${from.protocolVersion} sluice\r\n${from.traceHeaders ?? ''}`
   )
 }
 
@@ -114,7 +125,7 @@ export function endOfHead({ headers }: ClientRequest, upgrades: boolean): string
   return headers['content-length'] === undefined ? '\r\n' : 'content-length: 0\r\n\r\n'
 }
 
-/** What `Connection` names beyond the options that every client sends, which need no look at each field. */
+/** What `Connection` names; undefined for `keep-alive` and `close` alone, which are taken out in any case. */
 function optionsNamedIn(rawFields: readonly string[]): ReadonlySet<string> | undefined {
   let value: string | undefined
   for (let i = 0; i < rawFields.length; i += 2) {

@@ -40,7 +40,7 @@ export function createCorsHeaders(origins: readonly string[], exposed: readonly 
  * Whether a browser asks if it may send another request (Fetch standard, section 3.3.3). A request that some backend may
  * handle as one of another method is none.
  */
-export function isPreflight({ method, headers }: ClientRequest): boolean {
+export function isPreflight({ method, headers }: Pick<ClientRequest, 'method' | 'headers'>): boolean {
   return (
     method === 'OPTIONS' &&
     headers.origin !== undefined &&

@@ -122,17 +122,20 @@ function isToldByProxies(name: string): boolean {
  * @param keepUnusual passes on names with something else than letters, digits and `-` in them, unless such a name is an
  *   alias. nginx drops those with `_` and other punctuation too (`underscores_in_headers`, `ignore_invalid_headers`)
  * @param clientAddressHeader where trusted proxies name their client, in lower case
+ * @param own lower-case names of further fields that the gateway sets itself
  */
 export function createRequestClassifier(
   decisive: readonly string[],
   keepUnusual: boolean,
   clientAddressHeader = 'x-forwarded-for',
+  own: readonly string[] = [],
 ): RequestFieldClassifier {
   const roles = new Map<string, FieldRole>([
     ...trustedProxyHeaders.map((name) => [name, 'trusted-proxy'] as const),
     ...decisive.map((name) => [name, 'decisive'] as const),
     [clientAddressHeader, 'client-address'],
     ...requestRoles,
+    ...own.map((name) => [name, 'own'] as const),
   ])
   const aliased = new Set([...roles.keys(), ...methodOverrideFields])
   const decisiveAliases = new Set(decisive.map(aliasOf))

@@ -1,5 +1,6 @@
-import type { Http2Session, ServerHttp2Stream } from 'node:http2'
+import type { Http2ServerRequest, Http2Session, ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
+import type { ClientRequest } from './messages.ts'
 
 type Connection = { readonly socket: Socket; readonly sendMs: number }
 
@@ -30,4 +31,9 @@ export function resetStream(stream: ServerHttp2Stream, code: number): void {
 /** Ends the connection of a stream, and all other streams on it, at once. */
 export function destroyConnection({ session }: ServerHttp2Stream): void {
   if (session) connections.get(session)?.socket.destroy()
+}
+
+/** The client has reset the stream of HTTP/2 that a request came on: what has arrived of its body ends too. */
+export function wasTakenBack(request: ClientRequest | Http2ServerRequest): boolean {
+  return 'stream' in request && request.stream.closed
 }

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import type { ErrorReply } from '../../shared/error-replies.ts'
 import { declaredLength, hasContent } from './framing.ts'
+import { fieldsOfFailedCall, isGrpcCall } from './grpc.ts'
 import { destroyConnection, resetStream } from './http2-reset.ts'
 import type { ClientRequest, ClientResponse } from './messages.ts'
 
@@ -21,11 +22,15 @@ const sentCheckMs = 5
 export type LocalReplySource = {
   /** Name, value, name, value… */
   readonly localReplyFields: readonly string[]
+  /** What an error is sent as, asked before its fields; undefined: as it is. */
+  adaptError?(reply: LocalReply): LocalReply
 }
 
 const source = Symbol('source of fields for local replies')
 
-type Sourced = ClientResponse & { [source]?: LocalReplySource }
+const meantStatus = Symbol('status of a local reply to a call of gRPC')
+
+type Sourced = ClientResponse & { [source]?: LocalReplySource; [meantStatus]?: number }
 
 /** From now on what the gateway answers itself with this response has the fields of `from`, whichever step answers. */
 export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
@@ -38,23 +43,34 @@ export function writeLocalHead(response: Sourced, status: number, fields: readon
 }
 
 export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
+  /** For people; calls of gRPC get it instead of the body. */
+  readonly text?: string
   /** Without it, JSON. */
   readonly contentType?: string
 }
 
 /**
- * Sends a local error reply. Does nothing if the response has already begun.
+ * Sends a local error reply, to a call of gRPC as its clients read it. Does nothing if the response has already begun.
  *
+ * @param error may be sent as another one, as the source of the response's local fields has it
  * @param fields name, value, name, value… to add
  */
 export function sendError(
   request: ClientRequest,
-  response: ClientResponse,
-  reply: LocalReply,
+  response: Sourced,
+  error: LocalReply,
   fields: readonly string[] = [],
 ): void {
   if (response.headersSent) return
+  const reply = response[source]?.adaptError?.(error) ?? error
   endAfterResponse(request, response)
+  if (isGrpcCall(request)) {
+    response[meantStatus] = reply.status
+    const local = response[source]?.localReplyFields ?? []
+    setHead(response, 200, fieldsOfFailedCall(reply, [...fields, ...local]))
+    response.end()
+    return
+  }
   const length = String(reply.body.length)
   writeLocalHead(response, reply.status, [
     'content-type',
@@ -65,6 +81,11 @@ export function sendError(
   ])
   if (request.method === 'HEAD') response.end()
   else endResponse(response, reply.body)
+}
+
+/** The status of a response: of an error that a call of gRPC was answered with what it would have been otherwise. */
+export function statusOf(response: Sourced): number {
+  return response[meantStatus] ?? response.statusCode
 }
 
 /**
@@ -78,13 +99,19 @@ export function writeHead(response: ClientResponse, status: number, fields: stri
     response.writeHead(status, fields)
     return
   }
+  setHead(response, status, fields)
+  response.writeHead(status)
+}
+
+/** Sets the head of a response of HTTP/2 without a body: it goes out when the response is ended, and ends the stream. */
+export function setHead(response: ClientResponse, status: number, fields: readonly string[]): void {
+  response.statusCode = status
   // Node's adapter loses repeated fields of a flat list in some versions, and throws where a field repeats that may be
   // there only once, be it with the same value. Backends do repeat `X-Content-Type-Options: nosniff`.
   for (let i = 0; i < fields.length; i += 2) {
     const [name = '', value = ''] = [fields[i], fields[i + 1]]
     if (response.getHeader(name) !== value) response.appendHeader(name, value)
   }
-  response.writeHead(status)
 }
 
 /**

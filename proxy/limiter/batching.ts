@@ -1,3 +1,4 @@
+import { afterInput } from '../../shared/after-input.ts'
 import { isReserved, reservedUnits, takesUnits, type Policy } from '../policy.ts'
 import type { Charge, Decision, PolicyState, Reservation, Ticket } from './limiter.ts'
 
@@ -127,9 +128,8 @@ export function createBatching(options: {
     hooks.failed(error instanceof Error ? error.message : String(error))
   }
 
-  /** The timeout has passed, but after a pause of this process the answer may have arrived unread: read it first. */
   function expire(batch: Batch): void {
-    setImmediate(() => {
+    afterInput(() => {
       if (!finish(batch)) return
       settleWithout(batch, true)
       hooks.failed(`no answer in ${timeoutMs} ms`)

@@ -1,14 +1,16 @@
 import type { Log } from '../../shared/log.ts'
+import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { toState, type CounterAdmin } from './counter-admin.ts'
 import { createOverLimitCache } from './over-limit-cache.ts'
 import { createRedisWithFallback } from './redis-with-fallback.ts'
-import { createIpcLimiter, hearResets, type LimiterPort } from './worker-ipc.ts'
+import { createIpcLimiter, hearResets } from './worker-limiter.ts'
+import type { LimiterPort } from './worker-messages.ts'
 import type { Limiter } from './limiter.ts'
 import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
 import { keyPrefixOf } from './redis/keys.ts'
-import { createRedisOperations } from './redis/operations.ts'
-import { createResetFeed } from './redis/reset-feed.ts'
+import { createRedisOperations, operatorTimeoutMs } from './redis/operations.ts'
+import { createResetFeed } from './redis/feeds/reset-feed.ts'
 import type { RedisClient } from './redis/run-script.ts'
 import { decideWithoutStore } from './store-fallback.ts'
 
@@ -23,6 +25,8 @@ export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forg
 type LimiterControls = {
   /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`. */
   storeState(): 'memory' | 'available' | 'unavailable'
+  /** The table of limits is another one now: frees the counters in this process's memory that it has no use for. */
+  useTable(policies: readonly Policy[]): void
   /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
   close(): void
 }
@@ -70,6 +74,7 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
     decide: (charges) => embedded.decide(charges),
     settle: (...settlement) => embedded.settle(...settlement),
     storeState: () => 'memory',
+    useTable: (policies) => embedded.useTable(policies),
     inspect: (charges) =>
       Promise.resolve(charges.map((charge) => toState(charge.policy, 'store', embedded.read(charge)))),
     reset(charges) {
@@ -130,7 +135,17 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     decide: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
     settle: (...settlement) => redisWithFallback.settle(...settlement),
     storeState: () => redisWithFallback.storeState(),
-    ...createRedisOperations({ redis, keyPrefix, redisWithFallback, overLimit, resetFeed, forget, log }),
+    useTable: (policies) => redisWithFallback.local.useTable(policies),
+    ...createRedisOperations({
+      redis,
+      keyPrefix,
+      timeoutMs: operatorTimeoutMs(storeTimeoutMs),
+      redisWithFallback,
+      overLimit,
+      resetFeed,
+      forget,
+      log,
+    }),
     close() {
       resetFeed.close()
       redisWithFallback.close()
@@ -173,6 +188,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
       else channel.settle(reservation, costUnits)
     },
     storeState: () => 'memory',
+    useTable: (policies) => local.useTable(policies),
     forget,
     close: () => channel.close(),
   }

@@ -221,7 +221,7 @@ function createBrokenCounterLog(
   now: () => number,
   keyPrefix: string,
 ): DecisionHooks['counterBroken'] {
-  const loggedAtMs = new Map<Policy, number>()
+  const loggedAtMs = new WeakMap<Policy, number>()
   return (policies, reason) => {
     for (const policy of policies) {
       const lastMs = loggedAtMs.get(policy)

@@ -64,6 +64,15 @@ export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> 
         if (isMeant(owner) && entries.delete(key)) generation.size -= 1
   }
 
+  /** Deletes all that the owners have that are meant. */
+  deleteOwners(isMeant: (owner: Owner) => boolean): void {
+    for (const generation of [this.#younger, this.#older]) {
+      for (const [owner, entries] of generation.tables) {
+        if (isMeant(owner) && generation.tables.delete(owner)) generation.size -= entries.size
+      }
+    }
+  }
+
   clear(): void {
     this.#younger = { tables: new Map(), size: 0 }
     this.#older = { tables: new Map(), size: 0 }

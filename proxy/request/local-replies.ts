@@ -26,7 +26,7 @@ export function fieldsOf(reply: ErrorReply): readonly string[] {
  * - `Max-Forwards: 0` says that OPTIONS must not be forwarded further (section 7.6.2).
  */
 export function localReply(
-  { method, headers }: ClientRequest,
+  { method, headers }: Pick<ClientRequest, 'method' | 'headers'>,
   { path }: Target,
 ): ErrorReply | 'options' | undefined {
   if (method === 'TRACE') return errors.methodNotAllowed

@@ -8,7 +8,7 @@ import { readHost } from './host.ts'
 import { canonicalizeTarget, type Target } from './target.ts'
 
 /** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
-const knownMethods = new Set(METHODS)
+export const knownMethods = new Set(METHODS)
 
 export type HeadOptions = {
   /** Bytes that a request's target may have. */
@@ -20,7 +20,7 @@ export type HeadOptions = {
 }
 
 /** What a request is for, in the one form in which rules are matched and the backend is asked. */
-export type RequestHead = { readonly target: Target; readonly host: string }
+export type RequestHead = { readonly method: string; readonly target: Target; readonly host: string }
 
 /** Why a request is rejected. */
 export type RejectedHead = {
@@ -59,7 +59,7 @@ export function readRequestHead(
     return reject('host', errors.badRequest, 'the Host header is missing, repeated or invalid', target.path)
   if (expectsOther(request))
     return reject('other', errors.expectationFailed, 'unsupported Expect header', target.path)
-  if (upgrades || !offersWebSocket(request)) return { target, host }
+  if (upgrades || !offersWebSocket(request)) return { method, target, host }
   if (asksForOtherVersion(request))
     return reject('framing', errors.upgradeRequired, 'the WebSocket version is not 13', target.path)
   return reject(
@@ -70,12 +70,12 @@ export function readRequestHead(
   )
 }
 
-function reject(reason: Rejection, reply: ErrorReply, why: string, path = ''): RejectedHead {
+export function reject(reason: Rejection, reply: ErrorReply, why: string, path = ''): RejectedHead {
   return { reason, reply, why, path }
 }
 
 /** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */
-function countFields(rawFields: readonly string[]): number {
+export function countFields(rawFields: readonly string[]): number {
   const names = rawFields.filter((name, i) => i % 2 === 0 && !name.startsWith(':'))
   return names.filter((name, i) => name !== 'cookie' || names.indexOf(name) === i).length
 }

@@ -18,7 +18,7 @@ const notCanonicalAsIs = /[^a-zA-Z0-9\-_~!$&'()*+,=:@./]|\/[/.]|\.(?:\/|$)/
  * A path such as `/http://host/x`, which a backend that takes its first slash away, or looks for a scheme, reads as absolute
  * form: another host, and another path than rules have seen. Further on, as in `/web/2020/https://host/x`, it is data.
  */
-const beginsWithScheme = /^\/[a-z][a-z0-9+.-]*:(?:\/|$)/i
+export const beginsWithScheme = /^\/[a-z][a-z0-9+.-]*:(?:\/|$)/i
 const absoluteForm = /^https?:\/\/([^/?]*)/i
 
 /**

@@ -1,68 +1,51 @@
-import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { PacedExchange } from '../connection/client-progress.ts'
-import { settleResponse } from '../connection/pending-responses.ts'
-import { chargesOf } from '../decide/charges.ts'
-import { reportDecision } from '../decide/decision-report.ts'
+import { errors } from '../../shared/error-replies.ts'
+import type { ForwardProgress } from '../connection/client-progress.ts'
+import { areRequested, LONGEST_BODY, whyUnread, withRequestedUnits } from '../decide/requested-charges.ts'
 import { Settlement } from '../decide/settlement.ts'
-import { refuse, refuseUndecided } from '../decide/too-many-requests.ts'
-import { forward, type Forwarding } from '../forward/forward.ts'
+import { forward } from '../forward/forward.ts'
+import { HeldBody, type HeldBodyMemory } from '../forward/held-body.ts'
+import type { PublicNames } from '../forward/public-fields.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
-import { isPreflight } from '../http/cors.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import {
-  addToLocalReplies,
-  breakOff,
-  closeAfterResponse,
-  onceOver,
-  sendError,
-  writeContinue,
-  type LocalReplySource,
-} from '../http/reply.ts'
+import { sendError, writeContinue } from '../http/reply.ts'
 import type { Charge, Decision } from '../limiter/limiter.ts'
-import type { Policy } from '../policy.ts'
-import { unknownClient, type Peer } from '../request/client-address.ts'
-import {
-  answerOptions,
-  fieldsOf,
-  localReply,
-  remainingForwards,
-  whyRejected,
-} from '../request/local-replies.ts'
+import { requestedUnits } from '../policy.ts'
+import type { Peer } from '../request/client-address.ts'
+import { answerOptions, remainingForwards } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
-import { givenRequestId } from '../request/request-id.ts'
-import type { LoggedRequest } from '../telemetry/access-log.ts'
-import type { ClientListName, Rejection } from '../telemetry/telemetry.ts'
-import type { Claims } from '../tokens/token-claims.ts'
-import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
+import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
+import { RequestSteps } from './request-steps.ts'
 
-const tooManyReadings = 'what a rule counts by can be read in more than 8 ways'
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 
-/** The way of one request, in the order of the methods: client, head, rules, decision, forward or refuse, finish. */
-export class Exchange implements PacedExchange, LocalReplySource {
-  readonly #options: HandlerOptions
-  readonly request: ClientRequest
-  readonly response: ClientResponse
+const unstripped = 'the prefix of the route stands in the path in another spelling, or the rest is no path'
+
+/** Undefined where the backend knows host and path as its client does. */
+function publicNamesOf(
+  { upstreamHost = '' }: RoutedUpstream,
+  publicHost: string,
+  prefix = '',
+): PublicNames | undefined {
+  if (upstreamHost === '' && prefix === '') return undefined
+  return { publicHost, sentHost: upstreamHost || publicHost, prefix }
+}
+
+function isEnforced({ policy }: Charge): boolean {
+  return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
+}
+
+/** Takes the body of the request, and on the way to the backend brings the response. */
+type Delivery = ForwardProgress & { clientGone(): void; abandon(reason: string): void }
+
+/** The way of a request that is forwarded when it is allowed. */
+export class Exchange extends RequestSteps {
   readonly #onUpgrade: OnUpgrade | undefined
-  readonly #startedMs: number
-  readonly #peer: Peer
-  #requestId = ''
-  #path = ''
-  /** Whom the request counts as. */
-  #client = unknownClient
-  /** What the response tells of limits, whoever makes it: name, value, name, value… */
-  #limitHeaders: readonly string[] = []
-  #refusedBy: Policy | undefined
-  #rejected: string | undefined
-  #shadowRefusals: string[] | undefined
   /** What was reserved for the request. */
   #settlement: Settlement | undefined
-  /** The list that decided about it. */
-  #list: ClientListName | undefined
-  forwarding: Forwarding | undefined
-  isOver = false
-  place = -1
+  /** Set where the body had to be read before the decision. */
+  #held: HeldBody | undefined
+  forwarding: Delivery | undefined
 
   constructor(
     options: HandlerOptions,
@@ -71,179 +54,133 @@ export class Exchange implements PacedExchange, LocalReplySource {
     response: ClientResponse,
     onUpgrade: OnUpgrade | undefined,
   ) {
-    this.#options = options
-    this.request = request
-    this.response = response
+    super(options, peer, request, response)
     this.#onUpgrade = onUpgrade
-    this.#startedMs = options.now()
-    this.#peer = peer
-    options.slowClients.add(this)
-    addToLocalReplies(response, this)
-    onceOver(response, () => this.guard(() => this.#finish(response.headersSent ? response.statusCode : 0)))
   }
 
-  /** Runs a step. An exception fails this request only. */
-  guard(step: () => void): void {
-    try {
-      step()
-    } catch (error) {
-      this.#onException(error)
-    }
-  }
-
-  begin(): void {
-    this.#readClient()
-    const head = this.#readHead()
-    if (!head) return
-    if (this.#options.clientLists.denies(this.#client, this.request)) return this.#deny()
-    const policies = this.#matchRules(head)
-    const claims = this.#options.tokens?.read(policies, this.request)
-    if (!(claims instanceof Promise)) return this.#decide(policies, claims, head)
-    claims
-      .then((later) => this.#decide(policies, later, head))
-      .catch((error: unknown) => this.#onException(error))
-  }
-
-  #decide(policies: readonly Policy[], claims: Claims | undefined, head: RequestHead): void {
-    // The client disconnected while its token was verified: nothing is counted.
-    if (this.isOver) return
-    const charges = this.#chargesOf(policies, claims, head)
-    if (!charges) return this.#reject('ambiguous-key', errors.badRequest, tooManyReadings)
-    if (charges.length === 0) return this.#forward(head)
-
-    const decision = this.#options.limiter.decide(charges)
-    if (!(decision instanceof Promise)) return this.#act(decision, charges, head)
-    decision
-      .then((later) => this.#act(later, charges, head))
-      .catch((error: unknown) => this.#onException(error))
-  }
-
-  #readClient(): void {
-    const { addresses, makeRequestId } = this.#options
-    this.#requestId = givenRequestId(this.request, this.#peer) ?? makeRequestId()
-    this.#client = addresses.readClientAddress(this.#peer, this.request.headers[addresses.header])
-  }
-
-  /** Returns undefined where the request is answered already: it is rejected, or not for the backend. */
-  #readHead(): RequestHead | undefined {
-    const head = readRequestHead(this.request, this.#options, this.#onUpgrade !== undefined)
-    if ('reason' in head) {
-      this.#rejectHead(head)
-      return undefined
-    }
-    this.#path = head.target.path
-    const own = localReply(this.request, head.target)
-    if (own !== undefined) {
-      this.#answer(own)
-      return undefined
-    }
-    const { addresses, onUntrustedProxy } = this.#options
-    if (!this.#peer.trusted && this.request.headers[addresses.header] !== undefined)
-      onUntrustedProxy(this.#peer.address)
+  protected override readHead(): RequestHead | RejectedHead {
+    const head = readRequestHead(this.request, this.options, this.#onUpgrade !== undefined)
+    const { addresses, onUntrustedProxy } = this.options
+    if (!this.peer.trusted && !('reason' in head) && this.request.headers[addresses.header] !== undefined)
+      onUntrustedProxy(this.peer.address)
     return head
   }
 
-  #matchRules({ target, host }: RequestHead): readonly Policy[] {
-    const { method = 'GET', headers } = this.request
-    const { preflightRules, clientLists } = this.#options
-    const rules = preflightRules && isPreflight(this.request) ? preflightRules : this.#options.rules
-    const policies = rules.match(target, method, headers, host)
-    const applying = clientLists.applying(policies, this.#client, this.request)
-    if (applying.length < policies.length) this.#noteList('allow')
-    return applying
+  protected override answerOptions(): void {
+    // The health check of a load balancer that cannot reach the admin listener.
+    if (this.report.path === '*' && this.options.isStopping())
+      return sendError(this.request, this.response, errors.stopping)
+    answerOptions(this.request, this.response)
   }
 
-  #chargesOf(
-    policies: readonly Policy[],
-    claims: Claims | undefined,
-    { target, host }: RequestHead,
-  ): readonly Charge[] | undefined {
-    const { addresses } = this.#options
-    return chargesOf(policies, {
-      client: this.#client,
-      host,
-      target,
-      claims,
-      request: this.request,
-      addresses,
-    })
+  protected override charge(charges: readonly Charge[], head: RequestHead): void {
+    const { heldBodies } = this.options
+    if (heldBodies && areRequested(charges)) this.#readBody(heldBodies, charges, head)
+    else super.charge(charges, head)
   }
 
-  /** `denyList`: refused before any rule. */
-  #deny(): void {
-    this.#noteList('deny')
-    sendError(this.request, this.response, errors.forbidden, ['cache-control', 'no-store'])
-  }
-
-  #noteList(list: ClientListName): void {
-    this.#list = list
-    this.#options.telemetry.listed(list)
-  }
-
-  #act(decision: Decision, charges: readonly Charge[], head: RequestHead): void {
-    this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
-    this.#options.throttledClients.note(charges, decision)
-    const settlement = this.#settlementOf(decision)
-    // The client disconnected during the decision: the request was counted, but is not forwarded.
-    if (this.isOver) return settlement?.cancel()
-    switch (decision.outcome) {
-      case 'allowed':
-        this.#settlement = settlement
-        this.#limitHeaders = this.#options.limitHeaders(decision.states)
-        return this.#forward(head)
-      case 'refused':
-        this.#refusedBy = decision.refusedBy
-        refuse(this.request, this.response, decision, this.#options)
-        return this.#logRefusal()
-      case 'unavailable':
-        refuseUndecided(this.request, this.response)
-        return this.#logRefusal()
+  /** Decides once the body of the request says what to reserve, or cannot. */
+  #readBody(memory: HeldBodyMemory, charges: readonly Charge[], head: RequestHead): void {
+    const { telemetry } = this.options
+    const decide = (body: Parameters<typeof withRequestedUnits>[1]): void => {
+      this.forwarding = undefined
+      if (this.isOver || this.response.headersSent) return this.#held?.drop()
+      const read = withRequestedUnits(charges, body, telemetry)
+      if (body === 'memory' && read.some(isEnforced)) this.#answerBusy()
+      else super.charge(read, head)
     }
+    const unread = whyUnread(this.request)
+    if (unread) return decide(unread)
+    if (expectsContinue(this.request)) writeContinue(this.response)
+    const guard = (step: () => void): void => this.guard(step)
+    const options = { memory, client: this.report.client.prefix, maxBytes: LONGEST_BODY, guard }
+    this.#held = new HeldBody(this.request, options, decide)
+    this.forwarding = this.#held
   }
 
-  #logRefusal(): void {
-    const policy = this.#refusedBy?.name
-    this.#options.onRefused?.({ ...this.#named, status: this.response.statusCode, policy })
+  /** No memory is the gateway's lack: the client is not refused for it, and not banned. */
+  #answerBusy(): void {
+    sendError(this.request, this.response, errors.gatewayBusy, [
+      'retry-after',
+      '1',
+      'cache-control',
+      'no-store',
+    ])
+    this.#held?.drop()
   }
 
-  #settlementOf(decision: Decision): Settlement | undefined {
-    if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
-      return undefined
-    const { limiter, limitHeaders, telemetry } = this.#options
-    return new Settlement(limiter, decision.states, limitHeaders, (policy) =>
+  protected override keepReservations(decision: Decision): void {
+    if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation)) return
+    const { limiter, limitHeaders, telemetry } = this.options
+    this.#settlement = new Settlement(limiter, decision.states, limitHeaders, (policy) =>
       telemetry.costUnreadable(policy),
     )
   }
 
-  #forward({ target, host }: RequestHead): void {
-    const { forwarder, upstreamPrefix, scheme, classifyField } = this.#options
+  protected override giveBack(): void {
+    super.giveBack()
+    this.#settlement?.cancel()
+  }
+
+  /** Over HTTP/2 a request is not over before its body has been read. */
+  protected override dropBody(): void {
+    this.#held?.drop()
+  }
+
+  protected override get saidLimits(): readonly string[] {
+    return this.#settlement ? this.#settlement.responseHeaders : this.limitHeaders
+  }
+
+  protected override pass({ target, host }: RequestHead): void {
+    const { routes, scheme, classifyField } = this.options
+    const route = routes?.table.find(target, host)
+    if (route) this.report.route = route.name
+    else if (routes && !routes.hasFallback) {
+      this.#settlement?.cancel()
+      return this.reject('route', errors.notFound, 'no route matches the request')
+    }
+    const forwarder = route ? route.forwarder : this.options.forwarder
+    const prefix = route ? route.prefix : this.options.upstreamPrefix
+    const stripped = route?.stripPrefix?.(target)
+    if (route?.stripPrefix && !stripped) {
+      this.#settlement?.cancel()
+      return this.reject('target', errors.badRequest, unstripped)
+    }
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && (declaredLength(this.request) ?? 0) > maxBodyBytes) {
       this.#settlement?.cancel()
-      return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
+      return this.reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
     }
-    if (expectsContinue(this.request)) writeContinue(this.response)
+    if (!this.#held && expectsContinue(this.request)) writeContinue(this.response)
+    const trace = this.report.trace?.forwarded()
     this.forwarding = forward(forwarder, {
       request: this.request,
       response: this.response,
-      client: this.#client.prefix,
-      target: upstreamPrefix + target.forwardTarget,
+      held: this.#held,
+      client: this.report.client.prefix,
+      target: prefix + (stripped?.target ?? target.forwardTarget),
       upstreamHeaders: upstreamHeaders(classifyField, this.request.rawHeaders, {
-        peerAddress: this.#peer.address,
-        peerTrusted: this.#peer.trusted,
-        clientAddress: this.#client.address,
-        clientNamed: this.#client !== this.#peer.client,
+        peerAddress: this.peer.address,
+        peerTrusted: this.peer.trusted,
+        clientAddress: this.report.client.address,
+        clientNamed: this.report.client !== this.peer.client,
         scheme,
-        requestId: this.#requestId,
+        requestId: this.report.requestId,
         host,
+        upstreamHost: route?.upstreamHost,
+        strippedPrefix: stripped?.prefix,
         protocolVersion: this.request.httpVersion,
         maxForwards: remainingForwards(this.request),
         bodyIsRead: this.#settlement?.readsBody ?? false,
+        traceHeaders: trace?.headers,
       }),
-      responseHeaders: this.#limitHeaders,
+      classifyField,
+      responseHeaders: this.limitHeaders,
       settlement: this.#settlement,
-      requestId: this.#requestId,
-      onBodyOverLimit: () => this.#noteRejection('body-too-large', errors.bodyTooLarge, bodyOverLimit),
+      publicNames: route && publicNamesOf(route, host, stripped?.prefix),
+      trace,
+      requestId: this.report.requestId,
+      onBodyOverLimit: () => this.report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
       onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
     })
   }
@@ -258,92 +195,25 @@ export class Exchange implements PacedExchange, LocalReplySource {
       if (socket.destroyed) settlement.finish()
       else socket.once('close', () => settlement.finish())
     }
-    this.guard(() => this.#finish(101))
+    this.guard(() => this.finish(101))
   }
 
   /** The response has been sent, the client has gone, or a tunnel has taken its place. */
-  #finish(status: number): void {
-    const { telemetry, now, onFinished, slowClients } = this.#options
+  protected override finish(status: number): void {
     this.isOver = true
     this.forwarding?.clientGone()
+    this.#held?.drop()
     this.#settlement?.finish()
-    const nowMs = now()
-    settleResponse(this.request, this.response, nowMs)
-    slowClients.finish(this)
-    const durationMs = nowMs - this.#startedMs
-    telemetry.requestFinished(status, durationMs)
-    onFinished?.({
-      ...this.#named,
-      status,
-      durationMs,
-      refusedBy: this.#refusedBy?.name,
-      list: this.#list,
-      rejected: this.#rejected,
-      wouldBeRefusedBy: this.#shadowRefusals,
-    })
+    super.finish(status)
   }
 
-  #onException(error: unknown): void {
-    this.#options.onException(error, this.request, this.response, this.#requestId)
+  protected override onException(error: unknown): void {
+    this.options.onException(error, this.request, this.response, this.report.requestId)
     this.forwarding?.clientGone()
+    this.#held?.drop()
   }
 
-  #answer(own: ErrorReply | 'options'): void {
-    if (own !== 'options') return this.#reject('other', own, whyRejected(own))
-    // The health check of a load balancer that cannot reach the admin listener.
-    if (this.#path === '*' && this.#options.isStopping())
-      return sendError(this.request, this.response, errors.stopping)
-    answerOptions(this.request, this.response)
-  }
-
-  #rejectHead({ reason, reply, why, path }: RejectedHead): void {
-    this.#path = path
-    // It is unknown where the next request would begin.
-    if (reason === 'framing') closeAfterResponse(this.request, this.response)
-    this.#reject(reason, reply, why)
-  }
-
-  #reject(reason: Rejection, reply: ErrorReply, why: string): void {
-    this.#noteRejection(reason, reply, why)
-    const limits = this.#settlement ? this.#settlement.responseHeaders : this.#limitHeaders
-    sendError(this.request, this.response, reply, [...fieldsOf(reply), ...limits])
-  }
-
-  #noteRejection(reason: Rejection, { status }: ErrorReply, why: string): void {
-    this.#rejected = why
-    this.#options.telemetry.requestRejected(reason)
-    this.#options.onRejected(this.#requestId, status, why)
-  }
-
-  /** For the log. */
-  get #named(): LoggedRequest {
-    return {
-      requestId: this.#requestId,
-      method: this.request.method ?? '',
-      path: this.#path,
-      clientAddress: this.#client.address,
-    }
-  }
-
-  get client(): string {
-    return this.#client.prefix
-  }
-
-  /** What goes with each reply that is not the backend's. */
-  get localReplyFields(): readonly string[] {
-    const cors = this.#options.corsHeaders(this.request.headers.origin)
-    return this.#requestId === '' ? cors : ['x-request-id', this.#requestId, ...cors]
-  }
-
-  onTooSlow(): void {
-    this.guard(() => this.#endSlow())
-  }
-
-  #endSlow(): void {
-    if (this.response.headersSent) return breakOff(this.response)
+  protected override abandonSlow(): void {
     this.forwarding?.abandon('the client sends its body too slowly')
-    closeAfterResponse(this.request, this.response)
-    const why = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'
-    this.#reject('timeout', errors.requestTimeout, why)
   }
 }

@@ -1,21 +1,44 @@
 import type { Socket } from 'node:net'
 import type { SlowClients } from '../connection/slow-clients.ts'
+import type { ClientTable } from '../clients/client-table.ts'
 import type { ClientLists } from '../decide/client-lists.ts'
 import type { ThrottledClients } from '../decide/throttled-clients.ts'
 import type { RefusalOptions } from '../decide/too-many-requests.ts'
 import type { ForwarderOptions } from '../forward/forward.ts'
+import type { HeldBodyMemory } from '../forward/held-body.ts'
 import type { CorsHeaders } from '../http/cors.ts'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
 import type { Limiter } from '../limiter/limiter.ts'
 import type { PeerOptions } from '../request/connection-peer.ts'
 import type { HeadOptions } from '../request/request-head.ts'
+import type { StripPrefix } from '../rules/strip-prefix.ts'
+import type { RouteTable } from '../rules/upstream-routes.ts'
 import type { RuleTable } from '../rules/rule-table.ts'
 import type { TokenReader } from '../tokens/token-reader.ts'
 import type { Access } from '../telemetry/access-log.ts'
 import type { RefusedRequest } from '../telemetry/refusal-log.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
 import type { OnException } from './error-boundary.ts'
+
+/** Where requests of one route go. */
+export type RoutedUpstream = {
+  readonly name: string
+  readonly forwarder: ForwarderOptions
+  /** Path prefix of the backend, without a trailing slash; empty for none. */
+  readonly prefix: string
+  /** `Host` for the backend; undefined: that of the request. */
+  readonly upstreamHost: string | undefined
+  /** Undefined where the whole path is forwarded. */
+  readonly stripPrefix: StripPrefix | undefined
+}
+
+export type RoutedUpstreams = {
+  readonly table: RouteTable<RoutedUpstream>
+  /** What no route matches goes to `upstream`; else it is answered 404. */
+  readonly hasFallback: boolean
+}
 
 export type HandlerOptions = HeadOptions &
   PeerOptions &
@@ -25,17 +48,26 @@ export type HandlerOptions = HeadOptions &
     readonly preflightRules: RuleTable | undefined
     readonly corsHeaders: CorsHeaders
     readonly clientLists: ClientLists
+    /** Who is banned, and who has another limit, at run time. */
+    readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
     /** Undefined where no rule counts by tokens. */
     readonly tokens: TokenReader | undefined
+    /** Undefined where no rule reads from the request how much to reserve. */
+    readonly heldBodies: HeldBodyMemory | undefined
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients
+    /** Of `upstream`. */
     readonly forwarder: ForwarderOptions
+    /** Undefined where everything goes to `upstream`. */
+    readonly routes: RoutedUpstreams | undefined
     readonly classifyField: RequestFieldClassifier
     readonly telemetry: Telemetry
+    /** Undefined without tracing. */
+    readonly tracing: Tracing | undefined
     /** Called with an exception that a step of the request threw. */
     readonly onException: OnException
-    /** Path prefix of the backend, without a trailing slash; empty for none. */
+    /** Path prefix of `upstream`, without a trailing slash; empty for none. */
     readonly upstreamPrefix: string
     readonly scheme: 'http' | 'https'
     readonly makeRequestId: () => string
@@ -49,6 +81,8 @@ export type HandlerOptions = HeadOptions &
     readonly onUntrustedProxy: (peerAddress: string) => void
     /** Called for each malformed or oversized request, which is answered before any rule applies; for the log. */
     readonly onRejected: (requestId: string, status: number, why: string) => void
+    /** Called for each auth request that cannot be decided about, because of how the proxy is set up that sends it. */
+    readonly onUnusableAuthRequest: (peerAddress: string, why: string) => void
     /** Called for each request that a rule has refused; undefined without a log of them. */
     readonly onRefused: ((refused: RefusedRequest) => void) | undefined
     /** Called once for each finished request; undefined without access log. */

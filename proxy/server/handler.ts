@@ -1,7 +1,11 @@
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { connectionOf, peerOf } from '../request/connection-peer.ts'
+import { AuthRequest } from './auth-request.ts'
 import { Exchange } from './exchange.ts'
 import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
+
+/** What the steps of requests use. Each request keeps to the end what it found here at its beginning. */
+export type LiveOptions = { readonly options: HandlerOptions }
 
 export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void
 
@@ -11,8 +15,9 @@ export type Handler = (request: ClientRequest, response: ClientResponse, onUpgra
  *
  * Throws only if a request cannot be started; exceptions of its steps, synchronous or not, go to `onException`.
  */
-export function createHandler(options: HandlerOptions): Handler {
+export function createHandler(live: LiveOptions): Handler {
   return (request, response, onUpgrade) => {
+    const { options } = live
     const peer = peerOf(request, options)
     if (!peer) {
       connectionOf(request).destroy()
@@ -20,5 +25,19 @@ export function createHandler(options: HandlerOptions): Handler {
     }
     const exchange = new Exchange(options, peer, request, response, onUpgrade)
     exchange.guard(() => exchange.begin())
+  }
+}
+
+/** Handles an auth request: decides about the original request as if it had come here, and answers with the decision. */
+export function createAuthHandler(live: LiveOptions): Handler {
+  return (request, response) => {
+    const { options } = live
+    const peer = peerOf(request, options)
+    if (!peer) {
+      connectionOf(request).destroy()
+      return
+    }
+    const asked = new AuthRequest(options, peer, request, response)
+    asked.guard(() => asked.begin())
   }
 }

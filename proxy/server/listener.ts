@@ -1,9 +1,10 @@
 import { ServerResponse, type IncomingMessage } from 'node:http'
-import type { Http2ServerRequest, ServerHttp2Stream } from 'node:http2'
+import type { Http2Server, Http2ServerRequest, ServerHttp2Stream } from 'node:http2'
 import { Socket, type Server as NetServer } from 'node:net'
 import { Duplex } from 'node:stream'
 import { Server as TlsServer } from 'node:tls'
 import { errors } from '../../shared/error-replies.ts'
+import { isPreface, serveHttp2 } from '../connection/http2/cleartext.ts'
 import {
   answerParserError,
   isPaused,
@@ -44,6 +45,8 @@ export type ListenerDeps = {
   readonly onException: OnException
   /** The parser could not read a request; for the log. */
   readonly onParserError: (found: ParserFailure) => void
+  /** Serves connections of HTTP/2 without TLS; undefined where there are none. */
+  readonly cleartextHttp2: Http2Server | undefined
 }
 
 /**
@@ -51,7 +54,7 @@ export type ListenerDeps = {
  * HTTPS with HTTP/2 have in common: the events are the same, and HTTP/2 requests and responses have the API of HTTP/1.
  */
 export function serveClients(server: NetServer, deps: ListenerDeps): void {
-  const { handler, serveInTurn, telemetry, onException, onParserError } = deps
+  const { handler, serveInTurn, telemetry, onException, onParserError, cleartextHttp2 } = deps
   const unreadable = new WeakSet<Socket>()
   const serve = guarded(onException, handler)
   const serveRequest = guarded(onException, (request, response) => {
@@ -98,6 +101,7 @@ export function serveClients(server: NetServer, deps: ListenerDeps): void {
     // The parser still gets data, and fails again.
     if (unreadable.has(socket)) return
     if (isPaused(error)) return keepUnparsed(socket, error.rawPacket)
+    if (cleartextHttp2 && isPreface(error, socket)) return serveHttp2(cleartextHttp2, socket, error)
     const found = readParserError(error)
     // Browsers open spare connections: one that was not used in time is closed without a response.
     if (!found || socket.bytesRead === 0) {

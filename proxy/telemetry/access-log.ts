@@ -15,6 +15,8 @@ export type Access = LoggedRequest & {
   /** 0 where the client left before the response. */
   readonly status: number
   readonly durationMs: number
+  /** Name of the route that it took; undefined for `upstream`, and where it was not forwarded. */
+  readonly route: string | undefined
   /** Name of the policy that refused the request. */
   readonly refusedBy: string | undefined
   /** The list that let the request pass a rule, or refused it. */
@@ -52,13 +54,14 @@ export function createAccessLog(
   options: { readonly logAddresses: boolean },
 ): (access: Access) => void {
   return (access) => {
-    const { status, durationMs, refusedBy, list, rejected, wouldBeRefusedBy } = access
+    const { status, durationMs, route, refusedBy, list, rejected, wouldBeRefusedBy } = access
     const { client, ...named } = nameRequest(access, options)
     log.info(
       {
         ...named,
         status,
         durationMs: Math.round(durationMs * 1000) / 1000,
+        route,
         refusedBy,
         list,
         rejected,

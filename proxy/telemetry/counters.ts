@@ -1,4 +1,4 @@
-import type { Policy } from '../policy.ts'
+import { requestedUnits, type Policy } from '../policy.ts'
 import type {
   ClientListName,
   ConnectionRefusal,
@@ -7,10 +7,13 @@ import type {
   EvictedConnection,
   KeySetOutcome,
   Rejection,
+  ServersUse,
   TableUse,
   TokenOutcome,
   Telemetry,
+  UnreadReserve,
   UpstreamFailure,
+  UpstreamTelemetry,
 } from './telemetry.ts'
 import { createDurationHistogram, type DurationHistogram } from './histogram.ts'
 
@@ -22,16 +25,23 @@ export type Counters = {
   readonly lists: Record<ClientListName, number>
   /** By the policy's name, which comes from the limits table: never longer than that. */
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
+  /** By the policy's name: requests that were counted, and used more than 80 % of what their client may. */
+  readonly nearLimits: Map<string, number>
+  /** By the policy's name, of those that ban. */
+  readonly bans: Map<string, number>
   /** By the policy's name, of those that read what a request costs. */
   readonly unreadableCosts: Map<string, number>
+  /** By the policy's name, of those that read from the request how much to reserve. */
+  readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
   readonly tokens: Record<TokenOutcome, number>
   readonly keySets: Record<KeySetOutcome, number>
-  readonly upstreamFailures: Record<UpstreamFailure, number>
+  /** By the name of the route, `default` for `upstream`: names come from the table of routes only. */
+  readonly upstreams: Map<string, UpstreamCounters>
   readonly errors: Record<ErrorPlace, number>
   readonly requestDuration: DurationHistogram
   readonly storeDuration: DurationHistogram
-  readonly upstreamDuration: DurationHistogram
   readonly tables: Map<string, () => TableUse>
+  servers: () => readonly ServersUse[]
   storeFailures: number
   resets: number
   breakerOpen: boolean
@@ -39,9 +49,19 @@ export type Counters = {
   readonly evictedConnections: Record<EvictedConnection, number>
   connections: number
   upgrades: number
-  /** How the last request that was forwarded ended; `unknown` before the first. */
-  upstream: 'unknown' | 'available' | 'unavailable'
 }
+
+export type UpstreamCounters = {
+  readonly failures: Record<UpstreamFailure, number>
+  readonly duration: DurationHistogram
+  /** From the first health check on. */
+  probes: { passed: number; failed: number } | undefined
+  /** How the last request that was forwarded ended; `unknown` before the first. */
+  state: 'unknown' | 'available' | 'unavailable'
+}
+
+/** What stands for `upstream`, beside the names of routes. */
+export const DEFAULT_UPSTREAM = 'default'
 
 // Redis on the same network answers in well under a millisecond; STORE_TIMEOUT is 100 ms by default.
 const STORE_BOUNDS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 1000]
@@ -59,19 +79,19 @@ export function createCounters(policies: readonly Policy[]): Counters {
       'ambiguous-key': 0,
       'body-too-large': 0,
       timeout: 0,
+      route: 0,
       other: 0,
     },
-    lists: { allow: 0, deny: 0 },
-    decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
-    unreadableCosts: new Map(policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, 0]] : []))),
+    lists: { allow: 0, deny: 0, ban: 0 },
+    ...countersOf(policies),
     tokens: { verified: 0, invalid: 0, 'unknown-key': 0, 'no-keys': 0 },
     keySets: { loaded: 0, failed: 0 },
-    upstreamFailures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
+    upstreams: new Map([[DEFAULT_UPSTREAM, createUpstreamCounters()]]),
     errors: { request: 0, process: 0 },
     requestDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
     storeDuration: createDurationHistogram(STORE_BOUNDS_MS),
-    upstreamDuration: createDurationHistogram(REQUEST_BOUNDS_MS),
     tables: new Map(),
+    servers: () => [],
     storeFailures: 0,
     resets: 0,
     breakerOpen: false,
@@ -79,8 +99,48 @@ export function createCounters(policies: readonly Policy[]): Counters {
     evictedConnections: { idle: 0, busy: 0 },
     connections: 0,
     upgrades: 0,
-    upstream: 'unknown',
   }
+}
+
+function createUpstreamCounters(): UpstreamCounters {
+  return {
+    failures: { refused: 0, timeout: 0, reset: 0, protocol: 0, busy: 0, other: 0 },
+    duration: createDurationHistogram(REQUEST_BOUNDS_MS),
+    probes: undefined,
+    state: 'unknown',
+  }
+}
+
+type PolicyCounters = Pick<
+  Counters,
+  'decisions' | 'nearLimits' | 'bans' | 'unreadableCosts' | 'unreadReserves'
+>
+
+function countersOf(policies: readonly Policy[]): PolicyCounters {
+  return {
+    decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
+    nearLimits: new Map(policies.map(({ name }) => [name, 0])),
+    bans: new Map(policies.flatMap(({ name, ban }) => (ban ? [[name, 0]] : []))),
+    unreadableCosts: new Map(policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, 0]] : []))),
+    unreadReserves: new Map(
+      policies.flatMap((policy) => (requestedUnits(policy) ? [[policy.name, noUnread()]] : [])),
+    ),
+  }
+}
+
+/** Rules that stay go on from what was counted. */
+function changeTable(counters: PolicyCounters, policies: readonly Policy[]): void {
+  const next = countersOf(policies)
+  const names = new Set(policies.map(({ name }) => name))
+  const change = <Value>(counted: Map<string, Value>, zeros: ReadonlyMap<string, Value>): void => {
+    for (const name of counted.keys()) if (!names.has(name)) counted.delete(name)
+    for (const [name, zero] of zeros) if (!counted.has(name)) counted.set(name, zero)
+  }
+  change(counters.decisions, next.decisions)
+  change(counters.nearLimits, next.nearLimits)
+  change(counters.bans, next.bans)
+  change(counters.unreadableCosts, next.unreadableCosts)
+  change(counters.unreadReserves, next.unreadReserves)
 }
 
 /**
@@ -88,7 +148,13 @@ export function createCounters(policies: readonly Policy[]): Counters {
  * only when somebody asks for those.
  */
 export function createTelemetry(counters: Counters): Telemetry {
-  return {
+  const telemetry: Telemetry = {
+    ofUpstream(name) {
+      const upstream = counters.upstreams.get(name) ?? createUpstreamCounters()
+      counters.upstreams.set(name, upstream)
+      return { ...telemetry, ...createUpstreamTelemetry(upstream) }
+    },
+    ...createUpstreamTelemetry(counters.upstreams.get(DEFAULT_UPSTREAM) ?? createUpstreamCounters()),
     requestFinished(status, durationMs) {
       const statusClass = Math.trunc(status / 100)
       counters.requests[statusClass] = (counters.requests[statusClass] ?? 0) + 1
@@ -105,8 +171,16 @@ export function createTelemetry(counters: Counters): Telemetry {
       if (!decisions) counters.decisions.set(policy.name, (decisions = noDecisions()))
       decisions[outcome]++
     },
+    nearLimit({ name }) {
+      counters.nearLimits.set(name, (counters.nearLimits.get(name) ?? 0) + 1)
+    },
     costUnreadable({ name }) {
       counters.unreadableCosts.set(name, (counters.unreadableCosts.get(name) ?? 0) + 1)
+    },
+    reserveUnread({ name }, reason) {
+      let unread = counters.unreadReserves.get(name)
+      if (!unread) counters.unreadReserves.set(name, (unread = noUnread()))
+      unread[reason]++
     },
     tokenRead(outcome) {
       counters.tokens[outcome]++
@@ -123,16 +197,11 @@ export function createTelemetry(counters: Counters): Telemetry {
     clientReset() {
       counters.resets++
     },
+    clientBanned({ name }) {
+      counters.bans.set(name, (counters.bans.get(name) ?? 0) + 1)
+    },
     breakerChanged(state) {
       counters.breakerOpen = state === 'open'
-    },
-    upstreamAnswered(durationMs) {
-      counters.upstream = 'available'
-      counters.upstreamDuration.observe(durationMs)
-    },
-    upstreamFailed(kind) {
-      if (kind !== 'busy') counters.upstream = 'unavailable'
-      counters.upstreamFailures[kind]++
     },
     connectionOpened() {
       counters.connections++
@@ -155,12 +224,40 @@ export function createTelemetry(counters: Counters): Telemetry {
     errorCaught(place) {
       counters.errors[place]++
     },
+    tableChanged(policies) {
+      changeTable(counters, policies)
+    },
     observeTable(name, read) {
       counters.tables.set(name, read)
+    },
+    observeServers(read) {
+      counters.servers = read
+    },
+  }
+  return telemetry
+}
+
+function createUpstreamTelemetry(upstream: UpstreamCounters): UpstreamTelemetry {
+  return {
+    upstreamProbed(hasPassed) {
+      upstream.probes ??= { passed: 0, failed: 0 }
+      upstream.probes[hasPassed ? 'passed' : 'failed']++
+    },
+    upstreamAnswered(durationMs) {
+      upstream.state = 'available'
+      upstream.duration.observe(durationMs)
+    },
+    upstreamFailed(kind) {
+      if (kind !== 'busy') upstream.state = 'unavailable'
+      upstream.failures[kind]++
     },
   }
 }
 
 function noDecisions(): Record<DecisionOutcome, number> {
   return { allowed: 0, refused: 0, shadow: 0, local: 0, open: 0, unavailable: 0 }
+}
+
+function noUnread(): Record<UnreadReserve, number> {
+  return { missing: 0, type: 0, encoding: 0, size: 0, memory: 0, json: 0, number: 0, repeated: 0 }
 }

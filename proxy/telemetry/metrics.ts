@@ -1,31 +1,38 @@
 import type { Policy } from '../policy.ts'
+import { readActivity, type Activity } from './activity.ts'
 import type { Telemetry } from './telemetry.ts'
-import { createCounters, createTelemetry, type Counters } from './counters.ts'
+import { createCounters, createTelemetry, DEFAULT_UPSTREAM, type Counters } from './counters.ts'
+import { decisionValues, usageValues } from './decision-values.ts'
 import type { DurationHistogram } from './histogram.ts'
 import type { Metric, MetricSnapshot, MetricValue } from './prometheus.ts'
 
 /** How the last request that was forwarded ended; `unknown` before the first. */
 export type UpstreamState = 'available' | 'unavailable' | 'unknown'
 
+/** The table of limits in force, and how it was read. */
+export type ConfigState = {
+  /** A short SHA-256 of it. */
+  readonly hash: string
+  /** Whether it was right when it was last read. */
+  readonly isLastRight: boolean
+  /** When it was last right, in milliseconds of the wall clock. */
+  readonly lastRightAtMs: number
+}
+
 export type Metrics = {
   /** For the request path to report to. */
   readonly telemetry: Telemetry
   /** All metrics of this process now: those of the request path and those of Node. */
   takeSnapshot(): Promise<MetricSnapshot>
+  /** The few of them that the operators' page reads each second. */
+  readActivity(): Activity
   /** What the last forwarded request says of the backend. */
   upstreamState(): UpstreamState
 }
 
 /**
- * Up to this many policies, each is listed from the start with its six outcomes at 0, as Prometheus asks for: a rise
- * from nothing to 1 is invisible to `increase()`. With more, only what was counted at least once is listed. A scrape
- * is made in one piece between requests, and a thousand policies at 0 were measured to hold those up for 25 ms.
- */
-const POLICIES_LISTED_AT_ZERO = 250
-
-/**
- * Counts for the request path and names what was counted. Every name begins with `sluice_`; the reference is in
- * `docs/operations.md`. Label values are the policies' and tables' names and words of this program, nothing else.
+ * Counts for the request path and names what was counted. The names begin with `sluice_`, and those of Node are there without
+ * it too; the reference is in `docs/operations.md`. Label values are the policies' and tables' names and words of this program, nothing else.
  *
  * @param readNode the metrics of Node itself, from `watchProcess('sluice_')`
  */
@@ -35,12 +42,19 @@ export function createMetrics(options: {
   readonly limitsEnabled: boolean
   readonly version: string
   readonly readNode: () => Promise<MetricSnapshot>
+  /** In the process that reads the settings. */
+  readonly readConfig?: () => ConfigState
 }): Metrics {
   const counters = createCounters(options.policies)
   return {
     telemetry: createTelemetry(counters),
-    takeSnapshot: async () => [...describe(counters, options), ...(await options.readNode())],
-    upstreamState: () => counters.upstream,
+    takeSnapshot: async () => [
+      ...describe(counters, options),
+      ...(options.readConfig ? describeConfig(options.readConfig()) : []),
+      ...(await options.readNode()),
+    ],
+    readActivity: () => readActivity(counters),
+    upstreamState: () => counters.upstreams.get(DEFAULT_UPSTREAM)?.state ?? 'unknown',
   }
 }
 
@@ -74,6 +88,30 @@ function describe(
   ]
 }
 
+/** The last two as Prometheus names its own. */
+function describeConfig({ hash, isLastRight, lastRightAtMs }: ConfigState): Metric[] {
+  return [
+    gauge(
+      'sluice_config_info',
+      'Always 1; the hash of the table of limits in force is in the label',
+      by('hash', { [hash]: 1 }),
+      'max',
+    ),
+    gauge(
+      'sluice_config_last_reload_successful',
+      '1 if the settings were right when they were last read, else 0',
+      single(isLastRight ? 1 : 0),
+      'max',
+    ),
+    gauge(
+      'sluice_config_last_reload_success_timestamp_seconds',
+      'Unix time at which the settings were last read and right',
+      single(lastRightAtMs / 1000),
+      'max',
+    ),
+  ]
+}
+
 function describeRequests(counters: Counters): Metric[] {
   const [none = 0, ...classes] = counters.requests
   const byClass = Object.fromEntries(classes.map((count, index) => [`${index + 1}xx`, count]))
@@ -83,11 +121,10 @@ function describeRequests(counters: Counters): Metric[] {
       'Finished requests, by status class; none: the client disconnected before the response',
       by('class', { ...byClass, none }),
     ),
-    histogram(
-      'sluice_request_duration_seconds',
-      'Time from the request headers to the end of the response',
-      counters.requestDuration,
-    ),
+    histogram('sluice_request_duration_seconds', 'Time from the request headers to the end of the response', {
+      labels: {},
+      duration: counters.requestDuration,
+    }),
     counter(
       'sluice_rejected_requests_total',
       'Malformed or oversized requests rejected before any rule applied, by reason',
@@ -95,7 +132,7 @@ function describeRequests(counters: Counters): Metric[] {
     ),
     counter(
       'sluice_listed_requests_total',
-      'Requests that an allowList kept a rule from, or that denyList refused, by list',
+      'Requests that an allowList kept a rule from, or that denyList or a ban refused, by list',
       by('list', counters.lists),
     ),
     counter(
@@ -104,9 +141,26 @@ function describeRequests(counters: Counters): Metric[] {
       decisionValues(counters),
     ),
     counter(
+      'sluice_limited_requests_total',
+      'Requests that a rule counted or refused, by policy and how much of the limit was used: within, near (over 80 %), over',
+      usageValues(counters),
+    ),
+    counter(
       'sluice_unreadable_costs_total',
       'Responses that did not say what their request cost (cost.settle), by policy',
       Array.from(counters.unreadableCosts, ([policy, value]) => ({ labels: { policy }, value })),
+    ),
+    counter(
+      'sluice_unread_reserves_total',
+      'Requests that did not say how much to reserve (cost.reserve), by policy and reason',
+      Array.from(counters.unreadReserves, ([policy, reasons]) =>
+        Object.entries(reasons).map(([reason, value]) => ({ labels: { policy, reason }, value })),
+      ).flat(),
+    ),
+    counter(
+      'sluice_bans_total',
+      'Clients banned by a rule (ban), by policy',
+      Array.from(counters.bans, ([policy, value]) => ({ labels: { policy }, value })),
     ),
     counter('sluice_tokens_total', 'Tokens that rules count by, by outcome', by('outcome', counters.tokens)),
     counter(
@@ -129,23 +183,12 @@ function describeRequests(counters: Counters): Metric[] {
   ]
 }
 
-function decisionValues({ decisions }: Counters): MetricValue[] {
-  const listZeros = decisions.size <= POLICIES_LISTED_AT_ZERO
-  const values: MetricValue[] = []
-  for (const [policy, outcomes] of decisions) {
-    for (const [outcome, value] of Object.entries(outcomes)) {
-      if (listZeros || value > 0) values.push({ labels: { policy, outcome }, value })
-    }
-  }
-  return values
-}
-
 function describeStore(counters: Counters): Metric[] {
   return [
     histogram(
       'sluice_store_duration_seconds',
       'Latency of Redis, or with several workers without Redis of the primary process',
-      counters.storeDuration,
+      { labels: {}, duration: counters.storeDuration },
     ),
     counter(
       'sluice_store_errors_total',
@@ -167,12 +210,27 @@ function describeUpstream(counters: Counters): Metric[] {
     histogram(
       'sluice_upstream_duration_seconds',
       'Time until the response headers from the backend arrived',
-      counters.upstreamDuration,
+      ...[...counters.upstreams].map(([upstream, { duration }]) => ({ labels: { upstream }, duration })),
     ),
     counter(
       'sluice_upstream_errors_total',
       'Requests that the backend did not answer, by kind of failure',
-      by('kind', counters.upstreamFailures),
+      [...counters.upstreams].flatMap(([upstream, { failures }]) =>
+        withUpstream(upstream, by('kind', failures)),
+      ),
+    ),
+    gauge(
+      'sluice_upstream_servers',
+      'Servers of a backend, by state: available, ejected (requests failed), unhealthy (health checks failed)',
+      counters.servers().flatMap(({ upstream, states }) => withUpstream(upstream, by('state', states))),
+      'max',
+    ),
+    counter(
+      'sluice_upstream_probes_total',
+      'Health checks of the servers of a backend, by outcome',
+      [...counters.upstreams].flatMap(([upstream, { probes }]) =>
+        probes ? withUpstream(upstream, by('outcome', probes)) : [],
+      ),
     ),
   ]
 }
@@ -204,12 +262,23 @@ function gauge(name: string, help: string, values: MetricValue[], aggregator: 's
   return { name, help, type: 'gauge', aggregator, values }
 }
 
-function histogram(name: string, help: string, durations: DurationHistogram): Metric {
-  return { name, help, type: 'histogram', aggregator: 'sum', values: durations.values(name) }
+function histogram(
+  name: string,
+  help: string,
+  ...all: { readonly labels: MetricValue['labels']; readonly duration: DurationHistogram }[]
+): Metric {
+  const values = all.flatMap(({ labels, duration }) =>
+    duration.values(name).map((value) => ({ ...value, labels: { ...labels, ...value.labels } })),
+  )
+  return { name, help, type: 'histogram', aggregator: 'sum', values }
 }
 
 function single(value: number): MetricValue[] {
   return [{ labels: {}, value }]
+}
+
+function withUpstream(upstream: string, values: readonly MetricValue[]): MetricValue[] {
+  return values.map(({ labels, value }) => ({ labels: { upstream, ...labels }, value }))
 }
 
 /** One value for each value of the label: `by('kind', { refused: 3, reset: 0 })`. */

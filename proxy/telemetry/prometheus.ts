@@ -26,13 +26,24 @@ export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
  * Starts to watch this process: CPU, memory, event loop, garbage collection, handles. To be called once a process, as
  * the watching cannot be ended.
  *
- * @param prefix begins each name
+ * @param prefix begins each name of a second set with the same values, beside the names that prom-client gives and that
+ *   dashboards for Node know: `process_…`, `nodejs_…`
  * @returns reads the present values
  */
 export function watchProcess(prefix: string): () => Promise<MetricSnapshot> {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix })
-  return async () => (await takeSnapshot(registry)).filter((metric) => !isMisnamedTotal(metric))
+  collectDefaultMetrics({ register: registry })
+  return async () => {
+    const metrics = (await takeSnapshot(registry)).filter((metric) => !isMisnamedTotal(metric))
+    return [...metrics.map((metric) => withPrefix(prefix, metric)), ...metrics]
+  }
+}
+
+function withPrefix(prefix: string, metric: Metric): Metric {
+  const values = metric.values.map((value) =>
+    value.metricName === undefined ? value : { ...value, metricName: prefix + value.metricName },
+  )
+  return { ...metric, name: prefix + metric.name, values }
 }
 
 // prom-client has a gauge `…_total` beside each gauge by `type`. Only counters are to end so, says `promtool check metrics`,

@@ -22,15 +22,24 @@ export type Rejection =
   | 'body-too-large'
   | 'ambiguous-key'
   | 'timeout'
+  | 'route'
   | 'other'
+
+/**
+ * Why a request does not say how much to reserve for it: no number is there (`missing`), it is no JSON by its
+ * `Content-Type` (`type`) or by its content (`json`), has a content coding, is too large to be looked at (`size`) or found no
+ * room in memory (`memory`), or says something that is no number from 0, or twice.
+ */
+export type UnreadReserve =
+  'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
 
 /** How the token of a request was read: verified, or not, and why. */
 export type TokenOutcome = 'verified' | 'invalid' | 'unknown-key' | 'no-keys'
 
 export type KeySetOutcome = 'loaded' | 'failed'
 
-/** A list that decides about a request before the rules do. */
-export type ClientListName = 'allow' | 'deny'
+/** A list that decides about a request before the rules do; `ban`: the clients that are banned. */
+export type ClientListName = 'allow' | 'deny' | 'ban'
 
 /** Why a connection was closed before its first request: limits, a proxy that names no client, a failed handshake. */
 export type ConnectionRefusal = 'total' | 'client' | 'proxy-header' | 'tls'
@@ -44,12 +53,29 @@ export type ErrorPlace = 'request' | 'process'
 /** How full a bounded table is, and how many entries it has dropped since the start to stay within its bound. */
 export type TableUse = { readonly size: number; readonly capacity: number; readonly evictions: number }
 
+/** How many servers of a backend are used, and how many are not because of their requests, or of their probes. */
+export type ServersUse = {
+  readonly upstream: string
+  readonly states: Readonly<Record<'available' | 'ejected' | 'unhealthy', number>>
+}
+
+/** What is reported of one backend. */
+export type UpstreamTelemetry = {
+  /** A health check of one of its servers has ended. */
+  upstreamProbed(hasPassed: boolean): void
+  /** The backend's response head has arrived, `durationMs` after the request was given to the client library. */
+  upstreamAnswered(durationMs: number): void
+  upstreamFailed(kind: UpstreamFailure): void
+}
+
 /**
  * Everything that the request path reports about itself. Each call adds to a number and returns: it allocates nothing,
  * waits for nothing and never throws, so it may stand anywhere. Nothing a client sends passes through here, so nothing
  * a client sends can become a metric label. Durations are in milliseconds and may be fractions.
  */
-export type Telemetry = {
+export type Telemetry = UpstreamTelemetry & {
+  /** Reports the same, of the backend of a route. The backend of `upstream` is `default`. */
+  ofUpstream(name: string): Telemetry
   /**
    * Once for each request whose head could be read, CONNECT apart, whoever answered it. A `status` of 0: the client left
    * before there was a response.
@@ -57,15 +83,19 @@ export type Telemetry = {
   requestFinished(status: number, durationMs: number): void
   /** Before `requestFinished`, if that follows: the request was rejected for its form, with an error of Sluice's own. */
   requestRejected(reason: Rejection): void
-  /** `allowList` kept a rule from a request, or all of them; `denyList` refused it. */
+  /** `allowList` kept a rule from a request, or all of them; `denyList` or a ban refused it. */
   listed(list: ClientListName): void
   /**
    * Once for each policy of a request that was let pass, for the one that refused it, and for each of a request that was
    * refused because the store is away.
    */
   decided(policy: Policy, outcome: DecisionOutcome): void
+  /** Beside `decided`: the request was counted, and more than 80 % of what the policy allows the client is used. */
+  nearLimit(policy: Policy): void
   /** A response did not say what its request has cost, where the policy reads that: what was reserved counts. */
   costUnreadable(policy: Policy): void
+  /** A request did not say how much to reserve, where the policy reads that from its body. */
+  reserveUnread(policy: Policy, reason: UnreadReserve): void
   /** Once for each token that a rule counts by. */
   tokenRead(outcome: TokenOutcome): void
   /** The key set that tokens are verified with was loaded, or could not be. */
@@ -76,9 +106,8 @@ export type Telemetry = {
   breakerChanged(state: 'closed' | 'open'): void
   /** An operator has reset what a client had used up. */
   clientReset(): void
-  /** The backend's response head has arrived, `durationMs` after the request was given to the client library. */
-  upstreamAnswered(durationMs: number): void
-  upstreamFailed(kind: UpstreamFailure): void
+  /** The policy's `ban` has banned a client. */
+  clientBanned(policy: Policy): void
   connectionOpened(): void
   connectionClosed(): void
   connectionRefused(reason: ConnectionRefusal): void
@@ -89,6 +118,13 @@ export type Telemetry = {
   upgradeClosed(): void
   /** An exception that is a bug, answered with 500 or caught at the edge of the process. */
   errorCaught(place: ErrorPlace): void
+  /**
+   * The table of limits is another one now: what its rules do is counted from 0, and of rules that are gone nothing is told
+   * any more.
+   */
+  tableChanged(policies: readonly Policy[]): void
   /** Called once for each table at start; `read` is called when metrics are asked for, and must be cheap. */
   observeTable(name: string, read: () => TableUse): void
+  /** Called once at start; `read` is called when metrics are asked for, and must be cheap. */
+  observeServers(read: () => readonly ServersUse[]): void
 }

@@ -13,12 +13,14 @@ export type KeySetSource = {
 }
 
 const REFRESH_MS = 300_000
-const RETRY_MS = 10_000
+/** After a failure, and then twice as long after each further one: at a start the issuer may be only starting too. */
+const FIRST_RETRY_MS = 1_000
+const LONGEST_RETRY_MS = 10_000
 /** A client can name unknown keys as often as it likes. */
 const MISSING_KEY_MS = 10_000
 
 /**
- * Loads a key set, and loads it again every five minutes, ten seconds after a failure, and when a key is missing. What
+ * Loads a key set, and loads it again every five minutes, sooner after a failure, and when a key is missing. What
  * was loaded last stays in use while loading fails.
  *
  * @param options.load rejects where there is no key set to be had
@@ -33,7 +35,8 @@ export function keepKeySet(options: {
   let text: string | undefined
   let loading: Promise<void> | undefined
   let startedAtMs = -Infinity
-  let hasFailed = false
+  /** In a row. */
+  let failures = 0
   let timer: NodeJS.Timeout | undefined
 
   async function loadOnce(): Promise<void> {
@@ -41,22 +44,26 @@ export function keepKeySet(options: {
     try {
       text = await load()
       telemetry.keySetLoaded('loaded')
-      if (hasFailed) log.info('key set for tokens loaded again')
-      hasFailed = false
+      if (failures > 0) log.info('key set for tokens loaded again')
+      failures = 0
     } catch (error) {
       telemetry.keySetLoaded('failed')
       const reason = error instanceof Error ? error.message : String(error)
       // Once for each outage.
-      if (!hasFailed) log.warn({ reason }, 'key set for tokens could not be loaded')
-      hasFailed = true
+      if (failures === 0) log.warn({ reason }, 'key set for tokens could not be loaded')
+      failures++
     }
   }
+
+  let isClosed = false
 
   function refresh(): Promise<void> {
     clearTimeout(timer)
     loading ??= loadOnce().finally(() => {
       loading = undefined
-      timer = setTimeout(() => void refresh(), hasFailed ? RETRY_MS : REFRESH_MS)
+      if (isClosed) return
+      const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LONGEST_RETRY_MS)
+      timer = setTimeout(() => void refresh(), failures > 0 ? retryMs : REFRESH_MS)
       timer.unref()
     })
     return loading
@@ -66,7 +73,7 @@ export function keepKeySet(options: {
   return {
     current: () => text,
     keyMissing() {
-      if (now() - startedAtMs >= MISSING_KEY_MS) void refresh()
+      if (!isClosed && now() - startedAtMs >= MISSING_KEY_MS) void refresh()
     },
     async ready(limitMs) {
       let limit: NodeJS.Timeout | undefined
@@ -76,6 +83,9 @@ export function keepKeySet(options: {
       await Promise.race([first, timeout])
       clearTimeout(limit)
     },
-    close: () => clearTimeout(timer),
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+    },
   }
 }

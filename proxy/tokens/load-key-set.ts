@@ -4,9 +4,12 @@ import { readFile } from 'node:fs/promises'
 export type KeySetPlace =
   | { readonly kind: 'url'; readonly url: string }
   /** A JSON Web Key Set. */
-  | { readonly kind: 'file'; readonly path: string }
+  | ({ readonly kind: 'file' } & KeyFile)
   /** A secret that is shared with who makes the tokens. */
-  | { readonly kind: 'secret'; readonly path: string }
+  | ({ readonly kind: 'secret' } & KeyFile)
+
+/** `digest`: the SHA-256 of its content when the settings were read, by which a reload tells whether it has changed. */
+type KeyFile = { readonly path: string; readonly digest?: string }
 
 const TIMEOUT_MS = 5_000
 const MOST_BYTES = 1024 * 1024

@@ -22,6 +22,7 @@ export function claimNames(policies: readonly Policy[]): string[] {
   )
 }
 
+/** @param policies all that a request can come under, those of overrides included */
 export function createTokenReader(policies: readonly Policy[], verifier: TokenVerifier): TokenReader {
   const needing = new Set(policies.filter((policy) => claimNames([policy]).length > 0))
   return {

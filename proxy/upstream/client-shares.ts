@@ -7,7 +7,7 @@
  * thresholds for shared-memory packet switches", 1998). Places that are held are never taken away.
  */
 export class ClientShares {
-  readonly #max: number
+  #max: number
   readonly #times: number
   readonly #held = new Map<string, number>()
   #total = 0
@@ -20,6 +20,11 @@ export class ClientShares {
   /** Places that are held. */
   get total(): number {
     return this.#total
+  }
+
+  /** From now on there are so many places. Those that are held stay held. */
+  resize(max: number): void {
+    this.#max = max
   }
 
   allows(client: string): boolean {

@@ -3,12 +3,16 @@ const assumedKeepAliveMs = 4_000
 const longestKeepAliveMs = 60_000
 /** Stop using a connection this much before the backend closes it. */
 const keepAliveMarginMs = 1_000
+/** A backend may close a connection that has waited so long for its first request. */
+const longWaitMs = 100
 
 /** Limits how long a connection is reused: only new connections look up the backend's address again. */
 export class ConnectionLife {
   readonly #maxRequests: number
   readonly #retireAtMs: number
   #served = 0
+  #waitsSinceMs: number | undefined
+  #hasWaited = false
   #keepAliveMs = assumedKeepAliveMs
 
   /**
@@ -20,9 +24,24 @@ export class ConnectionLife {
     this.#retireAtMs = retireAtMs
   }
 
-  /** It has served an exchange: the backend may close the connection just as the next begins. */
+  /** It has served an exchange, or waited long for its first: the backend may close it just as the next begins. */
   get isReused(): boolean {
-    return this.#served > 0
+    return this.#served > 0 || this.#hasWaited
+  }
+
+  beginExchange(now: () => number): void {
+    if (this.#served === 0 && this.#waitsSinceMs !== undefined)
+      this.#hasWaited = now() - this.#waitsSinceMs >= longWaitMs
+  }
+
+  /**
+   * The exchange that it was opened for was over before it began.
+   *
+   * @returns as `endExchange`
+   */
+  beginWaiting(nowMs: number): number | undefined {
+    this.#waitsSinceMs = nowMs
+    return this.#idleUntil(nowMs)
   }
 
   /** The backend has said how long it keeps the connection open while it is idle. */
@@ -37,7 +56,11 @@ export class ConnectionLife {
    */
   endExchange(nowMs: number): number | undefined {
     this.#served++
-    const isOver = this.#served === this.#maxRequests || nowMs >= this.#retireAtMs
+    return this.#idleUntil(nowMs)
+  }
+
+  #idleUntil(nowMs: number): number | undefined {
+    const isOver = (this.#served > 0 && this.#served === this.#maxRequests) || nowMs >= this.#retireAtMs
     if (isOver || this.#keepAliveMs <= keepAliveMarginMs) return undefined
     return Math.min(nowMs + this.#keepAliveMs - keepAliveMarginMs, this.#retireAtMs)
   }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ConnectionLife } from './connection-life.ts'
-import type { UpstreamChannel, UpstreamExchange } from './exchange.ts'
+import type { Http1Channel, UpstreamExchange } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
@@ -37,7 +37,7 @@ const responseAfterResetMs = 1_000
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
-export class UpstreamConnection implements UpstreamChannel, ResponseSink {
+export class UpstreamConnection implements Http1Channel, ResponseSink {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   readonly #timeouts: UpstreamTimeouts
@@ -83,6 +83,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink {
 
   /** Gives the connection its next exchange. It must be free. */
   begin(exchange: UpstreamExchange): void {
+    this.#life.beginExchange(this.#now)
     this.#exchange = exchange
     this.client = exchange.client
     this.#answered = false
@@ -168,12 +169,16 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink {
     this.#exchange?.onBody(chunk, last)
   }
 
+  onTrailers(fields: readonly string[]): void {
+    this.#exchange?.onTrailers(fields)
+  }
+
   onEnd(persistent: boolean): void {
     const exchange = this.#exchange
     this.#exchange = undefined
     this.#responseDone = true
     this.#deadline = Number.POSITIVE_INFINITY
-    // A response that overtook its request: the rest of the request has no use, and would end inside the next one.
+    // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
     const isWhole = this.#requestSent && this.takesRequest
     this.#reusable = persistent && isWhole
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
@@ -213,7 +218,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink {
 
   readonly #onSocketEnd = (): void => {
     try {
-      // A failed write may have taken the news of a reset, behind which reading finds an end like that of any response.
+      // After a reset that a failed write has reported, reading finds an ordinary end of the connection.
       if (this.takesRequest && this.#parser.finish()) this.destroy()
       else this.#fail('reset', 'the backend closed the connection')
     } catch (error) {
@@ -241,9 +246,17 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink {
   /** Frees the connection for the next exchange, for as long as the backend is expected to keep it open. */
   release(): void {
     this.#responseDone = false
-    const idleUntilMs = this.#life.endExchange(this.#now())
+    this.#free(this.#life.endExchange(this.#now()))
+  }
+
+  /** As `release`, where the exchange that the connection was opened for was over before it began. */
+  releaseUnused(): void {
+    this.#free(this.#life.beginWaiting(this.#now()))
+  }
+
+  #free(idleUntilMs: number | undefined): void {
     if (!this.#reusable || idleUntilMs === undefined) return this.destroy()
-    // The response may have ended in the very read that was more than its client had room for.
+    // Reading may have been paused for a slow client in the same read that completed the response.
     if (this.socket.isPaused()) this.socket.resume()
     this.#deadline = idleUntilMs
     this.#owner.onFree(this)

@@ -5,10 +5,10 @@
  * - `local-limit`: none could be made because of a limit of this machine, such as that of open files
  * - `connect-timeout`, `timeout`, `idle-timeout`: no connection, no first byte, no further byte in time
  * - `reset`: the connection ended before the response was complete
- * - `protocol`: what arrived is not HTTP/1.1
+ * - `protocol`: what arrived is not HTTP
  * - `busy`: every connection is in use and the queue is full
- * - `aborted`: we gave up, because the client went away, its body was cut short, or the gateway ends
- * - `exception`: a bug of ours
+ * - `aborted`: we gave up, because the client went away, its body was cut short, or the gateway stops
+ * - `exception`: an error in the gateway's own code
  */
 export type FailureKind =
   | 'refused'
@@ -28,10 +28,20 @@ export class UpstreamFailure extends Error {
   /** The connection had served a request before, and not one byte of a response to this one arrived. */
   readonly onReusedConnection: boolean
 
-  constructor(kind: FailureKind, message: string, onReusedConnection = false, cause?: unknown) {
+  /** The backend has said that it did not begin with the request, whatever its method. */
+  readonly isUnprocessed: boolean
+
+  constructor(
+    kind: FailureKind,
+    message: string,
+    onReusedConnection = false,
+    cause?: unknown,
+    isUnprocessed = false,
+  ) {
     super(message, { cause })
     this.kind = kind
     this.onReusedConnection = onReusedConnection
+    this.isUnprocessed = isUnprocessed
   }
 }
 

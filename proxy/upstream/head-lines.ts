@@ -36,19 +36,19 @@ export function withoutEmptyLine(bytes: Buffer, bareLf: boolean): Buffer {
 }
 
 /** The error for a backend that speaks HTTP/2 without TLS, as gRPC servers do. */
-export const speaksHttp2 = 'the backend answered with HTTP/2: HTTP/2 and gRPC backends are not supported yet'
+export const speaksHttp2 = 'the backend answered with HTTP/2: its URL must begin with h2c:// (UPSTREAM_URL)'
 
 /** Why more bytes cannot make these the head of a response; undefined if they can. */
 export function problemOfUnfinishedHead(bytes: Buffer, bareLf: boolean): string | undefined {
   if (beginsAsHttp2(bytes)) return speaksHttp2
-  // A backend that ends lines by LF alone would be waited for until it is too late.
+  // Without this check, a backend that ends lines by LF alone would be waited for until the timeout.
   const lineEnd = bareLf ? -1 : bytes.indexOf(lineFeed)
   return lineEnd !== -1 && (bytes[lineEnd - 1] !== carriageReturn || bytes.includes('\n\n'))
     ? 'header line ends with a bare LF (UPSTREAM_BARE_LF)'
     : undefined
 }
 
-/** A frame of HTTP/2 for the connection, SETTINGS or GOAWAY: what a server of it says first (RFC 9113 section 3.4). */
+/** An HTTP/2 frame on stream 0, SETTINGS or GOAWAY: the first that a server sends (RFC 9113 section 3.4). */
 function beginsAsHttp2(bytes: Buffer): boolean {
   return (
     bytes.length >= 9 && bytes[0] === 0 && (bytes[3] === 4 || bytes[3] === 7) && bytes.readUInt32BE(5) === 0

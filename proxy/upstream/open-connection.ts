@@ -1,23 +1,32 @@
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { afterInput } from '../../shared/after-input.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 
 /**
  * How connections to the backend are opened: TCP, or TLS with the backend's certificate verified against its name.
  *
- * @param url of the backend, `http:` or `https:`
+ * @param url of the backend, `http:`, `https:` or `h2c:`
  * @param authorities PEM certificates of those to trust instead of the usual ones
+ * @param address to connect to, in place of looking the name up
+ * @param protocols that are offered with TLS
  * @returns a function that opens one; `ready` is called once it can be written to
  */
-export function connectionOpener(url: URL, authorities?: Buffer): (ready: () => void) => Socket {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (url.protocol === 'http:') {
+export function connectionOpener(
+  url: URL,
+  authorities?: Buffer,
+  address?: string,
+  protocols: readonly string[] = ['http/1.1'],
+): (ready: () => void) => Socket {
+  const name = url.hostname.replace(/^\[|\]$/g, '')
+  const host = address ?? name
+  if (url.protocol !== 'https:') {
     const port = Number(url.port || 80)
     return (ready) => connect({ host, port, noDelay: true, keepAlive: true, allowHalfOpen: true }, ready)
   }
   const port = Number(url.port || 443)
   // An address is no server name (RFC 6066 section 3); the certificate is checked against it all the same.
-  const servername = isIP(host) ? '' : host
+  const servername = isIP(name) ? '' : name
   let session: Buffer | undefined
   return (ready) => {
     const socket = connectTls(
@@ -26,7 +35,7 @@ export function connectionOpener(url: URL, authorities?: Buffer): (ready: () => 
         port,
         servername,
         session,
-        ALPNProtocols: ['http/1.1'],
+        ALPNProtocols: [...protocols],
         ...(authorities && { ca: authorities }),
       },
       ready,
@@ -48,6 +57,7 @@ export function openWithin(
   onOpen: (socket: Socket) => void,
   onFailure: (failure: UpstreamFailure) => void,
 ): (failure: UpstreamFailure) => void {
+  let isSettled = false
   const onError = (error: Error): void => giveUp(failureOfConnect(error))
   const onClose = (): void => fail('refused', 'the backend closed the connection while it was being opened')
   const socket = open(() => {
@@ -55,6 +65,7 @@ export function openWithin(
     onOpen(socket)
   })
   const settle = (): void => {
+    isSettled = true
     clearTimeout(timer)
     socket.off('error', onError)
     socket.off('close', onClose)
@@ -68,6 +79,10 @@ export function openWithin(
   const fail = (kind: FailureKind, message: string): void => giveUp(new UpstreamFailure(kind, message))
   socket.on('error', onError)
   socket.on('close', onClose)
-  const timer = setTimeout(() => fail('connect-timeout', 'timed out connecting to the backend'), limitMs)
+  const timer = setTimeout(() => {
+    afterInput(() => {
+      if (!isSettled) fail('connect-timeout', 'timed out connecting to the backend')
+    })
+  }, limitMs)
   return giveUp
 }

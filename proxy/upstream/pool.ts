@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net'
+import { afterInput } from '../../shared/after-input.ts'
 import { ClientShares } from './client-shares.ts'
 import { ConnectionLife } from './connection-life.ts'
 import { UpstreamConnection, type UpstreamTimeouts } from './connection.ts'
-import type { UpstreamExchange } from './exchange.ts'
+import type { ServerPool, UpstreamExchange } from './exchange.ts'
 import { allBusy, stopped, stoppedReason, type UpstreamFailure } from './failure.ts'
 import { openWithin } from './open-connection.ts'
 import { ExchangeQueue } from './queue.ts'
@@ -47,7 +48,7 @@ const timesFree = 3
  * - a long response counts towards `maxStreams` instead of `maxConnections`,
  * - and of connections, uploads and streams, one client can use only so many that some are left (`ClientShares`).
  */
-export class UpstreamPool {
+export class UpstreamPool implements ServerPool {
   readonly #options: PoolOptions
   readonly #idle: UpstreamConnection[] = []
   readonly #all = new Set<UpstreamConnection>()
@@ -75,7 +76,10 @@ export class UpstreamPool {
     this.#uploads = new Uploads(new ClientShares(maxUploads, timesFree))
     this.#streamShares = new ClientShares(maxStreams, 1)
     const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
-    this.#sweep = setInterval(() => this.#expire(), Math.max(10, Math.min(500, shortestMs / 4)))
+    this.#sweep = setInterval(
+      () => afterInput(() => this.#expire()),
+      Math.max(10, Math.min(500, shortestMs / 4)),
+    )
     this.#sweep.unref()
   }
 
@@ -87,6 +91,11 @@ export class UpstreamPool {
   /** Connections that count towards `maxStreams`. */
   get streams(): number {
     return this.#streamShares.total
+  }
+
+  /** Requests that have a connection, are getting one, or wait. */
+  get busy(): number {
+    return this.#all.size + this.#connecting.size - this.#idle.length + this.queued + this.queuedUploads
   }
 
   /** Requests that wait for a connection. */
@@ -213,19 +222,17 @@ export class UpstreamPool {
 
   #connect(exchange: UpstreamExchange): void {
     if (this.#ended) return exchange.onFailure(stopped())
-    const { open, connectMs, maxRequests, maxAgeMs, now, random } = this.#options
+    const { open, connectMs } = this.#options
     const { client } = exchange
     this.#shares?.add(client)
     this.#uploads.begin(exchange)
     const onOpen = (socket: Socket): void => {
       this.#connecting.delete(giveUp)
-      const life = new ConnectionLife(maxRequests, now() + maxAgeMs * (1 - random() / 4))
-      const connection = new UpstreamConnection(socket, this, this.#options, life, now)
-      this.#all.add(connection)
+      const connection = this.#add(socket)
       if (exchange.cancelled) {
         connection.client = client
         this.onRequestSent(exchange)
-        connection.release()
+        connection.releaseUnused()
       } else connection.begin(exchange)
     }
     const giveUp = openWithin(connectMs, open, onOpen, (failure) => {
@@ -236,6 +243,20 @@ export class UpstreamPool {
       this.onPlaceFree()
     })
     this.#connecting.set(giveUp, client)
+  }
+
+  /** Uses a connection that somebody else has opened, if there is a place for it. */
+  adopt(socket: Socket): void {
+    if (this.#ended || this.size >= this.#options.maxConnections) socket.destroy()
+    else this.#add(socket).releaseUnused()
+  }
+
+  #add(socket: Socket): UpstreamConnection {
+    const { maxRequests, maxAgeMs, now, random } = this.#options
+    const life = new ConnectionLife(maxRequests, now() + maxAgeMs * (1 - random() / 4))
+    const connection = new UpstreamConnection(socket, this, this.#options, life, now)
+    this.#all.add(connection)
+    return connection
   }
 
   #nextQueued(): UpstreamExchange | undefined {

@@ -69,7 +69,7 @@ export class ExchangeQueue {
     return this.#remove(({ exchange }) => test(exchange), this.#size)
   }
 
-  /** Takes out those that have waited too long, but no more than some: each is work, and all come due together. */
+  /** Takes out some of those that have waited too long. Not all at once: answering takes time, and all may be due together. */
   takeOverdue(nowMs: number): UpstreamExchange[] {
     const most = Math.max(mostOverdueAtOnce, this.#size / 10)
     return this.#remove(({ untilMs }) => untilMs <= nowMs, most).filter(({ cancelled }) => !cancelled)

@@ -1,13 +1,13 @@
 import { classifyResponseField, connectionOptions } from '../http/header-roles.ts'
 
-/** How the end of a response's body is known (RFC 9112 section 6.3). */
+/** What ends a response's body (RFC 9112 section 6.3). */
 export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
   | { readonly kind: 'chunked' }
   | { readonly kind: 'until-close' }
 
-/** A response's status and fields, checked, with everything that is of one hop only taken out. The reason phrase is discarded. */
+/** A response's status and fields, checked, without hop-by-hop fields. The reason phrase is discarded. */
 export type ResponseHead = {
   readonly status: number
   /** Name, value, name, value…; names in lower case. `content-length` is among them where the backend sent one. */
@@ -106,24 +106,31 @@ export function parseResponseHead(text: string, requestMethod: string): Response
 }
 
 /**
- * Checks a trailer as a field of the head is checked. What it says is not read.
+ * Reads a trailer as a field of the head is read.
  *
  * @param line in Latin-1, without its line end
  * @throws {ResponseSyntaxError}
  */
-export function checkTrailer(line: string): void {
+export function parseTrailer(line: string): readonly [name: string, value: string] {
   const colon = line.indexOf(':')
   if (colon === -1) throw new ResponseSyntaxError('trailer line without a colon')
-  if (!classifyResponseField(line.slice(0, colon))) throw new ResponseSyntaxError('invalid trailer name')
+  const field = classifyResponseField(line.slice(0, colon))
+  if (!field) throw new ResponseSyntaxError('invalid trailer name')
   if (illegalInValue.test(line.slice(colon + 1)))
     throw new ResponseSyntaxError('invalid character in a trailer value')
+  return [field.name, trimmedValue(line, colon + 1, line.length)]
+}
+
+/** @throws {ResponseSyntaxError} for a character that no value may have */
+export function checkFieldValue(value: string): void {
+  if (illegalInValue.test(value)) throw new ResponseSyntaxError('invalid character in a header value')
 }
 
 function trimmedValue(text: string, start: number, end: number): string {
   while (start < end && isBlank(text.charCodeAt(start))) start++
   while (end > start && isBlank(text.charCodeAt(end - 1))) end--
   const value = text.slice(start, end)
-  if (illegalInValue.test(value)) throw new ResponseSyntaxError('invalid character in a header value')
+  checkFieldValue(value)
   return value
 }
 

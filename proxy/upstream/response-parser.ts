@@ -6,7 +6,7 @@ import {
   withCrlf,
   withoutEmptyLine,
 } from './head-lines.ts'
-import { checkTrailer, parseResponseHead, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
+import { parseResponseHead, parseTrailer, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
 export type ResponseSink = {
@@ -15,6 +15,8 @@ export type ResponseSink = {
   onHead(head: ResponseHead): void
   /** A piece of the body, never empty; `last` where it is already known to complete the body. */
   onBody(chunk: Buffer, last: boolean): void
+  /** Trailers of a chunked body, if there are any: name, value, name, value…; names in lower case. */
+  onTrailers(fields: readonly string[]): void
   /** The response is complete. `persistent`: the connection may serve another request. */
   onEnd(persistent: boolean): void
   /** A 101: from here on the connection speaks another protocol, of which `rest` has been read already. */
@@ -39,8 +41,7 @@ const carriageReturn = 0x0d
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
  *
  * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
- * deviates from the grammar is an error and never guessed at. Trailer fields are checked and dropped, which section 7.1.2
- * allows. Memory is bounded by one head of 64 KiB.
+ * deviates from the grammar is an error and never guessed at. Memory is bounded by one head of 64 KiB, and trailers of 64 KiB.
  *
  * An empty line behind an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
  * section 2.2 has servers skip it before a request). It carries nothing, and a response is expected either way.
@@ -55,6 +56,7 @@ export class ResponseParser {
   #left = 0
   #persistent = false
   #interim = 0
+  #trailers: string[] | undefined
   /** An empty line here is that of the interim response before it. */
   #mayBeBlank = false
   readonly #bareLf: boolean
@@ -235,10 +237,14 @@ export class ResponseParser {
     const line = this.#readLine(chunk)
     if (line === undefined) return nothing
     if (line.text === '') {
+      if (this.#trailers) this.#sink?.onTrailers(this.#trailers)
+      this.#trailers = undefined
       this.#end()
       return line.rest
     }
-    checkTrailer(line.text)
+    const trailer = parseTrailer(line.text)
+    if (this.#trailers) this.#trailers.push(...trailer)
+    else this.#trailers = [...trailer]
     if ((this.#left += line.text.length + 2) > maxHeadBytes)
       throw new ResponseSyntaxError('trailers larger than 64 KiB')
     return line.rest

@@ -21,6 +21,17 @@ export const baseUrl: Kind<string> = {
   show: showUrl,
 }
 
+const writtenUpstreamUrl = text('http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more', (url) =>
+  isBaseUrl(url.replace(/^h2c:/, 'http:')),
+)
+
+/** The same, and `h2c`: HTTP/2 without TLS. */
+export const upstreamBaseUrl: Kind<string> = {
+  ...writtenUpstreamUrl,
+  schema: writtenUpstreamUrl.schema.transform((url) => url.replace(/\/+$/, '')),
+  show: showUrl,
+}
+
 /** Nothing that `new URL` would silently mend or drop passes. */
 function isBaseUrl(text: string): boolean {
   const [whole, path = '/'] = /^https?:\/\/[^\s/\\?#@]+(\/[^\s\\?#]*)?$/.exec(text) ?? []
@@ -30,7 +41,7 @@ function isBaseUrl(text: string): boolean {
 }
 
 /** A URL without what may be secret in it: user and password, which end at the last `@`, and the query. */
-function showUrl(url: unknown): string {
+export function showUrl(url: unknown): string {
   if (typeof url !== 'string') return showValue(url)
   return showValue(url.replace(/^([a-z+]*:\/*)?.*@/is, '$1***@').replace(/\?.*$/s, '?***'))
 }

@@ -47,6 +47,16 @@ export function numberFromText(text: string): unknown {
   return /^-?(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
 
+/** A number from 0 to 1. */
+export const fraction: Kind<number> = {
+  needs: 'a number from 0 to 1',
+  schema: z
+    .number('needs a number from 0 to 1')
+    .min(0, 'needs a number from 0 to 1')
+    .max(1, 'needs a number from 0 to 1'),
+  fromText: (text) => (/^\d{1,3}(\.\d{1,18})?$/.test(text) ? Number(text) : text),
+}
+
 /** A port to listen on; 0 takes any free one. */
 export const port = wholeNumber(0, 65_535)
 
@@ -74,6 +84,9 @@ export function duration(
     .pipe(z.number().min(millisecondsOf(min), error).max(millisecondsOf(max), error))
   return { needs, schema }
 }
+
+/** The window of a rule, or how long a ban or an override lasts. */
+export const longDuration = duration('1s', '365d', ['s', 'm', 'h', 'd'])
 
 function millisecondsOf(duration: string): number {
   const count = Number.parseInt(duration, 10)

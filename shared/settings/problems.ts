@@ -41,8 +41,12 @@ function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const isOther = (form: z.core.$ZodIssue[]): boolean =>
     form.some(({ code, path }) => code === 'invalid_type' && path.length === 0)
-  const meant = issue.errors.find((form) => !isOther(form)) ?? issue.errors[0] ?? []
-  return meant.flatMap((inner) => innermost({ ...inner, path: [...issue.path, ...inner.path] }))
+  const meant = issue.errors.find((form) => !isOther(form))
+  // It was meant to have none of them: all of them would be right.
+  if (!meant && issue.message.startsWith('needs ')) return [issue]
+  return (meant ?? issue.errors[0] ?? []).flatMap((inner) =>
+    innermost({ ...inner, path: [...issue.path, ...inner.path] }),
+  )
 }
 
 function gotAt(path: readonly PropertyKey[], source: Source): string {

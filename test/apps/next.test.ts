@@ -45,7 +45,8 @@ async function start(): Promise<{ port: number; probe: string }> {
   const cwd = join(import.meta.dirname, 'servers/next')
   const program = join(import.meta.dirname, 'node_modules/next/dist/bin/next')
   const env = { NEXT_TELEMETRY_DISABLED: '1' }
-  await run([process.execPath, program, 'build'], { cwd, env })
+  // It is no matter how long that takes.
+  await run([process.execPath, program, 'build'], { cwd, env, timeoutMs: 280_000 })
   const port = await startServer(
     process.execPath,
     (free) => [program, 'start', '--hostname', '127.0.0.1', '--port', String(free)],

@@ -10,6 +10,9 @@ const debianPackages = {
   gunicorn: '/usr/bin/gunicorn',
   litmus: '/usr/bin/litmus',
   'python3-h2': '/usr/lib/python3/dist-packages/h2/__init__.py',
+  'golang-go': '/usr/bin/go',
+  'golang-github-masterminds-sprig-dev': '/usr/share/gocode/src/github.com/Masterminds/sprig/doc.go',
+  'golang-k8s-sigs-yaml-dev': '/usr/share/gocode/src/sigs.k8s.io/yaml/yaml.go',
   'python3-flask': '/usr/lib/python3/dist-packages/flask/__init__.py',
 }
 

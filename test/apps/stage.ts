@@ -56,7 +56,8 @@ export function setStage(options: {
     await Promise.all(
       Object.values(kinds).map(async (kind) => gateways.set(kind, await startWith(kind, upstream))),
     )
-  })
+    // An application may have to be built first.
+  }, 300_000)
 
   afterAll(async () => {
     for (const [kind, gateway] of gateways) {

@@ -6,8 +6,8 @@ import { authorityFile } from '../support/certificates.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 import { runClient } from './client.ts'
 import { run } from './run.ts'
-import { startServer } from './server.ts'
 import { setStage, type Way } from './stage.ts'
+import { startVerdaccio } from './verdaccio.ts'
 
 // Verdaccio and npm: login, publication, installation.
 
@@ -62,32 +62,5 @@ function npmEnvironment(home: string, way: Way): Record<string, string> {
 }
 
 async function start(): Promise<{ port: number; probe: string }> {
-  const root = makeTemporaryDirectory()
-  const config = join(root, 'verdaccio.yaml')
-  writeFileSync(
-    config,
-    `storage: ${root}/storage
-auth:
-  htpasswd:
-    file: ${root}/htpasswd
-    algorithm: sha1
-packages:
-  '**':
-    access: $all
-    publish: $authenticated
-server:
-  trustProxy: loopback
-max_body_size: 50mb
-log: { type: stdout, format: json, level: warn }
-web:
-  enable: false
-`,
-  )
-  const program = join(import.meta.dirname, 'node_modules/verdaccio/bin/verdaccio')
-  const port = await startServer(
-    process.execPath,
-    (free) => [program, '--config', config, '--listen', `127.0.0.1:${free}`],
-    { ready: /http address/, env: { HOME: root }, cwd: root },
-  )
-  return { port, probe: '/-/ping' }
+  return { port: await startVerdaccio(), probe: '/-/ping' }
 }

@@ -1,11 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { randomInt } from 'node:crypto'
 import { GenericContainer } from 'testcontainers'
 import { createComposeProject } from '../support/compose.ts'
+import { commandsOf } from '../support/docs.ts'
 import { requireEngine, userIdsOf, type ContainerDetails } from '../support/engine.ts'
 import { nodeImage, testImages } from '../support/images.ts'
 import { freePort } from '../support/ports.ts'
 import { parseExposition } from '../support/prometheus.ts'
+import { startLoad } from '../support/steady-load.ts'
 
 const services = ['redis', 'origin', 'gateway', 'balancer'] as const
 const limited = '{"code":429,"error":"Too many requests, Please try after a while!"}'
@@ -82,6 +84,25 @@ async function logins(): Promise<{ allowed: number; refused: number }[]> {
       return { allowed: count('allowed'), refused: count('refused') }
     }),
   )
+}
+
+/** Resolves when each of the three gateways has been found by the balancer: it has decided on a request. */
+async function allAreFound(): Promise<void> {
+  const before = (await logins()).map(({ allowed, refused }) => allowed + refused)
+  const isFound = (): Promise<boolean> =>
+    logins().then((now) => now.every(({ allowed, refused }, i) => allowed + refused > (before[i] ?? 0)))
+  do
+    await Promise.all(
+      Array.from({ length: 9 }, () =>
+        fetch(`${address}/login`, { method: 'POST', headers: { connection: 'close' } }),
+      ),
+    )
+  while (!(await isFound()))
+}
+
+/** When each gateway's process was started, as a name for it. */
+async function runningSince(): Promise<string[]> {
+  return (await project.containers('gateway')).map(({ Id, State }) => `${Id} ${State.StartedAt}`)
 }
 
 async function countedClients(policy: string): Promise<string[]> {
@@ -162,36 +183,32 @@ test('each client is counted by its own address, whatever it says of it', async 
 }, 300_000)
 
 test('gateways come and go under load, and no request fails', async () => {
-  const outcomes = new Map<string, number>()
-  let changing = true
-  const work = async (): Promise<void> => {
-    while (changing) {
-      const outcome = await fetch(`${address}/health`, { headers: { connection: 'close' } }).then(
-        async (response) => (await response.arrayBuffer(), String(response.status)),
-        (error: unknown) => String((error as Error).cause ?? error),
-      )
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-    }
-  }
-  const workers = Array.from({ length: 4 }, work)
+  const load = startLoad(`${address}/health`)
   await start(1)
   await start(3)
-  // Each of the three has been found by the balancer once it has decided on a request.
-  const before = (await logins()).map(({ refused }) => refused)
-  const isFound = (): Promise<boolean> =>
-    logins().then((now) => now.every(({ refused }, index) => refused > (before[index] ?? 0)))
-  do
-    await Promise.all(
-      Array.from({ length: 9 }, () =>
-        fetch(`${address}/login`, { method: 'POST', headers: { connection: 'close' } }),
-      ),
-    )
-  while (!(await isFound()))
-  changing = false
-  await Promise.all(workers)
-  expect([...outcomes.keys()]).toEqual(['200'])
-  expect(outcomes.get('200')).toBeGreaterThan(100)
+  await allAreFound()
+  expect(await load.end()).toEqual({ statuses: ['200'], isLong: true })
 }, 300_000)
+
+describe('the commands of docs/containers.md, under load', () => {
+  test.for([
+    [
+      'restart the gateways one after the other',
+      'for id in $(docker compose ps -q gateway); do\n      docker restart',
+    ],
+    ['replace the gateways by new ones', 'old=$(docker compose ps -q gateway)'],
+  ] as const)('%s, and no request fails', { timeout: 300_000 }, async ([, beginning]) => {
+    const before = await runningSince()
+    const load = startLoad(`${address}/health`)
+    await project.shell(commandsOf('docs/containers.md', beginning))
+    await allHealthy()
+    await allAreFound()
+    expect(await load.end()).toEqual({ statuses: ['200'], isLong: true })
+    const after = await runningSince()
+    expect(after).toHaveLength(3)
+    expect(after.filter((started) => before.includes(started))).toEqual([])
+  })
+})
 
 test('every counter in Redis has an expiry', async () => {
   const redis = ['exec', '-T', 'redis', 'redis-cli']

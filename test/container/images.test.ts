@@ -38,7 +38,7 @@ beforeAll(async () => {
   gateway = await started(
     images.gateway
       .withEnvironment({ UPSTREAM_URL: 'http://backend:3000' })
-      .withCopyContentToContainer([{ content: limits, target: '/app/sluice.yaml' }])
+      .withCopyContentToContainer([{ content: limits, target: '/etc/sluice/sluice.yaml' }])
       .withExposedPorts(8080),
   )
 })
@@ -54,7 +54,7 @@ function addressOf(container: StartedTestContainer, port: number): string {
 }
 
 describe.each([
-  { name: 'gateway', container: () => gateway, sources: ['proxy', 'shared'] },
+  { name: 'gateway', container: () => gateway, sources: ['proxy', 'shared', 'presets'] },
   { name: 'origin', container: () => origin, sources: ['origin', 'shared'] },
 ])('the $name image', ({ container, sources }) => {
   const output = async (...command: string[]): Promise<string> => {
@@ -76,8 +76,7 @@ describe.each([
 
   test('holds the sources it needs and production dependencies, nothing else', async () => {
     const files = (await output('ls', '/app')).split('\n')
-    const own = files.filter((file) => file !== 'sluice.yaml')
-    expect(own.sort()).toEqual(['LICENSE', 'compiled', 'node_modules', 'package.json', ...sources].sort())
+    expect(files.sort()).toEqual(['LICENSE', 'compiled', 'node_modules', 'package.json', ...sources].sort())
     const packages = (await output('ls', '/app/node_modules')).split('\n')
     expect(packages).toContain('pino')
     for (const development of ['typescript', 'vitest', 'eslint', 'testcontainers', 'node']) {
@@ -98,7 +97,7 @@ describe.each([
   })
 })
 
-test('the gateway stands before the origin with the table that was put beside it', async () => {
+test('the gateway stands before the origin with the table in /etc/sluice', async () => {
   const created = await origin.exec(['node', 'origin/keys.ts', 'create', '--project', 'images', '--json'])
   expect(created.exitCode).toBe(0)
   const { key } = JSON.parse(created.stdout) as { key: string }
@@ -112,6 +111,15 @@ test('the gateway stands before the origin with the table that was put beside it
   expect(await answers[2]?.json()).toEqual({
     code: 429,
     error: 'Too many requests, Please try after a while!',
+  })
+})
+
+test('the command line is in the image of the gateway', async () => {
+  const { output, exitCode } = await gateway.exec(['sluice', 'status', '--json'])
+  expect({ exitCode, ...(JSON.parse(output) as object) }).toMatchObject({
+    exitCode: 0,
+    status: 'ready',
+    rules: 1,
   })
 })
 

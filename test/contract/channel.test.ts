@@ -1,5 +1,6 @@
 import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
-import { serveLimiter, type LimiterPort } from '../../proxy/limiter/worker-ipc.ts'
+import { serveLimiter } from '../../proxy/limiter/primary-limiter.ts'
+import type { LimiterPort } from '../../proxy/limiter/worker-messages.ts'
 import { limiterOptions } from '../support/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 

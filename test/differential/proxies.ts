@@ -64,20 +64,31 @@ const startHttpProxy: Start = (port, backendPort, directory) =>
     stdio: 'ignore',
   })
 
-const startGateway: Start = (port, backendPort, directory) =>
-  spawn(process.execPath, [join(repositoryRoot, 'proxy/main.ts')], {
+/** Rules that read every part of a request, none of which is ever full: what cannot be read in one way only is refused. */
+const rules = `limits:
+  - { name: address, match: '* /*', requests: 1000000, window: 1m }
+  - { name: host, match: '* /*', hosts: ['a', '*.example'], key: [host, 'header:x-key'], requests: 1000000, window: 1m }
+  - { name: path, match: '* /:first/*', key: 'path:first', requests: 1000000, window: 1m }
+  - { name: query, match: '* /*', key: ['query:a', 'cookie:session'], requests: 1000000, window: 1m }
+`
+
+const startGateway: Start = (port, backendPort, directory) => {
+  const configFile = join(directory, 'sluice.yaml')
+  writeFileSync(configFile, rules)
+  return spawn(process.execPath, [join(repositoryRoot, 'proxy/main.ts')], {
     cwd: directory,
     env: {
       PATH: process.env['PATH'] ?? '',
       HOST: '127.0.0.1',
       PORT: String(port),
       ADMIN_PORT: '0',
-      RATE_LIMITING_DISABLED: '1',
+      CONFIG_FILE: configFile,
       LOG_LEVEL: 'silent',
       UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
     },
     stdio: 'ignore',
   })
+}
 
 const starts = {
   sluice: startGateway,

@@ -2,12 +2,13 @@ import { expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { startBackend } from '../support/backend.ts'
 import { send, sendRaw, startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 
 test('an access line a request, without query or key; without the address where that is wished', async () => {
   const backend = await startBackend()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
   await gateway.send('GET', '/a/../path?token=secret', { headers: { 'x-api-key': 'secret' } })
-  const [line] = await gateway.process.waitForLine(/^.*"path".*$/)
+  const [line] = await gateway.waitForLine(/^.*"path".*$/)
   expect(JSON.parse(line)).toMatchObject({ method: 'GET', path: '/path', status: 200, client: '127.0.0.1' })
   expect(line).not.toContain('secret')
 
@@ -20,7 +21,7 @@ test('an access line a request, without query or key; without the address where 
 })
 
 test('a response before any rule is matched has an access line too, with the client, and is counted', async () => {
-  const gateway = await startGateway({
+  const gateway = await startHosted({
     ACCESS_LOG: '1',
     LOG_LEVEL: 'debug',
     TRUSTED_PROXIES: '127.0.0.1',
@@ -60,14 +61,14 @@ test('a response before any rule is matched has an access line too, with the cli
     const head = `${asked} HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n${fields}\r\n`
     expect(await sendRaw(gateway.port, head)).toContain(`HTTP/1.1 ${status} `)
     const method = asked.split(' ', 1)[0] ?? ''
-    const [line] = await gateway.process.waitForLine(
+    const [line] = await gateway.waitForLine(
       new RegExp(`^.*"method":"${method}","path":"${path.replace('*', '\\*')}".*$`),
     )
     expect(JSON.parse(line), asked).toMatchObject({ status, client: '203.0.113.9' })
     const { requestId, rejected: told } = JSON.parse(line) as Record<string, unknown>
     expect(told, asked).toBe(reason)
     if (reason === undefined) continue
-    const [debugLine] = await gateway.process.waitForLine(
+    const [debugLine] = await gateway.waitForLine(
       new RegExp(`^.*"requestId":"${String(requestId)}","status":.*"request rejected".*$`),
     )
     expect(JSON.parse(debugLine), asked).toMatchObject({ level: 'debug', status, reason })
@@ -80,9 +81,9 @@ test('a response before any rule is matched has an access line too, with the cli
 test('a WebSocket is a request that is over, and counted, once its tunnel is open', async () => {
   const backend = await startBackend()
   new WebSocketServer({ server: backend.server })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
   const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/chat`)
-  const [line] = await gateway.process.waitForLine(/^.*"path".*$/)
+  const [line] = await gateway.waitForLine(/^.*"path".*$/)
   expect(JSON.parse(line)).toMatchObject({ path: '/chat', status: 101 })
   const { body } = await send(gateway.adminPort, 'GET', '/metrics')
   expect(body).toMatch(/^sluice_requests_total{class="1xx"} 1$/m)
@@ -90,9 +91,9 @@ test('a WebSocket is a request that is over, and counted, once its tunnel is ope
 })
 
 test('what the parser cannot read is logged at debug, with the message of the parser', async () => {
-  const gateway = await startGateway({ LOG_LEVEL: 'debug' })
+  const gateway = await startHosted({ LOG_LEVEL: 'debug' })
   await sendRaw(gateway.port, 'GET / HTTP/1.1\r\nHost: a\r\nse\x01cret: x\r\n\r\n')
-  const [line] = await gateway.process.waitForLine(/^.*"request rejected".*$/)
+  const [line] = await gateway.waitForLine(/^.*"request rejected".*$/)
   expect(JSON.parse(line)).toMatchObject({
     status: 400,
     reason: 'HPE_INVALID_HEADER_TOKEN: Parse Error: Invalid header token',
@@ -102,7 +103,7 @@ test('what the parser cannot read is logged at debug, with the message of the pa
 
 test('a body over the limit, by its length or while it is read, is in the access line', async () => {
   const backend = await startBackend()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1', MAX_BODY_SIZE: '10' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1', MAX_BODY_SIZE: '10' })
   const long = 'x'.repeat(20)
   await gateway.send('POST', '/declared', { body: long })
   await sendRaw(
@@ -110,7 +111,7 @@ test('a body over the limit, by its length or while it is read, is in the access
     `POST /chunked HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n${long}\r\n0\r\n\r\n`,
   )
   for (const path of ['/declared', '/chunked']) {
-    const [line] = await gateway.process.waitForLine(new RegExp(`^.*"path":"${path}".*$`))
+    const [line] = await gateway.waitForLine(new RegExp(`^.*"path":"${path}".*$`))
     expect(JSON.parse(line)).toMatchObject({ status: 413, rejected: 'the body is too large (MAX_BODY_SIZE)' })
   }
 })

@@ -3,7 +3,7 @@ import { connect, type AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createApiRoutes } from '../../proxy/admin/api.ts'
+import { createApiRoutes } from '../../proxy/admin/api/api.ts'
 import { limitConnections } from '../../proxy/admin/connections.ts'
 import { createHealth, type Health, type StoreState } from '../../proxy/admin/health.ts'
 import { createMetrics } from '../../proxy/telemetry/metrics.ts'
@@ -52,6 +52,7 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
       version: '1.2.3',
       limitsEnabled: true,
       rules: 6,
+      readConfig: () => ({ hash: '0123456789ab', isLastRight: true }),
       workers: 1,
       uptimeMs: () => 61_999,
       readHealth,
@@ -182,6 +183,8 @@ describe('the operator’s interface', () => {
       uptimeSeconds: 61,
       limitsEnabled: true,
       rules: 6,
+      tableHash: '0123456789ab',
+      lastReloadSuccessful: true,
       workers: 1,
       status: 'ready',
       store: 'available',
@@ -200,14 +203,21 @@ describe('the operator’s interface', () => {
 })
 
 describe('invalid requests', () => {
-  test.each(['/', '/health', '/livez/', '//livez', '/LIVEZ', '/metrics/x', '*', '/api', 'http://x/livez'])(
-    '%s is 404',
-    async (path) => {
-      const answer = await (await startAdmin()).ask(path, path === '*' ? { method: 'OPTIONS' } : {})
-      expect(answer.status).toBe(404)
-      expect(answer.body).toBe('{"code":404,"error":"Not found"}')
-    },
-  )
+  test.each([
+    '/page',
+    '/health',
+    '/livez/',
+    '//livez',
+    '/LIVEZ',
+    '/metrics/x',
+    '*',
+    '/api',
+    'http://x/livez',
+  ])('%s is 404', async (path) => {
+    const answer = await (await startAdmin()).ask(path, path === '*' ? { method: 'OPTIONS' } : {})
+    expect(answer.status).toBe(404)
+    expect(answer.body).toBe('{"code":404,"error":"Not found"}')
+  })
 
   test('HEAD has the response of GET, without the body', async () => {
     const admin = await startAdmin()

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { converse, freshAddress } from '../support/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
 
 let backend: RecordingBackend
-let strict: GatewayProcess
-let lenient: GatewayProcess
+let strict: HostedGateway
+let lenient: HostedGateway
 
 beforeAll(async () => {
   backend = await startRecordingBackend()
-  strict = await startGateway({ UPSTREAM_URL: backend.url })
-  lenient = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_BARE_LF: '1' })
+  strict = await startHosted({ UPSTREAM_URL: backend.url })
+  lenient = await startHosted({ UPSTREAM_URL: backend.url, UPSTREAM_BARE_LF: '1' })
 })
 
 afterAll(() => backend.close())

@@ -1,3 +1,4 @@
+import { ClientEntries } from '../../proxy/clients/client-entries.ts'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -12,6 +13,7 @@ import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { serializeRequests } from '../../proxy/connection/pipelining.ts'
 import { watchSlowClients } from '../../proxy/connection/slow-clients.ts'
 import { createRequestClassifier } from '../../proxy/http/header-roles.ts'
+import type { HandlerOptions } from '../../proxy/server/handler-options.ts'
 import { createHandler } from '../../proxy/server/handler.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import type { Limiter } from '../../proxy/limiter/limiter.ts'
@@ -96,13 +98,16 @@ beforeAll(async () => {
     buggy = ''
     return Promise.resolve({ outcome: 'refused', states: undefined } as never)
   }
-  const handler = createHandler({
+  const options = {
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
     limitHeaders: () => [],
     preflightRules: undefined,
+    heldBodies: undefined,
     corsHeaders: () => [],
     refusals: { everyRule: undefined, ofRules: new Map() },
+    clientTable: { entries: new ClientEntries(() => 0), refused: () => undefined },
     clientLists: {
+      allows: () => false,
       denies: () => false,
       applying: maybe('client lists', (policies: readonly Policy[]) => policies),
     },
@@ -148,10 +153,14 @@ beforeAll(async () => {
     classifyField: maybe('fields', classify),
     isStopping: () => false,
     onUntrustedProxy: () => undefined,
+    onUnusableAuthRequest: () => undefined,
     onRejected: () => undefined,
     onRefused: undefined,
     onFinished: undefined,
-  })
+    tracing: undefined,
+    routes: undefined,
+  } satisfies HandlerOptions
+  const handler = createHandler({ options })
   const takeTurn = serializeRequests(0)
   const tunnels = createTunnels({
     idleMs: 1000,
@@ -169,6 +178,7 @@ beforeAll(async () => {
       telemetry,
       tunnels,
       onParserError: () => undefined,
+      cleartextHttp2: undefined,
       onException,
     })
     server.listen(0, '127.0.0.1')

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { valuesOf, type RecordedRequest } from '../support/lenient-requests.ts'
 import { converse } from '../support/raw-client.ts'
@@ -13,9 +13,9 @@ const cdn = '127.0.0.2'
 const stranger = '127.0.0.3'
 
 let backend: RecordingBackend
-let gateway: GatewayProcess
-let behindNginx: GatewayProcess
-let secure: GatewayProcess
+let gateway: HostedGateway
+let behindNginx: HostedGateway
+let secure: HostedGateway
 
 beforeAll(async () => {
   backend = await startRecordingBackend()
@@ -25,9 +25,9 @@ beforeAll(async () => {
     CLIENT_ADDRESS_HEADER: 'CF-Connecting-IP',
     TRUSTED_PROXIES: cdn,
   }
-  gateway = await startGateway(settings)
-  behindNginx = await startGateway({ ...settings, CLIENT_ADDRESS_HEADER: 'X-Real-IP' })
-  secure = await startGateway({ ...settings, ...tlsSettings(), TRUSTED_PROXIES: '127.0.0.1' })
+  gateway = await startHosted(settings)
+  behindNginx = await startHosted({ ...settings, CLIENT_ADDRESS_HEADER: 'X-Real-IP' })
+  secure = await startHosted({ ...settings, ...tlsSettings(), TRUSTED_PROXIES: '127.0.0.1' })
 })
 
 afterAll(() => backend.close())

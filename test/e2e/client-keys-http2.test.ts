@@ -2,14 +2,14 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 
 // Over HTTP/2 cookies may come in pieces (RFC 9113 section 8.2.3), and the host is :authority.
 test('over HTTP/2 clients are told apart by the same', async () => {
   const { url } = await startBackend()
   const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
-  const gateway = await startGateway({ UPSTREAM_URL: url, CONFIG_FILE, ...tlsSettings() })
+  const gateway = await startHosted({ UPSTREAM_URL: url, CONFIG_FILE, ...tlsSettings() })
   const session = connectHttp2(gateway.port)
   const statusOf = async (path: string, headers: Record<string, string | string[]> = {}): Promise<unknown> =>
     (await sendHttp2(session, { ':path': path, ...headers })).status

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { send, startGateway, type GatewayProcess, type SendOptions } from '../support/gateway.ts'
+import { send, type SendOptions } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { askOperator } from '../support/operator.ts'
 import { freshRedis } from '../support/redis.ts'
 
@@ -13,12 +14,12 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
   ['in Redis', async () => ({ REDIS_URL: await freshRedis() })],
   ['of two workers', () => Promise.resolve({ WORKERS: '2' })],
 ])('what makes a client, with counters %s', (_, store) => {
-  let gateway: GatewayProcess
+  let gateway: HostedGateway
 
   beforeAll(async () => {
     const { url } = await startBackend()
     const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
-    gateway = await startGateway({ UPSTREAM_URL: url, CONFIG_FILE, ...(await store()) })
+    gateway = await startHosted({ UPSTREAM_URL: url, CONFIG_FILE, ...(await store()) })
   })
 
   const statusOf = async (path: string, options: SendOptions = {}): Promise<number> =>
@@ -181,7 +182,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
 
 test('a client that is none is 400', async () => {
   const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
-  const gateway = await startGateway({ CONFIG_FILE })
+  const gateway = await startHosted({ CONFIG_FILE })
   for (const client of [
     { global: false },
     { global: 'x' },

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Redis } from 'ioredis'
 import { WebSocket } from 'ws'
 import { tlsSettings } from '../support/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { askOperator } from '../support/operator.ts'
 import { freshAddress } from '../support/raw-client.ts'
@@ -23,7 +24,7 @@ afterAll(() => backend.close())
 
 /** The statuses of so many requests, one after the other. */
 async function ask(
-  gateway: GatewayProcess,
+  gateway: HostedGateway,
   times: number,
   target: string,
   from: string,
@@ -37,12 +38,12 @@ async function ask(
 }
 
 describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (store) => {
-  let gateway: GatewayProcess
+  let gateway: HostedGateway
   let redisUrl: string | undefined
 
   beforeAll(async () => {
     redisUrl = store === 'redis' ? await freshRedis() : undefined
-    gateway = await startGateway({
+    gateway = await startHosted({
       UPSTREAM_URL: backend.url,
       CONFIG_FILE,
       TRUSTED_PROXIES: '127.0.0.9',
@@ -123,13 +124,13 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
 })
 
 test('with limiting off nobody is limited, and who is denied stays so', async () => {
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE, RATE_LIMITING_DISABLED: '1' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE, RATE_LIMITING_DISABLED: '1' })
   expect(await ask(gateway, 3, 'POST /login', freshAddress())).toEqual([200, 200, 200])
   expect(await ask(gateway, 1, 'POST /login', denied)).toEqual([403])
 })
 
 test('over HTTP/2 as over HTTP/1.1', async () => {
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE, ...tlsSettings() })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE, ...tlsSettings() })
   const statuses: (number | undefined)[] = []
   const session = connectHttp2(gateway.port)
   for (const token of ['let-me-in', 'let-me-in', 'let-me-in', 'wrong', 'wrong', 'wrong']) {
@@ -146,21 +147,21 @@ test('over HTTP/2 as over HTTP/1.1', async () => {
 })
 
 test('the metrics, the access log and the operators see which list it was, and nobody sees a secret', async () => {
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE, ACCESS_LOG: '1' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE, ACCESS_LOG: '1' })
   await ask(gateway, 3, 'POST /login', freshAddress(), { 'x-probe-token': 'let-me-in' })
   await ask(gateway, 2, 'GET /search', allowedToSearch)
   await ask(gateway, 4, 'GET /a', freshAddress(), { 'x-api-key': 'stolen' })
   await ask(gateway, 1, 'GET /last', freshAddress())
-  const [denial] = await gateway.process.waitForLine(/^.*"status":403.*$/)
+  const [denial] = await gateway.waitForLine(/^.*"status":403.*$/)
   expect(JSON.parse(denial)).toMatchObject({ list: 'deny', path: '/a' })
-  const [pass] = await gateway.process.waitForLine(/^.*"path":"\/login".*$/)
+  const [pass] = await gateway.waitForLine(/^.*"path":"\/login".*$/)
   expect(JSON.parse(pass)).toMatchObject({ list: 'allow', status: 200 })
-  const [last] = await gateway.process.waitForLine(/^.*"path":"\/last".*$/)
+  const [last] = await gateway.waitForLine(/^.*"path":"\/last".*$/)
   expect(JSON.parse(last)).not.toHaveProperty('list')
   const { body: metrics } = await send(gateway.adminPort, 'GET', '/metrics')
   expect(metrics).toContain('sluice_listed_requests_total{list="allow"} 5')
   expect(metrics).toContain('sluice_listed_requests_total{list="deny"} 4')
   const { body } = await askOperator(gateway, 'GET', '/api/limits')
   expect(JSON.stringify(body)).toContain('"allowList":[{"ip":["127.0.0.5"]}]')
-  expect(gateway.process.output() + JSON.stringify(body)).not.toMatch(/let-me-in|stolen/)
+  expect(gateway.output() + JSON.stringify(body)).not.toMatch(/let-me-in|stolen/)
 })

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
 import { authorityFile, tlsSettings } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/raw-client.ts'
 
 // How connections of HTTP/1 end: what was answered arrives, and what was cut off does not look whole.
@@ -96,7 +97,7 @@ describe.each([
   ['HTTPS', tlsSettings(), true],
 ] as [string, Record<string, string>, boolean][])('over %s', (_, settings, secure) => {
   test('the last of REQUESTS_PER_CONNECTION answers arrives although the client has sent more', async () => {
-    const gateway = await startGateway({
+    const gateway = await startHosted({
       UPSTREAM_URL: backend.url,
       REQUESTS_PER_CONNECTION: '3',
       ...settings,
@@ -129,7 +130,7 @@ describe.each([
   })
 
   test('a response to HTTP/1.0 does not look whole where its client has ended its direction before', async () => {
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
     const { port, types } = await recordTypes(gateway.port)
     const client = await open(secure ? port : gateway.port, secure)
     client.socket.write('GET /held HTTP/1.0\r\nHost: a\r\n\r\n')
@@ -145,7 +146,7 @@ describe.each([
   })
 
   test('a response that was complete is sent whole to a client that has ended its direction', async () => {
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
     const client = await open(gateway.port, secure)
     client.socket.write('GET /whole HTTP/1.0\r\nHost: a\r\n\r\n')
     await once(client.socket, 'data')
@@ -172,7 +173,7 @@ describe.each([
           }
         })
       })
-      const gateway = await startGateway({
+      const gateway = await startHosted({
         UPSTREAM_URL: fragile.url,
         RESPONSE_BUFFER_SIZE: '0',
         ...settings,

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -26,8 +26,8 @@ beforeAll(async () => {
   backend = await startBackend((_request, response) => response.writeHead(200, { vary: 'Cookie' }).end('ok'))
 })
 
-function startWith(yaml: string, env: Record<string, string> = {}): Promise<GatewayProcess> {
-  return startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(yaml + limits), ...env })
+function startWith(yaml: string, env: Record<string, string> = {}): Promise<HostedGateway> {
+  return startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(yaml + limits), ...env })
 }
 
 /** The headers of a reply that are about origins. */

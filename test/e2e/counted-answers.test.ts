@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startRawBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
 const handshake =
@@ -11,7 +11,7 @@ const handshake =
 const accept = 'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo='
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: '
 
-let gateway: GatewayProcess
+let gateway: HostedGateway
 
 beforeAll(async () => {
   const backend = await startRawBackend((socket) => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
       else if (text.startsWith('GET /api/broken ')) socket.end('nonsense\r\n\r\n')
     })
   })
-  gateway = await startGateway({
+  gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: writeConfigFile("limits: [{ name: api, match: '* /api/*', requests: 100, window: 1m }]"),
     MAX_BODY_SIZE: '1000',

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startRawBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 
 // A backend that refuses an upload by its head, and closes with bytes unread: the system resets the connection behind
 // the response. The response must reach the client, and not a 502 for the reset.
@@ -40,7 +40,7 @@ test('reaches the client although the backend resets the connection behind it', 
       socket.write(refusal, () => socket.destroy())
     })
   })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const answers = new Map<string, number>()
   for (let i = 0; i < uploads; i++) {
     const received = await upload(gateway.port)
@@ -61,6 +61,6 @@ test('is not taken for whole where a reset has cut it short', async () => {
       )
     })
   })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   for (let i = 0; i < uploads; i++) expect(await upload(gateway.port)).not.toMatch(/\r\n0\r\n\r\n$/)
 })

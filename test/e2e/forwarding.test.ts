@@ -3,7 +3,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, startRawBackend } from '../support/backend.ts'
-import { sendRaw, startGateway } from '../support/gateway.ts'
+import { sendRaw } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 
 describe('a request is forwarded', () => {
   test('with its method, target and body, framed anew', async () => {
@@ -13,7 +14,7 @@ describe('a request is forwarded', () => {
       request.on('data', (chunk: Buffer) => (body += chunk.toString()))
       request.on('end', () => response.end())
     })
-    const gateway = await startGateway({ UPSTREAM_URL: `${backend.url}/prefix/` })
+    const gateway = await startHosted({ UPSTREAM_URL: `${backend.url}/prefix/` })
     await gateway.send('PUT', '/a/./b//c?d=%zz', { body: 'by length' })
     expect(body).toBe('by length')
     expect(backend.seen[0]).toMatchObject({ method: 'PUT', url: '/prefix/a/b/c?d=%zz' })
@@ -26,7 +27,7 @@ describe('a request is forwarded', () => {
 
   test('with the fields of one hop taken out and our own set', async () => {
     const backend = await startBackend()
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     await gateway.send('GET', '/', {
       headers: {
         host: 'shop.example:81',
@@ -74,7 +75,7 @@ describe('a request is forwarded', () => {
 
   test('with the headers of a trusted proxy about the hops before it', async () => {
     const backend = await startBackend()
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' })
     await gateway.send('GET', '/', {
       headers: {
         'x-forwarded-for': '8.8.8.8, 203.0.113.9',
@@ -102,7 +103,7 @@ describe('a response comes back', () => {
       })
       response.end('short and stout')
     })
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     const reply = await gateway.send('GET', '/')
     expect(reply).toMatchObject({ status: 418, body: 'short and stout' })
     expect(reply.headers).toMatchObject({ 'x-a': 'b', 'set-cookie': ['c=d', 'e=f'] })
@@ -111,7 +112,7 @@ describe('a response comes back', () => {
 
   test.each([204, 304])('%i has no body, and the connection goes on', async (status) => {
     const backend = await startBackend((_, response) => response.writeHead(status).end())
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
     const answers = await sendRaw(
       gateway.port,
@@ -125,7 +126,7 @@ describe('a response comes back', () => {
     const backend = await startBackend((_, response) =>
       response.writeHead(200, { 'content-length': 7 }).end(),
     )
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     const reply = await gateway.send('HEAD', '/')
     expect(reply).toMatchObject({ status: 200, body: '' })
     expect(reply.headers['content-length']).toBe('7')
@@ -137,7 +138,7 @@ describe('a response comes back', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
       sendNext = () => response.write('data: one\n\n')
     })
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     const request = httpRequest({ port: gateway.port, path: '/events' }).end()
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     sendNext?.()
@@ -150,7 +151,7 @@ describe('a response comes back', () => {
     const backend = await startRawBackend((socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig'))
     })
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     const head = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n'
     const answer = await sendRaw(gateway.port, head + 'x'.repeat(10_000))
     expect(answer).toMatch(/^HTTP\/1\.1 413 .*\r\n\r\nbig$/s)
@@ -160,14 +161,14 @@ describe('a response comes back', () => {
 
 describe('the backend fails', () => {
   test('refused: 502 at once', async () => {
-    const gateway = await startGateway({ UPSTREAM_URL: 'http://127.0.0.1:1' })
+    const gateway = await startHosted({ UPSTREAM_URL: 'http://127.0.0.1:1' })
     const reply = await gateway.send('GET', '/')
     expect(reply).toMatchObject({ status: 502, body: '{"code":502,"error":"The backend cannot be reached"}' })
   })
 
   test('no answer in time: 504', async () => {
     const backend = await startRawBackend(() => undefined)
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_TIMEOUT: '200ms' })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, UPSTREAM_TIMEOUT: '200ms' })
     expect(await gateway.send('GET', '/')).toMatchObject({
       status: 504,
       body: '{"code":504,"error":"The backend did not answer in time"}',
@@ -180,7 +181,7 @@ describe('the backend fails', () => {
         socket.end(index === 0 ? 'nonsense\r\n\r\n' : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
       )
     })
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     expect((await gateway.send('GET', '/')).status).toBe(502)
     expect((await gateway.send('GET', '/')).status).toBe(200)
   })
@@ -200,7 +201,7 @@ describe('the backend fails', () => {
         setTimeout(() => socket.destroy(), 100)
       })
     })
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     const client = connect(gateway.port, '127.0.0.1')
     client.write(`GET / HTTP/${version}\r\nHost: a\r\n\r\n`)
     let received = ''
@@ -224,7 +225,7 @@ describe('the backend fails', () => {
         else socket.destroy()
       })
     })
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     const status = async (method: string, body?: string): Promise<number> =>
       (await gateway.send(method, '/', body === undefined ? {} : { body })).status
     expect(await status('GET')).toBe(200)
@@ -238,7 +239,7 @@ describe('the backend fails', () => {
 
 test('a body over the limit: 413, by its declared length and while it streams', async () => {
   const backend = await startBackend()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '1k' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '1k' })
   const body = 'x'.repeat(1025)
   const expected = { status: 413, body: '{"code":413,"error":"The request body is too large"}' }
   expect(await gateway.send('POST', '/', { body })).toMatchObject(expected)
@@ -251,7 +252,7 @@ test('a body over the limit: 413, by its declared length and while it streams', 
 
 test('Expect: 100-continue is answered only once the request is let pass', async () => {
   const backend = await startBackend()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const head = 'POST /forgot-password HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n'
   for (let sent = 0; sent < 5; sent++) {
     const answer = await sendRaw(gateway.port, `${head}Connection: close\r\n\r\nhi`)

@@ -3,24 +3,24 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 
 // A gRPC server is healthy and speaks HTTP/2: to say that it cannot be reached sends its operator looking in the wrong place.
 
 let grpcServer: Http2Server
-let gateway: GatewayProcess
+let gateway: HostedGateway
 let ordinary: Backend
-let beforeOrdinary: GatewayProcess
+let beforeOrdinary: HostedGateway
 
 beforeAll(async () => {
   grpcServer = createServer()
   grpcServer.on('session', (session) => session.on('error', () => undefined))
   await new Promise<void>((resolve) => grpcServer.listen(0, '127.0.0.1', resolve))
   const { port } = grpcServer.address() as AddressInfo
-  gateway = await startGateway({ UPSTREAM_URL: `http://127.0.0.1:${port}`, ...tlsSettings() })
+  gateway = await startHosted({ UPSTREAM_URL: `http://127.0.0.1:${port}`, ...tlsSettings() })
   ordinary = await startBackend()
-  beforeOrdinary = await startGateway({ UPSTREAM_URL: ordinary.url, ...tlsSettings() })
+  beforeOrdinary = await startHosted({ UPSTREAM_URL: ordinary.url, ...tlsSettings() })
 })
 
 afterAll(() => {
@@ -29,27 +29,16 @@ afterAll(() => {
 
 const call = { ':method': 'POST', ':path': '/greeter/hello', te: 'trailers' }
 
-test('a gRPC call gets an error that says that gRPC is not supported', async () => {
-  const session = connectHttp2(gateway.port)
-  for (const type of ['application/grpc', 'application/grpc+proto']) {
-    const { status, body } = await sendHttp2(session, { ...call, 'content-type': type }, '\0\0\0\0\0')
-    expect({ status, body }).toEqual({
-      status: 502,
-      body: '{"code":502,"error":"gRPC is not supported yet"}',
-    })
-  }
-  const [line] = await gateway.process.waitForLine(/^.*"request to the backend failed".*$/)
-  expect(JSON.parse(line)).toMatchObject({
-    kind: 'protocol',
-    reason: expect.stringContaining('HTTP/2 and gRPC backends are not supported yet') as string,
-  })
-})
-
-test('another request to an HTTP/2 backend gets an error that says so', async () => {
+test('an HTTP/2 backend behind http:// is an error that says so', async () => {
   const { status, body } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })
   expect({ status, body }).toEqual({
     status: 502,
-    body: '{"code":502,"error":"The backend answered with HTTP/2, which is not supported yet"}',
+    body: '{"code":502,"error":"The backend speaks HTTP/2: its URL must begin with h2c://"}',
+  })
+  const [line] = await gateway.waitForLine(/^.*"request to the backend failed".*$/)
+  expect(JSON.parse(line)).toMatchObject({
+    kind: 'protocol',
+    reason: expect.stringContaining('its URL must begin with h2c://') as string,
   })
 })
 

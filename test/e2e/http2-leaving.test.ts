@@ -3,7 +3,8 @@ import type { Socket } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { startRawBackend, type RawBackend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -21,14 +22,14 @@ import { untilQueued } from '../support/until-queued.ts'
 const resetCodes = { 'no error': 0, 'an internal error': 2, cancel: 8 }
 
 let backend: RawBackend
-let gateway: GatewayProcess
+let gateway: HostedGateway
 /** A gateway with one connection to the backend. */
-let narrow: GatewayProcess
+let narrow: HostedGateway
 
 beforeAll(async () => {
   backend = await startRawBackend(() => undefined)
-  gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
-  narrow = await startGateway({
+  gateway = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+  narrow = await startHosted({
     UPSTREAM_URL: backend.url,
     UPSTREAM_CONNECTIONS: '1',
     UPSTREAM_QUEUE_TIMEOUT: '60s',
@@ -103,7 +104,7 @@ test.each(['GET', 'HEAD'])('early hints for a %s that was taken back are no erro
     client.socket.destroy()
   }
   expect(await uncaughtErrors()).toBe(errorsBefore)
-  expect(gateway.process.output()).not.toMatch(/ERR_HTTP2|failed"|exception while/)
+  expect(gateway.output()).not.toMatch(/ERR_HTTP2|failed"|exception while/)
 })
 
 test.each(

@@ -4,6 +4,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, startRawBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import {
   connectRawHttp2,
@@ -22,9 +23,9 @@ const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR, NGHTTP
 /** What the backend has to say of each request that is over: its path and how it ended. */
 const ended: string[] = []
 let backend: Backend
-let gateway: GatewayProcess
+let gateway: HostedGateway
 /** The same, but for small bodies. */
-let strict: GatewayProcess
+let strict: HostedGateway
 
 beforeAll(async () => {
   backend = await startBackend((request, response) => {
@@ -76,8 +77,8 @@ beforeAll(async () => {
         request.on('end', () => response.end(String(bytes)))
     }
   })
-  gateway = await startGateway({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '1m', ...tlsSettings() })
-  strict = await startGateway({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '20k', ...tlsSettings() })
+  gateway = await startHosted({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '1m', ...tlsSettings() })
+  strict = await startHosted({ UPSTREAM_URL: backend.url, MAX_BODY_SIZE: '20k', ...tlsSettings() })
 })
 
 function lastSeen() {
@@ -437,7 +438,7 @@ test.each(['trace', 'head', 'Get', 'FOO', 'A'.repeat(12_000)])(
 )
 
 test('a key is all lines of a header, also of headers of which Node keeps one line', async () => {
-  const counted = await startGateway({
+  const counted = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: writeConfigFile(
       'limits: [{ name: by-authorization, match: GET /a, key: header:authorization, requests: 1, window: 1m }]',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { askOperator } from '../support/operator.ts'
 import { freshRedis } from '../support/redis.ts'
 
@@ -10,7 +10,7 @@ describe.each([
 ])('IPV6_PREFIX, counters %s', (_, store) => {
   test('says how much of an address makes a client, for rules and for operators', async () => {
     const backend = await startBackend()
-    const gateway = await startGateway({
+    const gateway = await startHosted({
       UPSTREAM_URL: backend.url,
       TRUSTED_PROXIES: '127.0.0.0/8',
       IPV6_PREFIX: '48',

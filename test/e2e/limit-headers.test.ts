@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
 
 async function startWith(formats: string) {
   const file = writeConfigFile(`rateLimitHeaders: ${formats}\n${limits}`)
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: file, ...tlsSettings() })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: file, ...tlsSettings() })
   const session = connectHttp2(gateway.port)
   const ask = async (method: string, path: string) => {
     const { status, headers } = await sendHttp2(session, { ':method': method, ':path': path })
@@ -73,7 +73,7 @@ test('rateLimitHeaders: [] tells nothing but when to come back', async () => {
 test('over HTTP/1.1, and settled to nothing', async () => {
   const others = await startBackend((_request, response) => response.writeHead(204).end())
   const file = writeConfigFile(`rateLimitHeaders: [x-ratelimit]\n${limits}`)
-  const gateway = await startGateway({ UPSTREAM_URL: others.url, CONFIG_FILE: file })
+  const gateway = await startHosted({ UPSTREAM_URL: others.url, CONFIG_FILE: file })
   const { headers } = await gateway.send('POST', '/login')
   // A success is given back before the client is told.
   expect(headers).toMatchObject({

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { send, startGateway } from '../support/gateway.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { freshRedis } from '../support/redis.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -18,7 +19,7 @@ const table = [
 describe.each(['embedded', 'redis'])('the table as it comes, counters %s', (store) => {
   test('lets exactly the allowed number through, then refuses', async () => {
     const backend = await startBackend()
-    const gateway = await startGateway({
+    const gateway = await startHosted({
       UPSTREAM_URL: backend.url,
       ...(store === 'redis' && { REDIS_URL: await freshRedis() }),
     })
@@ -61,7 +62,7 @@ describe.each(['embedded', 'redis'])('the table as it comes, counters %s', (stor
 test('a window ends on time although refused requests went on', async () => {
   const backend = await startBackend()
   const limits = 'limits: [{ name: short, match: GET /short, requests: 2, window: 2s }]'
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) })
   const firstMs = performance.now()
   expect((await gateway.send('GET', '/short')).status).toBe(200)
   expect((await gateway.send('GET', '/short')).status).toBe(200)
@@ -83,10 +84,10 @@ describe('RATE_LIMITING_DISABLED', () => {
     ['true', 429, 1, 1],
   ])('%j: the sixth POST /forgot-password is %i', async (value, status, enabled, warnings) => {
     const backend = await startBackend()
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, RATE_LIMITING_DISABLED: value })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, RATE_LIMITING_DISABLED: value })
     for (let sent = 0; sent < 5; sent++) await gateway.send('POST', '/forgot-password')
     expect((await gateway.send('POST', '/forgot-password')).status).toBe(status)
-    const warned = gateway.process.output().match(/"level":"warn".*RATE_LIMITING_DISABLED/g) ?? []
+    const warned = gateway.output().match(/"level":"warn".*RATE_LIMITING_DISABLED/g) ?? []
     expect(warned.length).toBe(warnings)
     const { body: state } = await send(gateway.adminPort, 'GET', '/api/status')
     expect(JSON.parse(state)).toMatchObject({ limitsEnabled: enabled === 1, rules: enabled * 6 })

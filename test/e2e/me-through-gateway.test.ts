@@ -1,13 +1,14 @@
 import { beforeAll, expect, test } from 'vitest'
-import { sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { sendRaw } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { startOrigin, type OriginProcess } from '../support/origin.ts'
 
 let origin: OriginProcess
-let gateway: GatewayProcess
+let gateway: HostedGateway
 
 beforeAll(async () => {
   origin = await startOrigin()
-  gateway = await startGateway({ UPSTREAM_URL: `http://127.0.0.1:${origin.port}` })
+  gateway = await startHosted({ UPSTREAM_URL: `http://127.0.0.1:${origin.port}` })
 })
 
 const ask = (...fields: string[]): Promise<string> =>

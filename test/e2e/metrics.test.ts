@@ -1,20 +1,21 @@
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { freePort } from '../support/ports.ts'
-import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { send, sendRaw } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { parseExposition, type Exposition } from '../support/prometheus.ts'
 
-async function scrape(gateway: GatewayProcess): Promise<Exposition> {
+async function scrape(gateway: HostedGateway): Promise<Exposition> {
   return parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body)
 }
 
-async function readiness(gateway: GatewayProcess): Promise<unknown> {
+async function readiness(gateway: HostedGateway): Promise<unknown> {
   return JSON.parse((await send(gateway.adminPort, 'GET', '/readyz')).body)
 }
 
 test('requests, decisions and the backend are counted on the way through', async () => {
   const backend = await startBackend((_, response) => response.end('ok'))
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   for (let count = 0; count < 7; count++) await gateway.send('POST', '/forgot-password')
   await gateway.send('GET', '/free')
   await gateway.send('GET', '/a\\b')
@@ -24,28 +25,36 @@ test('requests, decisions and the backend are counted on the way through', async
   expect(found.value('sluice_requests_total', { class: '4xx' })).toBe(3)
   expect(found.value('sluice_rejected_requests_total', { reason: 'target' })).toBe(1)
   expect(found.value('sluice_request_duration_seconds_count')).toBe(9)
-  expect(found.value('sluice_upstream_duration_seconds_count')).toBe(6)
+  expect(found.value('sluice_upstream_duration_seconds_count', { upstream: 'default' })).toBe(6)
   const policy = 'forgot-password'
   expect(found.value('sluice_decisions_total', { policy, outcome: 'allowed' })).toBe(5)
   expect(found.value('sluice_decisions_total', { policy, outcome: 'refused' })).toBe(2)
   expect(found.value('sluice_decisions_total', { policy: 'login', outcome: 'allowed' })).toBe(0)
+  expect(found.value('sluice_limited_requests_total', { policy, outcome: 'within' })).toBe(4)
+  expect(found.value('sluice_limited_requests_total', { policy, outcome: 'near' })).toBe(1)
+  expect(found.value('sluice_limited_requests_total', { policy, outcome: 'over' })).toBe(2)
   expect(found.value('sluice_table_entries', { table: 'counters' })).toBe(1)
   expect(found.value('sluice_table_capacity', { table: 'counters' })).toBeGreaterThan(1000)
-  expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'memory', upstream: 'available' })
+  expect(await readiness(gateway)).toEqual({
+    status: 'ready',
+    store: 'memory',
+    upstream: 'available',
+    servers: { available: 1, ejected: 0, unhealthy: 0 },
+  })
 })
 
 test('an unavailable backend is in the metrics and in /readyz, which stays 200', async () => {
-  const gateway = await startGateway({ UPSTREAM_URL: `http://127.0.0.1:${await freePort()}` })
+  const gateway = await startHosted({ UPSTREAM_URL: `http://127.0.0.1:${await freePort()}` })
   expect((await gateway.send('GET', '/')).status).toBe(502)
   const found = await scrape(gateway)
-  expect(found.value('sluice_upstream_errors_total', { kind: 'refused' })).toBe(1)
+  expect(found.value('sluice_upstream_errors_total', { upstream: 'default', kind: 'refused' })).toBe(1)
   expect(found.value('sluice_requests_total', { class: '5xx' })).toBe(1)
   expect(await readiness(gateway)).toMatchObject({ status: 'ready', upstream: 'unavailable' })
 })
 
 test('several workers answer as one', async () => {
   const backend = await startBackend((_, response) => response.end('ok'))
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, WORKERS: '2' })
   await Promise.all(Array.from({ length: 40 }, () => gateway.send('POST', '/login')))
   const found = await scrape(gateway)
   expect(found.value('sluice_requests_total', { class: '2xx' })).toBe(30)
@@ -53,7 +62,12 @@ test('several workers answer as one', async () => {
   expect(found.value('sluice_decisions_total', { policy: 'login', outcome: 'refused' })).toBe(10)
   expect(found.value('sluice_table_entries', { table: 'counters' })).toBe(1)
   expect(found.value('sluice_processes')).toBe(3)
-  expect(await readiness(gateway)).toEqual({ status: 'ready', store: 'memory', upstream: 'available' })
+  expect(await readiness(gateway)).toEqual({
+    status: 'ready',
+    store: 'memory',
+    upstream: 'available',
+    servers: { available: 1, ejected: 0, unhealthy: 0 },
+  })
 })
 
 /**
@@ -62,7 +76,7 @@ test('several workers answer as one', async () => {
  */
 test('nothing that a client sends shows in the metrics, and their number stays', async () => {
   const backend = await startBackend((_, response) => response.end('ok'))
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' })
   await gateway.send('POST', '/login')
   const before = await scrape(gateway)
 
@@ -89,6 +103,6 @@ test('nothing that a client sends shows in the metrics, and their number stays',
     expect(body).not.toContain(sent)
   }
   const ours = (found: Exposition): number =>
-    found.samples.filter(({ name }) => !/^sluice_nodejs_/.test(name)).length
+    found.samples.filter(({ name }) => !/^(sluice_)?nodejs_/.test(name)).length
   expect(ours(parseExposition(body))).toBe(ours(before))
 })

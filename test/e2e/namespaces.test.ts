@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { askOperator } from '../support/operator.ts'
 import { freshRedis } from '../support/redis.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
@@ -12,17 +12,17 @@ const from = '127.0.0.2'
 test('gateways with different tables share one Redis, each namespace with counters and resets of its own', async () => {
   const backend = await startBackend()
   const REDIS_URL = await freshRedis()
-  const start = (namespace: string, requests: number): Promise<GatewayProcess> => {
+  const start = (namespace: string, requests: number): Promise<HostedGateway> => {
     const file = join(makeTemporaryDirectory(), 'sluice.yaml')
     writeFileSync(
       file,
       `namespace: ${namespace}\nlimits: [{ name: api, match: GET /, requests: ${requests}, window: 10m }]\n`,
     )
-    return startGateway({ UPSTREAM_URL: backend.url, REDIS_URL, CONFIG_FILE: file })
+    return startHosted({ UPSTREAM_URL: backend.url, REDIS_URL, CONFIG_FILE: file })
   }
   const [shop, shopToo, blog] = await Promise.all([start('shop', 6), start('shop', 6), start('blog', 4)])
   /** How many of a dozen requests at once pass, spread over the gateways. */
-  const countPassed = async (gateways: readonly GatewayProcess[]): Promise<number> => {
+  const countPassed = async (gateways: readonly HostedGateway[]): Promise<number> => {
     const asked = gateways.flatMap((gateway) =>
       Array.from({ length: 12 / gateways.length }, () => gateway.send('GET', '/', { from })),
     )
@@ -36,7 +36,7 @@ test('gateways with different tables share one Redis, each namespace with counte
   expect(await askOperator(blog, 'POST', '/api/clients/reset', { policy: 'api', client })).toMatchObject({
     status: 200,
   })
-  await vi.waitFor(async () => expect(await countPassed([blog])).toBe(4))
+  await vi.waitFor(async () => expect(await countPassed([blog])).toBe(4), 20_000)
   expect(await askOperator(shop, 'POST', '/api/clients/inspect', { policy: 'api', client })).toMatchObject({
     body: { states: [{ used: 6 }] },
   })

@@ -40,8 +40,8 @@ test('where no file is left for a connection to the backend, that is 503 and not
   const { body } = await send(gateway.adminPort, 'GET', '/readyz')
   expect(JSON.parse(body)).toMatchObject({ upstream: 'available' })
   const metrics = await send(gateway.adminPort, 'GET', '/metrics')
-  expect(metrics.body).toMatch(/^sluice_upstream_errors_total{kind="refused"} 0$/m)
-  expect(metrics.body).toMatch(/^sluice_upstream_errors_total{kind="busy"} 20$/m)
+  expect(metrics.body).toMatch(/^sluice_upstream_errors_total{upstream="default",kind="refused"} 0$/m)
+  expect(metrics.body).toMatch(/^sluice_upstream_errors_total{upstream="default",kind="busy"} 20$/m)
 })
 
 describe('a limit of 256 open files', () => {

@@ -1,22 +1,22 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { askOperator } from '../support/operator.ts'
 import { startRedisServer } from '../support/redis.ts'
 
 const CONFIG_FILE = join(import.meta.dirname, 'operated.yaml')
 
-async function start(env: Record<string, string> = {}): Promise<GatewayProcess> {
+async function start(env: Record<string, string> = {}): Promise<HostedGateway> {
   const backend = await startBackend()
-  return startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE, ...env })
+  return startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE, ...env })
 }
 
 type Headers = Record<string, string>
 
 /** The statuses of so many requests at once. */
 async function rush(
-  gateway: GatewayProcess,
+  gateway: Pick<HostedGateway, 'send'>,
   times: number,
   target: string,
   from: string,
@@ -35,7 +35,7 @@ let lastClient = 1
 const newAddress = (): string => `127.0.0.${++lastClient}`
 
 describe('one process', () => {
-  let gateway: GatewayProcess
+  let gateway: HostedGateway
   const ask = (method: string, path: string, body?: unknown, headers?: Headers) =>
     askOperator(gateway, method, path, body, headers)
 
@@ -72,6 +72,7 @@ describe('one process', () => {
       states: [
         {
           policy: 'login',
+          client: { ip: from },
           limit: 30,
           windowSeconds: 900,
           mode: 'enforce',
@@ -106,7 +107,7 @@ describe('one process', () => {
     const all = await ask('POST', '/api/clients/reset', { client: { ip: from } })
     expect(all.body).toEqual({ reset: ['login', 'slides'] })
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(30)
-    const line = await gateway.process.waitForLine(/.*client reset by an operator.*/)
+    const line = await gateway.waitForLine(/.*client reset by an operator.*/)
     expect(JSON.parse(line[0])).toMatchObject({ level: 'info', policy: 'login', outcome: 'done' })
   })
 
@@ -128,7 +129,7 @@ describe('one process', () => {
     await ask('POST', '/api/clients/reset', { policy: 'by-key', client: listed?.client })
     expect(await inspect(client)).toMatchObject({ states: [{ used: 0 }] })
     expect((await ask('GET', '/api/clients/limited?policy=by-key')).body).toMatchObject({ clients: [] })
-    expect(gateway.process.output()).not.toContain('s3cret')
+    expect(gateway.output()).not.toContain('s3cret')
 
     await rush(gateway, 3, 'GET /both', from, { 'x-api-key': key })
     const both = { ip: from, 'header:x-api-key': key }
@@ -145,9 +146,9 @@ describe('one process', () => {
     await rush(gateway, 50, 'POST /login', often)
     const { body } = await ask('GET', '/api/clients/limited?policy=login&limit=2')
     expect(body).toMatchObject({
-      scope: 'gateway',
+      scope: 'replica',
       clients: [
-        { policy: 'login', client: { ip: often }, refusals: 20 },
+        { policy: 'login', client: { ip: often }, mode: 'enforce', refusals: 20 },
         { policy: 'login', client: { ip: seldom }, refusals: 7 },
       ],
     })
@@ -287,7 +288,7 @@ test('with limits switched off there are none to ask about', async () => {
   expect((await askOperator(gateway, 'POST', '/api/clients/reset', question)).status).toBe(404)
 })
 
-describe('several processes', () => {
+describe('several gateways or workers', () => {
   test(
     'three replicas on Redis serve a client again within a second of its reset on one',
     { retry: 2 },
@@ -296,7 +297,7 @@ describe('several processes', () => {
       const replicas = await Promise.all(
         [1, 2, 3].map(() => start({ REDIS_URL: redis.url, STORE_TIMEOUT: '500ms' })),
       )
-      const [first] = replicas as [GatewayProcess]
+      const [first] = replicas as [HostedGateway]
       const from = newAddress()
       for (const replica of replicas) await rush(replica, 35, 'POST /login', from)
       for (const replica of replicas) expect(countOk(await rush(replica, 5, 'POST /login', from))).toBe(0)
@@ -319,11 +320,31 @@ describe('several processes', () => {
       const rest = await Promise.all(replicas.map((replica) => rush(replica, 20, 'POST /login', from)))
       expect(allowed + countOk(rest.flat())).toBe(30)
 
-      // Each lists whom it has refused itself.
-      await rush(first, 3, 'POST /login', from)
-      expect((await askOperator(first, 'GET', '/api/clients/limited')).body).toMatchObject({
-        scope: 'gateway',
-        clients: [{ client: { ip: from } }],
+      // Each knows what the others refuse.
+      const other = newAddress()
+      await rush(first, 33, 'POST /login', other)
+      const last = replicas[2] as HostedGateway
+      await rush(last, 5, 'POST /login', other)
+      const about = `/api/clients/limited?policy=login&limit=1000`
+      await vi.waitFor(async () => {
+        const { body } = await askOperator(last, 'GET', about)
+        expect(body).toMatchObject({ scope: 'all' })
+        const { clients } = body as { clients: { client: object; refusals: number }[] }
+        expect(clients.find(({ client }) => 'ip' in client && client.ip === other)?.refusals).toBe(8)
+      })
+      expect((await askOperator(last, 'GET', '/api/replicas')).body).toMatchObject({
+        scope: 'all',
+        replicas: [
+          { self: true, status: 'ready', workers: 1 },
+          { self: false, status: 'ready', workers: 1 },
+          { self: false, status: 'ready', workers: 1 },
+        ],
+      })
+      await askOperator(first, 'POST', '/api/clients/reset', { client: other })
+      await vi.waitFor(async () => {
+        const { body } = await askOperator(last, 'GET', about)
+        const { clients } = body as { clients: { client: object }[] }
+        expect(clients.map(({ client }) => client)).not.toContainEqual({ ip: other })
       })
 
       await redis.signal('SIGSTOP')
@@ -348,6 +369,13 @@ describe('several processes', () => {
       expect((await askOperator(first, 'POST', '/api/clients/inspect', keyed)).body).toMatchObject({
         states: [{ used: null, remaining: null, exceeded: null, source: 'none' }],
       })
+      expect((await askOperator(first, 'GET', '/api/clients/limited')).body).toMatchObject({
+        scope: 'replica',
+      })
+      expect((await askOperator(first, 'GET', '/api/replicas')).body).toEqual({
+        scope: 'replica',
+        replicas: [],
+      })
       await redis.signal('SIGCONT')
     },
   )
@@ -369,11 +397,18 @@ describe('several processes', () => {
     await vi.waitFor(
       async () =>
         expect((await askOperator(gateway, 'GET', '/api/clients/limited')).body).toMatchObject({
+          scope: where === 'on Redis' ? 'all' : 'replica',
           clients: [],
         }),
       { timeout: 2000, interval: 20 },
     )
+    if (where === 'on Redis')
+      await vi.waitFor(async () =>
+        expect((await askOperator(gateway, 'GET', '/api/replicas')).body).toMatchObject({
+          replicas: [{ self: true, workers: 2 }],
+        }),
+      )
     expect(countOk(await rush(gateway, 60, 'POST /login', from))).toBe(30)
-    expect(gateway.process.output().match(/client reset by an operator/g)).toHaveLength(1)
+    expect(gateway.output().match(/client reset by an operator/g)).toHaveLength(1)
   })
 })

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { send, startGateway } from '../support/gateway.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
@@ -17,7 +18,7 @@ test('decisions without Redis have outcomes of their own in the metrics', async 
   const backend = await startBackend()
   const file = join(makeTemporaryDirectory(), 'limits.yaml')
   writeFileSync(file, limits)
-  const gateway = await startGateway({
+  const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: file,
     REDIS_URL: `redis://127.0.0.1:${await freePort()}`,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { freshRedis } from '../support/redis.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -41,7 +41,7 @@ test.each(['memory', 'workers', 'Redis'] as const)(
   'a rule says another number for some clients: %s',
   async (place) => {
     const backend = await startBackend()
-    const gateway = await startGateway({
+    const gateway = await startHosted({
       UPSTREAM_URL: backend.url,
       CONFIG_FILE: writeConfigFile(table),
       ...(place === 'workers' && { WORKERS: '2' }),

@@ -5,44 +5,72 @@ import { connect, type TLSSocket } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/backend.ts'
 import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { readConversation } from '../support/raw-client.ts'
 
-/** More than the buffers of the system and of both sides hold together. */
-const large = Buffer.alloc(16 * 1024 * 1024, 'x')
+/**
+ * A response that goes on until it is told to end: how much the buffers of the system hold differs from machine to machine
+ * and from connection to connection.
+ */
+class EndlessResponse {
+  readonly #response: ServerResponse
+  bytes = 0
+  #ends = false
+
+  constructor(response: ServerResponse) {
+    this.#response = response
+    response.on('drain', () => this.#write())
+    this.#write()
+  }
+
+  /** It ends once what it has written so far has been taken. */
+  end(): void {
+    this.#ends = true
+  }
+
+  #write(): void {
+    const piece = Buffer.alloc(65_536, 'x')
+    while (!this.#ends) {
+      this.bytes += piece.length
+      if (!this.#response.write(piece)) return
+    }
+    this.#response.end()
+  }
+}
+
 let backend: Backend
-let gateway: GatewayProcess
-/** What is answered with `large` waits for its client. */
-const stalled: ServerResponse[] = []
+let gateway: HostedGateway
+/** Those that were begun. */
+const endless: EndlessResponse[] = []
 
 beforeAll(async () => {
   backend = await startBackend((request, response) => {
     if (request.url === '/large') {
-      stalled.push(response)
-      response.writeHead(200, { 'content-length': large.length })
-      response.write(large)
-      response.end()
+      endless.push(new EndlessResponse(response))
       return
     }
     let bytes = 0
     request.on('data', (chunk: Buffer) => (bytes += chunk.length))
     request.on('end', () => response.end(`${request.url} ${bytes}`))
   })
-  gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+  gateway = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
 })
 
-async function connectUnread(): Promise<TLSSocket> {
+/** A connection whose first response waits for its client to read, and how long that response will be. */
+async function connectUnread(): Promise<{ socket: TLSSocket; largeBytes: number }> {
   const socket = connect({ port: gateway.port, host: 'localhost', ca: readFileSync(authorityFile) })
   await once(socket, 'secureConnect')
   socket.pause()
-  stalled.length = 0
+  endless.length = 0
   socket.write(get('/large'))
-  let before = -1
-  for (;;) {
+  for (let before = -1; ;) {
     await new Promise((resolve) => setTimeout(resolve, 200))
-    const left = stalled.at(0)?.writableLength ?? -1
-    if (left > 0 && left === before) return socket
-    before = left
+    const response = endless[0]
+    if (response && response.bytes === before) {
+      response.end()
+      return { socket, largeBytes: before }
+    }
+    before = response?.bytes ?? -1
   }
 }
 
@@ -63,20 +91,16 @@ async function bodiesOf(socket: TLSSocket): Promise<string[]> {
 }
 
 test('requests in several TLS records are served although an answer waits for its client', async () => {
-  const socket = await connectUnread()
+  const { socket, largeBytes } = await connectUnread()
   const paths = Array.from({ length: 40 }, (_, i) => `/${i}`)
   socket.write(paths.map((path) => get(path, fill)).join('') + get('/last', 'Connection: close\r\n'))
   // So that they are there, as far as they are read, before the answer goes on.
   await new Promise((resolve) => setTimeout(resolve, 300))
-  expect(await bodiesOf(socket)).toEqual([
-    String(large.length),
-    ...paths.map((path) => `${path} 0`),
-    '/last 0',
-  ])
+  expect(await bodiesOf(socket)).toEqual([String(largeBytes), ...paths.map((path) => `${path} 0`), '/last 0'])
 })
 
 test('bodies in several TLS records are read whole', async () => {
-  const socket = await connectUnread()
+  const { socket, largeBytes } = await connectUnread()
   const post = (bytes: number): string =>
     `POST /post HTTP/1.1\r\nHost: a\r\nContent-Length: ${bytes}\r\n\r\n${'b'.repeat(bytes)}`
   const chunk = `2710\r\n${'c'.repeat(10_000)}\r\n`
@@ -84,7 +108,7 @@ test('bodies in several TLS records are read whole', async () => {
   socket.write(post(5_000) + post(50_000) + chunked + get('/last', 'Connection: close\r\n'))
   await new Promise((resolve) => setTimeout(resolve, 300))
   expect(await bodiesOf(socket)).toEqual([
-    String(large.length),
+    String(largeBytes),
     '/post 5000',
     '/post 50000',
     '/chunked 90000',
@@ -93,7 +117,7 @@ test('bodies in several TLS records are read whole', async () => {
 })
 
 test('a malformed request in a later TLS record is 400, after the responses before it', async () => {
-  const socket = await connectUnread()
+  const { socket } = await connectUnread()
   socket.write(get('/a', fill).repeat(10) + 'GARBAGE\r\n\r\n' + get('/never', fill).repeat(10))
   await new Promise((resolve) => setTimeout(resolve, 300))
   const bodies = await bodiesOf(socket)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { valuesOf } from '../support/lenient-requests.ts'
 import { converse, freshAddress } from '../support/raw-client.ts'
@@ -13,18 +13,18 @@ const stolen = ['SCRIPT_NAME', 'X-Script-Name', 'X-Vhm-Root', 'X-Remote-User', '
 const own = 'X-API-Key'
 
 let backend: RecordingBackend
-let gateway: GatewayProcess
-let behindProxy: GatewayProcess
-let keeping: GatewayProcess
-let secure: GatewayProcess
+let gateway: HostedGateway
+let behindProxy: HostedGateway
+let keeping: HostedGateway
+let secure: HostedGateway
 
 beforeAll(async () => {
   backend = await startRecordingBackend()
   const settings = { UPSTREAM_URL: backend.url }
-  gateway = await startGateway(settings)
-  behindProxy = await startGateway({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' })
-  keeping = await startGateway({ ...settings, KEEP_UNUSUAL_HEADERS: '1' })
-  secure = await startGateway({ ...settings, ...tlsSettings() })
+  gateway = await startHosted(settings)
+  behindProxy = await startHosted({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' })
+  keeping = await startHosted({ ...settings, KEEP_UNUSUAL_HEADERS: '1' })
+  secure = await startHosted({ ...settings, ...tlsSettings() })
 })
 
 afterAll(() => backend.close())

@@ -1,27 +1,27 @@
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 
 test('a load balancer that is not in TRUSTED_PROXIES is logged, once', async () => {
   const backend = await startBackend()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   for (let sent = 0; sent < 99; sent++)
     await gateway.send('GET', '/', { headers: { 'x-forwarded-for': '203.0.113.9' } })
-  expect(gateway.process.output()).not.toContain('TRUSTED_PROXIES')
+  expect(gateway.output()).not.toContain('TRUSTED_PROXIES')
   for (let sent = 0; sent < 150; sent++)
     await gateway.send('GET', '/', { headers: { 'x-forwarded-for': '203.0.113.9' } })
-  await gateway.process.waitForLine(/TRUSTED_PROXIES=127\.0\.0\.1/)
-  expect(gateway.process.output().match(/TRUSTED_PROXIES/g)).toHaveLength(1)
+  await gateway.waitForLine(/TRUSTED_PROXIES=127\.0\.0\.1/)
+  expect(gateway.output().match(/TRUSTED_PROXIES/g)).toHaveLength(1)
 })
 
 test('one of two load balancers that take turns is noticed, and not named where addresses are not wanted', async () => {
   const backend = await startBackend()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, LOG_ADDRESSES: '0' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, LOG_ADDRESSES: '0' })
   for (let sent = 0; sent < 200; sent++)
     await gateway.send('GET', '/', {
       headers: { 'x-forwarded-for': '203.0.113.9' },
       from: sent % 2 === 0 ? '127.0.0.2' : '127.0.0.3',
     })
-  const [line] = await gateway.process.waitForLine(/^.*TRUSTED_PROXIES.*$/)
+  const [line] = await gateway.waitForLine(/^.*TRUSTED_PROXIES.*$/)
   expect(line).not.toContain('127.0.0')
 })

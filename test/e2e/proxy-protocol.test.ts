@@ -6,7 +6,7 @@ import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, type Backend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { sendHttp2 } from '../support/http2.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -19,11 +19,11 @@ const version2 = `${signature}\x21\x11\x00\x0c\xcb\x00\x71\x07\xc0\x00\x02\x01\x
 const local = `${signature}\x20\x00\x00\x00`
 
 let backend: Backend
-let gateway: GatewayProcess
+let gateway: HostedGateway
 
 beforeAll(async () => {
   backend = await startBackend()
-  gateway = await startGateway({
+  gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     PROXY_PROTOCOL: '1',
     TRUSTED_PROXIES: trusted,
@@ -127,7 +127,7 @@ test('limits count the client that is named', async () => {
 })
 
 test('the header comes before TLS, and holds for all requests of a connection of HTTP/2', async () => {
-  const secure = await startGateway({
+  const secure = await startHosted({
     UPSTREAM_URL: backend.url,
     PROXY_PROTOCOL: '1',
     TRUSTED_PROXIES: trusted,
@@ -152,7 +152,7 @@ test('the header comes before TLS, and holds for all requests of a connection of
 })
 
 test('one port of a proxy may be in use for two addresses of the gateway', async () => {
-  const everywhere = await startGateway({
+  const everywhere = await startHosted({
     UPSTREAM_URL: backend.url,
     HOST: '0.0.0.0',
     PROXY_PROTOCOL: '1',

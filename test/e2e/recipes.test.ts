@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { freshRedis } from '../support/redis.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
 const folder = join(import.meta.dirname, '../../docs/recipes')
 
-type Recipe = GatewayProcess & {
+type Recipe = HostedGateway & {
   /** Answers the requests with `x-held`, which the backend does not answer by itself. */
   readonly held: (() => void)[]
 }
@@ -23,7 +23,7 @@ async function startRecipe(page: string): Promise<Recipe> {
     if (request.headers['x-held'] === undefined) response.end('ok')
     else held.push(() => void response.end('ok'))
   })
-  const gateway = await startGateway({
+  const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: writeConfigFile(yaml),
     ...(yaml.includes('redisUrl') && { REDIS_URL: await freshRedis() }),
@@ -35,7 +35,7 @@ type Headers = Record<string, string>
 
 /** How many of so many requests at once pass. */
 async function countPassed(
-  gateway: GatewayProcess,
+  gateway: HostedGateway,
   times: number,
   target: string,
   headers: Headers = {},
@@ -49,7 +49,7 @@ async function countPassed(
 
 /** A full bucket lets so many pass at once, and another one each time that the unit has passed. */
 async function expectBucket(
-  gateway: GatewayProcess,
+  gateway: HostedGateway,
   target: string,
   { burst, unitMs, headers = {} }: { burst: number; unitMs: number; headers?: Headers },
 ): Promise<void> {
@@ -60,11 +60,11 @@ async function expectBucket(
 }
 
 /** How many of so many requests pass that are all in flight. */
-async function countInFlight(recipe: Recipe, times: number, path: string): Promise<number> {
+async function countInFlight(recipe: Recipe, times: number, path: string, method = 'GET'): Promise<number> {
   const headers = { 'x-held': '1' }
   let refused = 0
   const replies = Array.from({ length: times }, async () => {
-    const { status } = await recipe.send('GET', path, { headers, from: '127.0.0.2' })
+    const { status } = await recipe.send(method, path, { headers, from: '127.0.0.2' })
     if (status === 429) refused += 1
   })
   const { held } = recipe
@@ -102,11 +102,19 @@ test('envoy-gateway.md', async () => {
   expect(await countPassed(gateway, 40, 'POST /login', { host: 'other.example.com' })).toBe(40)
 })
 
+test('grpc.md', async () => {
+  const gateway = await startRecipe('grpc.md')
+  expect(await countPassed(gateway, 40, 'POST /shop.Cart/Add')).toBe(30)
+  expect(await countPassed(gateway, 10, 'POST /shop.Cart/List')).toBe(10)
+  expect(await countPassed(gateway, 610, 'POST /shop.Cart/List', { 'x-api-key': 'one' })).toBe(600)
+  expect(await countInFlight(gateway, 5, '/shop.Orders/Watch', 'POST')).toBe(3)
+})
+
 test('traefik.md', async () => {
   const gateway = await startRecipe('traefik.md')
   const headers = { 'x-api-key': 'one' }
   await expectBucket(gateway, 'GET /api/a', { burst: 50, unitMs: 600, headers })
   expect(await countPassed(gateway, 10, 'GET /api/a', { 'x-api-key': 'two' })).toBe(10)
   expect(await countInFlight(gateway, 5, '/exports/a')).toBe(2)
-  await gateway.process.waitForLine(/"level":"warn".*"host":"traefik"/)
+  await gateway.waitForLine(/"level":"warn".*"host":"traefik"/)
 })

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/backend.ts'
 import { authorityFile, certificateFiles } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startSentinel } from '../support/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis.ts'
@@ -53,12 +53,12 @@ async function startSecureRedis(name: Name = 'first', ...args: string[]): Promis
   return port
 }
 
-function start(url: string, env: Record<string, string>): Promise<GatewayProcess> {
+function start(url: string, env: Record<string, string>): Promise<HostedGateway> {
   const common = { UPSTREAM_URL: backend.url, CONFIG_FILE: limits, STORE_TIMEOUT: '2s' }
-  return startGateway({ ...common, REDIS_URL: url, ...env })
+  return startHosted({ ...common, REDIS_URL: url, ...env })
 }
 
-async function ask(gateway: GatewayProcess, times: number): Promise<number[]> {
+async function ask(gateway: HostedGateway, times: number): Promise<number[]> {
   const statuses = []
   for (let asked = 0; asked < times; asked++) statuses.push((await gateway.send('GET', '/once')).status)
   return statuses
@@ -83,8 +83,8 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
 
     const without = await start(url, trusting)
     expect(await ask(without, 1)).toEqual([503])
-    await without.process.waitForLine(/cannot connect to Redis/)
-    expect(without.process.output()).toMatch(/All sentinels are unreachable\. Last error: NOAUTH/)
+    await without.waitForLine(/cannot connect to Redis/)
+    expect(without.output()).toMatch(/All sentinels are unreachable\. Last error: NOAUTH/)
   })
 
   test('a cluster whose nodes have names decides, and the names are verified', async () => {
@@ -108,7 +108,7 @@ describe.concurrent('is not asked, and the log says why,', () => {
   async function expectNoRedis(url: string, env: Record<string, string>, reason: RegExp): Promise<void> {
     const gateway = await start(url, env)
     expect(await ask(gateway, 1)).toEqual([503])
-    const [line] = await gateway.process.waitForLine(/.*cannot connect to Redis.*/)
+    const [line] = await gateway.waitForLine(/.*cannot connect to Redis.*/)
     expect((JSON.parse(line) as { reason: string }).reason).toMatch(reason)
   }
 

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -15,17 +15,17 @@ limits:
 
 type Line = Record<string, unknown>
 
-function linesOf({ process }: GatewayProcess, message: string): Line[] {
-  const lines = process
+function linesOf(gateway: HostedGateway, message: string): Line[] {
+  const lines = gateway
     .output()
     .split('\n')
     .filter((line) => line.includes(`"msg":"${message}"`))
   return lines.map((line) => JSON.parse(line) as Line)
 }
 
-async function startWith(env: Record<string, string> = {}): Promise<GatewayProcess> {
+async function startWith(env: Record<string, string> = {}): Promise<HostedGateway> {
   const backend = await startBackend()
-  return startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits), ...env })
+  return startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits), ...env })
 }
 
 test('a line for each refused request, and for no other', async () => {
@@ -42,7 +42,7 @@ test('a line for each refused request, and for no other', async () => {
     status: 503,
     policy: 'login',
   })
-  expect(gateway.process.output()).not.toContain('secret')
+  expect(gateway.output()).not.toContain('secret')
 })
 
 test('over HTTP/2, without addresses where that is wished', async () => {
@@ -82,6 +82,6 @@ test('a flood is left out, and counted', async () => {
 test('no lines by default', async () => {
   const gateway = await startWith({ REFUSAL_LOG: '0', ACCESS_LOG: '1' })
   for (let sent = 0; sent < 2; sent++) await gateway.send('POST', '/login')
-  await gateway.process.waitForLine(/"refusedBy":"login"/)
+  await gateway.waitForLine(/"refusedBy":"login"/)
   expect(linesOf(gateway, 'request refused')).toEqual([])
 })

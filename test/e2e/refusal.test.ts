@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -32,7 +32,7 @@ type Reply = { status: number | undefined; headers: Record<string, unknown>; bod
 type Ask = (method: string, path: string, accept?: string) => Promise<Reply>
 
 const asks = new Map<string, Ask>()
-let plain: GatewayProcess
+let plain: HostedGateway
 
 beforeAll(async () => {
   const backend = await startBackend()
@@ -41,8 +41,8 @@ beforeAll(async () => {
   writeFileSync(join(dirname(file), 'page.html'), page)
   writeFileSync(join(dirname(file), 'long.html'), long)
   const env = { UPSTREAM_URL: backend.url, CONFIG_FILE: file }
-  plain = await startGateway({ ...env, WORKERS: '2' })
-  const overTls = await startGateway({ ...env, ...tlsSettings() })
+  plain = await startHosted({ ...env, WORKERS: '2' })
+  const overTls = await startHosted({ ...env, ...tlsSettings() })
   const session = connectHttp2(overTls.port)
   asks.set('HTTP/1.1', (method, path, accept) =>
     plain.send(method, path, accept === undefined ? {} : { headers: { accept } }),

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { send, sendRaw } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -34,9 +35,9 @@ const asked: Asked[] = [
 ]
 
 const settings = { MAX_BODY_SIZE: '2k', UPSTREAM_TIMEOUT: '300ms', ACCESS_LOG: '1' }
-let plain: GatewayProcess
-let overTls: GatewayProcess
-let slow: GatewayProcess
+let plain: HostedGateway
+let overTls: HostedGateway
+let slow: HostedGateway
 
 beforeAll(async () => {
   const backend = await startBackend((request, response) => {
@@ -44,13 +45,13 @@ beforeAll(async () => {
     else if (request.url !== '/silent') request.resume().on('end', () => response.end('ok'))
   })
   const env = { ...settings, UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) }
-  plain = await startGateway({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
-  slow = await startGateway({ UPSTREAM_URL: backend.url, BODY_TIMEOUT: '200ms' })
-  overTls = await startGateway({ ...env, ...tlsSettings() })
+  plain = await startHosted({ ...env, TRUSTED_PROXIES: '127.0.0.1' })
+  slow = await startHosted({ UPSTREAM_URL: backend.url, BODY_TIMEOUT: '200ms' })
+  overTls = await startHosted({ ...env, ...tlsSettings() })
 })
 
-function loggedIds({ process }: GatewayProcess, status: number): string[] {
-  const lines = process.output().split('\n')
+function loggedIds(gateway: HostedGateway, status: number): string[] {
+  const lines = gateway.output().split('\n')
   return lines.flatMap((line) => {
     if (!line.includes('"msg":"request"')) return []
     const logged = JSON.parse(line) as { status: number; requestId: string }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
 test('a limit in shadow refuses nothing, and the access log says what it would have refused', async () => {
@@ -13,7 +13,7 @@ test('a limit in shadow refuses nothing, and the access log says what it would h
     file,
     `limits: [{ name: tried, ${rule}, mode: shadow }, { name: other, match: GET /, requests: 9, window: 1m }]`,
   )
-  const gateway = await startGateway({
+  const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: file,
     ACCESS_LOG: '1',
@@ -24,9 +24,9 @@ test('a limit in shadow refuses nothing, and the access log says what it would h
       (await gateway.send('GET', '/search?q=secret', { headers: { 'x-api-key': 'secret' } })).status,
     ).toBe(200)
   expect((await gateway.send('GET', '/')).status).toBe(200)
-  await gateway.process.waitForLine(/"path":"\/","status"/)
-  const lines = gateway.process
-    .stdout()
+  await gateway.waitForLine(/"path":"\/","status"/)
+  const lines = gateway
+    .output()
     .split('\n')
     .filter((line) => line.includes('"msg":"request"'))
     .map((line) => JSON.parse(line) as { wouldBeRefusedBy?: string[] })
@@ -36,5 +36,5 @@ test('a limit in shadow refuses nothing, and the access log says what it would h
     ['tried'],
     undefined,
   ])
-  expect(gateway.process.output()).not.toMatch(/secret|127\.0\.0\.1"/)
+  expect(gateway.output()).not.toMatch(/secret|127\.0\.0\.1"/)
 })

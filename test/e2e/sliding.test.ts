@@ -1,38 +1,50 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
+import { atSomePace } from '../support/paces.ts'
 import { freshRedis } from '../support/redis.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
-const limits = 'limits: [{ name: search, match: GET /search, algorithm: sliding, requests: 2, window: 2s }]'
+const limits = `limits:
+  - { name: search-1, match: GET /search-1, algorithm: sliding, requests: 2, window: 2s }
+  - { name: search-4, match: GET /search-4, algorithm: sliding, requests: 2, window: 8s }
+  - { name: search-16, match: GET /search-16, algorithm: sliding, requests: 2, window: 32s }
+`
 
 test.concurrent.each(['embedded', 'embedded, two workers', 'redis'])(
   'a sliding window lets one more through when the oldest leaves it, counters %s',
-  { retry: 2 },
   async (store) => {
     const backend = await startBackend()
-    const gateway = await startGateway({
+    const gateway = await startHosted({
       UPSTREAM_URL: backend.url,
       CONFIG_FILE: writeConfigFile(limits),
       ...(store === 'embedded, two workers' && { WORKERS: '2' }),
       ...(store === 'redis' && { REDIS_URL: await freshRedis() }),
     })
-    const ask = async (): Promise<unknown[]> => {
-      const { status, headers } = await gateway.send('GET', '/search')
-      expect(headers['ratelimit-policy']).toBe('"search";q=2;w=2')
-      return [status, headers['ratelimit'], headers['retry-after']]
-    }
-    const startedAtMs = performance.now()
-    const until = (atMs: number): Promise<void> => sleep(startedAtMs + atMs - performance.now())
+    await atSomePace(async (pace) => {
+      /** A request, of which so many are left, until the time of the next in seconds of the first pace. */
+      const expectAnswer = async (status: number, left: number, nextS: number): Promise<void> => {
+        const { status: got, headers } = await gateway.send('GET', `/search-${pace}`)
+        expect(headers['ratelimit-policy']).toBe(`"search-${pace}";q=2;w=${2 * pace}`)
+        const [, name, r, t] = /^"([\w-]+)";r=(\d+);t=(\d+)$/.exec(String(headers['ratelimit'])) ?? []
+        expect({ status: got, name, left: r }).toEqual({ status, name: `search-${pace}`, left: String(left) })
+        expect(Number(t)).toBeGreaterThanOrEqual(Math.ceil((nextS - 0.1) * pace))
+        expect(Number(t)).toBeLessThanOrEqual(Math.ceil(nextS * pace))
+        expect(headers['retry-after']).toBe(status === 429 ? t : undefined)
+      }
+      const startedAtMs = performance.now()
+      const until = (atMs: number): Promise<void> => sleep(startedAtMs + atMs * pace - performance.now())
 
-    expect(await ask()).toEqual([200, '"search";r=1;t=2', undefined])
-    await until(1300)
-    expect(await ask()).toEqual([200, '"search";r=0;t=1', undefined])
-    expect(await ask()).toEqual([429, '"search";r=0;t=1', '1'])
-    await until(2150)
-    // A fixed window would have begun anew, and let two through.
-    expect(await ask()).toEqual([200, '"search";r=0;t=2', undefined])
-    expect(await ask()).toEqual([429, '"search";r=0;t=2', '2'])
+      await expectAnswer(200, 1, 2)
+      await until(1300)
+      await expectAnswer(200, 0, 0.7)
+      await expectAnswer(429, 0, 0.7)
+      await until(2150)
+      // A fixed window would have begun anew, and let two through.
+      await expectAnswer(200, 0, 1.15)
+      await expectAnswer(429, 0, 1.15)
+    })
   },
+  120_000,
 )

@@ -37,6 +37,13 @@ async function untilBothListen(started: NodeProcess): Promise<void> {
   await started.waitForLine(/"name":"origin".*"msg":"listening"/)
 }
 
+/** A signal to the whole group, as a terminal sends it, and once more from npm is one. */
+async function stopTwice(started: NodeProcess, signal: NodeJS.Signals): Promise<void> {
+  process.kill(-(started.child.pid ?? 0), signal)
+  expect(await started.stop(signal)).toBe(0)
+  expect(started.stdout().match(/"msg":"stopped"/g)).toHaveLength(2)
+}
+
 function pidOf(started: NodeProcess, name: 'gateway' | 'origin'): number {
   const line =
     started
@@ -52,6 +59,15 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** Kills one of the two, and waits for the other and the whole. */
+async function expectToEndWith(started: NodeProcess, name: 'gateway' | 'origin'): Promise<void> {
+  await untilBothListen(started)
+  const other = pidOf(started, name === 'gateway' ? 'origin' : 'gateway')
+  process.kill(pidOf(started, name), 'SIGKILL')
+  expect(await started.exit).toBe(137)
+  expect(isAlive(other)).toBe(false)
 }
 
 beforeAll(async () => {
@@ -84,37 +100,22 @@ describe('npm start', () => {
     expect(pids.map(isAlive)).toEqual([false, false])
   })
 
-  test('a second time prints no key and keeps the first valid', async () => {
+  test('a second time prints no key and keeps the first valid; SIGINT to all of it stops it, once for npm', async () => {
     const started = start(place)
     await untilBothListen(started)
     const answer = await fetch(`http://127.0.0.1:${place.port}/api/v1/me`, { headers: { 'x-api-key': key } })
     expect(answer.status).toBe(200)
-    expect(await started.stop('SIGINT')).toBe(0)
-    expect(started.output()).not.toMatch(/sluice_|curl/)
-  })
-
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    'takes %s to the whole group, and from npm, as one',
-    async (signal) => {
-      const started = start(place)
-      await untilBothListen(started)
-      process.kill(-(started.child.pid ?? 0), signal)
-      expect(await started.stop(signal)).toBe(0)
-      expect(started.stdout().match(/"msg":"stopped"/g)).toHaveLength(2)
-    },
-  )
-
-  test('treats a signal that npm forwards late as the same signal', async () => {
-    const started = start(place)
-    await untilBothListen(started)
     process.kill(-(started.child.pid ?? 0), 'SIGINT')
     for (const name of ['gateway', 'origin'])
       await started.waitForLine(new RegExp(`"name":"${name}".*"msg":"stopped"`))
+    // A signal that npm forwards late is the same signal.
     for (let late = 0; late < 8; late++) {
       await sleep(10)
       process.kill(-(started.child.pid ?? 0), 'SIGINT')
     }
     expect(await started.stop('SIGINT')).toBe(0)
+    expect(started.stdout().match(/"msg":"stopped"/g)).toHaveLength(2)
+    expect(started.output()).not.toMatch(/sluice_|curl/)
   })
 
   test('stopped before all is up ends both, with status 0', async () => {
@@ -124,13 +125,11 @@ describe('npm start', () => {
     await expect(fetch(`http://127.0.0.1:${place.port}/`)).rejects.toThrow()
   })
 
-  test.each(['gateway', 'origin'] as const)('ends when the %s dies, with its status', async (name) => {
-    const started = start(place)
-    await untilBothListen(started)
-    const other = pidOf(started, name === 'gateway' ? 'origin' : 'gateway')
-    process.kill(pidOf(started, name), 'SIGKILL')
-    expect(await started.exit).toBe(137)
-    expect(isAlive(other)).toBe(false)
+  test('the printed line follows what the user has set; all ends when the origin dies, with its status', async () => {
+    const started = start(await choosePlace(), { ORIGIN_PUBLIC_URL: 'https://api.example' })
+    const [, , , url] = await started.waitForLine(curlLine)
+    expect(url).toBe('https://api.example/api/v1/me')
+    await expectToEndWith(started, 'origin')
   })
 
   test.each([
@@ -148,19 +147,12 @@ describe('npm start', () => {
     expect(message.exec(finished.stderr.trimEnd())?.[1]).toBe(taken)
   })
 
-  test('port 0 is any free one, which gateway, origin and the printed line agree on', async () => {
-    const { directory, env } = await choosePlace()
-    const started = spawnNode(
-      'scripts/start.ts',
-      { ...env, PORT: '0', ADMIN_PORT: '0', ORIGIN_PORT: '0' },
-      [],
-      {
-        cwd: directory,
-      },
-    )
+  test('port 0 is any free one, which all agree on; all ends when the gateway dies, with its status', async () => {
+    const ports = { PORT: '0', ADMIN_PORT: '0', ORIGIN_PORT: '0' }
+    const started = start(await choosePlace(), ports)
     const [, command = ''] = await started.waitForLine(curlLine)
     expect(execFileSync('sh', ['-c', `${command} -s -D -`], { encoding: 'utf8' })).toMatch(/^HTTP\/1\.1 200 /)
-    expect(await started.stop()).toBe(0)
+    await expectToEndWith(started, 'gateway')
   })
 
   test.each(['UPSTREAM_URL', 'sluice.yaml'])('starts no origin where %s names a backend', async (source) => {
@@ -177,14 +169,14 @@ describe('npm start', () => {
     expect(existsSync(join(directory, 'data'))).toBe(false)
   })
 
-  test('starts both where the named backend is the origin itself', async () => {
+  test('starts both where the named backend is the origin itself; SIGTERM to all of it stops it', async () => {
     const { directory, env, port } = await choosePlace()
     const started = start(
       { directory, env, port },
       { UPSTREAM_URL: `http://127.0.0.1:${env['ORIGIN_PORT'] ?? ''}` },
     )
     await untilBothListen(started)
-    expect(await started.stop()).toBe(0)
+    await stopTwice(started, 'SIGTERM')
   })
 
   test('reports every wrong setting of both, once, and starts nothing', async () => {
@@ -199,12 +191,4 @@ describe('npm start', () => {
       expect.stringMatching(/^ORIGIN_PORT: got 70000, needs /),
     ])
   })
-})
-
-test('the printed line follows what the user has set', async () => {
-  const { directory, env } = await choosePlace()
-  const started = start({ directory, env, port: 0 }, { ORIGIN_PUBLIC_URL: 'https://api.example' })
-  const [, , , url] = await started.waitForLine(curlLine)
-  expect(url).toBe('https://api.example/api/v1/me')
-  expect(await started.stop()).toBe(0)
 })

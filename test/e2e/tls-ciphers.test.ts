@@ -6,7 +6,7 @@ import { connect, getCiphers } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
 const run = promisify(execFile)
@@ -23,8 +23,8 @@ const modern = [
 const old = ['AES128-GCM-SHA256', 'AES256-SHA', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']
 
 let backendUrl: string
-let ecdsa: GatewayProcess
-let rsa: GatewayProcess
+let ecdsa: HostedGateway
+let rsa: HostedGateway
 let rsaSettings: Record<string, string>
 
 beforeAll(async () => {
@@ -42,8 +42,8 @@ beforeAll(async () => {
   })
   backendUrl = backend.url
   ;[ecdsa, rsa] = await Promise.all([
-    startGateway({ UPSTREAM_URL: backendUrl, ...tlsSettings() }),
-    startGateway({ UPSTREAM_URL: backendUrl, ...rsaSettings }),
+    startHosted({ UPSTREAM_URL: backendUrl, ...tlsSettings() }),
+    startHosted({ UPSTREAM_URL: backendUrl, ...rsaSettings }),
   ])
 })
 
@@ -100,7 +100,7 @@ describe('by default', () => {
 describe('as set', () => {
   test('TLS 1.3 alone, with one suite', async () => {
     const settings = { TLS_MIN_VERSION: 'TLSv1.3', TLS_CIPHERS: 'TLS_AES_256_GCM_SHA384' }
-    const { port } = await startGateway({ UPSTREAM_URL: backendUrl, ...rsaSettings, ...settings })
+    const { port } = await startHosted({ UPSTREAM_URL: backendUrl, ...rsaSettings, ...settings })
     expect(await agreeWithOpenssl(port)).toBe('TLSv1.3 TLS_AES_256_GCM_SHA384')
     expect(await agreeWithOpenssl(port, '-ciphersuites', 'TLS_AES_128_GCM_SHA256')).toBeUndefined()
     expect(await agreeWithOpenssl(port, '-tls1_2')).toBeUndefined()
@@ -108,7 +108,7 @@ describe('as set', () => {
 
   test('another suite of TLS 1.2, beside those of TLS 1.3', async () => {
     const settings = { TLS_CIPHERS: 'AES128-SHA:@SECLEVEL=0' }
-    const { port } = await startGateway({ UPSTREAM_URL: backendUrl, ...rsaSettings, ...settings })
+    const { port } = await startHosted({ UPSTREAM_URL: backendUrl, ...rsaSettings, ...settings })
     expect(await agreeWithOpenssl(port)).toMatch(/^TLSv1\.3 /)
     expect(await agreeWithOpenssl(port, '-tls1_2')).toBe('TLSv1.2 AES128-SHA')
   })

@@ -9,7 +9,8 @@ import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { authorityFile, certificateFiles, readPair, tlsSettings } from '../support/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { send, startGateway } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
 
@@ -66,6 +67,11 @@ function looseFiles(): { settings: Record<string, string>; cert: string; key: st
   return { settings: { TLS_CERT_FILE: cert, TLS_KEY_FILE: key }, cert, key }
 }
 
+function replaceFile(file: string, content: string | Buffer): void {
+  writeFileSync(`${file}.new`, content)
+  renameSync(`${file}.new`, file)
+}
+
 /** Of another kind than the keys of the pairs, which OpenSSL takes beside any of their certificates. */
 async function makeRsaKey(): Promise<string | Buffer> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 })
@@ -75,7 +81,7 @@ async function makeRsaKey(): Promise<string | Buffer> {
 describe('HTTPS', () => {
   test('speaks HTTP/1.1 and HTTP/2 on one port, from TLS 1.2 on', async () => {
     const backend = await startBackend()
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
     const protocolOf = async (options: ConnectionOptions): Promise<unknown[]> => {
       const socket = await handshake(gateway.port, options)
       const protocols = [socket.alpnProtocol, socket.getProtocol()]
@@ -105,12 +111,12 @@ describe('HTTPS', () => {
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     expect(body).toMatch(/^sluice_refused_connections_total{reason="tls"} [1-9]$/m)
     expect(body).toMatch(/^sluice_rejected_requests_total{reason="framing"} 0$/m)
-    expect(gateway.process.output()).not.toContain('"level":"error"')
+    expect(gateway.output()).not.toContain('"level":"error"')
   })
 
   test('takes up no other upgrade than WebSocket', async () => {
     const backend = await startBackend((_, response) => response.end('served'))
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
     const socket = await handshake(gateway.port, { ALPNProtocols: ['http/1.1'] })
     socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: other\r\n\r\n')
     const [answer] = (await once(socket, 'data')) as [Buffer]
@@ -121,7 +127,7 @@ describe('HTTPS', () => {
     const backend = await startBackend((_, response) => {
       response.write('part', () => setTimeout(() => response.socket?.destroy(), 50))
     })
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...tlsSettings() })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
     const socket = await handshake(gateway.port, { ALPNProtocols: ['http/1.1'] })
     let received = ''
     socket.on('data', (chunk) => (received += chunk.toString()))
@@ -129,7 +135,7 @@ describe('HTTPS', () => {
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     await once(socket, 'close')
     expect(received).toMatch(/4\r\npart\r\n$/)
-    expect(gateway.process.output()).not.toContain('"level":"error"')
+    expect(gateway.output()).not.toContain('"level":"error"')
   })
 })
 
@@ -137,7 +143,7 @@ describe('certificates are renewed', () => {
   test('while requests go on, over old connections and new ones, and not one fails', async () => {
     const backend = await startBackend((_, response) => setTimeout(() => response.end('ok'), 5))
     const { settings, swap } = mountSecret()
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
     const outcomes: unknown[] = []
     let running = true
     const kept = new Agent({ keepAlive: true, ca })
@@ -170,30 +176,28 @@ describe('certificates are renewed', () => {
     expect(session.destroyed).toBe(false)
     expect(outcomes.length).toBeGreaterThan(50)
     expect(new Set(outcomes)).toEqual(new Set([200]))
-    const lines = gateway.process.output().match(/"subject":"CN=\w+".*TLS certificate reloaded/g)
+    const lines = gateway.output().match(/"subject":"CN=\w+".*TLS certificate reloaded/g)
     expect(lines).toHaveLength(3)
-    expect(gateway.process.output()).not.toContain('"level":"error"')
+    expect(gateway.output()).not.toContain('"level":"error"')
   })
 
   test('a mismatched pair is logged once, and the current one is kept until there is a valid one', async () => {
     const backend = await startBackend()
     const { settings, cert, key } = looseFiles()
-    const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
-    writeFileSync(cert, readPair('second').cert)
-    await gateway.process.waitForLine(/"level":"error".*key values mismatch.*keeping the current certificate/)
+    const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
+    // One file at a time, and at once: whatever is seen in between would be logged too.
+    replaceFile(cert, 'no certificate')
+    await gateway.waitForLine(/"level":"error".*"reason":"(?!.*mismatch).*keeping the current certificate/)
     expect(await subject(gateway.port)).toBe('first')
-    writeFileSync(cert, 'no certificate')
-    await gateway.process.waitForLine(
-      /"level":"error".*"reason":"(?!.*mismatch).*keeping the current certificate/,
-    )
+    replaceFile(cert, readPair('second').cert)
+    await gateway.waitForLine(/"level":"error".*key values mismatch.*keeping the current certificate/)
     expect(await subject(gateway.port)).toBe('first')
-    writeFileSync(cert, readPair('second').cert)
-    writeFileSync(key, await makeRsaKey())
-    await gateway.process.waitForLine(/"level":"error".*key does not match.*keeping the current certificate/)
+    replaceFile(key, await makeRsaKey())
+    await gateway.waitForLine(/"level":"error".*key does not match.*keeping the current certificate/)
     expect(await subject(gateway.port)).toBe('first')
-    writeFileSync(key, readPair('second').key)
+    replaceFile(key, readPair('second').key)
     await untilSubject(gateway.port, 'second')
-    expect(gateway.process.output().match(/keeping the current certificate/g)).toHaveLength(3)
+    expect(gateway.output().match(/keeping the current certificate/g)).toHaveLength(3)
   })
 
   test('on SIGHUP at once, with the result in the log', async () => {
@@ -245,15 +249,15 @@ describe('a backend of HTTPS', () => {
     return `https://localhost:${(server.address() as AddressInfo).port}`
   }
 
-  function ask({ port }: GatewayProcess): Promise<{ status: number; body: string }> {
+  function ask({ port }: HostedGateway): Promise<{ status: number; body: string }> {
     return send(port, 'POST', '/', { body: 'x' })
   }
 
   test('is verified by the authorities that are named', async () => {
     const url = await startSecureBackend('first')
-    const gateway = await startGateway({ UPSTREAM_URL: url, UPSTREAM_CA_FILE: authorityFile })
+    const gateway = await startHosted({ UPSTREAM_URL: url, UPSTREAM_CA_FILE: authorityFile })
     expect(await ask(gateway)).toMatchObject({ status: 200, body: 'secure http' })
-    const byAddress = await startGateway({
+    const byAddress = await startHosted({
       UPSTREAM_URL: url.replace('localhost', '127.0.0.1'),
       UPSTREAM_CA_FILE: authorityFile,
     })
@@ -261,14 +265,14 @@ describe('a backend of HTTPS', () => {
   })
 
   test('of an unknown CA or another host is a 502, and the log says why', async () => {
-    const unknown = await startGateway({ UPSTREAM_URL: await startSecureBackend('first') })
+    const unknown = await startHosted({ UPSTREAM_URL: await startSecureBackend('first') })
     expect((await ask(unknown)).status).toBe(502)
-    await unknown.process.waitForLine(/"reason":"unable to (get|verify).*certificate.*the backend failed/)
-    const other = await startGateway({
+    await unknown.waitForLine(/"reason":"unable to (get|verify).*certificate.*the backend failed/)
+    const other = await startHosted({
       UPSTREAM_URL: await startSecureBackend('elsewhere'),
       UPSTREAM_CA_FILE: authorityFile,
     })
     expect((await ask(other)).status).toBe(502)
-    await other.process.waitForLine(/"reason":"Hostname\/IP does not match.*the backend failed/)
+    await other.waitForLine(/"reason":"Hostname\/IP does not match.*the backend failed/)
   })
 })

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { askOperator } from '../support/operator.ts'
 import { freshRedis } from '../support/redis.ts'
 import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
@@ -26,7 +27,7 @@ function tokenOf(sub: string, claims: object = {}): Promise<string> {
     .sign(privateKey)
 }
 
-async function start(jwt: string, store: Record<string, string>): Promise<GatewayProcess> {
+async function start(jwt: string, store: Record<string, string>): Promise<HostedGateway> {
   const { url } = await startBackend()
   const CONFIG_FILE = join(makeTemporaryDirectory(), 'sluice.yaml')
   writeFileSync(
@@ -37,7 +38,7 @@ limits:
   - { name: user-or-address, match: GET /either, key: { first: [jwt:sub, ip] }, requests: 1, window: 1h }
 `,
   )
-  return startGateway({ UPSTREAM_URL: url, CONFIG_FILE, ...store })
+  return startHosted({ UPSTREAM_URL: url, CONFIG_FILE, ...store })
 }
 
 let lastClient = 1
@@ -47,7 +48,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
   ['in memory', () => Promise.resolve({})],
   ['in Redis', async () => ({ REDIS_URL: await freshRedis() })],
 ])('tokens of a key set that is fetched, counters %s', (_, store) => {
-  let gateway: GatewayProcess
+  let gateway: HostedGateway
 
   beforeAll(async () => {
     const issuer = await startBackend((_request, response) => response.end(keySet))
@@ -126,7 +127,7 @@ test('without a key set no token counts, until there is one', async () => {
     else response.writeHead(503).end()
   })
   const gateway = await start(`jwksUrl: '${issuer.url}/keys'`, {})
-  await gateway.process.waitForLine(/.*key set for tokens could not be loaded.*/)
+  await gateway.waitForLine(/.*key set for tokens could not be loaded.*/)
   const from = newAddress()
   const authorization = `Bearer ${await tokenOf('alice')}`
   const statusOf = async (path: string): Promise<number> =>
@@ -163,4 +164,75 @@ test.each([
   for (let i = 0; i < 3; i++)
     statuses.push((await gateway.send('GET', '/user', { headers, from: newAddress() })).status)
   expect(statuses).toEqual([200, 200, 429])
+})
+
+test('clients with an override count by their tokens too', async () => {
+  const { url } = await startBackend()
+  const folder = makeTemporaryDirectory()
+  const CONFIG_FILE = join(folder, 'sluice.yaml')
+  const keys = join(folder, 'keys')
+  writeFileSync(keys, keySet)
+  writeFileSync(
+    CONFIG_FILE,
+    `jwt: { jwksFile: '${keys}' }
+limits:
+  - name: by-user
+    match: GET /user
+    key: jwt:sub
+    requests: 5
+    window: 1h
+    overrides: [{ clients: { ip: 127.0.0.0/8 }, requests: 2 }]
+`,
+  )
+  const gateway = await startHosted({ UPSTREAM_URL: url, CONFIG_FILE })
+  const headers = { authorization: `Bearer ${await tokenOf('alice')}` }
+  const statuses = []
+  for (let i = 0; i < 3; i++)
+    statuses.push((await gateway.send('GET', '/user', { headers, from: newAddress() })).status)
+  expect(statuses).toEqual([200, 200, 429])
+})
+
+test('keys from a file are read again with a reload', async () => {
+  const other = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const path = join(makeTemporaryDirectory(), 'keys')
+  writeFileSync(path, keySet)
+  const gateway = await start(`jwksFile: '${path}'`, {})
+  const headers = { authorization: `Bearer ${await tokenOf('alice')}` }
+  const left = async (): Promise<unknown> =>
+    (await gateway.send('GET', '/user', { headers })).headers['ratelimit']
+  expect(await left()).toContain('r=1')
+  // The key is taken back: what it has signed is no token any more.
+  writeFileSync(path, JSON.stringify({ keys: [{ ...(await exportJWK(other.publicKey)), kid: 'one' }] }))
+  expect((await askOperator(gateway, 'POST', '/api/reload', {})).body).toMatchObject({ outcome: 'reloaded' })
+  expect(await left()).toBeUndefined()
+  expect((await askOperator(gateway, 'POST', '/api/reload', {})).body).toMatchObject({ outcome: 'unchanged' })
+})
+
+test('the keys stay when only the audience changes, also while the issuer is away', async () => {
+  let isThere = true
+  const issuer = await startBackend((_request, response) => {
+    if (isThere) response.end(keySet)
+    else response.writeHead(503).end()
+  })
+  const { url } = await startBackend()
+  const CONFIG_FILE = join(makeTemporaryDirectory(), 'sluice.yaml')
+  const write = (audience: string): void =>
+    writeFileSync(
+      CONFIG_FILE,
+      `jwt: { jwksUrl: '${issuer.url}/keys', audience: ${audience} }
+limits:
+  - { name: by-user, match: GET /user, key: jwt:sub, requests: 2, window: 1h }
+`,
+    )
+  write('app')
+  const gateway = await startHosted({ UPSTREAM_URL: url, CONFIG_FILE })
+  isThere = false
+  write('other')
+  expect((await askOperator(gateway, 'POST', '/api/reload', {})).body).toMatchObject({ outcome: 'reloaded' })
+  const left = async (aud: string): Promise<unknown> => {
+    const headers = { authorization: `Bearer ${await tokenOf('alice', { aud })}` }
+    return (await gateway.send('GET', '/user', { headers })).headers['ratelimit']
+  }
+  expect(await left('app')).toBeUndefined()
+  expect(await left('other')).toContain('r=1')
 })

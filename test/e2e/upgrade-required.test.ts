@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startBackend, startRawBackend } from '../support/backend.ts'
 import { tlsSettings } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http2.ts'
 import { converse } from '../support/raw-client.ts'
 
@@ -25,7 +25,7 @@ function get(fields = '', version = '1.1'): string {
 }
 
 test('a 426 of the backend keeps its Upgrade, and the connection goes on', async () => {
-  const gateway = await startGateway({ UPSTREAM_URL: await backendThatSays(refusal) })
+  const gateway = await startHosted({ UPSTREAM_URL: await backendThatSays(refusal) })
   const { responses } = await converse(gateway.port, [get() + get()], { from: '127.0.0.1', responses: 2 })
   expect(responses.map(({ status, body }) => ({ status, body }))).toEqual(
     Array.from({ length: 2 }, () => ({ status: 426, body: 'no' })),
@@ -37,7 +37,7 @@ test('a 426 of the backend keeps its Upgrade, and the connection goes on', async
 })
 
 test('where the connection ends with it, it says both', async () => {
-  const gateway = await startGateway({ UPSTREAM_URL: await backendThatSays(refusal) })
+  const gateway = await startHosted({ UPSTREAM_URL: await backendThatSays(refusal) })
   const { responses, ended } = await converse(gateway.port, [get('Connection: close\r\n')], {
     from: '127.0.0.1',
     responses: 1,
@@ -50,7 +50,7 @@ test('where the connection ends with it, it says both', async () => {
 test('so it does to a WebSocket handshake', async () => {
   const backend = await startBackend()
   backend.server.on('upgrade', (_request, socket) => socket.end(refusal))
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const handshake =
     'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
     'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
@@ -70,14 +70,14 @@ test.each([
   ['HTTP/1.0 has none', '426 Upgrade Required', 'Upgrade: h2c\r\n', '1.0'],
 ])('%s', async (_, status, fields, version) => {
   const answer = `HTTP/1.1 ${status}\r\nConnection: Upgrade\r\n${fields}Content-Length: 2\r\n\r\nno`
-  const gateway = await startGateway({ UPSTREAM_URL: await backendThatSays(answer) })
+  const gateway = await startHosted({ UPSTREAM_URL: await backendThatSays(answer) })
   const { responses } = await converse(gateway.port, [get('', version)], { from: '127.0.0.1', responses: 1 })
   const upgrade = /\r\nupgrade: ([^\r]*)/i.exec(responses[0]?.head ?? '')?.[1]
   expect(upgrade).toBe(fields.startsWith('Upgrade: TLS') ? 'TLS/1.2, HTTP/2.0' : undefined)
 })
 
 test('over HTTP/2 it has neither field, which are forbidden there', async () => {
-  const gateway = await startGateway({ UPSTREAM_URL: await backendThatSays(refusal), ...tlsSettings() })
+  const gateway = await startHosted({ UPSTREAM_URL: await backendThatSays(refusal), ...tlsSettings() })
   const session = connectHttp2(gateway.port)
   const { headers } = await sendHttp2(session, { ':path': '/chat' })
   expect(headers[':status']).toBe(426)

@@ -3,19 +3,20 @@ import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { untilQueued } from '../support/until-queued.ts'
 
 /** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
 async function startNarrow(
   settings: Record<string, string>,
-): Promise<{ backend: Backend; gateway: GatewayProcess; held: ServerResponse[] }> {
+): Promise<{ backend: Backend; gateway: HostedGateway; held: ServerResponse[] }> {
   const held: ServerResponse[] = []
   const backend = await startBackend((request, response) => {
     if (request.url === '/held') held.push(response)
     else request.resume().on('end', () => response.end('ok'))
   })
-  return { backend, held, gateway: await startGateway({ UPSTREAM_URL: backend.url, ...settings }) }
+  return { backend, held, gateway: await startHosted({ UPSTREAM_URL: backend.url, ...settings }) }
 }
 
 async function until(holds: () => boolean): Promise<void> {
@@ -78,7 +79,7 @@ test('a request whose reused connection was closed is sent again before those th
       else void othersWait.promise.then(() => socket.destroy())
     })
   })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url, UPSTREAM_CONNECTIONS: '1' })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, UPSTREAM_CONNECTIONS: '1' })
   const get = (path: string) => send(gateway.port, 'GET', path)
   await get('/first')
   const again = get('/again')

@@ -3,7 +3,8 @@ import { connect, type AddressInfo } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { startRawBackend } from '../support/backend.ts'
-import { sendRaw, startGateway } from '../support/gateway.ts'
+import { sendRaw } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 
 const servers: WebSocketServer[] = []
 
@@ -29,7 +30,7 @@ const handshake =
 
 test('an echo, both ways, and an orderly close', async () => {
   const backend = await startEcho()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/a/../chat`)
   await once(client, 'open')
   const large = Buffer.alloc(1_000_000, 'y')
@@ -44,7 +45,7 @@ test('an echo, both ways, and an orderly close', async () => {
 
 test('handshakes count against the rules', async () => {
   const backend = await startEcho()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   for (let sent = 0; sent < 100; sent++) {
     const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/client-side-api`)
     await once(client, 'open')
@@ -61,7 +62,7 @@ test('a refusal by the backend is passed on as it is', async () => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nX-Why: no\r\n\r\nno way'),
     )
   })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   expect(await sendRaw(gateway.port, `${handshake}\r\n`)).toMatch(
     /^HTTP\/1\.1 403 .*x-why: no\r\n.*\r\n\r\nno way$/s,
   )
@@ -86,17 +87,17 @@ test.each([
       socket.on('data', (chunk) => (tunnelled += chunk.toString()))
     })
   })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const answer = await sendRaw(gateway.port, `${handshake}\r\nGET /unseen HTTP/1.1\r\nHost: a\r\n\r\n`)
   expect(answer).toMatch(/^HTTP\/1\.1 502 /)
   expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1)
   expect(tunnelled).toBe('')
-  await gateway.process.waitForLine(/unexpected 101 Switching Protocols, or invalid/)
+  await gateway.waitForLine(/unexpected 101 Switching Protocols, or invalid/)
 })
 
 test('another version gets a 426 with the supported one', async () => {
   const backend = await startEcho()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const answer = await sendRaw(gateway.port, `${handshake.replace('13', '8')}\r\n`)
   expect(answer).toMatch(/^HTTP\/1\.1 426 .*upgrade: websocket\r\nsec-websocket-version: 13\r\n/s)
   expect(backend.paths).toHaveLength(0)
@@ -109,7 +110,7 @@ test.each([
   ['another method', handshake.replace('GET', 'POST')],
 ])('a handshake with %s is refused here', async (_, head) => {
   const backend = await startEcho()
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   expect(await sendRaw(gateway.port, `${head}\r\n`)).toMatch(
     /^HTTP\/1\.1 400 .*{"code":400,"error":"Bad request"}$/s,
   )
@@ -123,7 +124,7 @@ test('another upgrade is not taken up: the request is served without it', async 
       socket.end(`HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n${offered ? 'taken' : 'plain'}`)
     })
   })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const answer = await sendRaw(
     gateway.port,
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n',
@@ -135,7 +136,7 @@ test('a connection stays open after an ignored Upgrade, unless more bytes follow
   const backend = await startRawBackend((socket) => {
     socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
   })
-  const gateway = await startGateway({ UPSTREAM_URL: backend.url })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const offer = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'
   const next = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
   // Node drops what it has read behind the offer.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
 import { freshRedis } from '../support/redis.ts'
 import { writeConfigFile } from '../support/temporary-directory.ts'
 
@@ -13,7 +13,7 @@ test.each(['embedded', 'redis'])(
   'what the narrow rule refuses uses up nothing of the wide one, counters %s',
   async (store) => {
     const backend = await startBackend()
-    const gateway = await startGateway({
+    const gateway = await startHosted({
       UPSTREAM_URL: backend.url,
       CONFIG_FILE: writeConfigFile(limits),
       ...(store === 'redis' && { REDIS_URL: await freshRedis() }),

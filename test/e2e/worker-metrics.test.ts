@@ -133,6 +133,11 @@ describe.concurrent('health of several workers', () => {
     upstream: 'available',
   })
 
+  const withServers = (available: number, ejected: number): HealthReport => ({
+    ...report('ready'),
+    servers: { available, ejected, unhealthy: 0 },
+  })
+
   test.each([
     ['ready', [], { status: 'starting', store: 'unknown', upstream: 'unknown' }],
     ['ready', [report('starting'), report('starting')], { status: 'starting' }],
@@ -141,6 +146,11 @@ describe.concurrent('health of several workers', () => {
     ['ready', [report('ready', 'unknown'), report('ready', 'available')], { store: 'available' }],
     ['ready', [report('ready', 'unavailable'), report('ready', 'available')], { store: 'unavailable' }],
     ['ready', [report('ready', 'memory')], { store: 'memory' }],
+    [
+      'ready',
+      [withServers(3, 0), report('ready'), withServers(1, 2), withServers(2, 1)],
+      { servers: { available: 1, ejected: 2, unhealthy: 0 } },
+    ],
   ] as const)('a primary that is %s, with %o', (own, reports, expected) => {
     expect(combineHealth(own, reports)).toMatchObject(expected)
   })

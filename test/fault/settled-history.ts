@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reservation } from '../../proxy/limiter/limiter.ts'
-import { LEASE_MS, type Policy } from '../../proxy/policy.ts'
+import { LEASE_MS, reservedUnits, type Policy } from '../../proxy/policy.ts'
 import { chargeAll, makePolicy, newClient } from '../support/limiters.ts'
 import { seededRandom } from '../support/raw-client.ts'
 import { drawFaults, runFaults, tellFaults, type Fault } from './faults.ts'
@@ -97,7 +97,7 @@ async function sendRequests({ stage, replica, client, policy, random, attempts }
   while (performance.now() < untilMs) {
     const burst = 1 + Math.floor(random() * BURST)
     for (let sent = 0; sent < burst; sent++) {
-      const units = policy.cost?.reserve ?? 1
+      const units = reservedUnits(policy)
       const cost = policy.cost ? Math.floor(random() * 6) : Number(random() < 0.3)
       const dies = policy.algorithm !== 'concurrency' && random() < CRASH_SHARE
       const lastsMs = random() * 40

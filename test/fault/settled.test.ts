@@ -7,11 +7,11 @@ import type { Replica } from './stage.ts'
 
 /*
  * Histories of reservations, settlements, crashes between the two, and random faults. `FAULT_SEED` is the seed of the
- * first, and each after it has the next number; `FAULT_HISTORIES` says how many. Short here; `npm run test:fault` plays 500.
+ * first, and each after it has the next number; `FAULT_HISTORIES` says how many: 500 with `npm run test:fault`.
  */
 
 const firstSeed = Number(process.env['FAULT_SEED'] ?? Date.now() % 1_000_000)
-const histories = Number(process.env['FAULT_HISTORIES'] ?? 16)
+const histories = Number(process.env['FAULT_HISTORIES'] ?? 8)
 const AT_ONCE = Math.min(8, histories)
 
 const start = (url: string): Replica => startRedisLimiter(url, 100)

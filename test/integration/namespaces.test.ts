@@ -73,7 +73,10 @@ test('no key leaves its namespace, through decisions, settlements, resets, probe
   await relay.set({ kind: 'none' })
   await vi.waitFor(() => expect(limiter.telemetry.breaker).toEqual(['open', 'closed']), { timeout: 10_000 })
 
-  await vi.waitFor(async () => expect(await operator.get(`sluice:shop:1:{${client}}:login:60000`)).toBe('3'))
+  await vi.waitFor(
+    async () => expect(await operator.get(`sluice:shop:1:{${client}}:login:60000`)).toBe('3'),
+    20_000,
+  )
   expect(await limiter.inspect(charges)).toMatchObject([{ used: 3 }, { used: 3 }])
   for (const key of await operator.keys('*')) expect(key).toMatch(/^sluice:shop:1:/)
   expect(limiter.logLines.filter(({ level }) => level >= 50)).toEqual([])

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
-import { serveLimiter, type LimiterPort } from '../../proxy/limiter/worker-ipc.ts'
+import { serveLimiter } from '../../proxy/limiter/primary-limiter.ts'
+import type { LimiterPort } from '../../proxy/limiter/worker-messages.ts'
 import {
   chargeAll,
   countAllowed,

@@ -30,7 +30,7 @@ async function status(port: number, path: string, headers = {}): Promise<number>
 }
 
 describe.each(['127.0.0.1', '127.0.0.2'])(
-  'connections from %s, where a probe comes from 127.0.0.1,',
+  'probes from 127.0.0.1 are answered while connections from %s are held open',
   (from) => {
     test.each([
       ['that send nothing', ''],
@@ -53,7 +53,7 @@ describe.each(['127.0.0.1', '127.0.0.2'])(
   },
 )
 
-test('a request of an operator goes on', async () => {
+test('a request of an operator is completed while others open hundreds of connections', async () => {
   const operator = await openConnection(
     withToken.adminPort,
     '127.0.0.1',
@@ -67,7 +67,7 @@ test('a request of an operator goes on', async () => {
   leave(attackers)
 })
 
-test('a connection is kept for long only for who has shown the token', async () => {
+test('a connection is kept open for long only if its client has sent the token', async () => {
   const { adminPort } = withToken
   const ask = async (path: string, fields = ''): Promise<ClientConnection> => {
     const head = `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`

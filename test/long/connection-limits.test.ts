@@ -28,7 +28,7 @@ async function close(socket: Socket | undefined): Promise<void> {
   if (socket) await once(socket, 'close')
 }
 
-test('connections of one client, and in total, have a bound, and what is closed makes room', async () => {
+test('connections are limited per client and in total, and a closed one makes room for another', async () => {
   // All of them have a request in flight: idle ones would make room.
   const backend = await startBackend((_, response) => response.write('some'))
   const gateway = await startGateway({
@@ -55,7 +55,7 @@ test('connections of one client, and in total, have a bound, and what is closed 
   expect(body).toMatch(/^sluice_table_capacity{table="connections"} 5$/m)
 })
 
-test('a trusted proxy brings connections of many clients and is counted in total only', async () => {
+test('connections of a trusted proxy count towards the total limit only', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({
     UPSTREAM_URL: backend.url,
@@ -67,7 +67,7 @@ test('a trusted proxy brings connections of many clients and is counted in total
   expect(await open(gateway.port, '127.0.0.2')).toBeUndefined()
 })
 
-test('a connection ends after as many requests as it may bring', async () => {
+test('a connection is closed after the maximum number of requests', async () => {
   const backend = await startBackend()
   const settings = { UPSTREAM_URL: backend.url, REQUESTS_PER_CONNECTION: '3' }
   const gateway = await startGateway(settings)
@@ -98,7 +98,7 @@ test('a connection ends after as many requests as it may bring', async () => {
   await once(session, 'close')
 })
 
-describe('what is too long is refused', () => {
+describe('a request is refused for the length of', () => {
   let backend: Backend
   let gateway: GatewayProcess
 
@@ -120,13 +120,13 @@ describe('what is too long is refused', () => {
     expect(backend.seen).toHaveLength(0)
   })
 
-  test('but not what is as long as it may be', async () => {
+  test('but not for the longest that is allowed', async () => {
     const longest = `GET /${'x'.repeat(8_191)} ${head}${'X-A: b\r\n'.repeat(98)}\r\n`
     expect(await sendRaw(gateway.port, longest)).toMatch(/^HTTP\/1\.1 200 /)
   })
 })
 
-test('many new connections are collected while they are few', async () => {
+test('many new connections lead to frequent minor garbage collections', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url })
   const minorCollections = async (): Promise<number> => {

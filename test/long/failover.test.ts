@@ -1,7 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { beginLoad, compareCounts, watchSharing } from '../support/limiter-load.ts'
-import { makePolicy, startRedisLimiter, waitUntil, type RunningLimiter } from '../support/limiters.ts'
+import {
+  chargeAll,
+  makePolicy,
+  startRedisLimiter,
+  waitUntil,
+  type RunningLimiter,
+} from '../support/limiters.ts'
 import { startRedisCluster } from '../support/redis-cluster.ts'
 import { startSentinelTrio } from '../support/redis-trio.ts'
 
@@ -37,9 +43,11 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
   const load = beginLoad(limiters, [wide])
   const sharing = watchSharing([one, other], wide, load.now)
-  await sleep(1000)
-  expect(sharing).toMatchObject({ lastNotSharedAtMs: undefined })
-  expect(sharing.looks).toBeGreaterThan(3)
+  // The machine may be busy with something else: what follows is to begin where both count together.
+  const sharedForMs = (): number => load.now() - (sharing.lastNotSharedAtMs ?? 0)
+  await expect
+    .poll(() => sharing.looks > 3 && sharedForMs() > 1000, { timeout: 30_000, interval: 50 })
+    .toBe(true)
 
   const provokedAtMs = load.now()
   await provoke()
@@ -51,7 +59,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   await sleep(500)
 
   const { lost, surplus } = await compareCounts(one, load, wide)
-  const sharedAgainMs = (sharing.lastNotSharedAtMs ?? electedAtMs) - electedAtMs
+  const sharedAgainMs = Math.max(0, (sharing.lastNotSharedAtMs ?? 0) - electedAtMs)
   const openings = limiters.map(
     ({ telemetry }) => telemetry.breaker.filter((state) => state === 'open').length,
   )
@@ -80,6 +88,71 @@ test('the sentinels replace a master that was killed', async () => {
     isElected: async () => (await trio.findMaster()) !== master,
     lossBetween: atTheFault,
   })
+})
+
+test('after a failover no more wrong guesses pass than the new master had not counted', async () => {
+  const quota = 300
+  const login = makePolicy('login', quota, 600_000, {
+    countStatus: [{ first: 401, last: 401 }],
+    onStoreError: 'closed',
+  })
+  const trio = await startSentinelTrio()
+  const [master] = trio.servers
+  limiters = [startRedisLimiter(trio.url, 100), startRedisLimiter(trio.url, 100)]
+  await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
+  const outcomes = { allowed: 0, refused: 0, unavailable: 0 }
+  const askedAtMs: number[] = []
+  const admittedAtMs: number[] = []
+  let wrong = 0
+  let isStopped = false
+
+  async function guess(limiter: RunningLimiter): Promise<void> {
+    askedAtMs.push(performance.now())
+    const decision = await limiter.decide(chargeAll('ip:192.0.2.1', [login]))
+    outcomes[decision.outcome] += 1
+    const reservation = decision.outcome === 'allowed' && decision.states[0]?.reservation
+    if (!reservation) return
+    admittedAtMs.push(performance.now())
+    await sleep(Math.random() * 20)
+    const isWrong = Math.random() < 0.2
+    if (isWrong) wrong += 1
+    limiter.settle(reservation, isWrong ? 1 : 0)
+  }
+
+  async function keepGuessing(limiter: RunningLimiter): Promise<void> {
+    const guesses: Promise<void>[] = []
+    while (!isStopped) {
+      guesses.push(guess(limiter), guess(limiter))
+      await sleep(4)
+    }
+    await Promise.all(guesses)
+  }
+
+  const guessing = limiters.map(keepGuessing)
+  await sleep(600)
+  const wrongBefore = wrong
+  await master?.signal('SIGKILL')
+  const killedAtMs = performance.now()
+  await expect
+    .poll(async () => (await trio.findMaster()) !== master, { timeout: 30_000, interval: 10 })
+    .toBe(true)
+  // The quota is used up only once Redis counts again.
+  await expect.poll(() => outcomes.refused, { timeout: 30_000 }).toBeGreaterThan(500)
+  isStopped = true
+  await Promise.all(guessing)
+
+  const aroundTheFault = (times: readonly number[]): number =>
+    times.filter((at) => Math.abs(at - killedAtMs) < 100).length
+  const forgotten = aroundTheFault(admittedAtMs)
+  const unsure = aroundTheFault(askedAtMs)
+  console.log(
+    `${wrongBefore} wrong before the fault, ${wrong} in all of ${quota}; at most ${forgotten} forgotten`,
+  )
+  expect(wrongBefore).toBeLessThan(quota)
+  expect(outcomes.unavailable).toBeGreaterThan(0)
+  // What was reserved as the master stopped, and not given back, stays reserved.
+  expect(wrong).toBeGreaterThanOrEqual(quota - unsure)
+  expect(wrong).toBeLessThanOrEqual(quota + forgotten)
 })
 
 test('the sentinels replace a master that hangs, one of them hangs as well', async () => {
@@ -121,7 +194,7 @@ test.each(['SIGKILL', 'SIGSTOP'] as const)('a cluster replaces a master after %s
   cluster.close()
 })
 
-test('a cluster replaces a master that hangs, just after the others were asked who serves', async () => {
+test('a cluster replaces a master that hangs just after the other nodes were asked for the slots', async () => {
   const cluster = await startRedisCluster(3, 1)
   const [master] = cluster.nodes
   const replica = cluster.nodes[3]

@@ -53,7 +53,7 @@ function untilEntries({ adminPort }: GatewayProcess, table: string, entries: str
   return untilMatches(async () => (await send(adminPort, 'GET', '/metrics')).body, line)
 }
 
-test('readers that do not read', async () => {
+test('others are served while some clients do not read their responses', async () => {
   const gateway = await startFew()
   for (const from of greedy) for (let i = 0; i < 8; i++) ask(gateway.port, '/large', from)
   // More than there are connections for: those whose response lasts are not counted among them.
@@ -61,7 +61,7 @@ test('readers that do not read', async () => {
   await expectServed(gateway)
 })
 
-test('streams of events', async () => {
+test('others are served while some clients hold many event streams', async () => {
   const gateway = await startFew()
   const streams = Array.from({ length: 60 }, (_, i) =>
     ask(gateway.port, '/events', greedy[i % greedy.length] ?? ''),
@@ -75,7 +75,7 @@ test('streams of events', async () => {
   await expectServed(gateway)
 })
 
-test('streams of HTTP/2 with closed windows', async () => {
+test('others are served while some clients keep the flow-control windows of HTTP/2 streams closed', async () => {
   const gateway = await startFew(tlsSettings())
   const session = connectHttp2(gateway.port, { settings: { initialWindowSize: 0 } })
   const streams = Array.from({ length: 60 }, () => session.request({ ':path': '/large' }))
@@ -88,7 +88,7 @@ test('streams of HTTP/2 with closed windows', async () => {
   }
 })
 
-test('requests that the backend does not answer leave places to others, in the queue too', async () => {
+test('requests that the backend does not answer leave connections, and places in the queue, to others', async () => {
   const gateway = await startFew()
   for (let i = 0; i < 60; i++) ask(gateway.port, '/never', '127.0.0.2')
   // 7 hold a connection, 20 wait, and the others have been refused.
@@ -96,7 +96,7 @@ test('requests that the backend does not answer leave places to others, in the q
   await expectServed(gateway)
 })
 
-test('a connection to the backend serves so many requests, for so long', async () => {
+test('a connection to the backend is replaced after a number of requests, and after a time', async () => {
   const perConnection: number[] = []
   const backend = await startRawBackend((socket, index) => {
     socket.on('data', () => {
@@ -117,7 +117,7 @@ test('a connection to the backend serves so many requests, for so long', async (
   expect(perConnection.slice(first, first + 2).every((requests) => requests > 1)).toBe(true)
 })
 
-test('what clients leave unread is bounded: whoever has left most loses connections', async () => {
+test('unread responses are bounded in total: the client with the most loses connections', async () => {
   const gateway = await startFew({ MAX_UNREAD_SIZE: '1m', SEND_TIMEOUT: '60s', ...tlsSettings() })
   const modest = connectHttp2(gateway.port, { settings: { initialWindowSize: 0 }, localAddress: other.from })
   const kept = modest.request({ ':path': '/large' })

@@ -84,7 +84,7 @@ describe('idle connections make room', () => {
     ['half a request', 'GET / HTTP/1.1\r\nHos', /^$/],
     ['a request that has been answered', get('/'), /ok$/],
   ])(
-    'of two clients who have all, and have sent %s: the longest idle of whoever has most',
+    'of two clients that have sent %s, the one with the most loses its longest idle connection',
     async (_, sent, answer) => {
       gateway ??= await startHouse({ MAX_CONNECTIONS: '12', MAX_CONNECTIONS_PER_CLIENT: '7' })
       const { port } = gateway
@@ -115,7 +115,7 @@ describe('idle connections make room', () => {
     },
   )
 
-  test('whoever opens more and more pushes out their own', async () => {
+  test('a client that keeps opening connections loses its own', async () => {
     const gateway = await startHouse({ MAX_CONNECTIONS: '6', MAX_CONNECTIONS_PER_CLIENT: '0' })
     const one = await openServed(gateway.port, a)
     const many = await openConnections(30, gateway.port, b)
@@ -125,7 +125,7 @@ describe('idle connections make room', () => {
     expect(openOnes(many)).toHaveLength(5)
   })
 
-  test('what was used last stays longest', async () => {
+  test('the connection that was used last is closed last', async () => {
     const gateway = await startHouse({ MAX_CONNECTIONS: '3' })
     const used = await openServed(gateway.port, a)
     const fresh = await openServed(gateway.port, a)
@@ -137,7 +137,7 @@ describe('idle connections make room', () => {
     expect(openOnes([used, fresh])).toEqual([0])
   })
 
-  test('but no request in flight and no tunnel', async () => {
+  test('but connections with a request in flight and tunnels are not closed', async () => {
     const gateway = await startHouse({ MAX_CONNECTIONS: '4' })
     const held = await openConnection(gateway.port, a, get('/held'))
     const upload = await openConnection(
@@ -159,8 +159,8 @@ describe('idle connections make room', () => {
   })
 })
 
-describe('where nothing is idle', () => {
-  test('whoever has far more than the newcomer loses what has lasted longest, and others are refused', async () => {
+describe('where no connection is idle', () => {
+  test('a client with far more connections than the newcomer loses its oldest; otherwise the newcomer is refused', async () => {
     const gateway = await startHouse({ MAX_CONNECTIONS: '14', MAX_CONNECTIONS_PER_CLIENT: '0' })
     const few = await openManyBusy(3, gateway.port, a)
     const many = await openManyBusy(11, gateway.port, b)
@@ -186,7 +186,7 @@ describe('where nothing is idle', () => {
   })
 })
 
-test('connections of a trusted proxy are many clients: those of a stranger who has more go first', async () => {
+test('each connection of a trusted proxy counts as another client: a client with more than one loses one first', async () => {
   const gateway = await startHouse({ MAX_CONNECTIONS: '6', TRUSTED_PROXIES: a })
   const proxy = await openConnections(4, gateway.port, a)
   const stranger = await openConnections(2, gateway.port, b)
@@ -195,7 +195,7 @@ test('connections of a trusted proxy are many clients: those of a stranger who h
   expect([openOnes(stranger), openOnes(proxy), openOnes(newcomers)]).toEqual([[1], [1, 2, 3], [0, 1]])
 })
 
-test('clients that proxies name by the PROXY protocol are told apart', async () => {
+test('clients are told apart by their addresses in PROXY protocol headers', async () => {
   const gateway = await startHouse({ MAX_CONNECTIONS: '8', PROXY_PROTOCOL: '1', TRUSTED_PROXIES: a })
   const named = (address: string, sent = ''): string => `PROXY TCP4 ${address} 192.0.2.1 1 2\r\n${sent}`
   const first = await openConnections(4, gateway.port, a, named('203.0.113.1'))
@@ -221,7 +221,7 @@ describe('with TLS', () => {
     return secured
   }
 
-  test('handshakes that are not made, connections of HTTP/1.1 and sessions of HTTP/2 make room', async () => {
+  test('unfinished handshakes, idle HTTP/1.1 connections and idle HTTP/2 sessions make room', async () => {
     const gateway = await startHouse({ MAX_CONNECTIONS: '5', ...tlsSettings() })
     const unmade = await openConnection(gateway.port, a)
     const http1 = await secure(gateway.port, a, 'http/1.1')
@@ -270,16 +270,19 @@ describe('the log', () => {
       .filter((line) => line.includes('MAX_CONNECTIONS'))
       .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-  test.each(['1', '0'])('says so once a minute, and who has most: LOG_ADDRESSES=%s', async (logAddresses) => {
-    const gateway = await startHouse({ MAX_CONNECTIONS: '5', LOG_ADDRESSES: logAddresses })
-    await openConnections(4, gateway.port, a)
-    for (let opened = 0; opened < 8; opened++) await openServed(gateway.port, b)
-    const told = { level: 'warn', maxConnections: 5, newConnections: 1, clients: 2, mostOfOneClient: 4 }
-    expect(fullLines(gateway)).toEqual([
-      expect.objectContaining(logAddresses === '1' ? { ...told, client: a } : told),
-    ])
-    if (logAddresses === '0') expect(gateway.process.stdout()).not.toContain(a)
-  })
+  test.each(['1', '0'])(
+    'says once a minute that the limit is reached, and which client has the most: LOG_ADDRESSES=%s',
+    async (logAddresses) => {
+      const gateway = await startHouse({ MAX_CONNECTIONS: '5', LOG_ADDRESSES: logAddresses })
+      await openConnections(4, gateway.port, a)
+      for (let opened = 0; opened < 8; opened++) await openServed(gateway.port, b)
+      const told = { level: 'warn', maxConnections: 5, newConnections: 1, clients: 2, mostOfOneClient: 4 }
+      expect(fullLines(gateway)).toEqual([
+        expect.objectContaining(logAddresses === '1' ? { ...told, client: a } : told),
+      ])
+      if (logAddresses === '0') expect(gateway.process.stdout()).not.toContain(a)
+    },
+  )
 })
 
 test(

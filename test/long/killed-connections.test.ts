@@ -8,7 +8,7 @@ const KILLS = 100
 const REQUESTS = 10_000
 const BETWEEN_KILLS = REQUESTS / KILLS
 
-test('connections killed 100 times leave counted what was admitted, and what was on its way', async () => {
+test('with 100 killed connections to Redis, all admitted requests are counted, and besides at most those in flight', async () => {
   const stage = await openStage(startRedisLimiter, 1)
   await stage.settled()
   const policy = makePolicy('many', 1_000_000, 600_000)

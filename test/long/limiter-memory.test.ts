@@ -36,3 +36,12 @@ test('a flood of new clients does not slow the others down', async () => {
   expect(measured.evictions).toBeGreaterThanOrEqual(300_000)
   expect(measured.p99FloodedUs).toBeLessThan(2 * measured.p99Us)
 })
+
+test('a ban, an override and the count of a client’s requests in flight take less than 300 bytes each', async () => {
+  const { status, stdout, stderr } = await runNode('test/support/client-memory.ts')
+  expect(stderr).toBe('')
+  expect(status).toBe(0)
+  const bytes = JSON.parse(stdout) as Record<'ban' | 'banEverywhere' | 'override' | 'requestInFlight', number>
+  expect(Object.keys(bytes)).toHaveLength(4)
+  for (const each of Object.values(bytes)) expect(each).toBeLessThan(300)
+})

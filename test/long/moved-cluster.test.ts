@@ -19,7 +19,7 @@ const login = makePolicy('login', 5, 60_000)
  * All nodes of a cluster are replaced at once and come back under other addresses, as where pods are made anew. The hosts
  * that `REDIS_URL` names are all that is left to find them by.
  */
-test('a cluster that has moved as a whole is found again', async () => {
+test('a cluster whose nodes all have new addresses is found again', async () => {
   const before = await startRedisCluster(3, 1)
   const laterPort = await freePort()
   const [first] = before.nodes
@@ -42,7 +42,7 @@ test('a cluster that has moved as a whole is found again', async () => {
   expect(limiter.logLines.length).toBeLessThan(20)
 })
 
-test('a connection that was cut is made anew before anybody asks', async () => {
+test('a connection that was cut is opened again before the next request needs it', async () => {
   const cluster = closeAfterTest(await startRedisCluster(3, 0))
   const limiter = openLimiter(cluster.url, 100)
   await limiter.connection.connected(5000)

@@ -116,7 +116,7 @@ test.each([
   expect(gateway.process.stderr()).toBe('')
 })
 
-test('over HTTP/2 the stream is reset behind what the backend has sent', async () => {
+test('over HTTP/2 the client gets what the backend has sent, and then a reset of the stream', async () => {
   const backend = await startRawBackend((socket) => {
     socket.on('data', () => {
       socket.write(declared)
@@ -135,7 +135,7 @@ test('over HTTP/2 the stream is reset behind what the backend has sent', async (
   expect(stream.rstCode).not.toBe(0)
 })
 
-test('to HTTP/1.0 without a length, what is cut short is reset', async () => {
+test('to an HTTP/1.0 client, a response without a length that is cut short ends with a reset', async () => {
   const backend = await startRawBackend((socket) => {
     socket.on('data', () => {
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n')

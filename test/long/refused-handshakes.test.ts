@@ -44,7 +44,7 @@ function bodyBytes(received: string): number {
 }
 
 describe.each(protocols)('over %s', (_, settings, connect) => {
-  test('a large answer to a handshake that is not a 101 arrives whole', async () => {
+  test('a large response other than 101 to a WebSocket handshake arrives whole', async () => {
     const backend = await startBackend()
     backend.server.on('upgrade', (_request, socket: Socket) => {
       socket.on('error', () => undefined)
@@ -59,7 +59,7 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     expect(bodyBytes(received)).toBe(largeBytes)
   })
 
-  test('a client that does not read such an answer is cut off after SEND_TIMEOUT', async () => {
+  test('a client that does not read such a response is disconnected after SEND_TIMEOUT', async () => {
     const backend = await startBackend()
     const upgraded = once(backend.server, 'upgrade')
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, SEND_TIMEOUT: '500ms', ...settings })
@@ -74,7 +74,7 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     client.destroy()
   })
 
-  test('a client that has read what there was is not taken for slow while the backend is', async () => {
+  test('a client that has read all there was is not disconnected while the backend is slow', async () => {
     const backend = await startBackend()
     const upgraded = once(backend.server, 'upgrade')
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, SEND_TIMEOUT: '400ms', ...settings })

@@ -73,7 +73,7 @@ async function clientOfSource(): Promise<{ client: string; slot: number }> {
   }
 }
 
-describe('a slot on its way', () => {
+describe('a hash slot that is being migrated', () => {
   test.each([
     ['none of its keys has gone', 0],
     ['one has gone', 1],
@@ -95,7 +95,7 @@ describe('a slot on its way', () => {
     expect(both.map(({ telemetry }) => telemetry)).toMatchObject([{ failures: 0 }, { failures: 0 }])
   })
 
-  test('counts clients that come new', async () => {
+  test('counts new clients', async () => {
     const both = await startLimiters()
     const { client, slot } = await clientOfSource()
     await open(slot)
@@ -109,7 +109,7 @@ describe('a slot on its way', () => {
   })
 })
 
-test('slots go one after another under load', async () => {
+test('slots are migrated one after another under load', async () => {
   const both = await startLimiters(500)
   const load = beginLoad(both, [wide, sliding])
   await sleep(500)

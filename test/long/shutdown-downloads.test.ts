@@ -137,7 +137,7 @@ describe.each([
     return held.splice(0)
   }
 
-  test('what is in flight at SIGTERM, and what comes then, is answered with the end of its connection', async () => {
+  test('requests in flight at SIGTERM, and later ones, are answered, and then their connections closed', async () => {
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
     const get = 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n'
     const expecting =

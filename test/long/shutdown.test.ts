@@ -47,7 +47,7 @@ test('SIGTERM under load loses no request in flight and ends with status 0', asy
   expect(gateway.process.output()).not.toContain('"level":"error"')
 })
 
-test('readiness goes to 503 first, and what outlives the grace period is cut off', async () => {
+test('readiness turns to 503 first, and requests that outlast the grace period are cut off', async () => {
   const backend = await startBackend(() => undefined)
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, SHUTDOWN_GRACE: '700ms' })
   expect((await send(gateway.adminPort, 'GET', '/readyz')).status).toBe(200)
@@ -70,7 +70,7 @@ test('readiness goes to 503 first, and what outlives the grace period is cut off
 
 // A load balancer needs a moment to notice: until then it sends connections, and what it sends must be served.
 test.each(['1', '2'])(
-  'with SHUTDOWN_DELAY %s worker(s) say that they stop, and serve on for so long',
+  'during SHUTDOWN_DELAY %s worker(s) say that they are stopping, and still serve requests',
   async (workers) => {
     const backend = await startBackend()
     const gateway = await startGateway({
@@ -94,7 +94,7 @@ test.each(['1', '2'])(
   },
 )
 
-test('what waits for a connection to the backend until then is cut off as well', async () => {
+test('a request that is still waiting for a connection to the backend then is cut off as well', async () => {
   const backend = await startBackend(() => undefined)
   const gateway = await startGateway({
     UPSTREAM_URL: backend.url,

@@ -85,7 +85,7 @@ describe.concurrent('a client that sends too slowly', () => {
     ['a byte now and then', 'Content-Length: 1000000\r\n\r\n', 50, 'x'],
     ['chunks of a byte', 'Transfer-Encoding: chunked\r\n\r\n', 50, '1\r\nx\r\n'],
     ['a short one', 'Content-Length: 100\r\n\r\n', 50, 'x'],
-  ])('its body, %s: 408, and the backend is let go', async (_, framing, everyMs, byte) => {
+  ])('its body, %s: 408, and the request to the backend is aborted', async (_, framing, everyMs, byte) => {
     const path = `/slow-${everyMs}-${framing.length}`
     const { received } = await trickle(`POST ${path} HTTP/1.1\r\nHost: a\r\n${framing}`, everyMs, byte)
     expect(received).toMatch(
@@ -102,7 +102,7 @@ describe.concurrent('a client that sends too slowly', () => {
     expect(ms).toBeLessThan(1_500)
   })
 
-  test('but steadily and fast enough is let be', async () => {
+  test('but steadily and fast enough is not disconnected', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n')
     const timer = setInterval(() => socket.write('x'.repeat(20)), 25)
@@ -125,7 +125,7 @@ describe.concurrent('a client that sends too slowly', () => {
 })
 
 describe.concurrent('a client that does not read', () => {
-  test('a long response: the connection is reset, and the backend is let go', async () => {
+  test('a long response: the connection is reset, and the request to the backend is aborted', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET /large-unread HTTP/1.1\r\nHost: a\r\n\r\n')
     socket.pause()
@@ -135,7 +135,7 @@ describe.concurrent('a client that does not read', () => {
     expect(error.code).toBe('ECONNRESET')
   })
 
-  test('but takes some of it now and then is let be', async () => {
+  test('but goes on before the timeout each time is not disconnected', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     let bytes = 0
@@ -176,7 +176,7 @@ describe.concurrent('a client that does not read', () => {
     raw.socket.destroy()
   })
 
-  test('over HTTP/2, with windows as large as can be: it is cut off', async () => {
+  test('over HTTP/2, with the largest windows: it is disconnected', async () => {
     const unread = await startGateway({ UPSTREAM_URL: backend.url, ...settings, ...tlsSettings() })
     const raw = await connectRawHttp2(unread.port)
     const most = 2 ** 31 - 1
@@ -196,13 +196,13 @@ describe.concurrent('a client that does not read', () => {
   })
 })
 
-describe.concurrent('what is no fault of the client', () => {
-  test('a backend that takes its time', async () => {
+describe.concurrent('a client is not disconnected for', () => {
+  test('a backend that is slow to answer', async () => {
     expect((await send(gateway.port, 'GET', '/later')).body).toBe('later')
     expect((await send(gateway.port, 'POST', '/later', { body: 'x' })).body).toBe('later')
   })
 
-  test('a backend that does not take the body', async () => {
+  test('a backend that does not read the body', async () => {
     let taken = 0
     const stalling = await startRawBackend((socket) => {
       socket.pause()
@@ -251,7 +251,7 @@ describe.concurrent('a connection without requests', () => {
     expect(performance.now() - startedMs).toBeLessThan(5_000)
   })
 
-  test('of HTTP/1.1 may begin late, and take its time with the head', async () => {
+  test('of HTTP/1.1 may begin its next request late, and then send the rest of the head late too', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     let received = ''
     socket.on('data', (chunk) => (received += chunk.toString()))
@@ -277,7 +277,7 @@ describe.concurrent('a connection without requests', () => {
     expect(ms).toBeLessThan(1_000)
   })
 
-  describe.concurrent('of HTTP/2 whose client does not hang up is cut off', () => {
+  describe.concurrent('of HTTP/2 whose client does not close it after GOAWAY is closed', () => {
     /** Only by sending does such a client find that nobody is there any more. */
     const untilCutOff = async (raw: RawHttp2): Promise<void> => {
       const timer = setInterval(() => raw.send(frame(frameTypes.ping, 0, 0, Buffer.alloc(8))), 50)
@@ -299,13 +299,13 @@ describe.concurrent('a connection without requests', () => {
     })
   })
 
-  test('that does not finish its handshake of TLS is closed', async () => {
+  test('that does not finish its TLS handshake is closed', async () => {
     const socket = connect(secure.port, '127.0.0.1')
     expect(await closedAfterMs(socket)).toBeLessThan(1_000)
   })
 })
 
-test('nobody is left in memory', async () => {
+test('no connection is left in memory', async () => {
   for (const { adminPort } of [gateway, secure]) {
     const { body } = await send(adminPort, 'GET', '/metrics')
     expect(body).toMatch(/^sluice_connections 0$/m)

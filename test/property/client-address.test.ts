@@ -58,7 +58,7 @@ const entry = fc.oneof(
 const field = fc.array(entry, { maxLength: 6 }).map((entries) => entries.join(', '))
 
 describe('an address', () => {
-  test('is one exactly where Node says so, but for zones', () => {
+  test('is valid exactly where Node says so, except with a zone', () => {
     fc.assert(
       fc.property(fc.oneof(address, almost, malformed, fc.string()), (text) => {
         expect(parseAddress(text) !== undefined).toBe(isIP(text) !== 0 && !text.includes('%'))
@@ -107,7 +107,7 @@ describe('an address', () => {
 })
 
 describe('the client address', () => {
-  test('is what the naive walk finds', () => {
+  test('is the one that a simple walk along the header finds', () => {
     fc.assert(
       fc.property(fc.oneof(field, fc.array(field, { maxLength: 3 })), (forwardedFor) => {
         expect(reader.readClientAddress(proxy, forwardedFor).address).toBe(
@@ -163,7 +163,7 @@ describe('the client address', () => {
     )
   })
 
-  test('never makes a throw', () => {
+  test('is read without an exception', () => {
     const peer = fc.oneof(fc.string(), address, fc.constant(undefined))
     fc.assert(
       fc.property(peer, fc.oneof(field, bytes, fc.array(fc.string())), (at, sent) => {

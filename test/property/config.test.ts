@@ -51,7 +51,7 @@ const plausibleText = fc.oneof(
   anyText,
 )
 
-test('any environment is taken or told', () => {
+test('any environment is accepted, or rejected with a message', () => {
   const environments = fc.dictionary(fc.constantFrom(...variables), plausibleText)
   fc.assert(
     fc.property(environments, (env) => expectTakenOrTold(env, '')),
@@ -59,7 +59,7 @@ test('any environment is taken or told', () => {
   )
 })
 
-test('any text as the file is taken or told', () => {
+test('any text as the file is accepted, or rejected with a message', () => {
   const yamlish = fc.string({
     unit: fc.constantFrom(
       ...Array.from('ab01:-?#&*!|>%@`\'"[]{},. \t\n'),
@@ -80,7 +80,7 @@ test('any text as the file is taken or told', () => {
   )
 })
 
-test('any values in the file are taken or told', () => {
+test('any values in the file are accepted, or rejected with a message', () => {
   const anyValue = fc.oneof(plausibleText, fc.jsonValue({ maxDepth: 3 }), fc.double(), fc.integer())
   const routes = fc.oneof(
     fc.constantFrom('GET /a', '* /*', 'GET,POST /a/:b/*', 'post /x'),

@@ -31,7 +31,7 @@ describe('credentials', () => {
     )
   })
 
-  test('in any case of the scheme and with any blanks are one', () => {
+  test('count as one in any case of the scheme and with any blanks', () => {
     const spelling = scheme.chain((name) => fc.tuple(fc.constant(name), cased(name)))
     fc.assert(
       fc.property(
@@ -65,7 +65,7 @@ describe('credentials', () => {
     )
   })
 
-  test('of a user and a password are one in each spelling of base64', () => {
+  test('of a user and a password count as one in each spelling of base64', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme-ascii', maxLength: 40 }), (text) => {
         const usual = Buffer.from(`u:${text}`).toString('base64')
@@ -82,7 +82,7 @@ describe('credentials', () => {
     )
   })
 
-  test('in a JSON Web Token are one whatever its last character has in the bits that are left over', () => {
+  test('in a JSON Web Token count as one whatever the unused bits of its last character are', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ minLength: 32, maxLength: 32 }),

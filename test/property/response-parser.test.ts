@@ -114,19 +114,19 @@ async function compare(sent: fc.Arbitrary<BackendBytes>, times: number): Promise
   return { both: count.both / all, here: count.here / all, node: count.node / all, none: count.none / all }
 }
 
-describe('beside llhttp', () => {
-  test('a well-formed response is read by both, and to the same', async () => {
+describe('compared with llhttp', () => {
+  test('a well-formed response is read by both, with the same result', async () => {
     expect(await compare(wellFormed, 2_000)).toEqual({ both: 1, here: 0, node: 0, none: 0 })
   })
 
-  test('a response that has been changed somewhere is read to the same, or refused here', async () => {
+  test('a response that has been changed somewhere is read with the same result, or refused here', async () => {
     const share = await compare(changed, 8_000)
     expect(share.both).toBeGreaterThan(0.15)
     expect(share.none).toBeGreaterThan(0.2)
     expect(share.here).toBeLessThan(0.05)
   })
 
-  test('whatever bytes are read to the same, or refused here', async () => {
+  test('any bytes are read with the same result, or refused here', async () => {
     const share = await compare(arbitraryBytes, 6_000)
     expect(share.both).toBeGreaterThan(0.05)
   })

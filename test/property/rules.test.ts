@@ -43,7 +43,7 @@ function policyNamed(policyName: string): Policy {
 }
 
 describe('a table of rules', () => {
-  test('matches as a loop over its rules with an expression for each would', () => {
+  test('matches as a loop over its rules with a regular expression for each would', () => {
     fc.assert(
       fc.property(table, path, method, (rules, sent, by) => {
         const expected = rules.filter((rule) => naiveMatches(rule, by, sent)).map(({ policy }) => policy)
@@ -53,7 +53,7 @@ describe('a table of rules', () => {
     )
   })
 
-  test('matches by host as a look at each rule would', () => {
+  test('matches by host as a loop over its rules would', () => {
     const host = fc
       .array(fc.constantFrom('a', 'b', 'c-d'), { minLength: 1, maxLength: 4 })
       .map((labels) => labels.join('.'))
@@ -136,7 +136,7 @@ describe('a table of rules', () => {
     )
   })
 
-  test('lets no disguise of a limited path by', () => {
+  test('matches every disguised spelling of a limited path', () => {
     const disguise = fc.constantFrom<((text: string) => string)[]>(
       (text) => text.toUpperCase(),
       (text) => text.replaceAll('/', '//'),

@@ -45,7 +45,7 @@ function pick(chosen: readonly number[], table: readonly Policy[]): Policy[] {
   return chosen.flatMap((index) => table[index] ?? [])
 }
 
-test('is kept by embedded counters', () => {
+test('embedded counters decide as the model does', () => {
   fc.assert(
     fc.property(turns, (turns) => {
       let nowMs = 1000
@@ -72,7 +72,7 @@ afterAll(() => redis.disconnect())
 /** The script with a clock that is given to it behind all other arguments. */
 const clockedScript = decideScript.source.replace("must('TIME')", '{ 0, ARGV[2 * #KEYS + 3] }')
 
-test('is kept by the script in Redis, with the requests of a turn in one command', async () => {
+test('the script in Redis decides as the model does, with the requests of a turn in one command', async () => {
   expect(clockedScript).not.toBe(decideScript.source)
   // Far enough ahead that no key expires in real time.
   const startUs = (Date.now() + 86_400_000) * 1000

@@ -48,7 +48,7 @@ function readings(raw: string): string[] {
 }
 
 describe('a target', () => {
-  test('is refused in words, or is safe to put on a request line, and never throws', () => {
+  test('is refused with a reason, or is safe to put on a request line, and never throws', () => {
     fc.assert(
       fc.property(anyTarget, fc.constantFrom('GET', 'POST', 'OPTIONS', 'CONNECT', ''), (raw, method) => {
         const target = canonicalizeTarget(method, raw)
@@ -59,7 +59,7 @@ describe('a target', () => {
     )
   })
 
-  test('is what the naive reading of RFC 3986 says', () => {
+  test('is what a simple implementation of RFC 3986 reads', () => {
     fc.assert(
       fc.property(anyTarget, (raw) => {
         if (!raw.startsWith('/')) return
@@ -133,7 +133,7 @@ describe('a target', () => {
   })
 })
 
-describe('a reading', () => {
+describe('a reading of the path', () => {
   const letters = fc.constantFrom('a', 'b', 'login', 'v1', 'api')
   const base = fc.array(letters, { minLength: 1, maxLength: 4 })
 

@@ -56,6 +56,14 @@ const recipes: Readonly<Record<string, Recipe>> = {
     ],
     rules: ['api-rate token-bucket 50 in 30 s by header:x-api-key', 'exports concurrency 2 by ip'],
   },
+  'grpc.md': {
+    options: [],
+    rules: [
+      'add fixed 30 in 60 s by ip',
+      'cart fixed 600 in 60 s by header:x-api-key',
+      'watch concurrency 3 by ip',
+    ],
+  },
   // ngx_http_limit_req_module and ngx_http_limit_conn_module
   'nginx.md': {
     options: [

@@ -79,6 +79,7 @@ function serveWorker(): void {
     send,
     listen,
     takeSnapshot: () => metrics.takeSnapshot(),
+    readActivity: () => metrics.readActivity(),
     readHealth: () => health.read(),
     answerClients: () => Promise.resolve({ of: 'list', clients: [] }),
   })

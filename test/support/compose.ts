@@ -12,6 +12,8 @@ export type ComposeProject = {
   readonly name: string
   /** Runs a subcommand, such as `up --detach`; resolves to its standard output, rejects with what it said. */
   run(...args: readonly string[]): Promise<string>
+  /** Runs a script in bash, in which `docker compose` is this project; rejects with what it said if it fails. */
+  shell(script: string): Promise<string>
   /** The service's containers, ended ones too. */
   containers(service: string): Promise<readonly ContainerDetails[]>
   /** Ends the project and removes its containers, networks and volumes. Images stay: they are the next build's cache. */
@@ -48,6 +50,11 @@ export async function createComposeProject(env: Record<string, string>): Promise
   return {
     name,
     run: async (...args) => (await execute(program, command(...args), options)).stdout,
+    shell: async (script) => {
+      const compose = [program, ...command()].map((word) => `'${word}'`).join(' ')
+      const docker = `docker() { if [ "$1" = compose ]; then shift; ${compose} "$@"; else command docker "$@"; fi; }`
+      return (await execute('bash', ['-euc', `${docker}\n${script}`], options)).stdout
+    },
     containers: (service) => containersOf(engine, name, service),
     remove: async () => {
       await execute(program, down, options)

@@ -5,6 +5,8 @@ import { spawnNode, type NodeProcess } from './process.ts'
 export type GatewayProcess = {
   readonly port: number
   readonly adminPort: number
+  /** 0 without one. */
+  readonly decisionsPort: number
   readonly process: NodeProcess
   /** Sends a request to the gateway and reads the whole response. */
   send(method: string, path: string, options?: SendOptions): Promise<Reply>
@@ -23,7 +25,7 @@ export type Reply = { readonly status: number; readonly headers: IncomingHttpHea
  * A `sluice.yaml` that somebody has in this repository is not to be read, and Redis has time to answer on a busy machine:
  * tests that are about `STORE_TIMEOUT` name it.
  */
-const defaults = {
+export const gatewayDefaults = {
   HOST: '127.0.0.1',
   PORT: '0',
   ADMIN_PORT: '0',
@@ -33,7 +35,7 @@ const defaults = {
 
 /** Starts the gateway as a process of its own on free ports. */
 export function spawnGateway(env: Record<string, string>): NodeProcess {
-  return spawnNode('proxy/main.ts', { ...defaults, ...env })
+  return spawnNode('proxy/main.ts', { ...gatewayDefaults, ...env })
 }
 
 /** Does that, and waits until it takes requests. */
@@ -43,8 +45,9 @@ export async function startGateway(
 ): Promise<GatewayProcess> {
   const gateway = spawnGateway(env)
   const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/, timeoutMs)
-  const { port, adminPort } = JSON.parse(line) as { port: number; adminPort: number }
-  return { port, adminPort, process: gateway, send: (...request) => send(port, ...request) }
+  const ports = JSON.parse(line) as { port: number; adminPort: number; decisionsPort?: number }
+  const { port, adminPort, decisionsPort = 0 } = ports
+  return { port, adminPort, decisionsPort, process: gateway, send: (...request) => send(port, ...request) }
 }
 
 /** One request over a connection of its own. Rejects where the connection ends before the response is complete. */

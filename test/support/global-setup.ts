@@ -5,7 +5,7 @@ let started: RedisServer | undefined
 
 /**
  * Gets the one Redis that all fast tests share, before the first of them starts, and hands its address to them in
- * `SLUICE_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; a container; the machine's own
+ * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; a container; the machine's own
  * `redis-server`. Says which it was, and fails the run where there is none: no test is skipped for want of Redis.
  */
 export async function setup(): Promise<void> {
@@ -38,7 +38,7 @@ export async function teardown(): Promise<void> {
 }
 
 function announce(url: string, origin: string): void {
-  process.env['SLUICE_TEST_REDIS_URL'] = url
+  process.env['SHARED_TEST_REDIS_URL'] = url
   const { host } = new URL(url)
   console.log(`Redis for the tests: ${host}, ${origin}`)
 }

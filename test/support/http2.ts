@@ -27,12 +27,21 @@ atEndOfFile(() => {
   sessions.clear()
 })
 
-/** A connection of HTTP/2 to a gateway of this machine. Errors of it are seen by its requests. */
+/**
+ * A connection of HTTP/2 to a gateway of this machine. Errors of it are seen by its requests.
+ *
+ * @param options.cleartext by prior knowledge, in place of TLS
+ */
 export function connectHttp2(
   port: number,
-  options: SecureClientSessionOptions & { readonly localAddress?: string } = {},
+  {
+    cleartext = false,
+    ...options
+  }: SecureClientSessionOptions & { readonly localAddress?: string; readonly cleartext?: boolean } = {},
 ): ClientHttp2Session {
-  const session = connect(`https://localhost:${port}`, { ca: readFileSync(authorityFile), ...options })
+  const session = cleartext
+    ? connect(`http://127.0.0.1:${port}`, options)
+    : connect(`https://localhost:${port}`, { ca: readFileSync(authorityFile), ...options })
   session.on('error', () => undefined)
   sessions.add(session)
   return session

@@ -20,12 +20,20 @@ export type NodeProcess = {
   stop(signal?: NodeJS.Signals): Promise<number>
 }
 
+export type SpawnOptions = {
+  /** The repository's root unless given. */
+  readonly cwd?: string
+  /** For other test files too: it is killed at the end of the process that runs them. */
+  readonly staysAfterFile?: boolean
+}
+
 /** What a finished process left. */
 export type Finished = { readonly status: number; readonly stdout: string; readonly stderr: string }
 
 const repositoryRoot = join(import.meta.dirname, '../..')
 /** Ends a gateway whose pool of connections to the backend is not as it has to be. */
 const poolCheck = new URL('./check-pool.ts', import.meta.url).href
+const gatewayScripts: readonly string[] = ['proxy/main.ts', 'test/support/gateway-host.ts']
 const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
   SIGHUP: 1,
   SIGINT: 2,
@@ -33,6 +41,7 @@ const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
   SIGTERM: 15,
 }
 const running = new Set<ChildProcess>()
+const staying = new Set<ChildProcess>()
 
 function killGroup(child: ChildProcess): void {
   if (child.pid === undefined) return
@@ -43,12 +52,8 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-function killAll(): void {
-  for (const child of running) killGroup(child)
-}
-
-atEndOfFile(killAll)
-atEnd(killAll)
+atEndOfFile(() => running.forEach(killGroup))
+atEnd(() => [...running, ...staying].forEach(killGroup))
 
 /**
  * Starts a script of this repository with the Node that runs the tests. It is killed, with all that it started, at the
@@ -56,15 +61,14 @@ atEnd(killAll)
  *
  * @param script path from the repository's root, such as `origin/main.ts`, or an absolute one
  * @param env the whole environment but for PATH and HOME: nothing of the developer's leaks in
- * @param options `cwd` is the repository's root unless given
  */
 export function spawnNode(
   script: string,
   env: Record<string, string> = {},
   args: readonly string[] = [],
-  options: { readonly cwd?: string } = {},
+  options: SpawnOptions = {},
 ): NodeProcess {
-  const checks = script === 'proxy/main.ts' ? ['--import', poolCheck] : []
+  const checks = gatewayScripts.includes(script) ? ['--import', poolCheck] : []
   // Hundreds of processes are started: with what run.js keeps of a start, the next costs half as much.
   const cache = { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }
   const command = [...checks, resolve(repositoryRoot, script), ...args]
@@ -76,7 +80,7 @@ export function spawnCommand(
   program: string,
   env: Record<string, string> = {},
   args: readonly string[] = [],
-  options: { readonly cwd?: string } = {},
+  options: SpawnOptions = {},
 ): NodeProcess {
   const child = spawn(program, args, {
     cwd: options.cwd ?? repositoryRoot,
@@ -84,7 +88,8 @@ export function spawnCommand(
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })
-  running.add(child)
+  const kept = options.staysAfterFile ? staying : running
+  kept.add(child)
   const command = [program, ...args].join(' ')
 
   let stdout = ''
@@ -109,7 +114,7 @@ export function spawnCommand(
     child.once('error', reject)
     child.once('close', (code, signal) => {
       ended = true
-      running.delete(child)
+      kept.delete(child)
       resolve(code ?? 128 + ((signal && signalNumbers[signal]) ?? 0))
       wakeAll()
     })

@@ -63,9 +63,15 @@ export function converse(
       else socket.write(options.then, 'latin1')
     }
     const send = async (): Promise<void> => {
-      for (const piece of pieces) {
+      for (const [index, piece] of pieces.entries()) {
         if (!socket.writable) return
         await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
+        // Small writes are done at once: what comes back would be read only after the last of them, or never, if the
+        // connection is reset before.
+        if (index % 64 !== 63) continue
+        await new Promise((resolve) => setImmediate(resolve))
+        // Thousands of pieces take their time on a busy machine: silence is what follows them.
+        timer.refresh()
       }
       if (options.halfClose) socket.end()
       else look()

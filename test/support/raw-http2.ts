@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { connect as connectTcp } from 'node:net'
-import { connect, type TLSSocket } from 'node:tls'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect } from 'node:tls'
 
 /** RFC 9113 section 6. */
 export const frameTypes = {
@@ -26,7 +26,7 @@ export type Frame = {
 
 /** A connection of HTTP/2 on which every frame is written by hand. */
 export type RawHttp2 = {
-  readonly socket: TLSSocket
+  readonly socket: Socket
   /** All frames that have arrived. */
   readonly received: readonly Frame[]
   send(...frames: Buffer[]): void
@@ -36,17 +36,23 @@ export type RawHttp2 = {
   readonly closed: Promise<unknown>
 }
 
-const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+export const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 
 /**
  * Connects by TLS and sends the preface with empty settings.
  *
  * @param hangsUp whether it closes the connection too when the server has
+ * @param cleartext without TLS, by prior knowledge
+ * @param inPieces sends the preface and the settings byte by byte
+ * @param before what is sent before the preface
  */
-export async function connectRawHttp2(port: number, { hangsUp = true } = {}): Promise<RawHttp2> {
-  const tcp = connectTcp({ host: '127.0.0.1', port, allowHalfOpen: !hangsUp })
-  const socket = connect({ socket: tcp, ALPNProtocols: ['h2'], rejectUnauthorized: false })
-  await once(socket, 'secureConnect')
+export async function connectRawHttp2(
+  port: number,
+  { hangsUp = true, cleartext = false, inPieces = false, before = '' } = {},
+): Promise<RawHttp2> {
+  const tcp = connectTcp({ host: '127.0.0.1', port, allowHalfOpen: !hangsUp, noDelay: true })
+  const socket = cleartext ? tcp : connect({ socket: tcp, ALPNProtocols: ['h2'], rejectUnauthorized: false })
+  await once(socket, cleartext ? 'connect' : 'secureConnect')
   const received: Frame[] = []
   const waiting = new Set<() => void>()
   let bytes = Buffer.alloc(0)
@@ -67,7 +73,11 @@ export async function connectRawHttp2(port: number, { hangsUp = true } = {}): Pr
   })
   const closed = new Promise((resolve) => socket.once('close', resolve))
   void closed.then(() => waiting.forEach((wake) => wake()))
-  socket.write(Buffer.concat([Buffer.from(preface), frame(frameTypes.settings, 0, 0)]))
+  const first = Buffer.concat([Buffer.from(before + preface), frame(frameTypes.settings, 0, 0)])
+  for (const piece of inPieces ? Array.from(first, (byte) => Buffer.of(byte)) : [first]) {
+    socket.write(piece)
+    if (inPieces) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
   return {
     socket,
     received,

@@ -60,7 +60,10 @@ export function countInRedis(
 }
 
 /** The rights of a user of Redis that docs/redis.md names, as words of `ACL SETUSER`. */
-export function readDocumentedRights(): Record<'counting' | 'sliding' | 'cluster', string[]> {
+export function readDocumentedRights(): Record<
+  'counting' | 'sliding' | 'runTime' | 'bans' | 'cluster',
+  string[]
+> {
   const page = readFileSync(join(import.meta.dirname, '../../docs/redis.md'), 'utf8')
   const find = (pattern: RegExp): string[] => {
     const [, words] = pattern.exec(page) ?? []
@@ -70,6 +73,8 @@ export function readDocumentedRights(): Record<'counting' | 'sliding' | 'cluster
   return {
     counting: find(/ACL SETUSER sluice on >password ([^]*?)\n\n/),
     sliding: find(/with `([^`]*)`\s+for rules with a sliding window/),
+    runTime: find(/`([^`]*)`\s+for bans and limits at run time/),
+    bans: find(/`([^`]*)`\s+beside them for rules with `ban`/),
     cluster: find(/and `([^`]*)`\s+in a cluster/),
   }
 }

@@ -38,7 +38,7 @@ export async function freshRedis(): Promise<string> {
 
 /** The shared Redis, with the number of a database that no test file running at the same time uses. */
 function databaseOfThisFile(): string {
-  const shared = process.env['SLUICE_TEST_REDIS_URL']
+  const shared = process.env['SHARED_TEST_REDIS_URL']
   const slot = process.env['VITEST_POOL_ID']
   if (!shared || !slot) throw new Error('The shared Redis is there only for tests of the project "fast"')
   const url = new URL(shared)

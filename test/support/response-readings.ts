@@ -41,6 +41,7 @@ export function readHere(pieces: readonly Buffer[], method: string, closes: bool
     onHead: ({ status, fields }) => (reading.head = { status, fields }),
     onBody: (chunk) => (reading.body += chunk.toString('latin1')),
     onEnd: () => (reading.endedIn = fed),
+    onTrailers: () => undefined,
     onUpgrade: ({ status, fields }) => {
       reading.head = { status, fields }
       reading.endedIn = fed

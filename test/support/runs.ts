@@ -1,7 +1,7 @@
 /**
- * How often a property is tried: a quarter of `times` in the fast tests, and all of them with the long ones
+ * How often a property is tried: a tenth of `times` in the fast tests, and all of them with the long ones
  * (`PROPERTY_RUNS=all`).
  */
 export function runs(times: number): number {
-  return process.env['PROPERTY_RUNS'] === 'all' ? times : Math.ceil(times / 4)
+  return process.env['PROPERTY_RUNS'] === 'all' ? times : Math.ceil(times / 10)
 }

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startRawBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/raw-client.ts'
 
 // docs/http.md says what a client gets when the backend fails in each of these ways. It must get that for a request
@@ -93,28 +93,38 @@ const requests: [name: string, start: string, more: string][] = [
   ],
 ]
 
-let serve: Serve
-let gateway: GatewayProcess
+let gateway: HostedGateway
+let upstreamUrl: string
 
 beforeAll(async () => {
   const backend = await startRawBackend((socket) => {
     socket.on('data', (chunk) => {
-      if (chunk.includes(' HTTP/1.1\r\n')) serve(socket)
+      const [, index] = / \/(\d+) HTTP\/1\.1\r\n/.exec(chunk.toString('latin1')) ?? []
+      if (index !== undefined) failures[Number(index)]?.[1](socket)
     })
   })
-  gateway = await startGateway({
-    UPSTREAM_URL: backend.url,
-    UPSTREAM_TIMEOUT: '600ms',
-    UPSTREAM_IDLE_TIMEOUT: '200ms',
-  })
+  upstreamUrl = backend.url
+  gateway = await start()
 })
 
-describe.each(requests)('a request %s, and the backend', (_, start, more) => {
-  test.each(failures)('%s', async (name, failure, expected) => {
-    serve = failure
+function start(): Promise<HostedGateway> {
+  return startHosted({
+    UPSTREAM_URL: upstreamUrl,
+    UPSTREAM_TIMEOUT: '600ms',
+    UPSTREAM_IDLE_TIMEOUT: '1s',
+  })
+}
+
+describe.concurrent.each(requests)('a request %s, and the backend', (_, head, more) => {
+  test.each(failures)('%s', async (name, serve, expected) => {
+    // The path says to the backend which failure it is.
+    const path = `/${failures.findIndex((failure) => failure[1] === serve)}`
     // While content is sent, nobody can say that the answer is late.
     const isEndless = more !== '' && expected === tooSlow
-    const { responses, rest, ended } = await request(start, more, isEndless ? 5 : Infinity)
+    // A connection that closes without having said so is in the pool for a moment: no other test's request is to meet it.
+    const { port } = name === 'answers early and closes' ? await start() : gateway
+    const most = isEndless ? 5 : Infinity
+    const { responses, rest, ended } = await request(head.replace('/', path), more, most, port)
     if (expected === 'broken') {
       expect(responses, name).toEqual([])
       expect(ended, name).not.toBe('open')
@@ -124,9 +134,9 @@ describe.each(requests)('a request %s, and the backend', (_, start, more) => {
     }
   })
 
-  test('is not there: 502', async () => {
-    const alone = await startGateway({ UPSTREAM_URL: 'http://127.0.0.1:1' })
-    const { responses } = await request(start, more, Infinity, alone.port)
+  test('does not listen: 502', async () => {
+    const alone = await startHosted({ UPSTREAM_URL: 'http://127.0.0.1:1' })
+    const { responses } = await request(head, more, Infinity, alone.port)
     expect(responses).toMatchObject([badGateway])
   })
 })

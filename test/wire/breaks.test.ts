@@ -115,7 +115,7 @@ describe('a backend ends at every byte of', () => {
   })
 })
 
-test('nothing is left over', async () => {
+test('no connection is left open, and the gateway has caught no exception', async () => {
   expect(gateway.process.child.exitCode).toBeNull()
   expect(backend.faults()).toEqual([])
   for (;;) {

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
 import { valuesOf } from '../support/lenient-requests.ts'
 import { converse, freshAddress } from '../support/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
@@ -9,15 +9,15 @@ import { startRecordingBackend, type RecordingBackend } from '../support/recordi
 // limiter. Each is sent by a client that has had its one request; it must be refused, and the backend must see nothing.
 
 let backend: RecordingBackend
-let gateway: GatewayProcess
+let gateway: HostedGateway
 /** Believes what clients say in X-Forwarded-For. */
-let behindProxy: GatewayProcess
+let behindProxy: HostedGateway
 
 beforeAll(async () => {
   backend = await startRecordingBackend()
   const settings = { UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/one-each.yaml' }
-  gateway = await startGateway(settings)
-  behindProxy = await startGateway({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' })
+  gateway = await startHosted(settings)
+  behindProxy = await startHosted({ ...settings, TRUSTED_PROXIES: '127.0.0.0/8' })
 })
 
 afterAll(() => backend.close())
@@ -97,7 +97,7 @@ const spellings: readonly (readonly [(path: string) => string, number?])[] = [
   [(path) => `/http://a${path}`, 400],
 ]
 
-describe('a path in other words', () => {
+describe('another spelling of the path', () => {
   test.each(spellings.map(([spell, status = 429]) => [spell('/login'), status, spell] as const))(
     '%j is refused with %i',
     async (target, status, spell) => {
@@ -135,7 +135,7 @@ describe('a path in other words', () => {
   })
 })
 
-describe('a request in other words', () => {
+describe('another form of the request', () => {
   const table: [name: string, bytes: string, status: number][] = [
     ['another method in a field', get('/login', 'X-HTTP-Method-Override: POST'), 429],
     ['in a second field', get('/login', 'X-HTTP-Method: GET', 'X-Method-Override: post'), 429],
@@ -188,7 +188,7 @@ describe('a request in other words', () => {
   })
 })
 
-describe('an address in other words', () => {
+describe('another spelling of the client address', () => {
   const clients: [name: string, first: string, second: readonly string[]][] = [
     [
       'IPv4',
@@ -271,7 +271,7 @@ describe('an address in other words', () => {
   })
 })
 
-describe.each(['/site', '/by-host'])('a host in other words, for %s', (path) => {
+describe.each(['/site', '/by-host'])('another spelling of the host, for %s', (path) => {
   const at = (host: string, target = path): string => post(target).replace('Host: a', `Host: ${host}`)
   const spellings: [name: string, bytes: string, status: number][] = [
     ['letter case', at('SITE.Example'), 429],
@@ -339,7 +339,7 @@ function describeSpellings(
 
 const withQuery = (query: string): string => post(`/by-query?${query}`)
 
-describeSpellings('a query parameter in other words', (value) => withQuery(`user=${value}`), [
+describeSpellings('another spelling of a query parameter', (value) => withQuery(`user=${value}`), [
   ['the same', (value) => withQuery(`user=${value}`)],
   ['a parameter before', (value) => withQuery(`x=1&user=${value}`)],
   ['a parameter behind', (value) => withQuery(`user=${value}&${newValue()}=${newValue()}`)],
@@ -375,7 +375,7 @@ describeSpellings('a query parameter in other words', (value) => withQuery(`user
   ],
 ])
 
-test('a plus, a blank and their escapes in a query are one', async () => {
+test('a plus, a blank and their escapes in a query are the same', async () => {
   const [from, value] = [freshAddress(), newValue()]
   expect(await statusOf(gateway.port, from, withQuery(`user=${value}+b`))).toBe(200)
   for (const blank of ['%20', '+', '%2B', '%2b', '%252B'])
@@ -385,7 +385,7 @@ test('a plus, a blank and their escapes in a query are one', async () => {
 const withCookie = (...lines: string[]): string =>
   post('/by-cookie', ...lines.map((line) => `Cookie: ${line}`))
 
-describeSpellings('a cookie in other words', (value) => withCookie(`sid=${value}`), [
+describeSpellings('another spelling of a cookie', (value) => withCookie(`sid=${value}`), [
   ['the same', (value) => withCookie(`sid=${value}`)],
   ['among others', (value) => withCookie(`a=1; sid=${value}; ${newValue()}=${newValue()}`)],
   ['without blanks', (value) => withCookie(`a=1;sid=${value};b=2`)],
@@ -414,7 +414,7 @@ describeSpellings('a cookie in other words', (value) => withCookie(`sid=${value}
   ],
 ])
 
-describeSpellings('a part of the path in other words', (value) => post(`/by-path/${value}`), [
+describeSpellings('another spelling of a path segment', (value) => post(`/by-path/${value}`), [
   ['the same', (value) => post(`/by-path/${value}`)],
   ['an escape', (value) => post(`/by-path/${firstEscaped(value)}`)],
   ['letter case', (value) => post(`/BY-path/${value.toUpperCase()}`)],
@@ -439,7 +439,7 @@ describeSpellings('a part of the path in other words', (value) => post(`/by-path
 ])
 
 test.each(['X-One', 'Authorization'])(
-  '%s in several lines is one value, counted and passed on',
+  '%s in several lines is one value, for the count and for the backend',
   async (name) => {
     const from = freshAddress()
     const target = name === 'X-One' ? '/pair' : '/authorized'
@@ -456,7 +456,7 @@ test.each(['X-One', 'Authorization'])(
   },
 )
 
-test('one token in other words is one client, and is passed on as it was sent', async () => {
+test('all spellings of a token count as one client, and are forwarded as they were sent', async () => {
   const from = freshAddress()
   const authorized = (value: string): string => post('/authorized', `Authorization: ${value}`)
   expect(await statusOf(gateway.port, from, authorized('BEARER  token-1'))).toBe(200)
@@ -475,13 +475,13 @@ test('one token in other words is one client, and is passed on as it was sent', 
   ])
 })
 
-test('what is pipelined is counted one by one, and only what is let pass gets through', async () => {
+test('pipelined requests are counted one by one, and only allowed ones reach the backend', async () => {
   const from = freshAddress()
   const { responses } = await converse(gateway.port, [post('/login').repeat(20)], { from, responses: 20 })
   expect(responses.map(({ status }) => status)).toEqual([200, ...Array.from({ length: 19 }, () => 429)])
   expect(backend.requestsFrom(from)).toHaveLength(1)
 })
 
-test('nothing that arrived can be read in two ways', () => {
+test('nothing that reached the backend can be read in two ways', () => {
   expect(backend.faults()).toEqual([])
 })

@@ -12,7 +12,7 @@ import { mutated } from './mutations.ts'
 // looked at instead. WIRE_RUNS sets how many rounds of a dozen connections are made, WIRE_SEED repeats them.
 
 const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
-const numRuns = Number(process.env['WIRE_RUNS'] ?? 40)
+const numRuns = Number(process.env['WIRE_RUNS'] ?? 15)
 const atOnce = 12
 const client = '127.77.77.77'
 

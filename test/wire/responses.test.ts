@@ -10,6 +10,7 @@ import {
   type WayOfSending,
 } from '../support/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { readHere } from '../support/response-readings.ts'
 import type { AnswerVector } from './answer.ts'
 import { bodies } from './answers/bodies.ts'
 import { heads } from './answers/heads.ts'
@@ -39,7 +40,7 @@ let vectors = 0
 function ask(vector: AnswerVector, way: WayOfSending, version: string): Promise<Conversation> {
   const { method = 'GET', bytes, then, verdict } = vector
   const target = `/${++vectors}`
-  backend.answer(target, { pieces: waysOfSending[way](bytes, seededRandom(seed)), then })
+  backend.answer(target, { pieces: withSurplus(waysOfSending[way](bytes, seededRandom(seed)), method), then })
   const from = freshAddress()
   return converse(gateway.port, [`${method} ${target} HTTP/${version}\r\nHost: a\r\n\r\n`], {
     from,
@@ -47,6 +48,22 @@ function ask(vector: AnswerVector, way: WayOfSending, version: string): Promise<
     then: verdict === 'broken' || version === '1.0' ? undefined : probe,
     toHead: method === 'HEAD',
   })
+}
+
+/**
+ * The pieces with what is behind the end of the response joined to its last piece: by the time that it arrives alone,
+ * another request may wait on the connection for its own response.
+ */
+function withSurplus(pieces: readonly string[], method: string): readonly string[] {
+  // What goes on and on has no end, and to look for it after each byte takes seconds.
+  if (pieces.length > 1_000) return pieces
+  const { endedIn } = readHere(
+    pieces.map((piece) => Buffer.from(piece, 'latin1')),
+    method,
+    false,
+  )
+  if (endedIn === undefined) return pieces
+  return [...pieces.slice(0, endedIn), pieces.slice(endedIn).join('')]
 }
 
 const probe = 'GET /probe HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
@@ -77,7 +94,7 @@ describe.each(Object.entries(vectorsByTheme))('%s', (_, table) => {
   })
 })
 
-test('the process lives, without a single exception', async () => {
+test('the process still runs, and has caught no exception', async () => {
   expect(gateway.process.child.exitCode).toBeNull()
   const reply = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
   const metrics = parseExposition(await reply.text())

@@ -53,10 +53,16 @@ export function checkAuthorities(
 ): Problem[] {
   const file = values[property]
   if (file === undefined) return []
+  const mistake = mistakeInAuthorities(file, cwd)
+  return mistake === undefined ? [] : [problemAt(placeOf(property), mistake)]
+}
+
+/** @returns what is wrong with a file of CA certificates; undefined where nothing is */
+export function mistakeInAuthorities(file: string, cwd: string): string | undefined {
   const error = errorOf(() => new X509Certificate(readFileSync(resolve(cwd, file))))
-  if (error === undefined) return []
-  const text = `got ${showValue(file)}, needs a readable PEM certificate (${error})`
-  return [problemAt(placeOf(property), text)]
+  return error === undefined
+    ? undefined
+    : `got ${showValue(file)}, needs a readable PEM certificate (${error})`
 }
 
 function errorOf(use: () => unknown): string | undefined {

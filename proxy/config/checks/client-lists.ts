@@ -40,18 +40,60 @@ export function findDeniedAllowances(lists: WrittenLists, placeOf: PlaceOf): Pro
   ]
 }
 
+/**
+ * Finds overrides that never apply: all their clients are on a list that comes first, or have an earlier override. A network
+ * within that of an earlier override is not found.
+ */
+export function findIdleOverrides(lists: WrittenLists, placeOf: PlaceOf): Problem[] {
+  const { denyList = [], allowList = [], limits = [] } = lists
+  const ofAll = [
+    { name: 'denyList', isOn: compile(denyList) },
+    { name: 'allowList', isOn: compile(allowList) },
+  ]
+  return [...limits.entries()].flatMap(([index, { overrides = [], allowList: own = [] }]) => {
+    const firstLists = [...ofAll, { name: 'the allowList of its rule', isOn: compile(own) }]
+    const earlier = new Set<string>()
+    return [...overrides.entries()].flatMap(([at, { clients }]) => {
+      const keys = clients.flatMap(keysOf)
+      const list = firstLists.find(({ isOn }) => clients.every(isOn))
+      const reason = list ? `are on ${list.name}` : 'have an earlier override'
+      const isIdle = list !== undefined || keys.every((key) => earlier.has(key))
+      for (const key of keys) earlier.add(key)
+      const place = placeOf(['limits', index, 'overrides', at])
+      return isIdle ? [problemAt(place, `can never apply: all its clients ${reason}, which comes first`)] : []
+    })
+  })
+}
+
 /** Warns of entries that everybody is on. */
-export function warnOfEverybody({ allowList = [], denyList = [] }: WrittenLists, placeOf: PlaceOf): string[] {
-  const warn = (entries: readonly ListEntry[], field: string, what: string): string[] =>
+export function warnOfEverybody(lists: WrittenLists, placeOf: PlaceOf): string[] {
+  const { allowList = [], denyList = [], limits = [] } = lists
+  const warn = (entries: readonly ListEntry[], path: readonly PropertyKey[], what: string): string[] =>
     [...entries.entries()].flatMap(([index, entry]) =>
       entry.kind === 'ip' && entry.ranges.some((range) => range.endsWith('/0'))
-        ? [`${placeOf([field, index]).label}: every client is on the list, ${what}`]
+        ? [`${placeOf([...path, index]).label}: every client is on the list, ${what}`]
         : [],
     )
   return [
-    ...warn(allowList, 'allowList', 'so no rule applies to anybody'),
-    ...warn(denyList, 'denyList', 'so every request is refused'),
+    ...warn(allowList, ['allowList'], 'so no rule applies to anybody'),
+    ...warn(denyList, ['denyList'], 'so every request is refused'),
+    ...[...limits.entries()].flatMap(([index, rule]) =>
+      warn(rule.allowList ?? [], ['limits', index, 'allowList'], 'so the rule applies to nobody'),
+    ),
   ]
+}
+
+/** Whether a list has all clients of an entry. */
+function compile(entries: readonly ListEntry[]): (entry: ListEntry) => boolean {
+  const addresses = createAddressSet(entries.flatMap(rangesOf))
+  const headers = new Set(entries.flatMap(headerOf))
+  return (entry) =>
+    rangesOf(entry).every((range) => addresses.contains(range)) &&
+    headerOf(entry).every((header) => headers.has(header))
+}
+
+function keysOf(entry: ListEntry): string[] {
+  return entry.kind === 'ip' ? [...entry.ranges] : headerOf(entry)
 }
 
 function rangesOf(entry: ListEntry): AddressRange[] {

@@ -1,9 +1,9 @@
 import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
-import { isLoopback } from '../../request/addresses/address-ranges.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import { checkAuthorities, checkPair } from './certificates.ts'
 import { checkCiphers } from './ciphers.ts'
+import { checkUpstream, isEveryAddress, isLocal } from './own-address.ts'
 import { checkRedis } from './redis.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
@@ -13,6 +13,7 @@ export function checkJointly(read: Read, cwd: string): Problem[] {
   return [
     ...checkAdminToken(read),
     ...checkPorts(read),
+    ...checkDecisionsPort(read),
     ...checkUpstream(read),
     ...checkProxyProtocol(read),
     ...checkClientAddressHeader(read),
@@ -41,14 +42,19 @@ function checkPorts({ values, placeOf }: Read): Problem[] {
   ]
 }
 
-/** A gateway that forwards to itself does so until it has no connection left. */
-function checkUpstream({ values, placeOf }: Read): Problem[] {
-  const { host, port, upstreamUrl } = values
-  if (!('host' in values) || !upstreamUrl || !isLocal(upstreamUrl.hostname.replace(/^\[|\]$/g, ''))) return []
-  const upstreamPort = Number(upstreamUrl.port || { 'http:': 80, 'https:': 443 }[upstreamUrl.protocol])
-  if (upstreamPort !== port || !(isEveryAddress(host) || isLocal(host ?? ''))) return []
-  const text = `got ${showValue(upstreamUrl.href)}, needs the backend's address, not the gateway's own`
-  return [problemAt(placeOf('upstreamUrl'), text)]
+function checkDecisionsPort({ values, placeOf }: Read): Problem[] {
+  const { decisionsPort, port, adminPort, trustedProxies } = values
+  if (decisionsPort === undefined) return []
+  const problems: Problem[] = []
+  if (decisionsPort !== 0 && (decisionsPort === port || decisionsPort === adminPort)) {
+    const text = `got ${decisionsPort}, needs a different port than PORT and ADMIN_PORT`
+    problems.push(problemAt(placeOf('decisionsPort'), text))
+  }
+  if (trustedProxies?.length === 0) {
+    const text = 'missing, required with DECISIONS_PORT: the proxies that may ask'
+    problems.push(problemAt(placeOf('trustedProxies'), text))
+  }
+  return problems
 }
 
 /** The PROXY header is accepted from trusted proxies only. */
@@ -70,12 +76,4 @@ function checkClientAddressHeader({ values, placeOf }: Read): Problem[] {
   if (trustedProxies?.length !== 0) return []
   const { label } = placeOf('clientAddressHeader')
   return [problemAt(placeOf('trustedProxies'), `missing, required with ${label}: the proxies that send it`)]
-}
-
-function isEveryAddress(host: string | undefined): boolean {
-  return host === undefined || host === '0.0.0.0' || host === '::'
-}
-
-function isLocal(host: string): boolean {
-  return host.toLowerCase() === 'localhost' || isLoopback(host)
 }

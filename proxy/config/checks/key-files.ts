@@ -1,13 +1,15 @@
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import { checkKeySet, checkSecret } from '../../tokens/load-key-set.ts'
 import type { TokenSettings } from '../../tokens/tokens.ts'
 
-/** The settings, with an absolute path. */
-export function absoluteKeys(jwt: TokenSettings | undefined, cwd: string): TokenSettings | undefined {
+/** The settings, with an absolute path and what tells its file from one with other content. */
+export function locateKeys(jwt: TokenSettings | undefined, cwd: string): TokenSettings | undefined {
   if (!jwt || jwt.place.kind === 'url') return jwt
-  return { ...jwt, place: { ...jwt.place, path: resolve(cwd, jwt.place.path) } }
+  const path = resolve(cwd, jwt.place.path)
+  return { ...jwt, place: { ...jwt.place, path, digest: hash('sha256', readFileSync(path)) } }
 }
 
 /** Finds a key set or a secret that is not there, or is none. What a URL has is looked at later, as it may come later. */

@@ -4,14 +4,17 @@ import { writtenName } from '../limits.ts'
 import { isCovered, toSegments } from '../pattern-cover.ts'
 
 /** Returns the place of a field of a rule, by the rule's index. */
-export type PlaceOfRule = (index: number, field: 'name' | 'key') => Place
+export type PlaceOfRule = (
+  index: number,
+  field: 'name' | 'key' | 'requests' | 'cost' | 'countStatus' | 'concurrency',
+) => Place
 
 /**
  * Finds names that several rules have, even if these rules have other mistakes.
  *
- * @param limits the table as written, of any type
+ * @param limits the table as written, of any type; also that of routes
  */
-export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Problem[] {
+export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule, kind = 'rule'): Problem[] {
   const firstIndexes = new Map<string, number>()
   const problems: Problem[] = []
   const rules: readonly unknown[] = Array.isArray(limits) ? limits : []
@@ -23,7 +26,7 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule): Proble
     else {
       const { line } = placeOf(first, 'name')
       problems.push(
-        problemAt(placeOf(index, 'name'), `needs a unique name, the rule on line ${line} has the same`),
+        problemAt(placeOf(index, 'name'), `needs a unique name, the ${kind} on line ${line} has the same`),
       )
     }
   }
@@ -72,7 +75,7 @@ export function findUnverifiable(
 /**
  * Warns of rules with a header in their key, `Host` included, or a cookie or a query parameter: they do not limit a client
  * that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
- * counts.
+ * counts, or those of its requests that the backend answers 401, as it does without a key and with one that is made up.
  */
 export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   const closing = rules.filter(countsEverybody).map(({ policy, hosts, match, except }) => ({
@@ -129,9 +132,11 @@ const nouns: Partial<Record<SinglePart['kind'], string>> = {
   jwt: 'token',
 }
 
-/** Whether no client can avoid the rule by what it sends. */
+/** Whether no client can avoid the rule by what it sends, but for a key that the backend knows. */
 function countsEverybody({ policy }: Rule): boolean {
-  if (policy.countStatus !== undefined || policy.algorithm === 'concurrency') return false
+  if (policy.algorithm === 'concurrency') return false
+  const { countStatus } = policy
+  if (countStatus && !countStatus.some(({ first, last }) => first <= 401 && 401 <= last)) return false
   return policy.partition.every(({ kind }) => kind === 'ip' || kind === 'global')
 }
 

@@ -5,8 +5,8 @@ import { createSecureContext } from 'node:tls'
 export type CertificatePair = { readonly cert: Buffer; readonly key: Buffer }
 
 /**
- * Tries a pair as it is going to be used. OpenSSL alone takes a key of another kind than the certificate's for the
- * first half of another pair, and then every handshake fails.
+ * Tries a pair as it is going to be used. OpenSSL by itself accepts a key of another type than the certificate's, as if the
+ * certificate for it were to follow, and then every handshake fails.
  *
  * @returns the certificate
  * @throws if one of them cannot be read, or the key does not match the certificate

@@ -1,18 +1,20 @@
 import { KeyIndex, NONE } from './key-index.ts'
+import { SlotLists, type SlotList } from './slot-lists.ts'
 
 /**
  * Memory for token buckets: a bounded number of slots, shared by many tables.
  *
  * What is kept of a bucket is its debt: how long it takes until it is full again. It shrinks as time passes, so that an
- * instant goes with it. A bucket is full, and its slot free, no later than its policy's window after the last change, so
- * those of one window length, in the order of their last changes, are also in the order in which they end, or before it: a
- * linked list for each length, as in `SlidingPool`. Where room is needed, the first of one of these lists goes.
+ * instant goes with it. A bucket is full, and its slot free, no later than its policy's window after the last change,
+ * unless a request has cost more than was in it. So those of one window length are kept in the order of their last
+ * changes, in a linked list for each length, as in `SlidingPool`; the first of a list is mostly the first to be full.
+ * Where room is needed, the first of one of these lists goes.
  *
  * Times are milliseconds of one monotonic clock, given by the caller.
  */
 export class BucketPool {
-  readonly capacity: number
   readonly #index: KeyIndex
+  readonly #slots: SlotLists
   readonly #debtsMs: Float64Array
   /** By slot: when the debt was that. */
   readonly #changedAtMs: Float64Array
@@ -22,14 +24,7 @@ export class BucketPool {
   readonly #givenBackMs: Float64Array
   /** By slot: what of the debt is still to be added to the shared counters. */
   readonly #unsavedMs: Float64Array
-  readonly #next: Int32Array
-  readonly #previous: Int32Array
-  readonly #lists = new Map<number, WindowList>()
-  readonly #listOfTable: WindowList[] = []
-  /** Slots from here on have never been used. */
-  #untouched = 0
-  #firstFree = NONE
-  #size = 0
+  readonly #listOfTable: (SlotList | undefined)[] = []
   #evictions = 0
   #unsavedSlots = 0
   #unsavedCursor = 0
@@ -39,20 +34,18 @@ export class BucketPool {
    * @param seed any integer that clients cannot know
    */
   constructor(capacity: number, seed: number) {
-    this.capacity = capacity
     this.#index = new KeyIndex(capacity, seed)
     this.#debtsMs = new Float64Array(capacity)
     this.#changedAtMs = new Float64Array(capacity)
     this.#sinceMs = new Float64Array(capacity)
     this.#givenBackMs = new Float64Array(capacity)
     this.#unsavedMs = new Float64Array(capacity)
-    this.#next = new Int32Array(capacity)
-    this.#previous = new Int32Array(capacity)
+    this.#slots = new SlotLists(capacity)
   }
 
   /** Buckets held, those included that are full by now and are not reclaimed yet. */
   get size(): number {
-    return this.#size
+    return this.#slots.size
   }
 
   /** Buckets dropped before they were full, to make room, since the start. */
@@ -86,7 +79,7 @@ export class BucketPool {
 
   /** Takes out of a bucket, full or not, what it needs so long to get back. Returns its slot. */
   take(table: number, key: string, windowMs: number, amountMs: number, nowMs: number): number {
-    const list = (this.#listOfTable[table] ??= this.#listFor(windowMs))
+    const list = (this.#listOfTable[table] ??= this.#slots.listFor(windowMs))
     this.#reclaim(list, nowMs)
     let slot = this.#index.find(table, key)
     if (slot !== NONE && this.debtMs(slot, nowMs) === 0) {
@@ -99,9 +92,9 @@ export class BucketPool {
       this.#debtsMs[slot] = 0
       this.#sinceMs[slot] = nowMs
       this.#givenBackMs[slot] = 0
-    } else this.#unlink(list, slot)
+    } else this.#slots.unlink(list, slot)
     this.#change(slot, amountMs, nowMs)
-    this.#linkLast(list, slot)
+    this.#slots.linkLast(list, slot)
     return slot
   }
 
@@ -120,9 +113,25 @@ export class BucketPool {
     if (slot !== NONE && list) this.#remove(list, slot)
   }
 
+  /** Removes all buckets of tables but those with a debt that is to be handed out. Returns the tables of which some are left. */
+  dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
+    const left = new Set<number>()
+    for (const list of this.#slots.all) {
+      this.#slots.forEach(list, (slot) => {
+        const table = this.#index.ownerOf(slot)
+        if (!tables.has(table)) return
+        if (this.#unsavedMs[slot] === 0) this.#remove(list, slot)
+        else left.add(table)
+      })
+    }
+    for (const table of tables) if (!left.has(table)) this.#listOfTable[table] = undefined
+    this.#slots.prune(new Set(this.#listOfTable))
+    return left
+  }
+
   /** Reclaims up to two full buckets of each window length. */
   reclaimInPassing(nowMs: number): void {
-    for (const list of this.#lists.values()) this.#reclaim(list, nowMs)
+    for (const list of this.#slots.all) this.#reclaim(list, nowMs)
   }
 
   /** Notes that so much of the debt has still to be added to the shared counters; below 0, that it has not any more. */
@@ -142,7 +151,7 @@ export class BucketPool {
     const taken: UnsavedDebt[] = []
     while (this.#unsavedSlots > 0 && taken.length < limit) {
       const slot = this.#unsavedCursor
-      this.#unsavedCursor = slot + 1 < this.#untouched ? slot + 1 : 0
+      this.#unsavedCursor = slot + 1 < this.#slots.untouched ? slot + 1 : 0
       const unsavedMs = this.unsavedMs(slot)
       if (unsavedMs === 0) continue
       this.addUnsaved(slot, -unsavedMs)
@@ -157,13 +166,7 @@ export class BucketPool {
     this.#changedAtMs[slot] = nowMs
   }
 
-  #listFor(windowMs: number): WindowList {
-    let list = this.#lists.get(windowMs)
-    if (!list) this.#lists.set(windowMs, (list = { windowMs, first: NONE, last: NONE }))
-    return list
-  }
-
-  #reclaim(list: WindowList, nowMs: number): void {
+  #reclaim(list: SlotList, nowMs: number): void {
     for (let reclaimed = 0; reclaimed < 2 && list.first !== NONE; reclaimed++) {
       if (this.debtMs(list.first, nowMs) > 0) return
       this.#remove(list, list.first)
@@ -171,51 +174,24 @@ export class BucketPool {
   }
 
   #takeSlot(nowMs: number): number {
-    if (this.#size === this.capacity) this.#evictFirst(nowMs)
-    this.#size += 1
-    if (this.#firstFree === NONE) return this.#untouched++
-    const slot = this.#firstFree
-    this.#firstFree = this.#next[slot] ?? NONE
-    return slot
+    if (this.#slots.isFull) this.#evictFirst(nowMs)
+    return this.#slots.take()
   }
 
   #evictFirst(nowMs: number): void {
-    const lists = [...this.#lists.values()].filter(({ first }) => first !== NONE)
-    const endOf = ({ first }: WindowList): number => this.debtMs(first, nowMs)
+    const lists = this.#slots.all.filter(({ first }) => first !== NONE)
+    const endOf = ({ first }: SlotList): number => this.debtMs(first, nowMs)
     const list = lists.reduce((earliest, other) => (endOf(other) < endOf(earliest) ? other : earliest))
     if (endOf(list) > 0) this.#evictions += 1
     this.#remove(list, list.first)
   }
 
-  #remove(list: WindowList, slot: number): void {
-    this.#unlink(list, slot)
+  #remove(list: SlotList, slot: number): void {
     this.addUnsaved(slot, -this.unsavedMs(slot))
     this.#index.remove(slot)
-    this.#next[slot] = this.#firstFree
-    this.#firstFree = slot
-    this.#size -= 1
-  }
-
-  #linkLast(list: WindowList, slot: number): void {
-    this.#previous[slot] = list.last
-    this.#next[slot] = NONE
-    if (list.last === NONE) list.first = slot
-    else this.#next[list.last] = slot
-    list.last = slot
-  }
-
-  #unlink(list: WindowList, slot: number): void {
-    const previous = this.#previous[slot] ?? NONE
-    const next = this.#next[slot] ?? NONE
-    if (previous === NONE) list.first = next
-    else this.#next[previous] = next
-    if (next === NONE) list.last = previous
-    else this.#previous[next] = previous
+    this.#slots.giveBack(list, slot)
   }
 }
 
 /** What of a bucket's debt is not in the shared counters yet. */
 export type UnsavedDebt = { readonly table: number; readonly key: string; readonly debtMs: number }
-
-/** Slots of one window length, in the order of their last changes. */
-type WindowList = { readonly windowMs: number; first: number; last: number }

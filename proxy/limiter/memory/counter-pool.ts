@@ -1,4 +1,5 @@
 import { KeyIndex, NONE } from './key-index.ts'
+import { SlotLists, type SlotList } from './slot-lists.ts'
 
 /**
  * A pool of a fixed number of slots for counters of fixed windows, which begin with a client's first request. Several tables
@@ -12,23 +13,13 @@ import { KeyIndex, NONE } from './key-index.ts'
  * begin, so sliding windows need another structure.
  */
 export class CounterPool {
-  readonly capacity: number
   readonly #index: KeyIndex
+  readonly #slots: SlotLists
   readonly #counts: Uint32Array
   readonly #unsaved: Uint32Array
   readonly #endsAtMs: Float64Array
-  /** The next slot of the same list: of the window length, or of free slots. */
-  readonly #next: Int32Array
-  /** The slot before it in the list of its window length. */
-  readonly #previous: Int32Array
-  readonly #lists = new Map<number, WindowList>()
-  readonly #listsInTurn: WindowList[] = []
-  readonly #listOfTable: WindowList[] = []
+  readonly #listOfTable: (SlotList | undefined)[] = []
   #turn = 0
-  /** Slots from here on have never been used. */
-  #untouched = 0
-  #firstFree = NONE
-  #size = 0
   #evictions = 0
   #unsavedSlots = 0
   #unsavedCursor = 0
@@ -39,18 +30,16 @@ export class CounterPool {
    * @param seed any integer that clients cannot know
    */
   constructor(capacity: number, seed: number) {
-    this.capacity = capacity
     this.#index = new KeyIndex(capacity, seed)
     this.#counts = new Uint32Array(capacity)
     this.#unsaved = new Uint32Array(capacity)
     this.#endsAtMs = new Float64Array(capacity)
-    this.#next = new Int32Array(capacity)
-    this.#previous = new Int32Array(capacity)
+    this.#slots = new SlotLists(capacity)
   }
 
   /** Number of counters, including ended ones that are not reclaimed yet. */
   get size(): number {
-    return this.#size
+    return this.#slots.size
   }
 
   /** Number of counters evicted before their window ended, since the start. */
@@ -88,17 +77,13 @@ export class CounterPool {
   /** Begins a counter's window now, at a count of 0, in place of any counter with this key. Returns its slot. */
   begin(table: number, key: string, windowMs: number, nowMs: number): number {
     this.forget(table, key)
-    const list = (this.#listOfTable[table] ??= this.#listFor(windowMs))
+    const list = (this.#listOfTable[table] ??= this.#slots.listFor(windowMs))
     this.#reclaim(list, nowMs)
     const slot = this.#takeSlot(nowMs)
     this.#index.insert(slot, table, key)
     this.#counts[slot] = 0
     this.#endsAtMs[slot] = nowMs + windowMs
-    this.#next[slot] = NONE
-    this.#previous[slot] = list.last
-    if (list.last === NONE) list.first = slot
-    else this.#next[list.last] = slot
-    list.last = slot
+    this.#slots.linkLast(list, slot)
     return slot
   }
 
@@ -111,11 +96,28 @@ export class CounterPool {
     return true
   }
 
+  /** Removes all counters of tables whose count `takeUnsaved` has returned. Returns the tables of which some are left. */
+  dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
+    const left = new Set<number>()
+    for (const list of this.#slots.all) {
+      this.#slots.forEach(list, (slot) => {
+        const table = this.#index.ownerOf(slot)
+        if (!tables.has(table)) return
+        if (this.#unsaved[slot] === 0) this.#remove(list, slot)
+        else left.add(table)
+      })
+    }
+    for (const table of tables) if (!left.has(table)) this.#listOfTable[table] = undefined
+    this.#slots.prune(new Set(this.#listOfTable))
+    this.#turn = 0
+    return left
+  }
+
   /** Reclaims up to two counters that have ended. Called with every decision, so that ended ones do not accumulate. */
   reclaimInPassing(nowMs: number): void {
-    const list = this.#listsInTurn[this.#turn]
+    const list = this.#slots.all[this.#turn]
     if (!list || this.#reclaim(list, nowMs) === 2) return
-    this.#turn = this.#turn + 1 < this.#listsInTurn.length ? this.#turn + 1 : 0
+    this.#turn = this.#turn + 1 < this.#slots.all.length ? this.#turn + 1 : 0
   }
 
   /** Records that this part of the slot's count is still to be added to the shared counters. */
@@ -138,7 +140,7 @@ export class CounterPool {
     const taken: UnsavedCount[] = []
     while (this.#unsavedSlots > 0 && taken.length < limit) {
       const slot = this.#unsavedCursor
-      this.#unsavedCursor = slot + 1 < this.#untouched ? slot + 1 : 0
+      this.#unsavedCursor = slot + 1 < this.#slots.untouched ? slot + 1 : 0
       const amount = this.#unsaved[slot] ?? 0
       if (amount === 0) continue
       this.#dropUnsaved(slot)
@@ -155,18 +157,8 @@ export class CounterPool {
     this.#unsavedSlots -= 1
   }
 
-  #listFor(windowMs: number): WindowList {
-    let list = this.#lists.get(windowMs)
-    if (!list) {
-      list = { first: NONE, last: NONE }
-      this.#lists.set(windowMs, list)
-      this.#listsInTurn.push(list)
-    }
-    return list
-  }
-
   /** Returns the number of reclaimed counters, at most 2; there may be more to reclaim. */
-  #reclaim(list: WindowList, nowMs: number): number {
+  #reclaim(list: SlotList, nowMs: number): number {
     let reclaimed = 0
     while (reclaimed < 2 && list.first !== NONE && this.endsAtMs(list.first) <= nowMs) {
       this.#remove(list, list.first)
@@ -176,22 +168,18 @@ export class CounterPool {
   }
 
   #takeSlot(nowMs: number): number {
-    if (this.#firstFree === NONE && this.#untouched === this.capacity) {
+    if (this.#slots.isFull) {
       const list = this.#listThatEndsFirst()
       if (this.endsAtMs(list.first) > nowMs) this.#evictions += 1
       this.#remove(list, list.first)
     }
-    this.#size += 1
-    if (this.#firstFree === NONE) return this.#untouched++
-    const slot = this.#firstFree
-    this.#firstFree = this.#next[slot] ?? NONE
-    return slot
+    return this.#slots.take()
   }
 
-  #listThatEndsFirst(): WindowList {
-    let earliest: WindowList = { first: NONE, last: NONE }
+  #listThatEndsFirst(): SlotList {
+    let earliest: SlotList = { windowMs: 0, first: NONE, last: NONE }
     let earliestMs = Infinity
-    for (const list of this.#listsInTurn) {
+    for (const list of this.#slots.all) {
       if (list.first === NONE || this.endsAtMs(list.first) >= earliestMs) continue
       earliest = list
       earliestMs = this.endsAtMs(list.first)
@@ -199,18 +187,10 @@ export class CounterPool {
     return earliest
   }
 
-  #remove(list: WindowList, slot: number): void {
-    const previous = this.#previous[slot] ?? NONE
-    const next = this.#next[slot] ?? NONE
-    if (previous === NONE) list.first = next
-    else this.#next[previous] = next
-    if (next === NONE) list.last = previous
-    else this.#previous[next] = previous
+  #remove(list: SlotList, slot: number): void {
     this.#dropUnsaved(slot)
     this.#index.remove(slot)
-    this.#next[slot] = this.#firstFree
-    this.#firstFree = slot
-    this.#size -= 1
+    this.#slots.giveBack(list, slot)
   }
 }
 
@@ -223,6 +203,3 @@ export type UnsavedCount = {
   readonly amount: number
   readonly endsAtMs: number
 }
-
-/** Slots in the order in which their windows end. */
-type WindowList = { first: number; last: number }

@@ -7,6 +7,8 @@ export type InFlightCounts = Counts & {
   add(charge: Charge): void
   /** Takes a request out of the count. */
   remove(charge: Charge): void
+  /** Frees what policies take up that have no request in flight. */
+  prune(): void
   readonly size: number
 }
 
@@ -44,6 +46,9 @@ export function createInFlightCounts(): InFlightCounts {
   return {
     add,
     remove,
+    prune() {
+      for (const [name, clients] of byPolicy) if (clients.size === 0) byPolicy.delete(name)
+    },
     get size() {
       return size
     },

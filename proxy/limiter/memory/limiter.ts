@@ -31,6 +31,13 @@ export type MemoryLimiter = {
   read(charge: Charge): CounterReading
   /** Forgets what is counted for a client under the policy of this name, or under all; not its requests in flight. */
   forget(policyName: string | undefined, partitionKey: string): void
+  /**
+   * The table of limits is another one now: what was counted under policies that are not in it, by their name, window and
+   * algorithm, is freed, but not what is still to be added to the shared counters.
+   *
+   * @param policies of all rules, those of overrides included
+   */
+  useTable(policies: readonly Policy[]): void
   readUse(): TableUse
   /** Token buckets that are not full. */
   readBucketUse(): TableUse
@@ -79,8 +86,12 @@ export function createMemoryLimiter(options: {
   const now = (): number => Math.floor(options.now() * CLOCK_STEPS_IN_MS) / CLOCK_STEPS_IN_MS
   const timeCapacity = Math.max(maxKeys * TIMES_PER_KEY, LARGEST_SLIDING_QUOTA + TIMES_PER_KEY)
   const pool = new CounterPool(maxKeys, seed)
+  /** The pools' tables of policies that have been asked for since the table of limits changed. */
   const tables = new Map<Policy, number>()
-  const policies: Policy[] = []
+  /** By `countedAs`. */
+  const tableByCounts = new Map<string, number>()
+  /** By table: of the policies that share it the one with the largest quota; undefined for one to be used again. */
+  const policies: (Policy | undefined)[] = []
   const fixed = createFixedCounts(pool, tableOf)
   const inFlight = createInFlightCounts()
   /** Created for the first policy that needs it, to save memory if none does. */
@@ -92,24 +103,46 @@ export function createMemoryLimiter(options: {
   function tableOf({ policy }: Charge): number {
     const known = tables.get(policy)
     if (known !== undefined) return known
-    const table = sharedTable(policy) ?? policies.push(policy) - 1
+    const table = tableByCounts.get(countedAs(policy)) ?? addTable(policy)
+    // Of what is added to the shared counters no more is kept than the largest quota allows.
+    if ((policies[table]?.quota ?? 0) < policy.quota) policies[table] = policy
     tables.set(policy, table)
     return table
   }
 
-  /** What a rule says of some clients only is counted with what it says of the others. */
-  function sharedTable(policy: Policy): number | undefined {
-    const table = policies.findIndex(
-      (other) =>
-        other.name === policy.name &&
-        (other.sharedWindowMs ?? other.windowMs) === (policy.sharedWindowMs ?? policy.windowMs) &&
-        other.algorithm === policy.algorithm &&
-        other.override !== policy.override,
-    )
-    const sharing = policies[table]
-    // Of what is added to the shared counters no more is kept than the largest quota allows.
-    if (sharing && sharing.quota < policy.quota) policies[table] = policy
-    return sharing ? table : undefined
+  function addTable(policy: Policy): number {
+    const free = policies.indexOf(undefined)
+    const table = free === -1 ? policies.length : free
+    policies[table] = policy
+    tableByCounts.set(countedAs(policy), table)
+    return table
+  }
+
+  function useTable(next: readonly Policy[]): void {
+    const largest = new Map<string, Policy>()
+    for (const policy of next) {
+      const known = largest.get(countedAs(policy))
+      if (!known || known.quota < policy.quota) largest.set(countedAs(policy), policy)
+    }
+    tables.clear()
+    inFlight.prune()
+    const dropped = new Set<number>()
+    for (const [counts, table] of tableByCounts) {
+      const policy = largest.get(counts)
+      if (policy) policies[table] = policy
+      else dropped.add(table)
+    }
+    if (dropped.size > 0) dropTables(dropped)
+  }
+
+  /** In one pass over all counters, however many tables are dropped. */
+  function dropTables(dropped: ReadonlySet<number>): void {
+    const left = [pool, slidingPool, bucketPool].map((each) => each?.dropTables(dropped))
+    for (const [counts, table] of tableByCounts) {
+      if (!dropped.has(table) || left.some((tables) => tables?.has(table))) continue
+      policies[table] = undefined
+      tableByCounts.delete(counts)
+    }
   }
 
   function countsOf({ algorithm }: Policy): Counts {
@@ -174,13 +207,14 @@ export function createMemoryLimiter(options: {
     },
     read: (charge) => countsOf(charge.policy).read(charge, now()),
     forget(policyName, partitionKey) {
-      for (const [{ name }, table] of tables) {
-        if (policyName !== undefined && name !== policyName) continue
+      for (const [table, policy] of policies.entries()) {
+        if (!policy || (policyName !== undefined && policy.name !== policyName)) continue
         pool.forget(table, partitionKey)
         slidingPool?.forget(table, partitionKey)
         bucketPool?.forget(table, partitionKey)
       }
     },
+    useTable,
     readUse: () => ({ size: pool.size, capacity: maxKeys, evictions: pool.evictions }),
     readBucketUse: () => ({
       size: bucketPool?.size ?? 0,
@@ -196,6 +230,14 @@ export function createMemoryLimiter(options: {
       }
     },
   }
+}
+
+/**
+ * Policies of which this is the same are counted together: what a rule says of some clients only with what it says of the
+ * others, and what it says now with what it said before its table was changed.
+ */
+function countedAs({ name, algorithm, windowMs, sharedWindowMs = windowMs }: Policy): string {
+  return `${algorithm} ${sharedWindowMs} ${name}`
 }
 
 function unitsOf({ policy, units }: Charge): number {

@@ -33,7 +33,7 @@ export function createSlidingCounts(pool: SlidingPool, tableOf: (charge: Charge)
         if (unsaved) pool.markUnsaved(slot)
       }
       const used = slot === NONE ? 0 : pool.count(slot)
-      const remaining = quota - used
+      const remaining = Math.max(0, quota - used)
       const resetMs = used === 0 ? windowMs : pool.leavesAtMs(slot, windowMs) - nowMs
       return isCounted && isReserved(policy)
         ? {

@@ -1,4 +1,5 @@
 import { KeyIndex, NONE } from './key-index.ts'
+import { SlotLists, type SlotList } from './slot-lists.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
 
 /**
@@ -14,20 +15,12 @@ import { TimestampQueues } from './timestamp-queues.ts'
  */
 export class SlidingPool {
   readonly #index: KeyIndex
+  readonly #slots: SlotLists
   readonly #times: TimestampQueues
-  readonly #capacity: number
   /** By slot: how many of its newest times `takeUnsaved` has not handed out. */
   readonly #unsaved: Uint32Array
-  readonly #next: Int32Array
-  readonly #previous: Int32Array
-  readonly #lists = new Map<number, WindowList>()
-  readonly #listsInTurn: WindowList[] = []
-  readonly #listOfTable: WindowList[] = []
+  readonly #listOfTable: (SlotList | undefined)[] = []
   #turn = 0
-  /** Slots from here on have never been used. */
-  #untouched = 0
-  #firstFree = NONE
-  #size = 0
   #evictions = 0
   #unsavedSlots = 0
   #unsavedCursor = 0
@@ -38,17 +31,15 @@ export class SlidingPool {
    * @param seed any integer that clients cannot know
    */
   constructor(capacity: number, timeCapacity: number, seed: number) {
-    this.#capacity = capacity
     this.#index = new KeyIndex(capacity, seed)
     this.#times = new TimestampQueues(capacity, timeCapacity)
     this.#unsaved = new Uint32Array(capacity)
-    this.#next = new Int32Array(capacity)
-    this.#previous = new Int32Array(capacity)
+    this.#slots = new SlotLists(capacity)
   }
 
   /** Number of clients, including ended ones that are not reclaimed yet. */
   get size(): number {
-    return this.#size
+    return this.#slots.size
   }
 
   /** Room taken by times. */
@@ -89,18 +80,18 @@ export class SlidingPool {
 
   /** Notes an admission, later than all others of this client. A table has one window length. Returns the slot. */
   admit(table: number, key: string, windowMs: number, nowMs: number): number {
-    const list = (this.#listOfTable[table] ??= this.#listFor(windowMs))
+    const list = (this.#listOfTable[table] ??= this.#slots.listFor(windowMs))
     this.#reclaim(list, nowMs)
     let slot = this.#index.find(table, key)
     if (slot === NONE) {
       slot = this.#takeSlot(nowMs)
       this.#index.insert(slot, table, key)
     } else {
-      this.#unlink(list, slot)
+      this.#slots.unlink(list, slot)
     }
     while (this.#times.lacksRoomFor(slot)) if (!this.#evictFirst(nowMs)) this.#dropOldest(slot)
     this.#times.push(slot, nowMs)
-    this.#linkLast(list, slot)
+    this.#slots.linkLast(list, slot)
     return slot
   }
 
@@ -133,11 +124,28 @@ export class SlidingPool {
     return true
   }
 
+  /** Removes all clients of tables but those with times that are to be handed out. Returns the tables of which some are left. */
+  dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
+    const left = new Set<number>()
+    for (const list of this.#slots.all) {
+      this.#slots.forEach(list, (slot) => {
+        const table = this.#index.ownerOf(slot)
+        if (!tables.has(table)) return
+        if (this.#unsaved[slot] === 0) this.#removeSlot(list, slot)
+        else left.add(table)
+      })
+    }
+    for (const table of tables) if (!left.has(table)) this.#listOfTable[table] = undefined
+    this.#slots.prune(new Set(this.#listOfTable))
+    this.#turn = 0
+    return left
+  }
+
   /** Reclaims up to two clients that have ended. Called with every decision, so that ended ones do not accumulate. */
   reclaimInPassing(nowMs: number): void {
-    const list = this.#listsInTurn[this.#turn]
+    const list = this.#slots.all[this.#turn]
     if (!list || this.#reclaim(list, nowMs) === 2) return
-    this.#turn = this.#turn + 1 < this.#listsInTurn.length ? this.#turn + 1 : 0
+    this.#turn = this.#turn + 1 < this.#slots.all.length ? this.#turn + 1 : 0
   }
 
   /** Notes that the slot's newest time has still to be added to the shared counters, as all of them have or none. */
@@ -157,7 +165,7 @@ export class SlidingPool {
       if (times.length > 0)
         taken.push({ table: this.#index.ownerOf(slot), key: this.#index.keyOf(slot), times })
       room -= times.length
-      if (this.#unsaved[slot] === 0) this.#unsavedCursor = slot + 1 < this.#untouched ? slot + 1 : 0
+      if (this.#unsaved[slot] === 0) this.#unsavedCursor = slot + 1 < this.#slots.untouched ? slot + 1 : 0
     }
     return taken
   }
@@ -187,22 +195,12 @@ export class SlidingPool {
     this.#unsaved[slot] = unsaved
   }
 
-  #listFor(windowMs: number): WindowList {
-    let list = this.#lists.get(windowMs)
-    if (!list) {
-      list = { windowMs, first: NONE, last: NONE }
-      this.#lists.set(windowMs, list)
-      this.#listsInTurn.push(list)
-    }
-    return list
-  }
-
-  #endsAtMs(list: WindowList, slot: number): number {
+  #endsAtMs(list: SlotList, slot: number): number {
     return this.#times.count(slot) === 0 ? -Infinity : this.#times.last(slot) + list.windowMs
   }
 
   /** Returns how many, 2 at most: there may be more. */
-  #reclaim(list: WindowList, nowMs: number): number {
+  #reclaim(list: SlotList, nowMs: number): number {
     let reclaimed = 0
     while (reclaimed < 2 && list.first !== NONE && this.#endsAtMs(list, list.first) <= nowMs) {
       this.#removeSlot(list, list.first)
@@ -212,19 +210,15 @@ export class SlidingPool {
   }
 
   #takeSlot(nowMs: number): number {
-    if (this.#size === this.#capacity) this.#evictFirst(nowMs)
-    this.#size += 1
-    if (this.#firstFree === NONE) return this.#untouched++
-    const slot = this.#firstFree
-    this.#firstFree = this.#next[slot] ?? NONE
-    return slot
+    if (this.#slots.isFull) this.#evictFirst(nowMs)
+    return this.#slots.take()
   }
 
   /** Removes the client that ends first of those in the lists. Returns whether there was one. */
   #evictFirst(nowMs: number): boolean {
-    let earliest: WindowList | undefined
+    let earliest: SlotList | undefined
     let earliestMs = Infinity
-    for (const list of this.#listsInTurn) {
+    for (const list of this.#slots.all) {
       if (list.first === NONE || this.#endsAtMs(list, list.first) >= earliestMs) continue
       earliest = list
       earliestMs = this.#endsAtMs(list, list.first)
@@ -235,36 +229,13 @@ export class SlidingPool {
     return true
   }
 
-  #removeSlot(list: WindowList, slot: number): void {
-    this.#unlink(list, slot)
+  #removeSlot(list: SlotList, slot: number): void {
     this.#times.clear(slot)
     this.#setUnsaved(slot, 0)
     this.#index.remove(slot)
-    this.#next[slot] = this.#firstFree
-    this.#firstFree = slot
-    this.#size -= 1
-  }
-
-  #linkLast(list: WindowList, slot: number): void {
-    this.#previous[slot] = list.last
-    this.#next[slot] = NONE
-    if (list.last === NONE) list.first = slot
-    else this.#next[list.last] = slot
-    list.last = slot
-  }
-
-  #unlink(list: WindowList, slot: number): void {
-    const previous = this.#previous[slot] ?? NONE
-    const next = this.#next[slot] ?? NONE
-    if (previous === NONE) list.first = next
-    else this.#next[previous] = next
-    if (next === NONE) list.last = previous
-    else this.#previous[next] = previous
+    this.#slots.giveBack(list, slot)
   }
 }
 
 /** Admissions of one client that are not in the shared counters yet. */
 export type UnsavedTimes = { readonly table: number; readonly key: string; readonly times: readonly number[] }
-
-/** Slots in the order in which they end, all of one window length. */
-type WindowList = { readonly windowMs: number; first: number; last: number }

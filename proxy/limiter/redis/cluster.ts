@@ -44,7 +44,7 @@ export function connectCluster(
     // Of several nodes asked one after another, the first may be the one that hangs.
     slotsRefreshTimeout: 500,
   })
-  // This one says that no node could be asked, that one why.
+  // `error` says that no node could be asked, `node error` why.
   cluster.on('error', () => undefined)
   cluster.on('node error', (error: Error, node: string) => {
     if (error.message !== 'Connection is closed.') problems.tell(error, node)
@@ -59,7 +59,7 @@ export function connectCluster(
     timer ??= setTimeout(() => {
       timer = undefined
       if (cluster.status !== 'ready') return
-      // One that hangs is dropped, and back again with the answer of those that have not noticed: looked at after it.
+      // A node that hangs is dropped, and added again by the answer of nodes that have not noticed: check after that.
       cluster.refreshSlotsCache(() => {
         if (cluster.nodes('master').some(({ status }) => status !== 'ready')) relearnSoon()
       })

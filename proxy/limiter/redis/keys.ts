@@ -11,7 +11,7 @@ export function keyPrefixOf(namespace: string | undefined): string {
   return namespace === undefined ? `sluice:${FORMAT}` : `sluice:${namespace}:${FORMAT}`
 }
 
-/** What the decision's script is told of a policy, made once. */
+/** A policy in the form that the scripts take, made once. */
 export type RedisPolicy = {
   readonly keyStart: string
   readonly keySuffix: string

@@ -4,34 +4,28 @@ import { createBatching, type Batching, type DecisionHooks } from '../batching.t
 import type { Charge, Reservation } from '../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
-import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
-import { runScript, type RedisClient, type RedisScript } from './run-script.ts'
+import { createProbes, type Needs, type Probes } from './probes.ts'
+import { runScript, type RedisClient } from './run-script.ts'
 import { decideScript, giveBackScript } from './scripts.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
 import { settleScript } from './settling/settle-scripts.ts'
 import { createSettling } from './settling/settling.ts'
 import { createLeases } from './settling/leases.ts'
 
-export type RedisLimiter = Batching & {
-  /** As `Limiter`, for what Redis has counted. */
-  settle(reservation: Reservation, costUnits: number): void
-  /** Counts a request in flight that was let through without Redis, as soon as Redis answers. */
-  addInFlight(charge: Charge): Reservation
-  /** Tells Redis of all requests in flight. */
-  renewInFlight(): Promise<void>
-  close(): void
-  /** Whether Redis decides a test request in time; in a cluster, whether every master does. */
-  probe(): Promise<boolean>
-  /** The error of Redis if it refuses a command that decisions need; undefined also if it does not answer. */
-  findRefusal(): Promise<Refusal | undefined>
-  readonly addOnce: AddOnce
-}
+export type RedisLimiter = Batching &
+  Pick<Probes, 'probe' | 'findRefusal'> & {
+    /** As `Limiter`, for what Redis has counted. */
+    settle(reservation: Reservation, costUnits: number): void
+    /** Counts a request in flight that was let through without Redis, as soon as Redis answers. */
+    addInFlight(charge: Charge): Reservation
+    /** Tells Redis of all requests in flight. */
+    renewInFlight(): Promise<void>
+    close(): void
+    readonly addOnce: AddOnce
+  }
 
 /** Redis decides this many in less than half a millisecond, during which its other clients wait. */
 const CHARGES_IN_COMMAND = 256
-
-/** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
-const CLUSTER_PROBES = 32
 
 const ADD_TIMEOUT_MS = 1000
 
@@ -62,27 +56,20 @@ export function createRedisLimiter(options: {
   readonly hooks: RedisHooks
 }): RedisLimiter {
   const { redis, keyPrefix, timeoutMs, now, hooks } = options
-  /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
-  const probeKeys = redis.isCluster
-    ? Array.from({ length: CLUSTER_PROBES }, (_, i) => `${keyPrefix}:probe:${i}`)
-    : [`${keyPrefix}:probe`]
-  const described = new Map<Policy, RedisPolicy>()
-  let hasSliding = false
-  let hasInFlight = false
-  let hasBuckets = false
-  let hasReserved = false
+  const described = new WeakMap<Policy, RedisPolicy>()
+  const needs: Needs = { sliding: false, inFlight: false, buckets: false, reserved: false }
   /** Policies whose counters may include a request that another node refused, until it is given back. */
-  const unsettled = new Set<Policy>()
+  const unsettled = new WeakSet<Policy>()
 
   function describe(policy: Policy): RedisPolicy {
     const known = described.get(policy)
     if (known) return known
     const description = describePolicy(policy, keyPrefix)
     described.set(policy, description)
-    hasSliding ||= policy.algorithm === 'sliding'
-    hasInFlight ||= policy.algorithm === 'concurrency'
-    hasBuckets ||= policy.algorithm === 'token-bucket'
-    hasReserved ||= isReserved(policy) || policy.cost !== undefined
+    needs.sliding ||= policy.algorithm === 'sliding'
+    needs.inFlight ||= policy.algorithm === 'concurrency'
+    needs.buckets ||= policy.algorithm === 'token-bucket'
+    needs.reserved ||= isReserved(policy) || policy.cost !== undefined
     return description
   }
 
@@ -134,6 +121,7 @@ export function createRedisLimiter(options: {
     return /[st]/i.test(algorithms) ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
   }
 
+  const probes = createProbes({ redis, keyPrefix, needs, timeoutMs })
   const keyOfCharge = ({ policy, partitionKey }: Charge): string => keyOf(describe(policy), partitionKey)
   const leases = createLeases({
     redis,
@@ -156,63 +144,6 @@ export function createRedisLimiter(options: {
 
   function unsettle(charges: readonly Charge[]): void {
     for (const { policy } of charges) unsettled.add(policy)
-  }
-
-  /**
-   * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
-   * know, it would be sent again, behind later commands.
-   */
-  async function runs(
-    script: RedisScript,
-    keyCount: number,
-    args: string[],
-    limitMs: number,
-  ): Promise<boolean> {
-    if (redis.status !== 'ready') return false
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('no answer in time')), limitMs)
-    })
-    try {
-      const reply: unknown = await Promise.race([redis.eval(script.source, keyCount, args), timeout])
-      if (!Array.isArray(reply) || typeof reply[0] === 'number') return true
-      leaveReplica(String(reply[0]))
-      return false
-    } catch {
-      return false
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  /** A master that became a replica refuses inside the script, where `reconnectOnError` does not see the error. */
-  function leaveReplica(reason: string): void {
-    if (reason.startsWith('READONLY')) redis.disconnect(true)
-  }
-
-  async function probe(): Promise<boolean> {
-    const answers = probeKeys.flatMap((key) => {
-      const decides = (counter: string, algorithm: string): Promise<boolean> =>
-        runs(decideScript, 1, [counter, '1000000', '1000', 'E', algorithm], timeoutMs)
-      return hasSliding ? [decides(key, 'f'), decides(`${key}:sliding`, 's')] : [decides(key, 'f')]
-    })
-    return !(await Promise.all(answers)).includes(false)
-  }
-
-  async function findRefusal(): Promise<Refusal | undefined> {
-    if (redis.status !== 'ready') return undefined
-    const refusal = await findRefusalAt(redis, probeKeys, {
-      commands: commandsNeeded({
-        sliding: hasSliding,
-        reserved: hasReserved,
-        inFlight: hasInFlight,
-        buckets: hasBuckets,
-        cluster: redis.isCluster,
-      }),
-      timeoutMs,
-    })
-    if (refusal) leaveReplica(refusal.reply)
-    return refusal
   }
 
   const batching = createBatching({
@@ -242,7 +173,7 @@ export function createRedisLimiter(options: {
       },
       failed(reason) {
         hooks.failed(reason)
-        leaveReplica(reason)
+        probes.leaveReplica(reason)
       },
     },
   })
@@ -260,14 +191,14 @@ export function createRedisLimiter(options: {
       batching.giveUp()
       leases.close()
     },
-    probe,
-    findRefusal,
+    probe: () => probes.probe(),
+    findRefusal: () => probes.findRefusal(),
     addOnce: createRepayment({
       redis,
       keyPrefix,
       describe,
       now,
-      runs: (script, keyCount, args) => runs(script, keyCount, args, ADD_TIMEOUT_MS),
+      runs: (script, keyCount, args) => probes.runs(script, keyCount, args, ADD_TIMEOUT_MS),
     }),
   }
 }

@@ -1,19 +1,26 @@
 import type { Log } from '../../../shared/log.ts'
+import { within } from '../../../shared/within.ts'
 import { toState, type CounterAdmin, type CounterReading, type CounterState } from '../counter-admin.ts'
 import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { RedisWithFallback } from '../redis-with-fallback.ts'
 import type { Charge } from '../limiter.ts'
 import { TRY_AGAIN_MS } from '../memory/in-flight-counts.ts'
 import { describePolicy, keyOf } from './keys.ts'
-import type { ResetFeed } from './reset-feed.ts'
+import type { ResetFeed } from './feeds/reset-feed.ts'
 import { debtReading } from '../memory/bucket-counts.ts'
 import { bucketsLua } from './buckets.ts'
 import { callsLua } from './rights.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 import { slidingLua } from './sliding.ts'
 
-/** An operator can wait longer than a request. */
-const TIMEOUT_MS = 500
+/**
+ * How long an operator's question to Redis may take, who can wait longer than a request.
+ *
+ * @param storeTimeoutMs for a request
+ */
+export function operatorTimeoutMs(storeTimeoutMs: number): number {
+  return Math.max(500, storeTimeoutMs)
+}
 
 /** Counters in one command: a few hundred microseconds of Redis's time. */
 const COUNTERS_IN_COMMAND = 256
@@ -22,17 +29,19 @@ const COUNTERS_IN_COMMAND = 256
  * Inspects and resets counters in Redis for operators.
  *
  * @param options.keyPrefix of `keyPrefixOf`
+ * @param options.timeoutMs of `operatorTimeoutMs`
  */
 export function createRedisOperations(options: {
   readonly redis: RedisClient
   readonly keyPrefix: string
+  readonly timeoutMs: number
   readonly redisWithFallback: RedisWithFallback
   readonly overLimit: OverLimitCache
   readonly resetFeed: Pick<ResetFeed, 'announce'>
   readonly forget: CounterAdmin['forget']
   readonly log: Log
 }): CounterAdmin {
-  const { redis, keyPrefix, redisWithFallback, overLimit, resetFeed, forget, log } = options
+  const { redis, keyPrefix, redisWithFallback, overLimit, resetFeed, forget, log, timeoutMs } = options
 
   function counterKey({ policy, partitionKey }: Charge): string {
     return keyOf(describePolicy(policy, keyPrefix), partitionKey)
@@ -69,7 +78,7 @@ export function createRedisOperations(options: {
     async inspect(charges) {
       if (redisWithFallback.storeState() === 'unavailable') return charges.map(readLocally)
       try {
-        return (await within(TIMEOUT_MS, Promise.all(inCommands(charges).map(read)))).flat()
+        return (await within(timeoutMs, Promise.all(inCommands(charges).map(read)))).flat()
       } catch (error) {
         log.warn({ reason: reasonOf(error) }, 'cannot read counters from Redis')
         return charges.map(readLocally)
@@ -82,7 +91,7 @@ export function createRedisOperations(options: {
         // Counters are deleted before other processes forget what they have cached, as otherwise they would cache it
         // again.
         await within(
-          TIMEOUT_MS,
+          timeoutMs,
           Promise.all(
             inCommands(charges.filter(isCounted)).map((part) => redis.del(part.map(counterKey))),
           ).then(() => resetFeed.announce(charges)),
@@ -152,7 +161,7 @@ end
 return reply
 `)
 
-/** Requests that are in flight stay so, whatever an operator forgets. */
+/** A reset does not end requests in flight: they are still counted. */
 function isCounted({ policy }: Charge): boolean {
   return policy.algorithm !== 'concurrency'
 }
@@ -169,19 +178,6 @@ function inCommands(charges: readonly Charge[]): Charge[][] {
 
 function toReading(used: number, resetMs: number): CounterReading {
   return resetMs > 0 ? { used, resetMs } : undefined
-}
-
-/** Rejects where the answer takes longer. */
-async function within<Answer>(timeoutMs: number, answer: Promise<Answer>): Promise<Answer> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
-  })
-  try {
-    return await Promise.race([answer, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 function reasonOf(error: unknown): string {

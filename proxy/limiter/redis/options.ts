@@ -32,7 +32,7 @@ export function commonOptions({ tls, username, password }: RedisAddress, credent
     autoResendUnfulfilledCommands: false,
     // What is in flight when a connection is lost fails at once, instead of after 20 attempts to reconnect.
     maxRetriesPerRequest: 0,
-    // A connection with answers overdue for so long is dead, whatever TCP thinks of it. It also bounds what waits on
+    // A connection whose answers are overdue for so long is dead, even if TCP keeps it open. It also bounds what waits on
     // a server that hangs: only probes are sent there, and none of them is older than this.
     socketTimeout: 2000,
     // How long the other side has to hang up as well, once we have: a server that hangs does not, and the next one waits.
@@ -40,11 +40,11 @@ export function commonOptions({ tls, username, password }: RedisAddress, credent
     // Together with the delay of the next attempt, this is how long a new master may stay unnoticed behind an old one
     // that swallows packets.
     connectTimeout: 1000,
-    // Finds out about a peer that vanished without a word while nothing is sent.
+    // Detects a server that disappeared without closing the connection while nothing is sent.
     keepAlive: 10_000,
     // How long to wait before asking again whether a server has loaded its data.
     maxLoadingRetryTime: 500,
-    // A master that became a replica refuses writes: look for the new one. 1, not 2, which would send again.
+    // A master that became a replica refuses writes: connect again, to the new one. 2 would also send the command again.
     reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
     // Nothing of RESP3 is used here, and older servers and proxies in between know RESP2.
     protocol: 2 as const,

@@ -2,7 +2,7 @@ import { lacksRight } from './errors.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 
 /**
- * What the scripts ask Redis with. `call` returns an error as a table, which is the caller's to look at. `must` is for
+ * How the scripts call Redis. `call` returns an error as a table, which the caller has to check. `must` is for
  * commands that fail only where the user has no right to them: the first that did is in `denied`.
  */
 export const callsLua = `
@@ -49,7 +49,7 @@ export type Refusal = { readonly command: string | undefined; readonly reply: st
  * Tries whether the user may run these commands. Redis before 7.2 does not name the one that it refuses inside a script.
  *
  * KEYS   a key that nothing else uses
- * ARGV   the commands, SET first: its key has an end from the beginning, so that nothing stays whatever is refused. On
+ * ARGV   the commands, SET first: it makes the key with an expiry, so that nothing stays whatever is refused. On
  *        the string that it makes, commands for lists and sets fail with WRONGTYPE, which they could not without the right
  * reply  1, or the command that is refused and what Redis says
  */

@@ -24,7 +24,7 @@ import { slidingLua } from './sliding.ts'
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
  * clients known to be over the limit. Nothing else runs in between, so nobody ever sees the wrong count. `pcall`, because
  * one broken counter is no reason to fail the other requests. Where the user lacks a right, the request fails: what it
- * has counted is taken back, and no counter stays without an end.
+ * has counted is taken back, and no counter stays without an expiry.
  */
 export const decideScript = script(`
 ${callsLua}

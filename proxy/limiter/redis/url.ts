@@ -1,4 +1,4 @@
-/** Where Redis is and how to log in there, as `REDIS_URL` says it. */
+/** Address and login of Redis, as `REDIS_URL` has them. */
 export type RedisAddress = {
   readonly topology: 'standalone' | 'sentinel' | 'cluster'
   readonly tls: boolean

@@ -20,13 +20,14 @@ const flags = [
  *
  * @param protocol 'http', 'https' (HTTP/1.1 only) or 'http2'
  * @param use what is done with a page; what it returns is printed as JSON
+ * @param own other flags of Chromium
  */
-export async function withPage(protocol, use) {
+export async function withPage(protocol, use, own = []) {
   const profile = mkdtempSync(join(tmpdir(), 'sluice-chromium-'))
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: '/usr/bin/chromium',
     headless: true,
-    args: [...flags, ...(protocol === 'https' ? ['--disable-http2'] : [])],
+    args: [...flags, ...(protocol === 'https' ? ['--disable-http2'] : []), ...own],
     timeout: 90_000,
   })
   context.setDefaultTimeout(40_000)

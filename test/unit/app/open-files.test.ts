@@ -38,6 +38,19 @@ describe('connections', () => {
     ])
   })
 
+  test('hold for each server of each route, and for upstream where it is given', () => {
+    const route = (upstream: string[]) => ({ name: 'r', upstream, balance: 'round-robin' as const })
+    const routes = [route(['http://a', 'http://b']), route(['http://c'])]
+    const fitted = fitToOpenFiles({ ...usual, routes, hasFallback: true }, 4_096)
+    expect(fitted.settings).toMatchObject({
+      maxConnections: 1_699,
+      upstreamConnections: 236,
+      upstreamStreams: 283,
+    })
+    expect(fitted.warnings[0]).toContain('can need 51344 for 4 servers')
+    expect(fitToOpenFiles({ ...usual, routes, hasFallback: false }, 41_088).warnings).toEqual([])
+  })
+
   test('are never more than the limit, and none is more than was set', () => {
     for (let limit = 128; limit < 30_000; limit += 61) {
       const { settings } = fitToOpenFiles(usual, limit)

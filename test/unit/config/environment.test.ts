@@ -29,9 +29,14 @@ describe('settings from the environment', () => {
       namespace: undefined,
       configFile: undefined,
       limitsFile: undefined,
+      routes: undefined,
+      hasFallback: false,
+      decisionsPort: undefined,
       allowList: [],
       denyList: [],
       cors: undefined,
+      webhooks: [],
+      webhookSecret: undefined,
       refusals: { everyRule: undefined, ofRules: new Map() },
       rateLimitingDisabled: false,
       trustedProxies: [],
@@ -50,6 +55,10 @@ describe('settings from the environment', () => {
       accessLog: false,
       refusalLog: false,
       logAddresses: true,
+      otelExporterOtlpEndpoint: undefined,
+      otelTracesSampler: 'parentbased_always_on',
+      otelTracesSamplerArg: 1,
+      otelBspScheduleDelay: 5_000,
       storeTimeoutMs: 100,
       storeMaxKeys: 1_000_000,
       maxConnections: 10_000,
@@ -105,9 +114,14 @@ describe('settings from the environment', () => {
       ADMIN_TOKEN: '0123456789abcdef',
       WORKERS: '4',
       LOG_LEVEL: 'silent',
+      WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
       ACCESS_LOG: '1',
       REFUSAL_LOG: 'true',
       LOG_ADDRESSES: '0',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/',
+      OTEL_TRACES_SAMPLER: 'traceidratio',
+      OTEL_TRACES_SAMPLER_ARG: '0.25',
+      OTEL_BSP_SCHEDULE_DELAY: '1000',
       STORE_TIMEOUT: '50ms',
       STORE_MAX_KEYS: '16000000',
       NAMESPACE: 'shop-2',
@@ -154,9 +168,12 @@ describe('settings from the environment', () => {
       namespace: 'shop-2',
       configFile: undefined,
       limitsFile: undefined,
+      hasFallback: true,
       allowList: [],
       denyList: [],
       cors: undefined,
+      webhooks: [],
+      webhookSecret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
       refusals: { everyRule: undefined, ofRules: new Map() },
       rateLimitingDisabled: false,
       trustedProxies: ['10.0.0.0/8', '::1', '192.168.1.7'],
@@ -175,6 +192,10 @@ describe('settings from the environment', () => {
       accessLog: true,
       refusalLog: true,
       logAddresses: false,
+      otelExporterOtlpEndpoint: 'http://collector:4318',
+      otelTracesSampler: 'traceidratio',
+      otelTracesSamplerArg: 0.25,
+      otelBspScheduleDelay: 1_000,
       storeTimeoutMs: 50,
       storeMaxKeys: 16_000_000,
       maxConnections: 50,
@@ -275,7 +296,7 @@ describe('settings from the environment', () => {
   })
 })
 
-const upstreamForm = 'http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], nothing more'
+const upstreamForm = 'http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more'
 const redisForms =
   'redis://HOST[:PORT][/DB], redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER or ' +
   'redis+cluster://HOST[:PORT],HOST[:PORT], USER:PASSWORD@ before the first host, rediss for TLS'
@@ -317,6 +338,24 @@ describe('mistakes in the environment', () => {
     ['HOST', '*', 'got "*", needs an IP address or a host name, without a port and without brackets'],
     ['WORKERS', '0', 'got 0, needs auto or a whole number from 1 to 1024'],
     ['LOG_LEVEL', 'INFO', 'got "INFO", needs one of trace, debug, info, warn, error, fatal, silent'],
+    [
+      'OTEL_EXPORTER_OTLP_ENDPOINT',
+      'collector:4317',
+      'got "collector:4317", needs http://HOST[:PORT][/PREFIX] or https://HOST[:PORT][/PREFIX], nothing more',
+    ],
+    [
+      'OTEL_TRACES_SAMPLER',
+      'xray',
+      'got "xray", needs one of always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, parentbased_traceidratio',
+    ],
+    ['OTEL_TRACES_SAMPLER_ARG', '1.5', 'got 1.5, needs a number from 0 to 1'],
+    ['OTEL_TRACES_SAMPLER_ARG', 'half', 'got "half", needs a number from 0 to 1'],
+    ['OTEL_BSP_SCHEDULE_DELAY', '5s', 'got "5s", needs a whole number from 1 to 60000'],
+    [
+      'WEBHOOK_SECRET',
+      'whsec_dG9vIHNob3J0',
+      'got a value that is not shown, needs whsec_ and 24 to 64 random bytes in base64, as `echo whsec_$(openssl rand -base64 32)` makes one',
+    ],
     ['ACCESS_LOG', 'on', 'got "on", needs true or false (in the environment also 1 or 0)'],
     ['ACCESS_LOG', 'constructor', 'got "constructor", needs true or false (in the environment also 1 or 0)'],
     [

@@ -1,6 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { findNearNames, locateConfigFile } from '../../../proxy/config/config-file.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
 import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
@@ -39,6 +40,32 @@ describe('which file is read', () => {
     const cwd = makeTemporaryDirectory()
     symlinkSync('nope', join(cwd, 'sluice.yaml'))
     expect(problemsOf({}, cwd)).toEqual([`sluice.yaml: ${needs} (ENOENT: no such file or directory)`])
+  })
+})
+
+describe('without CONFIG_FILE, and with a folder like /etc/sluice', () => {
+  const [empty, system] = [makeTemporaryDirectory(), directoryWith('port: 8081\n')]
+
+  test('its file is read where the working directory has none', () => {
+    expect(locateConfigFile(undefined, empty, system)).toBe(join(system, 'sluice.yaml'))
+    expect(locateConfigFile(undefined, directoryWith(''), system)).toBe('sluice.yaml')
+    expect(locateConfigFile('other.yaml', empty, system)).toBe('other.yaml')
+  })
+
+  test('a link that leads nowhere in the working directory is not passed over', () => {
+    const cwd = makeTemporaryDirectory()
+    symlinkSync('nope', join(cwd, 'sluice.yaml'))
+    expect(locateConfigFile(undefined, cwd, system)).toBe('sluice.yaml')
+  })
+
+  test('a file is expected there while it is empty, and in the working directory where there is no such folder', () => {
+    expect(locateConfigFile(undefined, empty, empty)).toBe(join(empty, 'sluice.yaml'))
+    expect(locateConfigFile(undefined, empty, join(empty, 'none'))).toBe('sluice.yaml')
+  })
+
+  test('a name there that may be a mistake is named with its path', () => {
+    writeFileSync(join(system, 'sluice.yml'), '')
+    expect(findNearNames(empty, system)).toEqual([join(system, 'sluice.yml')])
   })
 })
 

@@ -257,11 +257,20 @@ limits:
     ['a wider match', 'match: "* /*"'],
     ['the same match, for all clients', 'match: ["GET,HEAD /a/:id", "POST /b"], key: global'],
     ['its exceptions', 'match: ["GET /A/*", "POST,PUT /b/"], except: GET /a/health'],
+    ['the same match, and counts what is answered 401', 'match: "* /*", countStatus: [401, 403]'],
+    ['the same match, and counts all failures', 'match: "* /*", countStatus: [4xx]'],
   ])('is not warned of where a rule by address has %s', (_, fields) => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: by-address, ${fields}, requests: 1, window: 1m}
 `)
     expect(warnings).toEqual([])
+  })
+
+  test.each(['countStatus: [403]', 'countStatus: [5xx]'])('is warned of where that rule has %s', (fields) => {
+    const { warnings } = loadWithFile(`${byKey}
+  - {name: by-address, match: "* /*", ${fields}, requests: 1, window: 1m}
+`)
+    expect(warnings).toEqual([`sluice.yaml:6: rule "by-key", key: ${warning}`])
   })
 
   test('is not warned of where a rule by address is for the same hosts, or where the key is one of few hosts', () => {

@@ -50,7 +50,31 @@ test.each<[string, Decision, string[], string[] | undefined]>([
   ],
 ])('%s', (_, decision, reported, shadows) => {
   const told: string[] = []
-  const telemetry = { decided: (policy: Policy, outcome: string) => told.push(`${policy.name} ${outcome}`) }
+  const telemetry = {
+    decided: (policy: Policy, outcome: string) => told.push(`${policy.name} ${outcome}`),
+    nearLimit: () => undefined,
+  }
   expect(reportDecision(telemetry, decision, chargeAll('ip:1', [a, b, c]))).toEqual(shadows)
   expect(told).toEqual(reported)
+})
+
+test.each([
+  [10, 9, false],
+  [10, 2, false],
+  [10, 1, true],
+  [10, 0, true],
+  [5, 1, false],
+  [5, 0, true],
+  [1, 0, true],
+  [999, 200, false],
+  [999, 199, true],
+])('of %i with %i left is near the limit: %s', (quota, remaining, isNear) => {
+  const policy = makePolicy('near', quota, 1000)
+  const near: string[] = []
+  const telemetry = { decided: () => undefined, nearLimit: ({ name }: Policy) => near.push(name) }
+  reportDecision(telemetry, allowed([{ ...stateOf(policy), remaining }]), chargeAll('ip:1', [policy]))
+  expect(near).toEqual(isNear ? ['near'] : [])
+  const over = allowed([{ ...stateOf(policy, true), remaining: 0 }])
+  reportDecision(telemetry, over, chargeAll('ip:1', [policy]))
+  expect(near).toHaveLength(isNear ? 1 : 0)
 })

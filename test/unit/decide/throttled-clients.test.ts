@@ -30,18 +30,18 @@ function refuse(clients: ThrottledClients, client: string, policy: Policy = logi
   )
 }
 
-test('lists those with the most refusals first, of one policy or of all, as many as are wanted', () => {
+test('lists those with the most refusals first, shadows last, of one policy or of all, as many as are wanted', () => {
   const clients = create(100)
   for (let i = 0; i < 3; i++) refuse(clients, 'often')
   refuse(clients, 'once')
   for (let i = 0; i < 2; i++) refuse(clients, 'shadowed', shadow)
   expect(clients.list(undefined, 10).map(({ partitionKey, refusals }) => [partitionKey, refusals])).toEqual([
     ['often', 3],
-    ['shadowed', 2],
     ['once', 1],
+    ['shadowed', 2],
   ])
   expect(clients.list('login', 1)).toEqual([
-    { policy: 'login', partitionKey: 'often', refusals: 3, resetMs: 500 },
+    { policy: 'login', partitionKey: 'often', refusals: 3, resetMs: 500, isShadow: false },
   ])
 })
 

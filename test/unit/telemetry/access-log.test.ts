@@ -8,6 +8,7 @@ const access: Access = {
   path: '/login',
   status: 429,
   durationMs: 1.23456,
+  route: undefined,
   refusedBy: 'login',
   list: undefined,
   rejected: undefined,

@@ -69,6 +69,29 @@ describe('what the request path reports', () => {
     expect(count('share', 'unavailable')).toBe(1)
   })
 
+  test('requests are counted by how much of the limit they used', async () => {
+    const metrics = metricsFor([login, share])
+    for (const outcome of [
+      'allowed',
+      'allowed',
+      'local',
+      'refused',
+      'shadow',
+      'open',
+      'unavailable',
+    ] as const)
+      metrics.telemetry.decided(login, outcome)
+    metrics.telemetry.nearLimit(login)
+    const found = await scrape(metrics)
+    const count = (policy: string, outcome: string): number =>
+      found.value('sluice_limited_requests_total', { policy, outcome })
+    expect([count('login', 'within'), count('login', 'near'), count('login', 'over')]).toEqual([2, 1, 2])
+    expect([count('share', 'within'), count('share', 'near'), count('share', 'over')]).toEqual([0, 0, 0])
+    metrics.telemetry.tableChanged([share])
+    const names = (await scrape(metrics)).samples.flatMap(({ labels }) => labels['policy'] ?? [])
+    expect(names).not.toContain('login')
+  })
+
   test('a histogram has cumulative buckets in seconds, a sum and a count', async () => {
     const metrics = metricsFor([])
     for (const durationMs of [0, 0.25, 0.26, 99, 5_000]) metrics.telemetry.storeAnswered(durationMs)
@@ -91,8 +114,8 @@ describe('what the request path reports', () => {
     metrics.telemetry.upstreamAnswered(Infinity)
     metrics.telemetry.upstreamAnswered(7)
     const found = await scrape(metrics)
-    expect(found.value('sluice_upstream_duration_seconds_count')).toBe(1)
-    expect(found.value('sluice_upstream_duration_seconds_sum')).toBe(0.007)
+    expect(found.value('sluice_upstream_duration_seconds_count', { upstream: 'default' })).toBe(1)
+    expect(found.value('sluice_upstream_duration_seconds_sum', { upstream: 'default' })).toBe(0.007)
   })
 
   test('rejections, failures, errors and the breaker', async () => {
@@ -107,7 +130,7 @@ describe('what the request path reports', () => {
     const open = await scrape(metrics)
     expect(open.value('sluice_rejected_requests_total', { reason: 'body-too-large' })).toBe(1)
     expect(open.value('sluice_rejected_requests_total', { reason: 'target' })).toBe(0)
-    expect(open.value('sluice_upstream_errors_total', { kind: 'timeout' })).toBe(1)
+    expect(open.value('sluice_upstream_errors_total', { upstream: 'default', kind: 'timeout' })).toBe(1)
     expect(open.value('sluice_store_errors_total')).toBe(1)
     expect(open.value('sluice_uncaught_errors_total', { place: 'request' })).toBe(1)
     expect(open.value('sluice_uncaught_errors_total', { place: 'process' })).toBe(1)
@@ -150,9 +173,19 @@ describe('what the request path reports', () => {
 })
 
 describe('the exposition', () => {
-  test('every name begins with sluice_, and Node is among them', async () => {
+  test('every name begins with sluice_, and those of Node are there without it too', async () => {
     const found = await scrape(metricsFor([login]))
-    expect([...found.types.keys()].filter((name) => !name.startsWith('sluice_'))).toEqual([])
+    const names = [...found.types.keys()]
+    const ofNode = names.filter((name) => /^sluice_(process|nodejs)_/.test(name))
+    expect(ofNode.length).toBeGreaterThan(20)
+    expect(names.filter((name) => !name.startsWith('sluice_')).sort()).toEqual(
+      ofNode.map((name) => name.slice('sluice_'.length)).sort(),
+    )
+    expect(found.value('process_start_time_seconds')).toBe(found.value('sluice_process_start_time_seconds'))
+    const buckets = found.samples.filter(({ name }) => name === 'nodejs_gc_duration_seconds_bucket')
+    expect(found.samples.filter(({ name }) => name === 'sluice_nodejs_gc_duration_seconds_bucket')).toEqual(
+      buckets.map((bucket) => ({ ...bucket, name: `sluice_${bucket.name}` })),
+    )
     expect(found.value('sluice_process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
     expect(found.value('sluice_process_start_time_seconds')).toBeGreaterThan(1_700_000_000)
     expect(found.value('sluice_build_info', { version: '1.2.3' })).toBe(1)

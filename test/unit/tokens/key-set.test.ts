@@ -41,17 +41,33 @@ test('is loaded at start and every five minutes', async () => {
   expect(outcomes).toEqual(['loaded', 'loaded'])
 })
 
-test('is tried again ten seconds after a failure, and what was loaded last stays', async () => {
+test('is tried again a second after a failure, and what was loaded last stays', async () => {
   start(new Error('away'), 'one', new Error('away'), 'two')
   await source.ready(1000)
   expect(source.current()).toBeUndefined()
-  await vi.advanceTimersByTimeAsync(10_000)
+  await vi.advanceTimersByTimeAsync(1_000)
   expect(source.current()).toBe('one')
   await vi.advanceTimersByTimeAsync(300_000)
   expect(source.current()).toBe('one')
-  await vi.advanceTimersByTimeAsync(10_000)
+  await vi.advanceTimersByTimeAsync(1_000)
   expect(source.current()).toBe('two')
   expect(outcomes).toEqual(['failed', 'loaded', 'failed', 'loaded'])
+})
+
+test('is tried again after twice as long each time, up to ten seconds', async () => {
+  start(...Array.from({ length: 8 }, () => new Error('away')))
+  await source.ready(1000)
+  const waits: number[] = []
+  let seconds = 0
+  for (let known = loads; waits.length < 6;) {
+    await vi.advanceTimersByTimeAsync(1_000)
+    seconds++
+    if (loads === known) continue
+    known = loads
+    waits.push(seconds)
+    seconds = 0
+  }
+  expect(waits).toEqual([1, 2, 4, 8, 10, 10])
 })
 
 test('is loaded again for a key that is missing, once in ten seconds', async () => {

@@ -20,6 +20,7 @@ function parse(pieces: readonly string[], method = 'GET', closed = false, bareLf
     onHead: (head) => seen.heads.push(head),
     onBody: (chunk) => (seen.body += chunk.toString('latin1')),
     onEnd: (persistent) => seen.ended.push(persistent),
+    onTrailers: () => undefined,
     onUpgrade: (head, rest) => {
       seen.heads.push(head)
       seen.rest = rest.toString('latin1')

@@ -17,7 +17,7 @@ export type BackendHooks = {
 }
 
 /** A connection without a request for so long may have been opened for a client that left, and have waited since. */
-const idleMs = 1
+const idleMs = 50
 
 /** A connection of the gateway, on the backend's side: one request at a time, each answered as its exchange says. */
 export class BackendConnection {

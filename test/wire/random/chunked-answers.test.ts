@@ -11,7 +11,7 @@ import { drive } from './driver.ts'
 
 const seed = Number(process.env['RANDOM_SEED'] ?? Date.now() % 1_000_000)
 const firstBatch = Number(process.env['RANDOM_BATCH'] ?? 0)
-const answers = Number(process.env['CHUNKED_ANSWERS'] ?? 300)
+const answers = Number(process.env['CHUNKED_ANSWERS'] ?? 120)
 
 test(`${answers} chunked answers from seed ${seed}, and what follows them, are whole`, async () => {
   const { faults } = await drive({

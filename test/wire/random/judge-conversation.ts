@@ -1,5 +1,5 @@
 import type { Attempt } from './backend.ts'
-import { isReplayable, judgeAnswer, tell } from './oracle.ts'
+import { isBrokenForHttp10, isReplayable, judgeAnswer, tell } from './oracle.ts'
 import type { Outcome } from './outcome.ts'
 import type { Conversation, Exchange, GatewayBounds } from './plan.ts'
 
@@ -16,6 +16,10 @@ export function judgeConversation(
   const isHttp2 = protocol === 'h2'
   const problems: Problem[] = []
   const limitedBefore = { least: 0, most: 0 }
+  const last = exchanges.at(-1)
+  /** The reset at the end takes with it also what the client has not read yet of the responses before. */
+  const endsByReset =
+    protocol === 'http' && last !== undefined && isBrokenForHttp10(last, attemptsOf(last.id))
   /** Something before has ended the connection. */
   let isOver = false
   exchanges.forEach((exchange, index) => {
@@ -32,7 +36,8 @@ export function judgeConversation(
     const isRefusedStream =
       isHttp2 && bounds.requestsPerConnection > 0 && index >= bounds.requestsPerConnection
     const isLeft = outcome.ended === 'left' || outcome.ended === 'silent'
-    if (isLeft) {
+    const isLostByReset = endsByReset && !outcome.complete && outcome.ended === 'reset'
+    if (isLeft || (isLostByReset && exchange !== last)) {
       // What was not waited for may have been served or not.
     } else if (isOver || (isRefusedStream && isUnanswered)) {
       if (!isUnanswered) report(`${tell(outcome)} behind the end of the connection`)
@@ -58,7 +63,8 @@ export function judgeConversation(
       limitedBefore.most++
       if (outcome.status !== undefined) limitedBefore.least++
     }
-    if (!isHttp2) isOver ||= !outcome.complete || saysClose(outcome) || exchange.version === '1.0'
+    if (!isHttp2 && !isLostByReset)
+      isOver ||= !outcome.complete || saysClose(outcome) || exchange.version === '1.0'
   })
   return problems
 }

@@ -54,14 +54,15 @@ function localStatus({ exchange, outcome, maxBodyBytes, limitedBefore }: Evidenc
   return isTooLong && upload.framing === 'length' ? 413 : undefined
 }
 
-/**
- * A client of HTTP/1.0 can tell only by a reset that a response is not whole, and a reset takes with it what the client has
- * not read yet: where it was slow, the head too.
- */
+/** A client of HTTP/1.0 can tell only by a reset that a response is not whole. */
+export function isBrokenForHttp10({ version, answer }: Exchange, attempts: readonly Attempt[]): boolean {
+  return version === '1.0' && answer.broken !== undefined && attempts.length > 0
+}
+
+/** A reset takes with it what the client has not read yet: where it was slow, the head too. */
 function mayLoseHead({ exchange, outcome, attempts, isTls }: Evidence): boolean {
-  const { version, answer } = exchange
-  const isBroken = answer.broken !== undefined && attempts.length > 0
-  return version === '1.0' && !isTls && isBroken && outcome.status === undefined && outcome.ended === 'reset'
+  const isReset = outcome.status === undefined && outcome.ended === 'reset'
+  return !isTls && isReset && isBrokenForHttp10(exchange, attempts)
 }
 
 /** The replies of the gateway that a plan may come to. */

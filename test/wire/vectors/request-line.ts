@@ -77,8 +77,8 @@ export const requestLine: readonly Vector[] = [
     ['RTSP/1.1', `GET /a RTSP/1.1${host}`, forwarded('GET /a')],
     ['SOURCE of ICE/1.0', `SOURCE /a ICE/1.0${host}`, forwarded('SOURCE /a')],
   ]),
-  ...because('RFC 9113 section 3.4', 'without TLS there is no HTTP/2 here, and its preface is no request', [
-    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', refused(400)],
+  ...because('RFC 9113 section 3.4', 'only the preface of HTTP/2 begins HTTP/2, and its method is none', [
+    ['the preface with fields', `PRI * HTTP/2.0${host}SM\r\n\r\n`, refused(400)],
     ['the preface in other words', `PRI /a HTTP/1.1${host}`, refused(400)],
   ]),
   ...because(

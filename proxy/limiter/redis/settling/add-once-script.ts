@@ -6,7 +6,7 @@ import { slidingLua } from '../sliding.ts'
 /**
  * Adds to counters what was admitted without them, once, however often it is sent.
  *
- * KEYS   a mark that says that it was done; then the counters of fixed windows; then token buckets; then sliding windows
+ * KEYS   a mark that records that it was done; then the counters of fixed windows; then token buckets; then sliding windows
  * ARGV   how long the mark is kept, in milliseconds, and how many counters are of fixed windows, and how many are buckets.
  *        For each fixed window the amount and the milliseconds left of it, which count only where the counter is not
  *        there: a running window keeps its end. For each bucket the debt to add, in microseconds. For each of a sliding window the quota, the window in milliseconds, how many times
@@ -14,7 +14,7 @@ import { slidingLua } from '../sliding.ts'
  * reply  1 where it was added now, 0 where it had been added before
  *
  * A sliding window keeps as many of its newest times as the quota allows: older ones would decide nothing. Where the
- * user lacks a right, the counter at hand is taken back or deleted, so that none stays without an end, and it is an error.
+ * user lacks a right, the counter in question is restored or deleted, so that none stays without an expiry, and the script fails.
  */
 export const addOnceScript = script(`
 if not redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') then return 0 end

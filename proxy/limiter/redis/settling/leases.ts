@@ -16,14 +16,14 @@ export type Leases = {
   close(): void
 }
 
-/** Three can fail before a request that is still in flight is taken to be over. */
+/** Three renewals can fail before Redis takes a request that is still in flight to be over. */
 const RENEW_EVERY_MS = 4_000
 const RENEWED_AT_ONCE = 256
 
 /**
- * The requests of this process that are in flight under a limit of concurrency. Redis believes each for 15 seconds, so that
- * those of a process that has died are over by then; for those of a living one that is renewed, and put back where Redis
- * has lost it.
+ * The requests of this process that are in flight under a limit of concurrency. Redis counts each for 15 seconds, so that
+ * those of a process that has died do not count for longer. A living process renews its own in time, and adds again those
+ * that Redis has lost.
  *
  * @param options.keyOf the counter of a charge
  * @param options.isAnswering whether there is any use in asking
@@ -42,7 +42,7 @@ export function createLeases(options: {
   async function renewAll(): Promise<void> {
     const names = [...inFlight.keys()]
     for (let at = 0; at < names.length && isAnswering(); at += RENEWED_AT_ONCE) {
-      // Those that have ended meanwhile are not to come back.
+      // Requests that have ended meanwhile must not be added again.
       const part = names.slice(at, at + RENEWED_AT_ONCE).filter((name) => inFlight.has(name))
       await (redis.isCluster ? Promise.all(part.map((name) => renewPart([name]))) : renewPart(part))
     }

@@ -38,8 +38,8 @@ local function settleFixed(key, endsAtMs, units, windowMs)
   if type(counted) == 'number' and counted <= 0 then call('DEL', key) end
 end
 
--- Gives back what the bucket would surely be fuller without the reservation: all but the time since, which may have been
--- lost on a full one; or what of it has not run out, if all that was given back meanwhile stood before it.
+-- Gives back only what the bucket would certainly hold without the reservation: not the time since, during which it may
+-- have been full; or what of the reservation has not been refilled, if all that was given back meanwhile came before it.
 local function settleBucket(key, place, amountUs)
   readClock()
   local bucket = not denied and readBucket(key)
@@ -76,10 +76,10 @@ return #KEYS
 `)
 
 /**
- * Says of requests that they are still in flight.
+ * Renews requests that are still in flight.
  *
  * KEYS   the counter of each request
- * ARGV   for how many milliseconds that is believed, then the name of each request
+ * ARGV   for how many milliseconds they are to count, then the name of each request
  * reply  how many there were
  */
 export const renewScript = script(`

@@ -6,7 +6,7 @@ import { settleScript } from './settle-scripts.ts'
 export type Settling = {
   /**
    * Gives back units of a reservation, or, below 0, adds them. Sent once, with all others of this turn of the event loop;
-   * where Redis does not hear of it, what was reserved stays counted until its window ends.
+   * where it does not reach Redis, what was reserved stays counted until its window ends.
    */
   settle(reservation: Reservation, units: number): void
 }
@@ -40,7 +40,7 @@ export function createSettling(options: {
         const { algorithm, window, unit } = describe(reservation)
         return [algorithm, String(reservation.ticket), String(units), algorithm === 'T' ? unit : window]
       })
-      // What it does cannot be known from an error, so it is not sent again.
+      // After an error it is unknown whether the command was executed, so it is not sent again.
       runScript(redis, settleScript, keys.length, [...keys, ...parameters]).catch(() => undefined)
     }
   }

@@ -1,0 +1,152 @@
+import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import type { AddressReader } from '../../request/client-address.ts'
+import { sumThrottled, type ThrottledClient } from '../../decide/throttled-clients.ts'
+import type { Charge } from '../../limiter/limiter.ts'
+import { partName, writePattern, type ListEntry, type Rule } from '../../policy.ts'
+import { toSeconds } from './api-values.ts'
+import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
+import { limitedQuery, question } from './bodies.ts'
+import { chargesOfClient, describeKey } from './client-name.ts'
+import type { ClientOperations } from '../client-operations.ts'
+import { describeState } from './client-state.ts'
+import { readBody, readQuery } from './read-body.ts'
+import { describeReplicas } from '../replicas/report.ts'
+
+/**
+ * The API for limits and clients; the formats are in docs/operations.md. A client is named in the body, never in the
+ * path or the query: those end up in logs and histories, and a client's name may be a secret.
+ *
+ * @param options.rules those that run: none with limiting switched off
+ * @param options.addresses how clients are counted by their addresses
+ */
+export function createClientRoutes(options: {
+  readonly limitsEnabled: boolean
+  readonly rules: readonly Rule[]
+  readonly addresses: AddressReader
+  readonly clients: ClientOperations
+}): ApiRoutes {
+  const { limitsEnabled, rules, addresses, clients } = options
+  const policies = rules.map(({ policy }) => policy)
+  const byName = new Map(policies.map((policy) => [policy.name, policy]))
+  const table = { limitsEnabled, limits: rules.map(describeRule) }
+
+  const readCharges = (body: unknown): readonly Charge[] | ErrorReply => {
+    const read = readBody(question, body)
+    if ('error' in read) return read.error
+    const { policy: name, client } = read.value
+    const policy = name === undefined ? undefined : byName.get(name)
+    if (name !== undefined && !policy) return errors.noSuchPolicy
+    return chargesOfClient(client, policy, policies, addresses)
+  }
+
+  return new Map<ApiPath, ApiRoute>([
+    ['/api/limits', { GET: () => table }],
+    [
+      '/api/clients/inspect',
+      {
+        POST: async (_query, body) => {
+          const charges = readCharges(body)
+          if (!isCharges(charges)) return charges
+          const states = await clients.inspect(charges)
+          return { states: states.map((state, at) => describeState(state, charges[at]?.partitionKey)) }
+        },
+      },
+    ],
+    [
+      '/api/clients/reset',
+      {
+        POST: async (_query, body) => {
+          const charges = readCharges(body)
+          if (!isCharges(charges)) return charges
+          const outcome = await clients.reset(charges)
+          if (outcome === 'unavailable') return errors.storeAway
+          if (outcome === 'uncertain') return errors.resetUncertain
+          return { reset: charges.map(({ policy }) => policy.name) }
+        },
+      },
+    ],
+    [
+      '/api/clients/limited',
+      {
+        GET: async (query) => {
+          const read = readQuery(limitedQuery, query)
+          if ('error' in read) return read.error
+          const { policy: policyName, limit } = read.value
+          if (policyName !== undefined && !byName.has(policyName)) return errors.noSuchPolicy
+          const { scope, limited } = await listEverywhere(clients, policyName, limit)
+          return { scope, clients: limited.map(describeLimited) }
+        },
+      },
+    ],
+    [
+      '/api/replicas',
+      {
+        GET: async () => {
+          const replicas = await clients.readReplicas()
+          return {
+            scope: replicas ? 'all' : 'replica',
+            replicas: replicas ? describeReplicas(replicas) : [],
+          }
+        },
+      },
+    ],
+  ])
+}
+
+/** Of this gateway what it knows, of other replicas what they report. */
+async function listEverywhere(
+  clients: ClientOperations,
+  policyName: string | undefined,
+  limit: number,
+): Promise<{ scope: 'all' | 'replica'; limited: readonly ThrottledClient[] }> {
+  // One after the other: what is known here is then no older than what is known elsewhere.
+  const replicas = await clients.readReplicas()
+  const own = await clients.listLimited(policyName, limit)
+  if (!replicas) return { scope: 'replica', limited: own }
+  const others = replicas.reports
+    .filter(({ gateway }) => gateway !== replicas.own)
+    .flatMap(({ limited }) => limited)
+    .filter(({ policy }) => policyName === undefined || policy === policyName)
+  return { scope: 'all', limited: sumThrottled([...others, ...own], limit) }
+}
+
+function describeLimited({
+  policy,
+  partitionKey,
+  label,
+  refusals,
+  resetMs,
+  isShadow,
+}: ThrottledClient): object {
+  return {
+    policy,
+    client: describeKey(partitionKey),
+    ...(label !== undefined && { label }),
+    mode: isShadow ? 'shadow' : 'enforce',
+    refusals,
+    resetSeconds: toSeconds(resetMs),
+  }
+}
+
+function isCharges(value: readonly Charge[] | ErrorReply): value is readonly Charge[] {
+  return Array.isArray(value)
+}
+
+function describeRule({ policy, hosts, match, except, allowList }: Rule): object {
+  const { name, partition, quota, windowMs, ...rest } = policy
+  return {
+    name,
+    match: match.map(writePattern),
+    except: except.map(writePattern),
+    ...(hosts && { hosts }),
+    ...(allowList && { allowList: allowList.map(describeEntry) }),
+    key: partition.map((part) => (part.kind === 'first' ? { first: part.of.map(partName) } : partName(part))),
+    requests: quota,
+    windowSeconds: windowMs / 1000,
+    ...rest,
+  }
+}
+
+function describeEntry(entry: ListEntry): object {
+  return entry.kind === 'ip' ? { ip: entry.ranges } : { header: { [entry.name]: `sha256:${entry.sha256}` } }
+}

@@ -1,0 +1,83 @@
+import { errors } from '../../../shared/error-replies.ts'
+import type { ExplainedBan } from '../../explain/bans.ts'
+import type { ExplainedRule } from '../../explain/explain-rule.ts'
+import { writeHead, type AskedRequest } from '../../explain/request-text.ts'
+import type { Charge } from '../../limiter/limiter.ts'
+import { policiesOf, requestedUnits, reservedUnits, withQuota, type Policy, type Rule } from '../../policy.ts'
+import { toSeconds } from './api-values.ts'
+import type { ApiRoutes } from './api.ts'
+import type { ClientOperations, ClientState } from '../client-operations.ts'
+import { describeState } from './client-state.ts'
+import { explained } from './bodies.ts'
+import { readBody } from './read-body.ts'
+
+/**
+ * The API for what becomes of a request now; the format is in docs/operations.md. Nothing is counted.
+ *
+ * @param options.rules those that run: none with limiting switched off
+ * @param options.upstreamHost the host of a request that names none
+ */
+export function createExplainRoutes(options: {
+  readonly rules: readonly Rule[]
+  readonly upstreamHost: string
+  readonly clients: Pick<ClientOperations, 'explain' | 'inspect'>
+}): ApiRoutes {
+  const { rules, upstreamHost, clients } = options
+  const policies = policiesOf(rules)
+
+  /** What a rule counts the request by: each with its counter. A table that was just changed may have the rule no more. */
+  function chargesOf({ name, override, keys }: ExplainedRule): Charge[] {
+    const written = override === undefined ? undefined : override - 1
+    const policy = policies.find((each) => each.name === name && each.override === written)
+    return policy ? keys.map((partitionKey) => ({ policy, partitionKey })) : []
+  }
+
+  async function explain(body: unknown): Promise<unknown> {
+    const read = readBody(explained, body)
+    if ('error' in read) return read.error
+    const { ip, headers, ...line } = read.value
+    const asked: AskedRequest = { ...line, headers: linesOf(headers) }
+    const explanation = await clients.explain({ head: writeHead(asked, upstreamHost), ip })
+    if (!explanation) return errors.explainUnanswered
+    const charges = explanation.rules.flatMap(chargesOf)
+    const states = charges.length === 0 ? [] : await clients.inspect(charges)
+    const { ban, rules: told, ...about } = explanation
+    const exceeding = states.find((state, at) => refuses(state, charges[at]?.policy))
+    return {
+      ...about,
+      ...(ban && { ban: describeBan(ban) }),
+      refusedBy: exceeding?.policy.name ?? null,
+      rules: told.map((rule) => ({
+        ...rule,
+        states: states.flatMap((state, at) =>
+          rule.counts && state.policy.name === rule.name
+            ? [describeState(state, charges[at]?.partitionKey)]
+            : [],
+        ),
+      })),
+    }
+  }
+
+  return new Map([['/api/explain', { POST: (_query, body) => explain(body) }]])
+}
+
+function linesOf(
+  headers: Readonly<Record<string, string | readonly string[]>>,
+): (readonly [string, string])[] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    (typeof value === 'string' ? [value] : value).map((each) => [name, each] as const),
+  )
+}
+
+/** Whether a request that costs what such a request reserves would be refused now. */
+function refuses({ quota, used, source }: ClientState, written: Policy | undefined): boolean {
+  if (!written || written.mode === 'shadow') return false
+  if (used === undefined) return source === 'none' && written.onStoreError === 'closed'
+  const policy = quota === written.quota ? written : withQuota(written, quota)
+  const units = requestedUnits(policy)?.otherwise ?? reservedUnits(policy)
+  return used + units > quota
+}
+
+function describeBan({ leftMs, ...ban }: ExplainedBan): object {
+  return { ...ban, expiresSeconds: toSeconds(leftMs) }
+}

@@ -1,0 +1,51 @@
+import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import type { ApiAnswer, ApiRoutes } from './api.ts'
+import { reloaded } from './bodies.ts'
+import { readBody } from './read-body.ts'
+
+/** What the table of limits has come to. Names are those of rules, `restart` those of settings in the file. */
+export type Reloaded = {
+  readonly outcome: 'reloaded' | 'unchanged'
+  readonly tableHash: string
+  readonly rules: number
+  readonly added: readonly string[]
+  readonly changed: readonly string[]
+  readonly removed: readonly string[]
+  /** Names of routes. */
+  readonly routes: Readonly<Record<'added' | 'changed' | 'removed', readonly string[]>>
+  readonly restart: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** `refused`: the settings are wrong. `failed`: they are right, and could not be taken by all processes. */
+export type ReloadOutcome =
+  | Reloaded
+  | { readonly outcome: 'refused'; readonly mistakes: readonly string[] }
+  | { readonly outcome: 'failed' }
+
+/** Either way the table in force stays where the outcome is `refused` or `failed`. */
+export function createReloadRoutes(reload: () => Promise<ReloadOutcome>): ApiRoutes {
+  const answer: ApiAnswer = async (_query, body) => {
+    const read = readBody(reloaded, body)
+    if ('error' in read) return read.error
+    const result = await reload()
+    if (result.outcome === 'failed') return errors.reloadFailed
+    if (result.outcome === 'refused') return withMistakes(errors.settingsWrong, result.mistakes)
+    return result
+  }
+  return new Map([['/api/reload', { POST: answer }]])
+}
+
+const made = new WeakSet<object>()
+
+function withMistakes(error: ErrorReply, mistakes: readonly string[]): ErrorReply {
+  const body = Buffer.from(JSON.stringify({ code: error.status, error: error.text, mistakes }))
+  const reply = { ...error, body }
+  made.add(reply)
+  return reply
+}
+
+/** Whether an answer is an error that tells mistakes. */
+export function tellsMistakes(answer: unknown): answer is ErrorReply {
+  return typeof answer === 'object' && answer !== null && made.has(answer)
+}

@@ -1,0 +1,66 @@
+import type { ConfigState } from '../../telemetry/metrics.ts'
+import type { HealthReport } from '../health.ts'
+import type { apiOperations } from './description/operations.ts'
+
+/**
+ * Answers with a value that becomes the JSON body of a 200; nothing becomes `null`. One of `errors` becomes that error.
+ * `body` is the JSON of the request, for all methods but `GET`.
+ */
+export type ApiAnswer = (query: URLSearchParams, body: unknown) => unknown
+
+/** Method to answer. Methods are upper-case; `GET` answers HEAD too. */
+export type ApiRoute = Readonly<Partial<Record<string, ApiAnswer>>>
+
+/** A path of the API: one that `/api/openapi.json` describes. */
+export type ApiPath = keyof typeof apiOperations
+
+export type ApiRoutes = ReadonlyMap<ApiPath, ApiRoute>
+
+/** What `GET /api/status` says. */
+export type Status = HealthReport & {
+  readonly version: string
+  /** Whole seconds since the process that answers was started. */
+  readonly uptimeSeconds: number
+  /** No with `RATE_LIMITING_DISABLED=1`. */
+  readonly limitsEnabled: boolean
+  /** Rules in the limits table; 0 with limiting switched off. */
+  readonly rules: number
+  /** A short SHA-256 of the table of limits, the same on all replicas that have the same. */
+  readonly tableHash: string
+  /** No where the settings were wrong, or could not be used, when they were last read: the table before is in force. */
+  readonly lastReloadSuccessful: boolean
+  /** Processes that serve clients. */
+  readonly workers: number
+}
+
+/** The operator's interface. It is made here and served by the admin listener to who may see it. */
+export function createApiRoutes(deps: {
+  readonly version: string
+  readonly limitsEnabled: boolean
+  readonly rules: number
+  readonly readConfig: () => Pick<ConfigState, 'hash' | 'isLastRight'>
+  readonly workers: number
+  readonly uptimeMs: () => number
+  readonly readHealth: () => HealthReport | Promise<HealthReport>
+}): ApiRoutes {
+  const readStatus = async (): Promise<Status> => ({
+    version: deps.version,
+    uptimeSeconds: Math.floor(deps.uptimeMs() / 1000),
+    limitsEnabled: deps.limitsEnabled,
+    rules: deps.rules,
+    tableHash: deps.readConfig().hash,
+    lastReloadSuccessful: deps.readConfig().isLastRight,
+    workers: deps.workers,
+    ...(await deps.readHealth()),
+  })
+  return new Map<ApiPath, ApiRoute>([
+    ['/api/status', { GET: readStatus }],
+    ['/api/openapi.json', { GET: () => describe(deps.version) }],
+  ])
+}
+
+/** Loaded for whoever asks: the schemas of replies are used for nothing else. */
+async function describe(version: string): Promise<object> {
+  const { describeApi } = await import('./description/document.ts')
+  return describeApi(version)
+}

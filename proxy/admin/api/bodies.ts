@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { errors } from '../../../shared/error-replies.ts'
+import { longDuration } from '../../../shared/settings/kinds.ts'
+import { fitsInLine, isHeaderName } from '../../explain/request-text.ts'
+import { LARGEST_QUOTA } from '../../policy.ts'
+import { createAddressReader } from '../../request/client-address.ts'
+import type { BodyErrors } from './read-body.ts'
+
+/*
+ * What the API takes. These schemas check the requests and describe them in `/api/openapi.json`; what depends on the rules in
+ * force is checked where it is used.
+ */
+
+/** The name of a rule. */
+const policy = z.string()
+/** See `chargesOfClient`. */
+const client = z.union([z.string(), z.record(z.string(), z.union([z.string(), z.literal(true)]))])
+/** For people to read. */
+const text = z
+  .string()
+  .max(200)
+  .regex(/^\P{Cc}*$/u)
+
+export const question = {
+  schema: z.strictObject({ client, policy: policy.optional() }),
+  errors: { otherwise: errors.questionUnreadable, client: errors.clientUnreadable },
+}
+
+const entryErrors = {
+  policy: errors.noSuchPolicy,
+  for: errors.durationUnreadable,
+  client: errors.clientUnreadable,
+} satisfies Partial<BodyErrors>
+
+export const banned = {
+  schema: z.strictObject({
+    client,
+    for: longDuration.schema,
+    policy: policy.optional(),
+    reason: text.optional(),
+  }),
+  errors: { otherwise: errors.banUnreadable, ...entryErrors },
+}
+
+export const unbanned = {
+  schema: question.schema,
+  errors: { ...entryErrors, otherwise: errors.questionUnreadable },
+}
+
+export const overridden = {
+  schema: z.strictObject({
+    policy,
+    client,
+    requests: z.int().min(1).max(LARGEST_QUOTA),
+    for: longDuration.schema,
+    label: text.optional(),
+  }),
+  errors: { otherwise: errors.overrideUnreadable, ...entryErrors, requests: errors.requestsUnreadable },
+}
+
+export const overrideRemoved = {
+  schema: z.strictObject({ policy, client }),
+  errors: { ...entryErrors, otherwise: errors.questionUnreadable },
+}
+
+const line = z.string().min(1).refine(fitsInLine)
+const value = z.string().refine(fitsInLine)
+const addresses = createAddressReader([])
+
+export const explained = {
+  schema: z.strictObject({
+    method: line,
+    target: line,
+    host: value.optional(),
+    ip: z
+      .string()
+      .refine((text) => addresses.readPeer(text) !== undefined)
+      .default('127.0.0.1'),
+    headers: z.record(z.string().refine(isHeaderName), z.union([value, z.array(value)])).default({}),
+  }),
+  errors: {
+    otherwise: errors.explainUnreadable,
+    ip: errors.explainAddressUnreadable,
+    headers: errors.explainHeadersUnreadable,
+  },
+}
+
+export const reloaded = {
+  schema: z.strictObject({}),
+  errors: { otherwise: errors.reloadUnreadable },
+}
+
+const LISTED_UNLESS_TOLD = 100
+
+/** How many a list is to have at most. @param most the largest number that the query may ask for */
+function limitTo(most: number) {
+  const digits = z.string().regex(/^[1-9]\d{0,8}$/)
+  return digits.transform(Number).pipe(z.int().min(1).max(most)).default(LISTED_UNLESS_TOLD)
+}
+
+/** Of a list of clients over a limit. */
+export const limitedQuery = {
+  schema: z.object({ policy: policy.optional(), limit: limitTo(1000) }),
+  errors: { otherwise: errors.listLimitUnreadable },
+}
+
+/** Of a list of bans or overrides. */
+export const entriesQuery = {
+  schema: z.object({ limit: limitTo(10_000) }),
+  errors: { otherwise: errors.entriesLimitUnreadable },
+}

@@ -1,0 +1,148 @@
+import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import { partsOf } from '../../clients/client-entry.ts'
+import { headerValue } from '../../decide/part-values.ts'
+import { isHashedKey, keyOfAll, partitionKeysOf } from '../../decide/partition-key.ts'
+import type { Charge } from '../../limiter/limiter.ts'
+import { partName, singleParts, type Policy } from '../../policy.ts'
+import { readAuthority } from '../../request/authority.ts'
+import type { AddressReader } from '../../request/client-address.ts'
+import { comparableHost } from '../../request/host.ts'
+import { parseAddress } from '../../request/ip-address.ts'
+import { lenientText } from '../../request/values/lenient-text.ts'
+import { pathValueOf } from '../../rules/path-values.ts'
+
+/** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */
+type ClientName =
+  | { readonly key: string }
+  | {
+      readonly key?: undefined
+      /** By the lower-case names of parts, in the spelling that they count by. */
+      readonly values: ReadonlyMap<string, string>
+    }
+
+/**
+ * Finds what an operator asks about: `client` is an object with a value for each part of the rule's `key`, such as
+ * `{"ip": "192.0.2.7"}` or `{"ip": "2001:db8::1", "header:x-api-key": "…"}`, or `{"id": "h:…"}` as lists of limited
+ * clients have it where a value is secret. A mere text is an address, or the one part that the policy counts by.
+ *
+ * @param policy without one, all policies that the client can be counted under
+ * @returns at least one charge, or the error to answer with
+ */
+export function chargesOfClient(
+  client: unknown,
+  policy: Policy | undefined,
+  policies: readonly Policy[],
+  addresses: AddressReader,
+): readonly Charge[] | ErrorReply {
+  const name = readName(typeof client === 'string' ? { [onlyPartOf(policy)]: client } : client, addresses)
+  if ('body' in name) return name
+  const candidates = policy ? [policy] : policies
+  const charges = candidates.flatMap((candidate): Charge[] => {
+    const partitionKey = keyUnder(candidate, name, policy !== undefined)
+    return partitionKey === undefined ? [] : [{ policy: candidate, partitionKey }]
+  })
+  return charges.length > 0 ? charges : errors.clientPartsDiffer
+}
+
+/**
+ * The keys that an operator means where it is about all rules: of an address that address, whether a rule counts by it
+ * or not; otherwise those under the rules that count by just these parts.
+ *
+ * @returns at least one, each once, with what it is made of (`partsOf`), or the error to answer with
+ */
+export function keysOfClient(
+  client: unknown,
+  policies: readonly Policy[],
+  addresses: AddressReader,
+): readonly NamedKey[] | ErrorReply {
+  const name = readName(typeof client === 'string' ? { ip: client } : client, addresses)
+  if ('body' in name) return name
+  if (name.key === undefined) {
+    if (name.values.has('global')) return errors.clientGlobal
+    const address = name.values.get('ip')
+    if (address !== undefined && name.values.size === 1) return [{ partitionKey: address, parts: '' }]
+  }
+  const keys = new Map<string, NamedKey>()
+  for (const policy of policies) {
+    const partitionKey = keyUnder(policy, name, true)
+    if (partitionKey === undefined) continue
+    const parts = partsOf(policy, partitionKey)
+    keys.set(`${parts} ${partitionKey}`, { partitionKey, parts })
+  }
+  return keys.size > 0 ? [...keys.values()] : errors.clientPartsDiffer
+}
+
+type NamedKey = { readonly partitionKey: string; readonly parts: string }
+
+/** How the operator's interface names a client by its partition key: readable, or by its hash. */
+export function describeKey(partitionKey: string): object {
+  if (isHashedKey(partitionKey)) return { id: partitionKey }
+  return partitionKey === keyOfAll ? { global: true } : { ip: partitionKey }
+}
+
+/** Visible characters, with blanks between them (RFC 9110 section 5.5). */
+const fieldValue = /^[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?$/
+const LONGEST_VALUE = 8 * 1024
+
+function readName(client: unknown, addresses: AddressReader): ClientName | ErrorReply {
+  if (typeof client !== 'object' || client === null || Array.isArray(client)) return errors.clientUnreadable
+  const entries = Object.entries(client)
+  if (entries.length === 0 || entries.length > 32) return errors.clientUnreadable
+  const values = new Map<string, string>()
+  for (const [given, value] of entries) {
+    const part = given.toLowerCase()
+    if (part === 'id' && entries.length === 1 && typeof value === 'string' && isHashedKey(value))
+      return { key: value }
+    const read = readValue(part, value, addresses)
+    if (typeof read !== 'string') return read
+    if (read === '' || values.has(part)) return errors.clientUnreadable
+    values.set(part, read)
+  }
+  return { values }
+}
+
+/** The value of a part in the spelling that it counts by. */
+function readValue(part: string, value: unknown, addresses: AddressReader): string | ErrorReply {
+  if (part === 'global' && value === true) return part
+  if (typeof value !== 'string' || value.length > LONGEST_VALUE) return errors.clientUnreadable
+  if (part === 'ip') return readAddress(value, addresses) ?? errors.clientAddressUnreadable
+  if (part === 'host') return comparableHost(readAuthority(value) ?? '')
+  if (part.startsWith('jwt:')) return value
+  if (part.startsWith('path:')) return pathValueOf(value)
+  // As Node reads a header: a character for each byte that was sent.
+  const bytes = Buffer.from(value).toString('latin1')
+  if (part.startsWith('query:')) return lenientText(bytes, false)
+  if (!fieldValue.test(bytes)) return errors.clientUnreadable
+  if (part.startsWith('cookie:')) return lenientText(bytes, true)
+  if (part.startsWith('header:')) return headerValue(part.slice('header:'.length), bytes, addresses)
+  return errors.clientUnreadable
+}
+
+/** What an address counts as. It may be given as that, such as `2001:db8::/64`, which is how lists have it. */
+function readAddress(text: string, addresses: AddressReader): string | undefined {
+  const network = addresses.readPeer(text.split('/', 1)[0])?.client.prefix
+  return parseAddress(text) || network === text ? network : undefined
+}
+
+/** @param isExact whether the client may have no parts that the policy does not count by */
+function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | undefined {
+  if (name.key !== undefined) return isHashed(policy) ? name.key : undefined
+  const { values } = name
+  const parts = new Set(singleParts(policy.partition).map((part) => partName(part).toLowerCase()))
+  if (isExact && ![...values.keys()].every((part) => parts.has(part))) return undefined
+  const [key] = partitionKeysOf(policy, (part) => {
+    const value = values.get(partName(part).toLowerCase())
+    return value === undefined ? [] : [value]
+  })
+  return key
+}
+
+/** Whether the policy's keys are hashes of values that may be secret. */
+function isHashed({ partition }: Policy): boolean {
+  return partition.length > 1 || partition.some(({ kind }) => kind !== 'ip' && kind !== 'global')
+}
+
+function onlyPartOf(policy: Policy | undefined): string {
+  const [only, ...others] = policy?.partition ?? []
+  return only && only.kind !== 'first' && others.length === 0 ? partName(only) : 'ip'
+}

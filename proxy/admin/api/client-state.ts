@@ -1,0 +1,24 @@
+import { toSeconds } from './api-values.ts'
+import { describeKey } from './client-name.ts'
+import type { ClientState } from '../client-operations.ts'
+
+/** Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null. */
+export function describeState(state: ClientState, partitionKey: string | undefined): object {
+  const { policy, quota, source, used, resetMs, bannedForMs, overriddenForMs, label } = state
+  return {
+    policy: policy.name,
+    // By which lists name a client whose value is secret.
+    ...(partitionKey !== undefined && { client: describeKey(partitionKey) }),
+    ...(label !== undefined && { label }),
+    limit: quota,
+    windowSeconds: policy.windowMs / 1000,
+    mode: policy.mode,
+    used: used ?? null,
+    remaining: used === undefined ? null : Math.max(0, quota - used),
+    exceeded: used === undefined ? null : used >= quota,
+    resetSeconds: resetMs === undefined ? null : toSeconds(resetMs),
+    source,
+    ...(bannedForMs !== undefined && { bannedSeconds: toSeconds(bannedForMs) }),
+    ...(overriddenForMs !== undefined && { overrideSeconds: toSeconds(overriddenForMs) }),
+  }
+}

@@ -1,0 +1,153 @@
+import type { z } from 'zod'
+import {
+  banned,
+  entriesQuery,
+  explained,
+  limitedQuery,
+  overridden,
+  overrideRemoved,
+  question,
+  reloaded,
+  unbanned,
+} from '../bodies.ts'
+import * as replies from './replies.ts'
+
+/** What can be asked of a path by one method. */
+export type Operation = {
+  readonly summary: string
+  readonly body?: { readonly schema: z.ZodType }
+  readonly query?: { readonly schema: z.ZodObject }
+  /** Of a 200, as JSON unless `contentType` says otherwise. */
+  readonly reply: z.ZodType
+  readonly contentType?: string
+  /** Beside those of every operation: status to what it means. */
+  readonly failures?: Readonly<Record<number, string>>
+}
+
+type Operations = Readonly<Record<string, Readonly<Partial<Record<'GET' | 'POST', Operation>>>>>
+
+const unknownRule = { 404: 'There is no rule with this name' }
+const storeAway = { 503: 'Redis is not available, or has not confirmed it' }
+
+/** Those for operators. */
+export const apiOperations = {
+  '/api/status': {
+    GET: { summary: 'Version, readiness, and the table of limits in force', reply: replies.status },
+  },
+  '/api/limits': { GET: { summary: 'The table of limits in force', reply: replies.limits } },
+  '/api/explain': {
+    POST: {
+      summary: 'What becomes of a request now, up to its decision; nothing is counted',
+      body: explained,
+      reply: replies.explanation,
+      failures: { 503: 'No worker has answered' },
+    },
+  },
+  '/api/reload': {
+    POST: {
+      summary: 'Read the settings again and put their table of limits in force',
+      body: reloaded,
+      reply: replies.reloaded,
+      failures: { 422: 'The settings are wrong', 503: 'Not all workers took the new table' },
+    },
+  },
+  '/api/clients/inspect': {
+    POST: {
+      summary: 'What a client has used up; nothing is counted',
+      body: question,
+      reply: replies.inspected,
+      failures: unknownRule,
+    },
+  },
+  '/api/clients/reset': {
+    POST: {
+      summary: 'Forget what a client has used up, on all replicas',
+      body: question,
+      reply: replies.reset,
+      failures: { ...unknownRule, ...storeAway },
+    },
+  },
+  '/api/clients/limited': {
+    GET: {
+      summary: 'The clients over a limit, the most refused first',
+      query: limitedQuery,
+      reply: replies.limited,
+      failures: unknownRule,
+    },
+  },
+  '/api/clients/ban': {
+    POST: {
+      summary: 'Refuse all requests of a client for some time, on all replicas',
+      body: banned,
+      reply: replies.bansMade,
+      failures: { ...unknownRule, 409: 'There are as many bans as there can be', ...storeAway },
+    },
+  },
+  '/api/clients/unban': {
+    POST: {
+      summary: 'Lift the bans of a client',
+      body: unbanned,
+      reply: replies.bansLifted,
+      failures: { ...unknownRule, ...storeAway },
+    },
+  },
+  '/api/clients/override': {
+    POST: {
+      summary: 'Give a client another limit under a rule for some time, on all replicas',
+      body: overridden,
+      reply: replies.overrideMade,
+      failures: { ...unknownRule, 409: 'There are as many as there can be', ...storeAway },
+    },
+  },
+  '/api/clients/override/remove': {
+    POST: {
+      summary: 'Remove a limit that was set for a client',
+      body: overrideRemoved,
+      reply: replies.overrideRemoved,
+      failures: { ...unknownRule, ...storeAway },
+    },
+  },
+  '/api/bans': {
+    GET: {
+      summary: 'The banned clients, those that end last first',
+      query: entriesQuery,
+      reply: replies.bans,
+    },
+  },
+  '/api/overrides': {
+    GET: {
+      summary: 'The clients with a limit that was set at run time',
+      query: entriesQuery,
+      reply: replies.overrides,
+    },
+  },
+  '/api/replicas': { GET: { summary: 'The gateways that count together', reply: replies.replicas } },
+  '/api/openapi.json': { GET: { summary: 'This document', reply: replies.document } },
+} as const satisfies Operations
+
+/** What the listener answers beside them, for operators too. */
+export const streams = {
+  '/api/events': {
+    GET: {
+      summary: 'What the page shows, each second, as server-sent events',
+      reply: replies.text,
+      contentType: 'text/event-stream',
+      failures: { 503: 'There are as many listeners as there can be' },
+    },
+  },
+  '/metrics': {
+    GET: { summary: 'Metrics for Prometheus', reply: replies.text, contentType: 'text/plain' },
+  },
+} as const satisfies Operations
+
+/** What everybody may ask. */
+export const probes = {
+  '/livez': { GET: { summary: 'Whether the process runs', reply: replies.alive } },
+  '/readyz': {
+    GET: {
+      summary: 'Whether the gateway takes traffic',
+      reply: replies.health,
+      failures: { 503: 'It is starting or stopping' },
+    },
+  },
+} as const satisfies Operations

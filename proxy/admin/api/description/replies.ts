@@ -1,0 +1,218 @@
+import { z } from 'zod'
+
+/* What the API answers with. A test compares these with the replies of a gateway. */
+
+const policyName = z.string().describe('the name of a rule')
+const routeName = z.string().describe('the name of a route')
+const clientKey = z
+  .union([
+    z.strictObject({ ip: z.string() }),
+    z.strictObject({ global: z.literal(true) }),
+    z.strictObject({ id: z.string() }).describe('a hash of what may be secret'),
+  ])
+  .describe('as requests take it')
+const seconds = z.number().min(0)
+const algorithm = z.enum(['fixed', 'sliding', 'token-bucket', 'concurrency'])
+const mode = z.enum(['enforce', 'shadow'])
+const by = z.enum(['rule', 'operator'])
+
+const serverState = z.enum(['available', 'ejected', 'unhealthy'])
+
+export const health = z.strictObject({
+  status: z.enum(['starting', 'ready', 'stopping']),
+  store: z.enum(['memory', 'available', 'unavailable', 'unknown']),
+  upstream: z.enum(['available', 'unavailable', 'unknown']),
+  servers: z.record(serverState, z.int().min(0)).optional(),
+})
+
+export const alive = z.strictObject({ status: z.literal('alive') })
+
+export const status = health.extend({
+  version: z.string(),
+  uptimeSeconds: z.int().min(0),
+  limitsEnabled: z.boolean(),
+  rules: z.int().min(0),
+  tableHash: z.string(),
+  lastReloadSuccessful: z.boolean(),
+  workers: z.int().min(1),
+  listedServers: z
+    .array(
+      z.strictObject({
+        upstream: z.string().describe('the name of a route, or default for upstream'),
+        url: z.string(),
+        address: z.string().optional(),
+        state: serverState,
+      }),
+    )
+    .optional(),
+})
+
+const listEntry = z.union([
+  z.strictObject({ ip: z.array(z.string()) }),
+  z.strictObject({ header: z.record(z.string(), z.string()) }),
+])
+const keyPart = z.union([z.string(), z.strictObject({ first: z.array(z.string()) })])
+const requestedUnits = z.strictObject({ paths: z.array(z.array(z.string())), otherwise: z.int().optional() })
+const costSource = z.union([
+  z.strictObject({ kind: z.literal('header'), name: z.string(), hide: z.boolean() }),
+  z.strictObject({ kind: z.literal('json'), path: z.array(z.string()) }),
+])
+
+export const limits = z.strictObject({
+  limitsEnabled: z.boolean(),
+  limits: z.array(
+    z.strictObject({
+      name: policyName,
+      match: z.array(z.string()),
+      except: z.array(z.string()),
+      hosts: z.array(z.string()).optional(),
+      allowList: z.array(listEntry).optional(),
+      key: z.array(keyPart),
+      requests: z.int(),
+      windowSeconds: seconds,
+      algorithm,
+      mode,
+      onStoreError: z.enum(['local', 'open', 'closed']),
+      countStatus: z.array(z.strictObject({ first: z.int(), last: z.int() })).optional(),
+      cost: z
+        .strictObject({ reserve: z.union([z.int(), requestedUnits]), settle: costSource.optional() })
+        .optional(),
+      ban: z
+        .strictObject({
+          after: z.int(),
+          forMs: z.number(),
+          maxMs: z.number(),
+          scope: z.enum(['rule', 'all']),
+        })
+        .optional(),
+      averageWindowMs: z.number().optional(),
+    }),
+  ),
+})
+
+const state = z.strictObject({
+  policy: policyName,
+  client: clientKey.optional(),
+  label: z.string().optional(),
+  limit: z.int(),
+  windowSeconds: seconds,
+  mode,
+  used: z.number().nullable(),
+  remaining: z.number().nullable(),
+  exceeded: z.boolean().nullable(),
+  resetSeconds: seconds.nullable(),
+  source: z.enum(['store', 'local', 'none']),
+  bannedSeconds: seconds.optional(),
+  overrideSeconds: seconds.optional(),
+})
+
+export const inspected = z.strictObject({ states: z.array(state) })
+export const reset = z.strictObject({ reset: z.array(policyName) })
+
+export const limited = z.strictObject({
+  scope: z.enum(['all', 'replica']),
+  clients: z.array(
+    z.strictObject({
+      policy: policyName,
+      client: clientKey,
+      label: z.string().optional(),
+      mode,
+      refusals: z.int().min(1),
+      resetSeconds: seconds,
+    }),
+  ),
+})
+
+export const replicas = z.strictObject({
+  scope: z.enum(['all', 'replica']),
+  replicas: z.array(
+    z.strictObject({
+      host: z.string(),
+      self: z.boolean(),
+      version: z.string(),
+      status: health.shape.status,
+      tableHashes: z.array(z.string()),
+      workers: z.int().min(1),
+    }),
+  ),
+})
+
+const ban = z.strictObject({
+  client: clientKey,
+  policy: policyName.nullable(),
+  expiresSeconds: seconds,
+  by,
+  times: z.int().min(1).optional(),
+  reason: z.string().optional(),
+})
+const override = z.strictObject({
+  client: clientKey,
+  policy: policyName,
+  requests: z.int().min(1),
+  expiresSeconds: seconds,
+  label: z.string().optional(),
+})
+
+export const bans = z.strictObject({ total: z.int().min(0), bans: z.array(ban) })
+export const overrides = z.strictObject({ total: z.int().min(0), overrides: z.array(override) })
+export const bansMade = z.strictObject({ banned: z.array(ban) })
+export const bansLifted = z.strictObject({
+  unbanned: z.array(z.strictObject({ client: clientKey, policy: policyName.nullable() })),
+})
+export const overrideMade = z.strictObject({ override })
+export const overrideRemoved = z.strictObject({ removed: z.boolean() })
+
+export const explanation = z.strictObject({
+  outcome: z.enum(['rejected', 'answered', 'denied', 'banned', 'limited', 'forwarded']),
+  status: z.int().optional(),
+  why: z.string().optional(),
+  ban: ban.omit({ client: true }).optional(),
+  refusedBy: policyName.nullable(),
+  path: z.string().nullable(),
+  readings: z.array(z.string()),
+  host: z.string().nullable(),
+  upstream: z.string().nullable().describe('the name of a route, or default for upstream'),
+  client: z.strictObject({
+    address: z.string(),
+    counts: z.string(),
+    peer: z.string(),
+    why: z.string(),
+  }),
+  rules: z.array(
+    z.strictObject({
+      name: policyName,
+      counts: z.boolean(),
+      near: z.boolean(),
+      why: z.string().optional(),
+      override: z.int().min(1).optional(),
+      keys: z.array(z.string()),
+      key: z.array(z.strictObject({ part: z.string(), values: z.array(z.string()) })),
+      requests: z.int(),
+      windowSeconds: seconds,
+      algorithm,
+      mode,
+      states: z.array(state),
+    }),
+  ),
+})
+
+export const reloaded = z.strictObject({
+  outcome: z.enum(['reloaded', 'unchanged']),
+  tableHash: z.string(),
+  rules: z.int().min(0),
+  added: z.array(policyName),
+  changed: z.array(policyName),
+  removed: z.array(policyName),
+  routes: z.strictObject({
+    added: z.array(routeName),
+    changed: z.array(routeName),
+    removed: z.array(routeName),
+  }),
+  restart: z.array(z.string()),
+  warnings: z.array(z.string()),
+})
+
+export const failure = z.strictObject({ code: z.int(), error: z.string() })
+export const mistaken = failure.extend({ mistakes: z.array(z.string()) })
+export const text = z.string()
+export const document = z.looseObject({ openapi: z.string() })

@@ -1,0 +1,52 @@
+/** @param {string} id */
+export const at = (id) => document.getElementById(id)
+
+/** Only what has changed is written, so that nothing is read out, laid out or deselected without need. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text
+}
+
+export function setClass(element, name) {
+  if (element.className !== name) element.className = name
+}
+
+/** Children are elements, or texts that cannot become markup. */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag)
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
+  element.append(...children)
+  return element
+}
+
+/**
+ * Writes a list to the rows of a table, each row staying the same element. While somebody is at the table the order
+ * stays, so that no button moves from under a pointer.
+ */
+export function fill(body, list, { keyOf, makeOne, writeOne }) {
+  const rows = new Map([...body.children].map((row) => [row.key, row]))
+  const isUsed = body.matches(':hover, :focus-within')
+  let previous = null
+  for (const one of list) {
+    const key = keyOf(one)
+    let row = rows.get(key)
+    rows.delete(key)
+    const isNew = !row
+    if (!row) {
+      row = makeOne(one)
+      row.key = key
+    }
+    writeOne(row, one)
+    if (isNew && isUsed) body.append(row)
+    else if (!isUsed) {
+      const next = previous ? previous.nextSibling : body.firstChild
+      if (next !== row) body.insertBefore(row, next)
+      previous = row
+    }
+  }
+  for (const row of rows.values()) {
+    // Who was at a button that goes is taken to the section's title, not to the top of the page.
+    const hadFocus = row.contains(document.activeElement)
+    row.remove()
+    if (hadFocus) body.closest('section').querySelector('h2').focus()
+  }
+}

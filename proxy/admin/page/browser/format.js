@@ -1,0 +1,41 @@
+export function formatNumber(count) {
+  return count.toLocaleString('en')
+}
+
+export function formatRate(rate) {
+  if (rate === 0) return '0'
+  return rate < 10 ? rate.toFixed(1) : formatNumber(Math.round(rate))
+}
+
+export function formatSeconds(seconds) {
+  const whole = Math.ceil(seconds)
+  const days = Math.floor(whole / 86_400)
+  const hours = Math.floor((whole % 86_400) / 3600)
+  const minutes = Math.floor((whole % 3600) / 60)
+  const parts = [
+    [days, 'd'],
+    [hours, 'h'],
+    [minutes, 'min'],
+    [whole % 60, 's'],
+  ].filter(([count]) => count > 0)
+  return (
+    parts
+      .slice(0, 2)
+      .map(([count, unit]) => `${count} ${unit}`)
+      .join(' ') || '0 s'
+  )
+}
+
+/** Addresses as they are, other clients by their hash. */
+export function nameOf(client) {
+  if (client.global === true) return 'all clients together'
+  return String(client.ip ?? client.id ?? '')
+}
+
+export function describeLimit(limit) {
+  if (!limit) return ''
+  const { requests, windowSeconds, algorithm, mode } = limit
+  const what =
+    algorithm === 'concurrency' ? `${requests} at once` : `${requests} in ${formatSeconds(windowSeconds)}`
+  return mode === 'shadow' ? `${what}, shadow` : what
+}

@@ -1,0 +1,87 @@
+// The operators' page. All that it shows comes from `/api/events`; what its buttons do is the API of docs/operations.md.
+// Values are only ever set as text, so that no client's name can become markup.
+
+import { showBans, showLimited, showOverrides } from './clients.js'
+import { at, setClass } from './dom.js'
+import './explain.js'
+import { ask, follow, hasToken, setToken, Unauthorized } from './gateway.js'
+import { setHealth, showHealth, showReplicas, showState } from './overview.js'
+import { takeCounts, takeHistory } from './rates.js'
+import { setLimits, showRules } from './rules.js'
+
+let tableHash = ''
+let awaySince
+let isRunning = false
+
+async function take(event, data) {
+  if (event === 'history') return takeHistory(data)
+  if (event !== 'status') return
+  if (data.status.tableHash !== tableHash) {
+    setLimits((await (await ask('api/limits')).json()).limits)
+    tableHash = data.status.tableHash
+  }
+  show(data)
+}
+
+async function run() {
+  if (isRunning) return
+  isRunning = true
+  for (;;) {
+    let problem = 'The gateway ended the connection'
+    try {
+      await follow(take)
+    } catch (error) {
+      if (error instanceof Unauthorized) {
+        isRunning = false
+        return askForToken(hasToken() ? error.message : '')
+      }
+      // A network that is away has a message of the browser's own.
+      problem = error instanceof TypeError || error.name === 'AbortError' ? 'No answer' : error.message
+    }
+    showAway(problem)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  }
+}
+
+function show(now) {
+  awaySince = undefined
+  at('content').hidden = false
+  setClass(at('content'), '')
+  showHealth(now)
+  showState(now)
+  takeCounts(now)
+  showRules()
+  showLimited(now)
+  showBans(now)
+  showOverrides(now)
+  showReplicas(now)
+}
+
+function showAway(problem) {
+  awaySince ??= new Date()
+  setHealth(`${problem} since ${awaySince.toLocaleTimeString()}`, 'bad')
+  setClass(at('content'), 'stale')
+}
+
+function askForToken(why) {
+  setToken('')
+  at('content').hidden = true
+  at('sign-in').hidden = false
+  setHealth('Token needed', 'warn')
+  at('token-error').textContent = why
+  at('token').focus()
+}
+
+addEventListener('unauthorized', ({ detail }) => askForToken(detail))
+
+at('token-form').addEventListener('submit', (event) => {
+  event.preventDefault()
+  setToken(at('token').value.trim())
+  at('token').value = ''
+  at('sign-in').hidden = true
+  setHealth('Connecting', '')
+  void run()
+})
+
+if (document.documentElement.dataset.token === 'needed' && !hasToken()) askForToken('')
+else void run()

@@ -1,0 +1,126 @@
+import { at, fill, make, setClass, setText } from './dom.js'
+import { describeLimit, formatNumber, formatRate } from './format.js'
+import { currentStep, isKnown, ratesOf, STEPS, weightOf } from './rates.js'
+
+const SHOWN = 50
+const SHOWN_AT_MOST = 500
+const STEP_SECONDS = 10
+const SVG = 'http://www.w3.org/2000/svg'
+/** What is drawn at once is to be done within a frame. */
+const DRAWN_AT_ONCE = 12
+
+/** By rule: what `/api/limits` says. */
+let limits = new Map()
+let showsAll = false
+/** Of a table of many rules those that matter, chosen anew with each step. */
+let chosen = []
+let chosenAt
+/** Plots that are to be drawn, and of which rule. */
+const waiting = new Map()
+
+export const limitOf = (name) => limits.get(name)
+
+export function setLimits(list) {
+  limits = new Map(list.map((limit) => [limit.name, limit]))
+  chosenAt = undefined
+}
+
+export function showRules() {
+  const most = showsAll ? SHOWN_AT_MOST : SHOWN
+  if (chosenAt !== currentStep()) {
+    chosenAt = currentStep()
+    const names = [...limits.keys()]
+    const weights = new Map(names.map((name) => [name, weightOf(name)]))
+    chosen = names.length > SHOWN ? names.sort((a, b) => weights.get(b) - weights.get(a)) : names
+  }
+  at('no-rules').hidden = chosen.length > 0
+  const button = at('all-rules')
+  button.hidden = chosen.length <= SHOWN
+  const all = chosen.length > SHOWN_AT_MOST ? `the first ${SHOWN_AT_MOST}` : 'all'
+  setText(button, showsAll ? `Show ${SHOWN} rules` : `Show ${all} of ${formatNumber(chosen.length)} rules`)
+  fill(at('rules'), chosen.slice(0, most), { keyOf: (name) => name, makeOne: makeRule, writeOne: writeRule })
+}
+
+at('all-rules').addEventListener('click', () => {
+  showsAll = !showsAll
+  showRules()
+})
+
+function makeRule(name) {
+  const row = make(
+    'tr',
+    {},
+    make('th', { scope: 'row', title: name }, name),
+    make('td', { 'data-name': 'Limit' }),
+  )
+  for (const kind of ['Allowed/s', 'Refused/s', 'Shadow/s'])
+    row.append(make('td', { class: 'number', 'data-name': kind }))
+  const plot = document.createElementNS(SVG, 'svg')
+  plot.setAttribute('viewBox', `0 0 ${STEPS - 1} 32`)
+  plot.setAttribute('preserveAspectRatio', 'none')
+  plot.setAttribute('role', 'img')
+  for (const kind of ['allowed', 'shadow', 'refused']) {
+    const path = document.createElementNS(SVG, 'path')
+    path.setAttribute('class', kind)
+    plot.append(path)
+  }
+  row.append(make('td', {}, make('div', { class: 'plot' }, plot, make('span', { class: 'peak' }))))
+  return row
+}
+
+function writeRule(row, name) {
+  const { rates } = ratesOf(name)
+  const [, about, ...cells] = row.children
+  setText(about, describeLimit(limits.get(name)))
+  for (const [index, rate] of rates.entries()) {
+    setText(cells[index], formatRate(rate))
+    const kind = rate === 0 ? 'zero' : index === 1 ? 'bad' : index === 2 ? 'warn' : ''
+    setClass(cells[index], `number ${kind}`.trim())
+  }
+  if (row.drawn === currentStep()) return
+  row.drawn = currentStep()
+  if (waiting.size === 0) requestAnimationFrame(drawSome)
+  waiting.set(name, row.querySelector('.plot'))
+}
+
+function drawSome() {
+  for (const [name, plot] of [...waiting].slice(0, DRAWN_AT_ONCE)) {
+    waiting.delete(name)
+    draw(plot, ratesOf(name).steps)
+  }
+  if (waiting.size > 0) requestAnimationFrame(drawSome)
+}
+
+/** The step that is being counted is not drawn: it would always seem to fall. */
+function draw(plot, steps) {
+  const first = currentStep() - STEPS
+  const shown = [...steps].filter(([step]) => step >= first && step < currentStep())
+  const highest = Math.max(1, ...shown.flatMap(([, counts]) => counts))
+  const [svg, peak] = plot.children
+  for (const [path, index] of [...svg.children].map((path, order) => [path, [0, 2, 1][order]])) {
+    // Zero is worth a line for what was allowed only.
+    const isDrawn = index === 0 || shown.some(([, counts]) => counts[index] > 0)
+    path.setAttribute('d', isDrawn ? lineOf(steps, index, first, highest) : '')
+  }
+  const refused = shown.reduce((sum, [, counts]) => sum + counts[1], 0)
+  const up = shown.length === 0 ? '' : `${formatRate(highest / STEP_SECONDS)}/s`
+  setText(peak, up)
+  const about = up === '' ? 'Nothing counted' : `Up to ${up}, ${formatNumber(refused)} refused`
+  svg.setAttribute('aria-label', `${about} in the last 15 minutes`)
+}
+
+/** Interrupted where nothing is known. */
+function lineOf(steps, index, first, highest) {
+  let line = ''
+  let isBroken = true
+  for (let step = first; step < currentStep(); step++) {
+    if (!isKnown(step)) {
+      isBroken = true
+      continue
+    }
+    const height = 31 - ((steps.get(step)?.[index] ?? 0) / highest) * 30
+    line += `${isBroken ? 'M' : 'L'}${step - first} ${Math.round(height * 10) / 10}`
+    isBroken = false
+  }
+  return line
+}

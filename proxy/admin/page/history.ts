@@ -1,0 +1,129 @@
+import { sumActivities, type Activity } from '../../telemetry/activity.ts'
+
+const STEP_MS = 10_000
+/** Fifteen minutes. */
+const STEPS = 90
+/** A kilobyte each. Of more rules, those that were asked for first are kept. */
+const MOST_RULES = 1_000
+/** Those with the most requests. */
+const MOST_SENT = 200
+
+/** What became of the requests that rules have counted, in the last fifteen minutes, by steps of ten seconds. */
+export type History = {
+  /** Reads the counts, and so closes the steps that have passed. */
+  sample(): Promise<void>
+  /** Steps are numbered from the epoch, so that all who have them can put them together. */
+  read(): HistoryReport
+  close(): void
+}
+
+export type HistoryReport = {
+  readonly stepSeconds: number
+  /** The steps from this one to `last` are known. */
+  readonly first: number
+  /** The step that has not ended yet. */
+  readonly last: number
+  /** Name, then for each step what was allowed, refused and let pass by a shadow; rules without requests are missing. */
+  readonly rules: readonly (readonly [string, readonly number[], readonly number[], readonly number[]])[]
+}
+
+type Row = { readonly counts: [Float64Array, Float64Array, Float64Array]; lastUsed: number }
+
+/**
+ * Rows are rings: step `n` is at `n % STEPS`. A process that is started anew counts from 0 again, so differences below
+ * 0 are taken for none.
+ *
+ * @param readActivities of all processes of the gateway; it is read every ten seconds, and before each report
+ * @param wallNow milliseconds since the epoch
+ */
+export function createHistory(
+  readActivities: () => Promise<readonly Activity[]>,
+  wallNow: () => number,
+): History {
+  const rows = new Map<string, Row>()
+  let before: ReadonlyMap<string, Counts> = new Map()
+  let last = Math.floor(wallNow() / STEP_MS)
+  const started = last
+  let sampling: Promise<void> | undefined
+
+  /** What is in the ring for steps that begin now is from fifteen minutes ago. */
+  function advance(step: number): void {
+    const passed = Math.min(STEPS, step - last)
+    if (passed <= 0) return
+    for (const [name, { counts, lastUsed }] of rows) {
+      if (step - lastUsed >= STEPS) rows.delete(name)
+      for (let at = step - passed + 1; at <= step; at++) for (const ring of counts) ring[at % STEPS] = 0
+    }
+    last = step
+  }
+
+  function add(name: string, differences: Counts): void {
+    let row = rows.get(name)
+    if (!row) {
+      if (rows.size >= MOST_RULES) return
+      row = { counts: [ring(), ring(), ring()], lastUsed: last }
+      rows.set(name, row)
+    }
+    row.lastUsed = last
+    const at = last % STEPS
+    for (const [index, each] of row.counts.entries()) each[at] = (each[at] ?? 0) + (differences[index] ?? 0)
+  }
+
+  async function takeSample(): Promise<void> {
+    const activities = await readActivities()
+    advance(Math.floor(wallNow() / STEP_MS))
+    const counted = new Map(
+      sumActivities(activities).decisions.map(([name, outcomes]) => [name, countsOf(outcomes)]),
+    )
+    for (const [name, counts] of counted) {
+      const past = before.get(name)
+      const differences = counts.map((count, index) => Math.max(0, count - (past?.[index] ?? 0)))
+      if (differences.some((count) => count > 0)) add(name, differences)
+    }
+    before = counted
+  }
+
+  /** One at a time: what was read later is not to be taken for what came first. */
+  function sample(): Promise<void> {
+    sampling ??= takeSample().finally(() => (sampling = undefined))
+    return sampling
+  }
+
+  const timer = setInterval(() => void sample().catch(() => undefined), STEP_MS).unref()
+
+  return {
+    sample,
+    read() {
+      const first = Math.max(started, last - STEPS + 1)
+      const sums = Array.from(rows, ([name, { counts }]) => ({ name, counts, sum: total(counts) }))
+      const sent = sums.sort((a, b) => b.sum - a.sum).slice(0, MOST_SENT)
+      const steps = Array.from({ length: last - first + 1 }, (_, index) => (first + index) % STEPS)
+      const unroll = (each: Float64Array): number[] => steps.map((at) => each[at] ?? 0)
+      return {
+        stepSeconds: STEP_MS / 1000,
+        first,
+        last,
+        rules: sent.map(({ name, counts: [allowed, refused, shadow] }) => {
+          return [name, unroll(allowed), unroll(refused), unroll(shadow)] as const
+        }),
+      }
+    },
+    close: () => clearInterval(timer),
+  }
+}
+
+type Counts = readonly number[]
+
+/** Counted by a process while Redis was away, or let through: allowed either way. */
+function countsOf(outcomes: Activity['decisions'][number][1]): Counts {
+  const { allowed, refused, shadow, local, open, unavailable } = outcomes
+  return [allowed + local + open, refused + unavailable, shadow]
+}
+
+function ring(): Float64Array {
+  return new Float64Array(STEPS)
+}
+
+function total(counts: Row['counts']): number {
+  return counts.reduce((sum, each) => sum + each.reduce((part, count) => part + count, 0), 0)
+}

@@ -1,0 +1,50 @@
+import { sumActivities, type Activity } from '../../telemetry/activity.ts'
+import type { ConfigState } from '../../telemetry/metrics.ts'
+import type { ApiPath, ApiRoutes } from '../api/api.ts'
+
+const SHOWN = 100
+
+/** Of the processes that serve clients; those of workers that do not answer are missing. */
+export type ReadActivities = () => Promise<readonly Activity[]>
+
+/**
+ * What an event of `GET /api/events` has: the replies of the API that the page shows, and what has been counted since
+ * the processes were started. The page makes rates of the counts.
+ *
+ * @param answers of the table in force
+ */
+export async function readLiveStatus(options: {
+  readonly answers: () => ApiRoutes
+  readonly readActivities: ReadActivities
+  readonly readConfig: () => ConfigState
+}): Promise<object> {
+  const { answers, readActivities, readConfig } = options
+  const query = new URLSearchParams({ limit: String(SHOWN) })
+  const get = (path: ApiPath): unknown => answers().get(path)?.['GET']?.(query, undefined)
+  const [status, limited, bans, overrides, replicas, activities] = await Promise.all([
+    get('/api/status'),
+    get('/api/clients/limited'),
+    get('/api/bans'),
+    get('/api/overrides'),
+    get('/api/replicas'),
+    readActivities(),
+  ])
+  const { decisions, requests, connections, breakerOpen } = sumActivities(activities)
+  const { isLastRight, lastRightAtMs } = readConfig()
+  // Of thousands of rules most have counted nothing.
+  const counted = decisions.filter(([, outcomes]) => Object.values(outcomes).some((count) => count > 0))
+  return {
+    at: Date.now(),
+    status,
+    workersAnswering: activities.length,
+    breakerOpen,
+    connections,
+    requests,
+    config: { isLastRight, lastRightAt: lastRightAtMs },
+    decisions: counted,
+    limited,
+    bans,
+    overrides,
+    replicas,
+  }
+}

@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import type { Log } from '../../../shared/log.ts'
+import { within } from '../../../shared/within.ts'
+import type { SharedBy } from '../../clients/client-table.ts'
+import { createPoll } from '../../limiter/redis/feeds/poll.ts'
+import { runScript, script } from '../../limiter/redis/run-script.ts'
+import { readReport, writeReport, type ReplicaReport, type Replicas } from './report.ts'
+
+/** Processes whose reports are kept; others are not heard of. */
+const MOST_REPORTS = 128
+/** A process that has not reported for as long is left out. */
+const REPORT_LASTS_MS = 3_000
+/** Reports go on for as long after somebody has asked. */
+const ASKED_LASTS_MS = 3_000
+/** After the first question: every process has looked whether somebody asks, and reported. */
+const FIRST_REPORTS_MS = 400
+
+export type ReplicaExchange = {
+  /** Undefined where Redis does not answer. Does not reject. */
+  read(): Promise<Replicas | undefined>
+  close(): void
+}
+
+/**
+ * Reports of all processes on one Redis. Each looks four times a second whether somebody asks, and writes its own only then:
+ * requests cost nothing more, and nobody is connected to anybody. Keys, all in one slot of a cluster, which end by themselves:
+ *
+ * - `<prefix>:{replicas}:asked`: there while somebody asks
+ * - `<prefix>:{replicas}`: a hash of reports: when each was written, by the clock of Redis, and its JSON
+ * - `<prefix>:{replicas}:ends`: a sorted set of the processes by when their reports end
+ *
+ * @param options.gateway names the gateway that this process is one of
+ */
+export function createReplicaExchange(
+  options: SharedBy & {
+    readonly gateway: string
+    readonly readOwn: () => Omit<ReplicaReport, 'gateway'>
+    readonly log: Log
+  },
+): ReplicaExchange {
+  const { redis, isAnswering, timeoutMs, gateway, readOwn, log } = options
+  const reportsKey = `${options.keyPrefix}:{replicas}`
+  const askedKey = `${reportsKey}:asked`
+  const keys = [reportsKey, `${reportsKey}:ends`, askedKey]
+  const id = randomUUID()
+  let reading: Promise<Replicas | undefined> | undefined
+  let failure = ''
+
+  function report(...asking: readonly string[]): Promise<unknown> {
+    const text = writeReport({ ...readOwn(), gateway })
+    const bounds = [String(REPORT_LASTS_MS), String(MOST_REPORTS)]
+    return runScript(redis, reportScript, keys.length, [...keys, id, ...bounds, text, ...asking])
+  }
+
+  /** Whether others were asked before this, and what they have said. */
+  async function ask(): Promise<{ wasAsked: boolean; reports: ReplicaReport[] }> {
+    const reply = await within(timeoutMs, report(String(ASKED_LASTS_MS)))
+    if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: no reports')
+    const [nowMs, wasAsked, ...rest] = reply as readonly unknown[]
+    const reports: ReplicaReport[] = []
+    for (let at = 1; at < rest.length; at += 2) {
+      const [, writtenAtMs, text = ''] = /^(\d+) (.*)$/s.exec(String(rest[at])) ?? []
+      const read = readReport(text, Math.max(0, Number(nowMs) - Number(writtenAtMs)))
+      if (read) reports.push(read)
+    }
+    return { wasAsked: wasAsked === 1, reports }
+  }
+
+  async function readAll(): Promise<Replicas | undefined> {
+    if (!isAnswering()) return undefined
+    try {
+      let answer = await ask()
+      if (!answer.wasAsked) {
+        await setTimeout(FIRST_REPORTS_MS)
+        answer = await ask()
+      }
+      failure = ''
+      return { own: gateway, reports: answer.reports }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      // The page asks twice a second.
+      if (reason !== failure) log.warn({ reason }, 'cannot read the reports of other replicas in Redis')
+      failure = reason
+      return undefined
+    }
+  }
+
+  const poll = createPoll({
+    async look() {
+      if ((await redis.get(askedKey)) !== null) await report()
+    },
+    isAnswering,
+    key: reportsKey,
+    failed: 'cannot report to other replicas',
+    log,
+  })
+
+  return {
+    read: () => (reading ??= readAll().finally(() => (reading = undefined))),
+    close: () => poll.close(),
+  }
+}
+
+/**
+ * KEYS   reports, their ends, the mark that somebody asks
+ * ARGV   the process, for how many milliseconds its report counts, how many there can be, the report; where somebody asks
+ *        also for how long
+ * reply  where somebody asks: the time in milliseconds, 1 if somebody had asked before, otherwise 0, and all reports, each
+ *        behind its process; otherwise nothing
+ */
+const reportScript = script(`
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local function text(number) return string.format('%.0f', number) end
+
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', text(nowMs))) do
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('ZREM', KEYS[2], id)
+end
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) or redis.call('ZCARD', KEYS[2]) < tonumber(ARGV[3]) then
+  redis.call('HSET', KEYS[1], ARGV[1], text(nowMs) .. ' ' .. ARGV[4])
+  redis.call('ZADD', KEYS[2], text(nowMs + ARGV[2]), ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ARGV[2])
+end
+if not ARGV[5] then return {} end
+local wasAsked = redis.call('GET', KEYS[3]) and 1 or 0
+redis.call('SET', KEYS[3], '1', 'PX', ARGV[5])
+local reply = redis.call('HGETALL', KEYS[1])
+table.insert(reply, 1, wasAsked)
+table.insert(reply, 1, text(nowMs))
+return reply
+`)

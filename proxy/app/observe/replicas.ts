@@ -1,0 +1,41 @@
+import { hostname } from 'node:os'
+import type { Log } from '../../../shared/log.ts'
+import { withLabels } from '../../admin/client-operations.ts'
+import type { Health } from '../../admin/health.ts'
+import { createReplicaExchange, type ReplicaExchange } from '../../admin/replicas/exchange.ts'
+import type { ThrottledClients } from '../../decide/throttled-clients.ts'
+import type { Counting } from '../counting.ts'
+import { version } from '../version.ts'
+
+/** From which a process chooses what it reports to other replicas. */
+const REPORTED_FROM = 1_000
+
+/** Undefined without Redis. */
+export function composeReplicaExchange(options: {
+  readonly counters: Pick<Counting, 'shared' | 'clientTable'>
+  readonly throttledClients: Pick<ThrottledClients, 'list'>
+  /** Names the gateway that this process is one of. */
+  readonly gateway: string
+  readonly readTableHash: () => string
+  readonly readHealth: Health['read']
+  readonly log: Log
+}): ReplicaExchange | undefined {
+  const { counters, throttledClients, gateway, readTableHash, readHealth, log } = options
+  const host = hostname()
+  const { shared, clientTable } = counters
+  return (
+    shared &&
+    createReplicaExchange({
+      ...shared,
+      gateway,
+      readOwn: () => ({
+        host,
+        version,
+        tableHash: readTableHash(),
+        status: readHealth().status,
+        limited: withLabels(throttledClients.list(undefined, REPORTED_FROM), clientTable.entries),
+      }),
+      log,
+    })
+  )
+}

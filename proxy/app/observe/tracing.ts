@@ -1,0 +1,32 @@
+import type { Log } from '../../../shared/log.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import type { Tracing } from '../../telemetry/tracing/tracing.ts'
+import { version } from '../version.ts'
+
+/** Undefined where no collector is set: then nothing of OpenTelemetry is loaded. */
+export async function composeTracing(
+  settings: GatewaySettings,
+  telemetry: Telemetry,
+  log: Log,
+): Promise<Tracing | undefined> {
+  const { otelExporterOtlpEndpoint: endpoint, upstreamUrl } = settings
+  if (endpoint === undefined) return undefined
+  const { createTracing } = await import('../../telemetry/tracing/opentelemetry.ts')
+  const tracing = createTracing({
+    endpoint,
+    sampler: settings.otelTracesSampler,
+    samplerArg: settings.otelTracesSamplerArg,
+    delayMs: settings.otelBspScheduleDelay,
+    scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
+    upstream: {
+      address: upstreamUrl.hostname,
+      port: Number(upstreamUrl.port || (upstreamUrl.protocol === 'https:' ? 443 : 80)),
+    },
+    logAddresses: settings.logAddresses,
+    version,
+    log,
+  })
+  telemetry.observeTable('spans', () => tracing.readUse())
+  return tracing
+}

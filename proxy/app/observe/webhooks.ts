@@ -1,0 +1,124 @@
+import { hostname } from 'node:os'
+import type { Log } from '../../../shared/log.ts'
+import type { Running } from '../../../shared/shutdown.ts'
+import type { Ban } from '../../clients/client-entry.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { webhookKey } from '../../telemetry/webhooks/signature.ts'
+import type { Notify, WebhookEvent } from '../../telemetry/webhooks/webhook-event.ts'
+import { createWebhooks } from '../../telemetry/webhooks/webhooks.ts'
+import { version } from '../version.ts'
+
+/** How long a receiver may take to answer. */
+const TIMEOUT_MS = 10_000
+/** A receiver that is deployed anew is back after some of them; one that is away for half an hour has missed something. */
+const RETRY_AFTER_MS = [1_000, 5_000, 30_000, 120_000, 600_000, 1_200_000]
+/** Messages that wait for each receiver: half a megabyte. */
+const CAPACITY = 1_000
+
+export type ComposedWebhooks = Running & {
+  readonly notify: Notify
+  observe(telemetry: Pick<Telemetry, 'observeTable'>): void
+}
+
+/** In the process that reads the settings. Undefined where there is no webhook. */
+export function composeWebhooks(settings: GatewaySettings, log: Log): ComposedWebhooks | undefined {
+  const { webhooks, webhookSecret } = settings
+  const key = webhookKey(webhookSecret ?? '')
+  if (webhooks.length === 0 || !key) return undefined
+  const made = createWebhooks(webhooks, {
+    key,
+    userAgent: `sluice/${version}`,
+    host: hostname(),
+    timeoutMs: TIMEOUT_MS,
+    retryAfterMs: RETRY_AFTER_MS,
+    capacity: CAPACITY,
+    wallNow: Date.now,
+    random: Math.random,
+    log,
+  })
+  return {
+    notify: (event) => made.notify(event),
+    observe: (telemetry) => telemetry.observeTable('webhooks', () => made.readUse()),
+    close: () => made.close(),
+  }
+}
+
+/** What a process reports to, that reports the breaker as well. */
+export function tellOfBreaker(telemetry: Telemetry, notify: Notify | undefined): Telemetry {
+  if (!notify) return telemetry
+  return {
+    ...telemetry,
+    breakerChanged(state) {
+      telemetry.breakerChanged(state)
+      notify({ type: 'breaker', state })
+    },
+  }
+}
+
+/** @param options.logAddresses without it no address is told */
+export function tellOfBans(
+  notify: Notify | undefined,
+  { logAddresses }: { readonly logAddresses: boolean },
+): ((ban: Ban, forMs: number) => void) | undefined {
+  return (
+    notify &&
+    (({ by, policy, partitionKey, times, reason }, forMs) =>
+      notify({
+        type: 'ban',
+        by,
+        ...(policy !== undefined && { policy }),
+        ...((logAddresses || partitionKey.startsWith('h:')) && { client: partitionKey }),
+        forSeconds: forMs / 1000,
+        ...(times !== undefined && { times }),
+        ...(reason !== undefined && { reason }),
+      }))
+  )
+}
+
+/** What is heard of a worker. */
+type HeardWorker = {
+  readonly id: number
+  on(event: 'message', listener: (message: unknown) => void): unknown
+  on(event: 'exit', listener: () => void): unknown
+}
+
+type FromWorker = { readonly webhook: WebhookEvent }
+
+/** In a worker: its primary process tells the receivers. */
+export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined {
+  if (webhooks.length === 0) return undefined
+  return (event) => {
+    const message: FromWorker = { webhook: event }
+    if (process.connected) process.send?.(message, () => undefined)
+  }
+}
+
+/**
+ * In the primary process: hears of its workers' events. Each worker has a breaker of its own, and they open one after the
+ * other: what is told is when the first one opens, and when the last one has closed.
+ */
+export function hearWorkers(notify: Notify): (worker: HeardWorker) => void {
+  const open = new Set<number>()
+  const breakerChanged = (id: number, state: 'open' | 'closed'): void => {
+    const wasOpen = open.size > 0
+    if (state === 'open') open.add(id)
+    else open.delete(id)
+    const isOpen = open.size > 0
+    if (isOpen !== wasOpen) notify({ type: 'breaker', state })
+  }
+  return (worker) => {
+    worker.on('message', (message: unknown) => {
+      if (!isFromWorker(message)) return
+      const { webhook: event } = message
+      if (event.type === 'breaker') breakerChanged(worker.id, event.state)
+      else notify(event)
+    })
+    // The one that takes its place tells of its own.
+    worker.on('exit', () => breakerChanged(worker.id, 'closed'))
+  }
+}
+
+function isFromWorker(message: unknown): message is FromWorker {
+  return typeof message === 'object' && message !== null && 'webhook' in message
+}

@@ -1,0 +1,171 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Log } from '../../../shared/log.ts'
+import { reasonOf } from '../../../shared/settings/problems.ts'
+import { SettingsError } from '../../../shared/settings/settings.ts'
+import type { ReloadOutcome } from '../../admin/api/api-reload.ts'
+import {
+  compareTables,
+  hashTable,
+  type NameChanges,
+  type TableChange,
+} from '../../config/reload/table-change.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
+import type { ConfigState } from '../../telemetry/metrics.ts'
+
+/** Where the settings are from. */
+export type SettingsSource = {
+  /** As they were at the start, before they were fitted to this machine. */
+  readonly written: GatewaySettings
+  /** Reads them anew. Throws `SettingsError` with every problem. */
+  load(): { readonly settings: GatewaySettings; readonly warnings: readonly string[] }
+  /**
+   * Watches the settings file, whether it is there or not.
+   *
+   * @param changed called when it has other content than at the start, and whenever that changes again
+   * @returns how to stop
+   */
+  watch(changed: () => void): () => void
+  /** Another text whenever the settings file has changed. */
+  signature(): string
+}
+
+/** A table of limits that is not in force yet. Neither rejects. */
+export type PreparedTable = {
+  commit(): void | Promise<void>
+  abort(): void
+}
+
+export type Reloader = {
+  /** Reads the settings again and puts their table of limits in force, or leaves all as it is. One at a time; never rejects. */
+  reload(trigger: 'signal' | 'file' | 'api'): Promise<ReloadOutcome>
+  /** The settings in force. */
+  current(): GatewaySettings
+  readConfig(): ConfigState
+}
+
+/**
+ * @param options.running the settings of the start
+ * @param options.prepare makes what a new table needs, everywhere; rejects where that cannot be done
+ * @param options.changed called when a new table is in force
+ * @param options.notify told of each reload that leaves all as it is, as it failed
+ */
+export function createReloader(options: {
+  readonly running: GatewaySettings
+  readonly source: SettingsSource
+  readonly prepare: (change: TableChange) => Promise<PreparedTable>
+  readonly changed: () => void
+  readonly notify?: Notify | undefined
+  readonly log: Log
+}): Reloader {
+  const { source, prepare, changed, notify, log } = options
+  let running = options.running
+  let state: ConfigState = { hash: hashTable(running), isLastRight: true, lastRightAtMs: Date.now() }
+  let toldRestart: readonly string[] = []
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function reload(trigger: string): Promise<ReloadOutcome> {
+    const signature = source.signature()
+    const read = readSettings()
+    // Somebody writes it just now, and half of it may be right: when it has come to rest this is called again.
+    if (trigger === 'file' && source.signature() !== signature) return { outcome: 'failed' }
+    if ('mistakes' in read) {
+      state = { ...state, isLastRight: false }
+      const mistakes = read.mistakes.slice(0, MISTAKES_IN_LOG)
+      log.error({ trigger, mistakes }, 'reload refused: limits stay')
+      notify?.({ type: 'reload-failed', trigger, mistakes })
+      return { outcome: 'refused', mistakes: read.mistakes }
+    }
+    const change = compareTables(running, source.written, read.settings)
+    const hash = hashTable(change.settings)
+    const isSame = hash === state.hash && change.settings.limitsFile === running.limitsFile
+    if (!isSame && !(await apply(change))) {
+      state = { ...state, isLastRight: false }
+      notify?.({ type: 'reload-failed', trigger, mistakes: [] })
+      return { outcome: 'failed' }
+    }
+    state = { hash, isLastRight: true, lastRightAtMs: Date.now() }
+    if (!isSame) changed()
+    tell(trigger, change, isSame, read.warnings)
+    const { added, changed: changedRules, removed, routes, restart } = change
+    return {
+      outcome: isSame ? 'unchanged' : 'reloaded',
+      tableHash: hash,
+      rules: rulesIn(change),
+      added,
+      changed: changedRules,
+      removed,
+      routes,
+      restart,
+      warnings: read.warnings,
+    }
+  }
+
+  function readSettings(): ReturnType<SettingsSource['load']> | { readonly mistakes: readonly string[] } {
+    try {
+      const read = source.load()
+      // The built-in table in place of somebody's own is what nobody means by taking the file away.
+      if (running.configFile === undefined || read.settings.configFile !== undefined) return read
+      return { mistakes: [`${running.configFile}: needs to be there, it was read at the start`] }
+    } catch (error) {
+      return { mistakes: error instanceof SettingsError ? error.problems : [reasonOf(error)] }
+    }
+  }
+
+  async function apply(change: TableChange): Promise<boolean> {
+    try {
+      const prepared = await prepare(change)
+      running = change.settings
+      await prepared.commit()
+      return true
+    } catch (err) {
+      log.error({ err }, 'reload failed: limits stay')
+      return false
+    }
+  }
+
+  function tell(trigger: string, change: TableChange, isSame: boolean, warnings: readonly string[]): void {
+    const { added, changed: changedRules, removed, routes, restart } = change
+    // After a reload on demand the change of the file is nothing new.
+    const isTold = isSame && trigger === 'file'
+    if (isTold) log.debug({ trigger, tableHash: state.hash }, 'limits unchanged')
+    else if (isSame) log.info({ trigger, tableHash: state.hash }, 'limits unchanged')
+    else {
+      const counts = { added: added.length, changed: changedRules.length, removed: removed.length }
+      log.info({ trigger, tableHash: state.hash, rules: rulesIn(change), ...counts }, 'limits reloaded')
+      if (Object.values(routes).some(({ length }) => length > 0))
+        log.info(firstNames(routes), 'routes changed')
+      for (const warning of warnings) log.warn(warning)
+    }
+    if (restart.length > 0 && !(isTold && isDeepStrictEqual(restart, toldRestart)))
+      log.warn({ settings: restart }, 'settings changed that need a restart')
+    toldRestart = restart
+  }
+
+  return {
+    reload(trigger) {
+      const result = last.then(() => reload(trigger))
+      last = result
+      return result
+    },
+    current: () => running,
+    readConfig: () => state,
+  }
+}
+
+const MISTAKES_IN_LOG = 20
+const NAMES_IN_LOG = 20
+
+/** Of each list the first names, and how many there are where these are not all. */
+function firstNames(changes: NameChanges): Readonly<Record<string, readonly string[] | number>> {
+  return Object.fromEntries(
+    Object.entries(changes).flatMap(([what, names]: [string, readonly string[]]) => [
+      [what, names.slice(0, NAMES_IN_LOG)],
+      ...(names.length > NAMES_IN_LOG ? [[`${what}Total`, names.length]] : []),
+    ]),
+  ) as Record<string, readonly string[] | number>
+}
+
+function rulesIn({ settings }: TableChange): number {
+  return settings.rateLimitingDisabled ? 0 : settings.rules.length
+}

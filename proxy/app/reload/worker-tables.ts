@@ -1,0 +1,218 @@
+import type { Worker } from 'node:cluster'
+import { deserialize, serialize } from 'node:v8'
+import { StartError } from '../../../shared/start-error.ts'
+import type { TableChange } from '../../config/reload/table-change.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { reviseRules } from '../../rules/continue-rules.ts'
+import type { PreparedTable } from './reloader.ts'
+
+/** From a worker: it has started, has made what it needs of a table, cannot, or has it in force. */
+type FromWorker =
+  | { readonly table: 'ask' }
+  | { readonly table: 'ready' | 'done'; readonly id: number }
+  | { readonly table: 'failed'; readonly id: number; readonly reason: string }
+/** To a worker: what it starts with, and a new table in two steps, so that all workers take it or none. */
+type ToWorker =
+  | { readonly table: 'start'; readonly settings: string }
+  | {
+      readonly table: 'prepare'
+      readonly id: number
+      readonly settings: string
+      readonly revised: readonly string[]
+    }
+  | { readonly table: 'commit' | 'abort'; readonly id: number }
+
+/** A worker that is starting answers when it has started. */
+const READY_MS = 8_000
+const DONE_MS = 2_000
+
+export type WorkerTables = {
+  /**
+   * To be called for each worker right after the fork.
+   *
+   * @param started called when the worker asks what to start with: it gets the settings that are in force then
+   */
+  add(worker: Worker, started: () => GatewaySettings): void
+  /**
+   * Has all workers make what they need of a new table. Rejects where one cannot, and then none takes it.
+   *
+   * @param id greater than any before
+   */
+  prepare(change: TableChange, id: number): Promise<PreparedTable>
+}
+
+/** In the primary process. */
+export function createWorkerTables(): WorkerTables {
+  const started = new Set<Worker>()
+  /** Who asks meanwhile is answered when the table has changed, or has not. */
+  let changing: Promise<unknown> = Promise.resolve()
+
+  /** Resolves when all have answered or are gone; rejects where one says that it cannot, or does not answer in time. */
+  function ask(message: ToWorker & { readonly id: number }, limitMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waitingFor = new Map<Worker, () => void>()
+      const leave = (worker: Worker): void => {
+        waitingFor.get(worker)?.()
+        waitingFor.delete(worker)
+        if (waitingFor.size > 0) return
+        clearTimeout(timer)
+        resolve()
+      }
+      const fail = (reason: string): void => {
+        clearTimeout(timer)
+        for (const stop of waitingFor.values()) stop()
+        reject(new Error(reason))
+      }
+      const timer = setTimeout(() => fail('a worker did not answer'), limitMs)
+      for (const worker of started) {
+        const receive = (answer: unknown): void => {
+          if (!isFromWorker(answer) || !('id' in answer) || answer.id !== message.id) return
+          if (answer.table === 'failed') fail(answer.reason)
+          else leave(worker)
+        }
+        const gone = (): void => leave(worker)
+        waitingFor.set(worker, () => void worker.off('message', receive).off('exit', gone))
+        worker.on('message', receive).on('exit', gone)
+      }
+      if (started.size === 0) {
+        clearTimeout(timer)
+        resolve()
+      }
+      for (const worker of [...started]) worker.send(message, (error) => error && leave(worker))
+    })
+  }
+
+  async function prepare({ settings, revised }: TableChange, id: number): Promise<PreparedTable> {
+    let end = (): void => undefined
+    changing = new Promise<void>((resolve) => (end = resolve))
+    const abort = (): void => {
+      for (const worker of started) worker.send({ table: 'abort', id } satisfies ToWorker, () => undefined)
+      end()
+    }
+    try {
+      await ask({ table: 'prepare', id, settings: write(settings), revised }, READY_MS)
+    } catch (error) {
+      abort()
+      throw error
+    }
+    return {
+      // A worker that does not say so in time has heard of it all the same.
+      commit: () =>
+        ask({ table: 'commit', id }, DONE_MS)
+          .catch(() => undefined)
+          .finally(end),
+      abort,
+    }
+  }
+
+  return {
+    add(worker, begin) {
+      worker.on('message', (message: unknown) => {
+        if (!isFromWorker(message) || message.table !== 'ask') return
+        void changing.then(() => {
+          if (worker.isDead()) return
+          const answer: ToWorker = { table: 'start', settings: write(begin()) }
+          started.add(worker)
+          worker.send(answer, () => undefined)
+        })
+      })
+      worker.once('exit', () => started.delete(worker))
+    },
+    prepare,
+  }
+}
+
+/** In a worker: the settings that its primary process has. */
+export async function askForSettings(): Promise<GatewaySettings> {
+  return new Promise((resolve, reject) => {
+    const receive = (message: unknown): void => {
+      if (!isToWorker(message) || message.table !== 'start') return
+      process.off('message', receive)
+      resolve(read(message.settings))
+    }
+    // Heard from the start on, in order: what comes before this worker serves waits.
+    process.on('message', (message: unknown) => {
+      if (isToWorker(message) && message.table !== 'start') heard.push(message)
+    })
+    process.on('message', receive)
+    const question: FromWorker = { table: 'ask' }
+    process.send?.(question, (error: Error | null) => {
+      if (error) reject(new StartError('the primary process is gone'))
+    })
+  })
+}
+
+type Change = Exclude<ToWorker, { table: 'start' }>
+
+/** Changes in the order in which they came. */
+const heard = {
+  waiting: [] as Change[],
+  receive: undefined as ((change: Change) => void) | undefined,
+  push(change: Change): void {
+    if (this.receive) this.receive(change)
+    else this.waiting.push(change)
+  },
+}
+
+/**
+ * In a worker: takes the tables of its primary process.
+ *
+ * @param running the settings that it has started with
+ */
+export function takeTables(
+  running: GatewaySettings,
+  prepare: (next: GatewaySettings) => Promise<PreparedTable>,
+): void {
+  let inForce = running
+  let prepared:
+    { readonly id: number; readonly settings: GatewaySettings; readonly table: PreparedTable } | undefined
+  const answer = (message: FromWorker): void => {
+    if (process.connected) process.send?.(message, () => undefined)
+  }
+
+  async function take(change: Change): Promise<void> {
+    const { id } = change
+    if (change.table === 'prepare') {
+      try {
+        const next = read(change.settings)
+        const rules = reviseRules(inForce.rules, next.rules, change.revised, id)
+        const settings = { ...next, rules }
+        prepared = { id, settings, table: await prepare(settings) }
+        answer({ table: 'ready', id })
+      } catch (error) {
+        answer({ table: 'failed', id, reason: error instanceof Error ? error.message : String(error) })
+      }
+      return
+    }
+    const ready = prepared
+    prepared = undefined
+    if (change.table === 'abort' || ready?.id !== id) return ready?.table.abort()
+    inForce = ready.settings
+    await ready.table.commit()
+    answer({ table: 'done', id })
+  }
+
+  let last: Promise<void> = Promise.resolve()
+  heard.receive = (change) => void (last = last.then(() => take(change)))
+  for (const change of heard.waiting.splice(0)) heard.receive(change)
+}
+
+/** Settings as text: they hold maps and bytes, which JSON has not, and one URL. */
+function write({ upstreamUrl, ...settings }: GatewaySettings): string {
+  return serialize({ ...settings, upstreamUrl: upstreamUrl.href }).toString('base64')
+}
+
+function read(text: string): GatewaySettings {
+  const settings = deserialize(Buffer.from(text, 'base64')) as Omit<GatewaySettings, 'upstreamUrl'> & {
+    readonly upstreamUrl: string
+  }
+  return { ...settings, upstreamUrl: new URL(settings.upstreamUrl) }
+}
+
+function isFromWorker(message: unknown): message is FromWorker {
+  return typeof message === 'object' && message !== null && 'table' in message
+}
+
+function isToWorker(message: unknown): message is ToWorker {
+  return typeof message === 'object' && message !== null && 'table' in message
+}

@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto'
+import type { Log } from '../../../shared/log.ts'
+import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
+import { createClientOperations, type ClientOperations } from '../../admin/client-operations.ts'
+import { combineHealth, createHealth } from '../../admin/health.ts'
+import { createWorkersOperations } from '../../admin/worker-clients.ts'
+import { createWorkerReports } from '../../admin/worker-reports.ts'
+import type { ClientEntry, EntryId } from '../../clients/client-entry.ts'
+import { createClientTable, type ClientTable } from '../../clients/client-table.ts'
+import { serveClientTable, tellEntry } from '../../clients/worker-entries.ts'
+import type { TableChange } from '../../config/reload/table-change.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { CounterAdmin } from '../../limiter/counter-admin.ts'
+import { createEmbeddedLimiter } from '../../limiter/create-limiter.ts'
+import { serveLimiter, tellReset, type ServedLimiter } from '../../limiter/primary-limiter.ts'
+import { policiesOf, type Policy, type Rule } from '../../policy.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { renderMetrics, watchProcess } from '../../telemetry/prometheus.ts'
+import { composeAdmin } from '../admin.ts'
+import { clientTableOptions, counterOptions } from '../counting.ts'
+import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
+import { createReloader, type PreparedTable, type SettingsSource } from '../reload/reloader.ts'
+import { createWorkerTables, type WorkerTables } from '../reload/worker-tables.ts'
+import { rulesInForce, type Gateway } from '../serving.ts'
+import { version } from '../version.ts'
+import { createWorkerProcesses, listWorkers, portTo } from './processes.ts'
+
+/** How long the primary process waits for a worker's figures. */
+const REPORT_TIMEOUT_MS = 1_000
+
+/**
+ * The primary process of a gateway with several workers. It serves no clients: it starts the workers, restarts those
+ * that exit, serves the admin listener for all of them, and without Redis keeps the counters for all of them.
+ */
+export function composePrimary(settings: GatewaySettings, log: Log, source: SettingsSource): Gateway {
+  const metrics = createMetrics({
+    policies: [],
+    limitsEnabled: !settings.rateLimitingDisabled,
+    version,
+    readNode: watchProcess('sluice_'),
+    readConfig: () => reloader.readConfig(),
+  })
+  const { telemetry } = metrics
+  const webhooks = composeWebhooks(settings, log)
+  webhooks?.observe(telemetry)
+  const hear = webhooks && hearWorkers(webhooks.notify)
+  const counters =
+    settings.redisUrl === undefined
+      ? createEmbeddedLimiter(counterOptions(settings, log, telemetry, tellWorkers))
+      : undefined
+  const clientTable = createClientTable(
+    clientTableOptions(settings, log, telemetry, webhooks?.notify),
+    undefined,
+    tellWorkersOfEntry,
+  )
+  const reports = createWorkerReports(REPORT_TIMEOUT_MS)
+  const own = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
+  const isStopping = (): boolean => own.read().status === 'stopping'
+  const asked = createWorkersOperations(reports.askClients)
+  const onReset = (): void => telemetry.clientReset()
+  const tables = createWorkerTables()
+  const served = new Set<ServedLimiter>()
+  const reloader = createReloader({
+    running: settings,
+    source,
+    prepare: prepareAll({ tables, served, useRules }),
+    changed: () => admin.tableChanged(),
+    notify: webhooks?.notify,
+    log,
+  })
+  let policyByName = byName(settings.rules)
+  function useRules(rules: readonly Rule[]): void {
+    policyByName = byName(rules)
+    counters?.useTable(policiesOf(rules))
+    const policies = rules.map(({ policy }) => policy)
+    clientTable.usePolicies(policies)
+    telemetry.tableChanged(policies)
+  }
+  const admin = composeAdmin(settings, log, {
+    clients: counters ? operateHere({ counters, clientTable, asked, onReset, log }) : asked,
+    reloader,
+    readActivities: () => reports.readActivities(),
+    readHealth: async () => combineHealth(own.read().status, await reports.readHealth()),
+    readMetrics: async () => renderMetrics([await metrics.takeSnapshot(), ...(await reports.readMetrics())]),
+  })
+  const workers = createWorkerProcesses({
+    settings,
+    gatewayId: randomUUID(),
+    isServing: () => own.read().status === 'ready',
+    onStart(worker) {
+      reports.add(worker)
+      hear?.(worker)
+      let limiter: ServedLimiter | undefined
+      tables.add(worker, () => {
+        const inForce = reloader.current()
+        if (counters) {
+          limiter = serveLimiter({ counters, policies: policiesOf(inForce.rules), port: portTo(worker) })
+          served.add(limiter)
+        }
+        return inForce
+      })
+      if (counters) serveClientTable(clientTable, (name) => policyByName.get(name), portTo(worker))
+      return () => {
+        limiter?.close()
+        if (limiter) served.delete(limiter)
+      }
+    },
+    log,
+  })
+
+  // The workers reload the certificates.
+  const passOn = (signal: NodeJS.Signals): void => {
+    for (const worker of listWorkers()) worker.process.kill(signal)
+  }
+  if (settings.tlsCertFile !== undefined) process.on('SIGHUP', passOn)
+  const stopWatching = source.watch(() => void reloader.reload('file'))
+
+  return {
+    reload: () => void reloader.reload('signal'),
+    async listen() {
+      const adminPort = await admin.listen()
+      if (isStopping()) return undefined
+      const ports = await workers.start().catch((error: unknown) => {
+        // Workers that were told to stop do not listen any more.
+        if (isStopping()) return undefined
+        throw error
+      })
+      if (!ports) return undefined
+      own.markReady()
+      // A worker that exited while others were still starting has not been restarted yet.
+      workers.restartDead()
+      handleUncaughtExceptions(log, () => telemetry.errorCaught('process'))
+      return { ...ports, adminPort }
+    },
+    async close() {
+      stopWatching()
+      own.beginStopping()
+      await workers.stop()
+      await Promise.all([admin.close(), webhooks?.close()])
+      process.off('SIGHUP', passOn)
+    },
+  }
+}
+
+/** What operators can ask where this process has the counters. What only the workers know they are asked. */
+function operateHere(options: {
+  readonly counters: CounterAdmin
+  readonly clientTable: ClientTable
+  readonly asked: ClientOperations
+  readonly onReset: () => void
+  readonly log: Log
+}): ClientOperations {
+  const { asked, ...own } = options
+  return {
+    ...createClientOperations({ ...own, limited: { list: () => [] } }),
+    listLimited: (policyName, limit) => asked.listLimited(policyName, limit),
+    explain: (request) => asked.explain(request),
+  }
+}
+
+/** All workers take a new table, or none; then this process frees what it has no use for any more. */
+function prepareAll(options: {
+  readonly tables: WorkerTables
+  readonly served: ReadonlySet<ServedLimiter>
+  readonly useRules: (rules: readonly Rule[]) => void
+}): (change: TableChange) => Promise<PreparedTable> {
+  const { tables, served, useRules } = options
+  let revision = 0
+  return async (change) => {
+    const id = ++revision
+    const { rules } = change.settings
+    const prepared = await tables.prepare(change, id)
+    return {
+      ...prepared,
+      async commit() {
+        for (const each of served) each.usePolicies(policiesOf(rules), change.revised, id)
+        await prepared.commit()
+        useRules(rulesInForce(change.settings))
+      },
+    }
+  }
+}
+
+function byName(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
+  return new Map(rules.map(({ policy }) => [policy.name, policy]))
+}
+
+/** A client was reset in this process, which has the counters: tells the workers to forget what they have cached. */
+function tellWorkers(policyName: string | undefined, partitionKey: string): void {
+  for (const worker of listWorkers()) tellReset(portTo(worker), policyName, partitionKey)
+}
+
+function tellWorkersOfEntry(id: EntryId, entry: ClientEntry | undefined, leftMs: number): void {
+  for (const worker of listWorkers()) tellEntry(portTo(worker), id, entry, leftMs)
+}

@@ -1,0 +1,81 @@
+import cluster from 'node:cluster'
+import type { Log } from '../../../shared/log.ts'
+import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
+import { answerClients } from '../../admin/worker-clients.ts'
+import { answerReports } from '../../admin/worker-reports.ts'
+import { createWorkerClientTable } from '../../clients/worker-entries.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { ThrottledClients } from '../../decide/throttled-clients.ts'
+import { createWorkerLimiter } from '../../limiter/create-limiter.ts'
+import { policiesOf } from '../../policy.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { counterOptions, now, type Counting } from '../counting.ts'
+import { notifyPrimary } from '../observe/webhooks.ts'
+import { takeTables } from '../reload/worker-tables.ts'
+import { composeServing, type Gateway } from '../serving.ts'
+import { GATEWAY_ID, portToPrimary } from './processes.ts'
+
+/** One of several processes that share the clients' port. It ends with its primary process. */
+export async function composeWorker(settings: GatewaySettings, log: Log): Promise<Gateway> {
+  // The channel to a primary process that is gone. `node:cluster` then ends this one.
+  cluster.worker?.on('error', () => undefined)
+  const count = settings.redisUrl === undefined ? countInPrimary(settings, log) : undefined
+  let { rules } = settings
+  const serving = await composeServing(settings, log, {
+    count,
+    gatewayId: process.env[GATEWAY_ID],
+    notify: notifyPrimary(settings),
+  })
+  answerReports({
+    send: (message) => process.connected && portToPrimary.send(message),
+    listen: (receive) => portToPrimary.listen(receive),
+    takeSnapshot: () => serving.metrics.takeSnapshot(),
+    readHealth: () => serving.health.report(),
+    readActivity: () => serving.metrics.readActivity(),
+    answerClients: (question) => answerClients(question, serving.clients, rules),
+  })
+  takeTables(settings, async (next) => {
+    const prepared = await serving.prepare(next)
+    return {
+      ...prepared,
+      commit() {
+        rules = next.rules
+        return prepared.commit()
+      },
+    }
+  })
+  return {
+    reload: () => undefined,
+    async listen() {
+      const ports = await serving.listen()
+      if (!ports) return undefined
+      handleUncaughtExceptions(log, () => serving.metrics.telemetry.errorCaught('process'))
+      return { ...ports, adminPort: settings.adminPort }
+    },
+    async close() {
+      await serving.close()
+      cluster.worker?.disconnect()
+    },
+  }
+}
+
+function countInPrimary(
+  settings: GatewaySettings,
+  log: Log,
+): (telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting {
+  return (telemetry, forgotten) => {
+    const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, log, telemetry, forgotten))
+    return {
+      limiter,
+      clientTable: createWorkerClientTable(portToPrimary, { now, telemetry }),
+      operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('unavailable') },
+      storeState: () => limiter.storeState(),
+      useRules: (rules) => limiter.useTable(policiesOf(rules)),
+      ready: () => Promise.resolve(),
+      close() {
+        limiter.close()
+        return Promise.resolve()
+      },
+    }
+  }
+}

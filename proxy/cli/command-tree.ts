@@ -1,0 +1,58 @@
+import type { Command } from 'commander'
+
+/** A verb as its help has it, apart from the library that parses it. */
+export type Verb = {
+  readonly name: string
+  readonly description: string
+  readonly options: readonly VerbOption[]
+  readonly takes: Values
+}
+
+export type VerbOption = {
+  /** `--config`. */
+  readonly flag: string
+  readonly description: string
+  /** What its value can be; undefined where it takes none. */
+  readonly values: Values | undefined
+  readonly repeats: boolean
+}
+
+/** What a value on the command line can be: one of a list, a file's path, or something that nobody can list. */
+export type Values =
+  { readonly kind: 'choices'; readonly of: readonly string[] } | { readonly kind: 'files' | 'other' }
+
+/** Names of values that are paths, in the help: `<file>`, `<log...>`. */
+const paths = new Set(['file', 'log'])
+
+/** The verbs of a program, in the order of its help. */
+export function describeVerbs(program: Command): readonly Verb[] {
+  return program.commands.map((command) => {
+    const [first] = command.registeredArguments
+    return {
+      name: command.name(),
+      description: command.description(),
+      options: [...command.options, ...helpOf(command)].map(
+        ({ long, description, required, flags, argChoices, defaultValue }) => ({
+          flag: long ?? flags,
+          description,
+          values: required ? valuesOf(/<([^>.]+)/.exec(flags)?.[1] ?? '', argChoices) : undefined,
+          repeats: Array.isArray(defaultValue),
+        }),
+      ),
+      takes: valuesOf(first?.name() ?? '', first?.argChoices),
+    }
+  })
+}
+
+/** The library adds `--help` when it prints it. */
+function helpOf(command: Command): Command['options'] {
+  return command
+    .createHelp()
+    .visibleOptions(command)
+    .filter(({ long }) => long === '--help')
+}
+
+function valuesOf(name: string, choices: readonly string[] | undefined): Values {
+  if (choices) return { kind: 'choices', of: choices }
+  return { kind: paths.has(name) ? 'files' : 'other' }
+}

@@ -1,0 +1,29 @@
+import type { AskedRequest } from '../../explain/request-text.ts'
+import { printJson, status } from '../output.ts'
+import { askSuccessfully, type AdminOptions } from '../operate/admin-client.ts'
+import { printExplanation, type PrintedExplanation } from './print.ts'
+
+/**
+ * Asks a running gateway what it makes of the request now.
+ *
+ * @returns 1 where it would be refused, or is answered before it reaches the rules
+ */
+export async function askToExplain(asked: AskedRequest, ip: string, options: AdminOptions): Promise<number> {
+  const { method, target, host, headers } = asked
+  const lines = new Map<string, string[]>()
+  for (const [name, value] of headers) {
+    const key = name.toLowerCase()
+    lines.set(key, [...(lines.get(key) ?? []), value])
+  }
+  const explanation = (await askSuccessfully(options, '/api/explain', {
+    method,
+    target,
+    ...(host !== undefined && { host }),
+    ip,
+    headers: Object.fromEntries(lines),
+  })) as PrintedExplanation
+  if (options.json) printJson(explanation)
+  else printExplanation(explanation, `those in force at ${options.admin}`)
+  const passes = ['limited', 'forwarded'].includes(explanation.outcome) && !explanation.refusedBy
+  return passes ? status.yes : status.no
+}

@@ -1,0 +1,94 @@
+import { printable } from '../../../shared/settings/problems.ts'
+import type { Explanation } from '../../explain/explain.ts'
+import type { ExplainedRule } from '../../explain/explain-rule.ts'
+import { formatCount, formatDuration, print } from '../output.ts'
+
+/** Of a running gateway: what a client has left under one counter. What is unknown, as Redis is unavailable, is null. */
+type PrintedState = {
+  readonly limit: number
+  readonly remaining: number | null
+  readonly resetSeconds: number | null
+  readonly source: string
+  readonly bannedSeconds?: number
+  readonly overrideSeconds?: number
+  readonly label?: string
+}
+
+/** What is printed of an explanation. What a running gateway adds is optional. */
+export type PrintedExplanation = Omit<Explanation, 'ban' | 'rules'> & {
+  readonly ban?: { readonly expiresSeconds?: number; readonly reason?: string } | undefined
+  readonly refusedBy?: string | null
+  readonly rules: readonly (ExplainedRule & { readonly states?: readonly PrintedState[] })[]
+}
+
+/** Readings that are shown: a path with `;` and `%2F` has dozens. */
+const MOST_READINGS = 8
+
+/** @param limits where the limits are from */
+export function printExplanation(explanation: PrintedExplanation, limits: string): void {
+  const { path, readings, host, upstream, client, rules } = explanation
+  const lines = [`outcome  ${outcomeOf(explanation)}`]
+  if (path !== null)
+    lines.push(`path     ${path}`, `matched  ${listReadings(readings)}`, `host     ${host ?? ''}`)
+  // Without routes there is but one.
+  if (path !== null && upstream === null) lines.push('route    none matches: answered 404')
+  else if (path !== null && upstream !== 'default') lines.push(`route    ${upstream}`)
+  lines.push(
+    `client   ${client.address}${client.counts === client.address ? '' : `, counts as ${client.counts}`}`,
+  )
+  lines.push(`         ${client.why}`, `limits   ${limits}`)
+  const counting = rules.filter(({ counts }) => counts)
+  const near = rules.filter((rule) => !rule.counts && rule.near)
+  for (const rule of counting) lines.push('', ...describeCounting(rule))
+  if (near.length > 0) lines.push('', 'nearly:')
+  for (const { name, why = '' } of near) lines.push(`  ${name}: ${why}`)
+  const others = rules.length - counting.length - near.length
+  if (others > 0)
+    lines.push('', `${formatCount(others)} other ${others === 1 ? 'rule does' : 'rules do'} not match`)
+  print(lines.map(printable).join('\n'))
+}
+
+function outcomeOf({ outcome, status, why, ban, refusedBy, rules }: PrintedExplanation): string {
+  const counted = rules.filter(({ counts }) => counts).length
+  const by = `${counted} ${counted === 1 ? 'rule' : 'rules'}`
+  if (refusedBy && outcome === 'limited') return `refused now by ${refusedBy}, counts under ${by}`
+  if (outcome === 'limited') return `counts under ${by}`
+  if (outcome === 'forwarded') return 'forwarded without a counter: no rule counts it'
+  const how = ban && `, for ${ban.expiresSeconds} s${ban.reason === undefined ? '' : `: ${ban.reason}`}`
+  return `answered ${status ?? ''} by the gateway: ${why ?? ''}${how ?? ''}`
+}
+
+function listReadings(readings: readonly string[]): string {
+  const more = readings.length - MOST_READINGS
+  return readings.slice(0, MOST_READINGS).join('  ') + (more > 0 ? `  and ${more} more` : '')
+}
+
+function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
+  const { name, requests, windowSeconds, algorithm, mode, keys, key, why, states = [] } = rule
+  const quota =
+    algorithm === 'concurrency'
+      ? `${formatCount(requests)} in flight`
+      : `${formatCount(requests)} in ${windowSeconds} s, ${algorithm}`
+  return [
+    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${why === undefined ? '' : `, ${why}`}`,
+    ...key.map(({ part, values }) => `  ${part}${values.map((value) => ` ${value}`).join(' or')}`),
+    `  counter ${keys.join(', ')}`,
+    ...states.map((state) => `  ${describeState(state)}`),
+  ]
+}
+
+function describeState(state: PrintedState): string {
+  const { limit, remaining, resetSeconds, source, bannedSeconds, overrideSeconds, label } = state
+  const left =
+    remaining === null
+      ? 'unknown: Redis is unavailable'
+      : `${formatCount(remaining)} of ${formatCount(limit)} left`
+  return [
+    left,
+    ...(resetSeconds === null ? [] : [`resets in ${formatDuration(resetSeconds)}`]),
+    ...(source === 'local' ? ['counted in this gateway, as Redis is unavailable'] : []),
+    ...(overrideSeconds === undefined ? [] : [`a limit of its own for ${formatDuration(overrideSeconds)}`]),
+    ...(bannedSeconds === undefined ? [] : [`banned for ${formatDuration(bannedSeconds)}`]),
+    ...(label === undefined ? [] : [label]),
+  ].join(', ')
+}

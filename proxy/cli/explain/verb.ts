@@ -1,0 +1,103 @@
+import { createLog } from '../../../shared/log.ts'
+import type { Log } from '../../../shared/log.ts'
+import { explainHead } from '../../app/explain/explain-head.ts'
+import { composeAddresses, composeTrustedProxies } from '../../app/trusted-proxies.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { Explanation } from '../../explain/explain.ts'
+import { fitsInLine, isHeaderName, writeHead, type AskedRequest } from '../../explain/request-text.ts'
+import { compileTable } from '../../explain/request-table.ts'
+import { policiesOf } from '../../policy.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { createTokens } from '../../tokens/tokens.ts'
+import { CommandError, printJson, status } from '../output.ts'
+import { loadSettings, nameLimits, type ConfigOption } from '../settings.ts'
+import { printExplanation } from './print.ts'
+
+export type ExplainOptions = ConfigOption & {
+  readonly host?: string
+  /** Of the connection's peer. */
+  readonly ip: string
+  /** As written: `NAME: VALUE`. */
+  readonly header: readonly string[]
+  /** Of the running gateway to ask; undefined: what one with the settings here makes of it. */
+  readonly admin?: string
+  readonly json?: true
+}
+
+/** For names of trusted proxies, and for the keys of tokens. */
+const LOOKUPS_MS = 2_000
+
+/** @returns 1 where the request does not reach the rules, as it is answered before, or where a running gateway refuses it */
+export async function explainVerb(method: string, target: string, options: ExplainOptions): Promise<number> {
+  const asked = readAsked(method, target, options)
+  if (options.admin !== undefined) {
+    if (options.config !== undefined)
+      throw new CommandError('--admin asks a running gateway: it goes without --config', status.usage)
+    const { askToExplain } = await import('./ask-gateway.ts')
+    return askToExplain(asked, options.ip, { admin: options.admin, ...(options.json && { json: true }) })
+  }
+  const settings = loadSettings(options)
+  const head = writeHead(asked, settings.upstreamUrl.host)
+  const explanation = await explainRequest(settings, head, options.ip)
+  if (options.json) printJson(explanation)
+  else printExplanation(explanation, nameLimits(settings))
+  return reachesRules(explanation) ? status.yes : status.no
+}
+
+function reachesRules({ outcome }: Explanation): boolean {
+  return outcome === 'limited' || outcome === 'forwarded'
+}
+
+/**
+ * Explains a request that comes over a connection from this address to a gateway with these settings.
+ *
+ * @param head the request line and the headers, one character a byte
+ */
+export async function explainRequest(
+  settings: GatewaySettings,
+  head: string,
+  ip: string,
+): Promise<Explanation> {
+  const log = createLog('sluice', 'silent')
+  const now = (): number => performance.now()
+  const { ranges, hosts } = composeTrustedProxies(settings, log, now)
+  await hosts?.ready(LOOKUPS_MS)
+  const table = compileTable(settings, composeAddresses(settings, { ranges, hosts }))
+  const tokens = await composeTokens(settings, table.rules, log, now)
+  try {
+    const explanation = await explainHead({ head, ip }, settings, { table, tokens: tokens?.reader }, log)
+    if (explanation) return explanation
+    throw new CommandError(`--ip needs an IP address, got ${JSON.stringify(ip)}`, status.usage)
+  } finally {
+    tokens?.close()
+    hosts?.close()
+  }
+}
+
+async function composeTokens(
+  { jwt }: GatewaySettings,
+  rules: GatewaySettings['rules'],
+  log: Log,
+  now: () => number,
+): ReturnType<typeof createTokens> {
+  const ignore = (): void => undefined
+  const telemetry = {
+    tokenRead: ignore,
+    keySetLoaded: ignore,
+    observeTable: ignore,
+  } as Partial<Telemetry> as Telemetry
+  const tokens = await createTokens(jwt, policiesOf(rules), { telemetry, log, now, wallNow: Date.now })
+  await tokens?.ready(LOOKUPS_MS)
+  return tokens
+}
+
+function readAsked(method: string, target: string, { host, header }: ExplainOptions): AskedRequest {
+  const headers = header.map((line): readonly [string, string] => {
+    const [, name = '', value = ''] = /^([^:]*):[\t ]*(.*)$/s.exec(line) ?? []
+    if (!isHeaderName(name)) throw new CommandError('--header needs NAME: VALUE', status.usage)
+    return [name, value]
+  })
+  if (![method, target, host ?? '', ...header].every(fitsInLine))
+    throw new CommandError('a request cannot have line ends in it', status.usage)
+  return { method, target, host, headers }
+}

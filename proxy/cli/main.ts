@@ -1,0 +1,11 @@
+#!/usr/bin/env node
+import { runCommandLine } from './run-command-line.ts'
+
+// Who reads the output may have seen enough, as in `sluice replay access.log | head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
+
+const status = await runCommandLine(process.argv.slice(2))
+if (status !== undefined) process.exitCode = status

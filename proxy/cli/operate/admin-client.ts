@@ -1,0 +1,123 @@
+import { reasonOf, showValue } from '../../../shared/settings/problems.ts'
+import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
+import { readSecretFiles } from '../../config/written/secret-files.ts'
+import { CommandError, status as exit } from '../output.ts'
+
+/** How a running gateway is reached. */
+export type AdminOptions = { readonly admin: string; readonly json?: true }
+
+export type AdminReply = { readonly status: number; readonly body: unknown }
+
+/** An admin listener answers at once, unless it waits for Redis. */
+const TIMEOUT_MS = 10_000
+
+/**
+ * Asks the admin listener of a running gateway, with the token that a gateway would read here: `ADMIN_TOKEN`, or the
+ * file that `ADMIN_TOKEN_FILE` names.
+ *
+ * @param body sent as JSON with POST; undefined for GET
+ * @throws CommandError where there is no answer
+ */
+export async function askAdmin({ admin }: AdminOptions, path: string, body?: unknown): Promise<AdminReply> {
+  const token = readToken()
+  const url = endpoint(admin, path)
+  try {
+    const response = await fetch(url, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...(token && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      // The token is for this listener only.
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    return { status: response.status, body: await response.json() }
+  } catch (error) {
+    throw new CommandError(
+      `no gateway answers at ${url.origin} (${whyOf(error)}); --admin names another`,
+      exit.no,
+    )
+  }
+}
+
+/**
+ * The newest event of `GET /api/events`: what the operators' page shows.
+ *
+ * @throws CommandError where there is none
+ */
+export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Record<string, unknown>>> {
+  const token = readToken()
+  const url = endpoint(admin, '/api/events')
+  try {
+    const response = await fetch(url, {
+      headers: { ...(token && { authorization: `Bearer ${token}` }) },
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    if (response.status !== 200 || !response.body)
+      throw refusalOf({ status: response.status, body: await response.json() })
+    let text = ''
+    for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+      text += chunk
+      // They come twice a second, after one with the past; the first is enough.
+      const [, data] = /^event: status\ndata: (.*)\n\n/m.exec(text) ?? []
+      if (data === undefined) continue
+      const event: unknown = JSON.parse(data)
+      if (isRecord(event)) return event
+    }
+    throw new Error('the events have ended')
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    throw new CommandError(
+      `no gateway answers at ${url.origin} (${whyOf(error)}); --admin names another`,
+      exit.no,
+    )
+  }
+}
+
+function readToken(): string | undefined {
+  const { env, problems } = readSecretFiles(readPrefixedVariables(process.env).env, process.cwd())
+  const problem = problems.find(({ text }) => text.startsWith('ADMIN_TOKEN'))
+  if (problem) throw new CommandError(problem.text, exit.usage)
+  return env['ADMIN_TOKEN']
+}
+
+/** As `askAdmin`, for what is to succeed: another status than 200 is thrown as the error that the gateway tells. */
+export async function askSuccessfully(options: AdminOptions, path: string, body?: unknown): Promise<unknown> {
+  const reply = await askAdmin(options, path, body)
+  if (reply.status === 200) return reply.body
+  throw refusalOf(reply)
+}
+
+/** What the gateway says of why it does not do what it was asked. */
+export function refusalOf(reply: AdminReply): CommandError {
+  const told = isRecord(reply.body) && typeof reply.body['error'] === 'string' ? reply.body['error'] : 'error'
+  const hint = reply.status === 401 ? ': set ADMIN_TOKEN to the token of the gateway' : ''
+  return new CommandError(`the gateway answers ${reply.status}, ${told}${hint}`, exit.no)
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The objects of a list in a reply; none where it has no such list. */
+export function recordsIn(body: unknown, field: string): readonly Readonly<Record<string, unknown>>[] {
+  const list = isRecord(body) ? body[field] : undefined
+  return Array.isArray(list) ? list.filter(isRecord) : []
+}
+
+function endpoint(admin: string, path: string): URL {
+  const base = URL.parse(admin)
+  if (!base || !/^https?:$/.test(base.protocol))
+    throw new CommandError(`--admin needs an http or https URL, got ${showValue(admin)}`, exit.usage)
+  return new URL(path, base)
+}
+
+function whyOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  if (cause instanceof Error && 'code' in cause) return String(cause.code)
+  return cause instanceof Error ? reasonOf(cause) : reasonOf(error)
+}

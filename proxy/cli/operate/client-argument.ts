@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { reasonOf, showValue } from '../../../shared/settings/problems.ts'
+import { isHashedKey } from '../../decide/partition-key.ts'
+import { CommandError, status } from '../output.ts'
+
+/**
+ * What an operator calls a client on the command line, in the form that the admin interface takes:
+ *
+ * - an address, or the value of the only part of the rule's key: as it is
+ * - `global`, and `h:…`, as lists of limited clients have it
+ * - `PART=VALUE`, one for each part of the rule's key; with `@FILE` for the value, it is read from the file, so that a secret
+ *   need not be on the command line, which other users of the machine can see
+ */
+export function readClient(args: readonly string[]): unknown {
+  const [only = ''] = args
+  if (args.length === 1 && !only.includes('=')) {
+    if (only === 'global') return { global: true }
+    return isHashedKey(only) ? { id: only } : readValue(only)
+  }
+  const parts = new Map<string, string | true>()
+  for (const arg of args) {
+    const equals = arg.indexOf('=')
+    const part = arg.slice(0, equals).toLowerCase()
+    if (equals < 1 || parts.has(part))
+      throw new CommandError(`a client needs PART=VALUE, each part once, got ${showValue(arg)}`, status.usage)
+    const value = readValue(arg.slice(equals + 1))
+    parts.set(part, part === 'global' ? true : value)
+  }
+  return Object.fromEntries(parts)
+}
+
+function readValue(text: string): string {
+  if (!text.startsWith('@')) return text
+  const path = text.slice(1)
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    throw new CommandError(`cannot read ${showValue(path)} (${reasonOf(error)})`, status.usage)
+  }
+}
+
+/** The client of a reply in the form that `readClient` takes. */
+export function writeClient(client: unknown): string {
+  if (typeof client !== 'object' || client === null) return ''
+  return Object.entries(client)
+    .map(([part, value]) =>
+      part === 'id' || part === 'ip' ? String(value) : value === true ? part : `${part}=${String(value)}`,
+    )
+    .join(' ')
+}

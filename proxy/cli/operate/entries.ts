@@ -1,0 +1,130 @@
+import {
+  formatCount,
+  formatDuration,
+  formatTable,
+  print,
+  printJson,
+  status as exit,
+  CommandError,
+} from '../output.ts'
+import { askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin-client.ts'
+import { readClient, writeClient } from './client-argument.ts'
+
+export type BanOptions = AdminOptions & {
+  readonly for: string
+  readonly rule?: string
+  readonly reason?: string
+}
+export type UnbanOptions = AdminOptions & { readonly rule?: string }
+export type OverrideOptions = AdminOptions & {
+  readonly rule: string
+  readonly requests?: string
+  readonly for?: string
+  readonly label?: string
+  readonly remove?: true
+}
+export type ListOptions = AdminOptions & { readonly limit?: string }
+
+export async function ban(client: readonly string[], options: BanOptions): Promise<number> {
+  const { rule, reason } = options
+  const body = await askSuccessfully(options, '/api/clients/ban', {
+    client: readClient(client),
+    for: options.for,
+    ...(rule !== undefined && { policy: rule }),
+    ...(reason !== undefined && { reason }),
+  })
+  if (options.json) printJson(body)
+  else for (const one of recordsIn(body, 'banned')) print(`banned: ${writeBan(one)} for ${options.for}`)
+  return exit.yes
+}
+
+/** @returns 1 where the client was not banned */
+export async function unban(client: readonly string[], options: UnbanOptions): Promise<number> {
+  const { rule } = options
+  const body = await askSuccessfully(options, '/api/clients/unban', {
+    client: readClient(client),
+    ...(rule !== undefined && { policy: rule }),
+  })
+  const lifted = recordsIn(body, 'unbanned')
+  if (options.json) printJson(body)
+  else if (lifted.length === 0) print('the client is not banned')
+  else for (const one of lifted) print(`lifted: ${writeBan(one)}`)
+  return lifted.length > 0 ? exit.yes : exit.no
+}
+
+/** @returns 1 where there was nothing to remove */
+export async function override(client: readonly string[], options: OverrideOptions): Promise<number> {
+  const { rule, requests, label, remove } = options
+  const named = { policy: rule, client: readClient(client) }
+  if (remove) {
+    const body = await askSuccessfully(options, '/api/clients/override/remove', named)
+    const isRemoved = isRecord(body) && body['removed'] === true
+    if (options.json) printJson(body)
+    else print(isRemoved ? `removed: ${rule}` : `the client has no limit of its own under ${rule}`)
+    return isRemoved ? exit.yes : exit.no
+  }
+  if (requests === undefined || options.for === undefined)
+    throw new CommandError('override needs --requests and --for, or --remove', exit.usage)
+  const body = await askSuccessfully(options, '/api/clients/override', {
+    ...named,
+    // What is no number is told by the gateway, as every other mistake.
+    requests: requests.trim() === '' ? requests : Number(requests),
+    for: options.for,
+    ...(label !== undefined && { label }),
+  })
+  if (options.json) printJson(body)
+  else print(`${rule}: ${requests} requests for ${options.for}`)
+  return exit.yes
+}
+
+export async function listBans(options: ListOptions): Promise<number> {
+  const body = await askSuccessfully(options, `/api/bans?${queryOf(options)}`)
+  const bans = recordsIn(body, 'bans')
+  if (options.json) printJson(body)
+  else if (bans.length === 0) print('no client is banned')
+  else {
+    const rows = bans.map(({ client, policy, expiresSeconds, by, times, reason }) => [
+      writeClient(client),
+      typeof policy === 'string' ? policy : 'all',
+      formatDuration(expiresSeconds),
+      String(by),
+      typeof times === 'number' ? formatCount(times) : '',
+      typeof reason === 'string' ? reason : '',
+    ])
+    print(formatTable(['client', 'rule', '>ends in', 'by', '>in a row', 'reason'], rows))
+    tellTheRest(body, bans.length)
+  }
+  return exit.yes
+}
+
+export async function listOverrides(options: ListOptions): Promise<number> {
+  const body = await askSuccessfully(options, `/api/overrides?${queryOf(options)}`)
+  const overrides = recordsIn(body, 'overrides')
+  if (options.json) printJson(body)
+  else if (overrides.length === 0) print('no client has a limit of its own')
+  else {
+    const rows = overrides.map(({ client, policy, requests, expiresSeconds, label }) => [
+      writeClient(client),
+      String(policy),
+      formatCount(Number(requests)),
+      formatDuration(expiresSeconds),
+      typeof label === 'string' ? label : '',
+    ])
+    print(formatTable(['client', 'rule', '>requests', '>ends in', 'label'], rows))
+    tellTheRest(body, overrides.length)
+  }
+  return exit.yes
+}
+
+function queryOf({ limit }: ListOptions): string {
+  return new URLSearchParams(limit === undefined ? {} : { limit }).toString()
+}
+
+function tellTheRest(body: unknown, shown: number): void {
+  const total = isRecord(body) ? Number(body['total']) : shown
+  if (total > shown) print(`${formatCount(total - shown)} more: --limit shows up to 10,000`)
+}
+
+function writeBan({ client, policy }: Readonly<Record<string, unknown>>): string {
+  return `${writeClient(client)} ${typeof policy === 'string' ? `under ${policy}` : 'under all rules'}`
+}

@@ -1,0 +1,21 @@
+import { formatTable, print, printJson, status as exit } from '../output.ts'
+import { askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin-client.ts'
+
+/** The gateways on the same Redis, each with the hashes of the tables that its processes have. */
+export async function listReplicas(options: AdminOptions): Promise<number> {
+  const body = await askSuccessfully(options, '/api/replicas')
+  if (options.json) printJson(body)
+  else if (isRecord(body) && body['scope'] === 'replica')
+    print('this gateway counts alone: without Redis, or Redis does not answer')
+  else {
+    const rows = recordsIn(body, 'replicas').map(({ host, self, status, version, tableHashes, workers }) => [
+      `${String(host)}${self === true ? ' (this one)' : ''}`,
+      String(status),
+      Array.isArray(tableHashes) ? tableHashes.join(', ') : '-',
+      String(workers),
+      String(version),
+    ])
+    print(formatTable(['host', 'status', 'table', '>processes', 'version'], rows))
+  }
+  return exit.yes
+}

@@ -1,0 +1,148 @@
+import {
+  formatCount,
+  formatDuration,
+  formatTable,
+  print,
+  printError,
+  printJson,
+  status as exit,
+} from '../output.ts'
+import { askAdmin, askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin-client.ts'
+import { readClient, writeClient } from './client-argument.ts'
+
+export type ClientOptions = AdminOptions & { readonly rule?: string }
+export type LimitedOptions = ClientOptions & { readonly limit?: string }
+
+/** @returns 1 where the gateway takes no traffic */
+export async function showStatus(options: AdminOptions): Promise<number> {
+  const [live, ready] = [await askAdmin(options, '/livez'), await askAdmin(options, '/readyz')]
+  const about = await askSuccessfully(options, '/api/status')
+  const isUp = live.status === 200 && ready.status === 200
+  if (options.json) {
+    printJson({ alive: live.status === 200, ready: ready.status === 200, ...(isRecord(about) && about) })
+    return isUp ? exit.yes : exit.no
+  }
+  const { status, store, upstream, version, uptimeSeconds, limitsEnabled, rules, workers } = isRecord(about)
+    ? about
+    : {}
+  const rows: [string, unknown][] = [
+    ['alive', live.status === 200 ? 'yes' : `no (${live.status})`],
+    ['status', status],
+    ['store', store],
+    ['backend', upstream],
+    ...serverRows(about),
+    ['rules', limitsEnabled === false ? 'rate limiting is off' : rules],
+    ['table', tableText(about)],
+    ['workers', workers],
+    ['version', version],
+    ['up', formatDuration(uptimeSeconds)],
+  ]
+  print(rows.map(([name, value]) => `${name.padEnd(8)} ${String(value)}`).join('\n'))
+  return isUp ? exit.yes : exit.no
+}
+
+function tableText(about: unknown): string {
+  const { tableHash, lastReloadSuccessful } = isRecord(about) ? about : {}
+  return lastReloadSuccessful === false
+    ? `${text(tableHash)}: the last reload was refused, and sluice reload says why`
+    : text(tableHash)
+}
+
+/** How many servers are used, and each that is not. */
+function serverRows(about: unknown): [string, unknown][] {
+  const { servers } = isRecord(about) ? about : {}
+  if (!isRecord(servers)) return []
+  const [used, ...others] = [servers['available'], servers['ejected'], servers['unhealthy']].map(Number)
+  const out = recordsIn(about, 'listedServers').filter(({ state }) => state !== 'available')
+  return [
+    ['servers', `${used} of ${others.reduce((sum, each) => sum + each, used ?? 0)} used`],
+    ...out.map(({ upstream, url, address, state }): [string, unknown] => [
+      '',
+      `${text(upstream)} ${text(url)}${address === undefined ? '' : ` (${text(address)})`}: ${text(state)}`,
+    ]),
+  ]
+}
+
+/** What a client has used up of each rule that counts it. */
+export async function showClient(client: readonly string[], options: ClientOptions): Promise<number> {
+  const body = await askSuccessfully(options, '/api/clients/inspect', questionOf(client, options))
+  if (options.json) printJson(body)
+  else {
+    const rows = recordsIn(body, 'states').map((state) => {
+      const { policy, used, limit, remaining, resetSeconds, source } = state
+      return [
+        text(policy),
+        text(used),
+        text(limit),
+        text(remaining),
+        formatDuration(resetSeconds),
+        stateText(state),
+        text(source),
+      ]
+    })
+    print(formatTable(['rule', '>used', '>limit', '>left', '>resets in', 'state', 'source'], rows))
+  }
+  return exit.yes
+}
+
+function stateText({
+  bannedSeconds,
+  overrideSeconds,
+  exceeded,
+  mode,
+}: Readonly<Record<string, unknown>>): string {
+  if (typeof bannedSeconds === 'number') return `banned for ${formatDuration(bannedSeconds)}`
+  const where = exceeded !== true ? 'within' : mode === 'shadow' ? 'over limit (shadow)' : 'over limit'
+  return typeof overrideSeconds === 'number'
+    ? `${where}, own limit for ${formatDuration(overrideSeconds)}`
+    : where
+}
+
+/** A client that is banned is refused on. */
+async function warnOfBan(client: readonly string[], options: ClientOptions): Promise<void> {
+  const body = await askSuccessfully(options, '/api/clients/inspect', questionOf(client, options))
+  const banned = recordsIn(body, 'states').find(({ bannedSeconds }) => typeof bannedSeconds === 'number')
+  if (!banned) return
+  printError(`still banned for ${formatDuration(banned['bannedSeconds'])}: sluice unban lifts that`)
+}
+
+export async function resetClient(client: readonly string[], options: ClientOptions): Promise<number> {
+  const body = await askSuccessfully(options, '/api/clients/reset', questionOf(client, options))
+  const reset = isRecord(body) && Array.isArray(body['reset']) ? body['reset'].map(text) : []
+  if (options.json) printJson(body)
+  else {
+    print(`reset: ${reset.join(', ')}`)
+    await warnOfBan(client, options)
+  }
+  return exit.yes
+}
+
+export async function listLimited(options: LimitedOptions): Promise<number> {
+  const query = new URLSearchParams({
+    ...(options.rule !== undefined && { policy: options.rule }),
+    ...(options.limit !== undefined && { limit: options.limit }),
+  })
+  const body = await askSuccessfully(options, `/api/clients/limited?${query.toString()}`)
+  const clients = recordsIn(body, 'clients')
+  if (options.json) printJson(body)
+  else if (clients.length === 0) print('no client is over a limit')
+  else {
+    const rows = clients.map(({ policy, client, mode, refusals, resetSeconds }) => [
+      mode === 'shadow' ? `${text(policy)} (shadow)` : text(policy),
+      writeClient(client),
+      formatCount(Number(refusals)),
+      formatDuration(resetSeconds),
+    ])
+    print(formatTable(['rule', 'client', '>refused', '>resets in'], rows))
+  }
+  return exit.yes
+}
+
+function questionOf(client: readonly string[], { rule }: ClientOptions): object {
+  return { ...(rule !== undefined && { policy: rule }), client: readClient(client) }
+}
+
+/** A value that may be unknown. */
+function text(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '?'
+}

@@ -1,0 +1,75 @@
+import { printable } from '../../shared/settings/problems.ts'
+
+/** What a verb ends with: `no` is a negative result, such as a file with mistakes. */
+export const status = { yes: 0, no: 1, usage: 2 } as const
+
+/** A problem that the user can fix, without a stack trace. Ends the command with its status. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  readonly status: number
+
+  constructor(message: string, status: number) {
+    super(message)
+    this.status = status
+  }
+}
+
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value))
+}
+
+/** Prints beside the result: warnings and mistakes. */
+export function printError(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/**
+ * Columns as wide as their widest cell; those whose name begins with `>` are aligned to the right. Cells may come from a
+ * log or a gateway: nothing in them can move the terminal's cursor.
+ */
+export function formatTable(columns: readonly string[], rows: readonly (readonly string[])[]): string {
+  const isRight = columns.map((name) => name.startsWith('>'))
+  const titles = columns.map((name) => name.replace(/^>/, '').toUpperCase())
+  const cells = [titles, ...rows.map((row) => row.map(printable))]
+  const widths = titles.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  return cells
+    .map((row) =>
+      titles
+        .map((_, column) => {
+          const cell = row[column] ?? ''
+          const width = widths[column] ?? 0
+          return isRight[column] ? cell.padStart(width) : cell.padEnd(width)
+        })
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+/** A number as people read it: `1,234,567`. */
+export function formatCount(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
+}
+
+const durationUnits = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+] as const
+
+/** A time as people read it, in its two largest units, rounded up: `2d 3h`, `14m 57s`, `9s`; `-` where there is none. */
+export function formatDuration(seconds: unknown): string {
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '-'
+  const whole = Math.ceil(seconds)
+  for (const [index, [unit, size]] of durationUnits.entries()) {
+    if (whole < size) continue
+    const [nextUnit, nextSize] = durationUnits[index + 1] ?? ['s', 1]
+    const rest = Math.floor((whole % size) / nextSize)
+    return `${Math.floor(whole / size)}${unit}${rest === 0 ? '' : ` ${rest}${nextUnit}`}`
+  }
+  return `${whole}s`
+}

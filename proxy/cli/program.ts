@@ -1,0 +1,127 @@
+import { Argument, Command, Option } from 'commander'
+import { describeVerbs } from './command-tree.ts'
+import type { ExplainOptions } from './explain/verb.ts'
+import { addOperatorVerbs } from './operator-verbs.ts'
+import { status } from './output.ts'
+import type { ReplayOptions } from './replay/verb.ts'
+import type { RunOptions } from './run.ts'
+import { example, withJson, type Json, type Report } from './verb-options.ts'
+
+/** See `replay/formats/formats.ts`. */
+const formatNames = ['auto', 'common', 'combined', 'traefik', 'traefik-json', 'caddy', 'nginx-json', 'sluice']
+
+/** The command line with all its verbs. */
+export function createProgram(report: Report): Command {
+  const program = new Command('sluice')
+    .description(
+      'A rate-limiting reverse proxy: run it, check its limits, and try them before they are in force.',
+    )
+    .exitOverride()
+    .addHelpText(
+      'after',
+      '\nExit status: 0, 1 for a negative result, 2 for wrong usage. Settings also come from the environment: docs/configuration.md',
+    )
+  addGatewayVerbs(program, report)
+  addTableVerbs(program, report)
+  addPresetVerb(program, report)
+  addOperatorVerbs(program, report)
+  return program
+}
+
+function addGatewayVerbs(program: Command, report: Report): void {
+  program
+    .command('run')
+    .description('start the gateway; it logs to standard output and stops on SIGTERM and SIGINT')
+    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
+    .option('--upstream <url>', 'the backend (UPSTREAM_URL)')
+    .option('--port <number>', 'where clients connect (PORT)')
+    .option('--json', 'has no effect: the log is JSON, but on a terminal')
+    .addHelpText('after', example('sluice run --upstream http://127.0.0.1:5000 --port 8080'))
+    .action(async (options: RunOptions) => (await import('./run.ts')).run(options))
+
+  withJson(program.command('validate'))
+    .description('check the settings as a start of the gateway does, and print every mistake')
+    .argument('[file]', 'the settings file, by default CONFIG_FILE or sluice.yaml')
+    .addHelpText('after', example('sluice validate sluice.yaml'))
+    .action(async (file: string | undefined, options: Json) => {
+      report((await import('./validate.ts')).validate(file, options))
+    })
+
+  withJson(program.command('version'))
+    .description('print the version')
+    .addHelpText('after', example('sluice version'))
+    .action(async (options: Json) => {
+      const { version } = await import('../app/version.ts')
+      const { print, printJson } = await import('./output.ts')
+      if (options.json) printJson({ version, node: process.versions.node })
+      else print(version)
+      report(status.yes)
+    })
+
+  withJson(program.command('completion'))
+    .description('print a script that completes verbs and options in a shell')
+    .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh']))
+    .addHelpText('after', example('sluice completion bash'))
+    .action(async (shell: string, options: Json) => {
+      report((await import('./completion/verb.ts')).printCompletion(shell, describeVerbs(program), options))
+    })
+}
+
+function addTableVerbs(program: Command, report: Report): void {
+  withJson(program.command('explain'))
+    .description('say what the gateway makes of a request: its path, its client, and the rules that count it')
+    .argument('<method>', 'as sent')
+    .argument('<target>', 'path and query, as sent')
+    .option('--host <host>', 'the Host header, by default the host of the backend')
+    .option('--ip <address>', 'the address that the connection comes from', '127.0.0.1')
+    .option('--header <line>', "a header, 'NAME: VALUE'; repeat it for more", collect, [])
+    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
+    .option('--admin <url>', 'ask the running gateway with this admin listener; the token is in ADMIN_TOKEN')
+    .addHelpText(
+      'after',
+      example(
+        "sluice explain POST '/LOGIN/?next=/' --ip 192.0.2.7 --header 'x-api-key: secret'\n" +
+          '  sluice explain POST /login --ip 192.0.2.7 --admin http://10.0.0.11:9090',
+      ),
+    )
+    .action(async (method: string, target: string, options: ExplainOptions) => {
+      report(await (await import('./explain/verb.ts')).explainVerb(method, target, options))
+    })
+
+  withJson(program.command('replay'))
+    .description('say what the limits would have done to the requests of access logs')
+    .argument('<log...>', 'plain, gzip or zstd; - for standard input')
+    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
+    .addOption(
+      new Option('--format <name>', 'of the lines; auto looks at each of them')
+        .choices(formatNames)
+        .default('auto'),
+    )
+    .option('--host <host>', 'the host of requests whose log does not tell it')
+    .addOption(new Option('--html', 'print a page with plots, which needs nothing else').conflicts('json'))
+    .option('--suggest', 'suggest limits that refuse few clients, tried on a later part of the logs')
+    .addHelpText(
+      'after',
+      example(
+        'sluice replay /var/log/nginx/access.log /var/log/nginx/access.log.2.gz\n' +
+          '  sluice replay --html --suggest access.log > report.html',
+      ),
+    )
+    .action(async (logs: string[], options: ReplayOptions) => {
+      report(await (await import('./replay/verb.ts')).replay(logs, options))
+    })
+}
+
+function addPresetVerb(program: Command, report: Report): void {
+  withJson(program.command('presets'))
+    .description('list the limits that come with the gateway for some applications, or show those of one')
+    .argument('[name]', 'a preset')
+    .addHelpText('after', example('sluice presets wordpress'))
+    .action(async (name: string | undefined, options: Json) => {
+      report((await import('./presets.ts')).presets(name, options))
+    })
+}
+
+function collect(value: string, before: readonly string[]): string[] {
+  return [...before, value]
+}

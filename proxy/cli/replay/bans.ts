@@ -1,0 +1,82 @@
+import { banLengthMs } from '../../clients/ban-counts.ts'
+import { ClientEntries } from '../../clients/client-entries.ts'
+import { idOf, MOST_RULE_BANS, partsOf, type ClientEntry } from '../../clients/client-entry.ts'
+import { TwoGenerations } from '../../limiter/two-generations.ts'
+import type { Policy } from '../../policy.ts'
+
+/** The bans of rules on a log's own clock. */
+export type LogBans = {
+  /** Those that last now. */
+  readonly entries: ClientEntries
+  /** Counts a refusal. Returns whether the client is banned for it. */
+  refused(policy: Policy, partitionKey: string): boolean
+}
+
+type Refusals = {
+  count: number
+  /** Refusals count from the first one for a window; after a ban for `SETTLE_MS`, in which there is none. */
+  countEndsAtMs: number
+  /** No other ban before. */
+  onceEndsAtMs: number
+  /** Bans in a row. */
+  times: number
+  timesEndAtMs: number
+  endsAtMs: number
+}
+
+/** As `clients/ban-counts.ts`, whose library counts on the clock of the machine. A test compares the two. */
+const SETTLE_MS = 2_000
+const ONCE_MS = 3_000
+/** Refused clients that are remembered: as many as a gateway's log can have in the memory that there is. */
+const MOST_CLIENTS = 200_000
+
+/** @param now milliseconds of the log's clock */
+export function createLogBans(now: () => number): LogBans {
+  const entries = new ClientEntries(now)
+  const clients = new TwoGenerations<string, Refusals>(MOST_CLIENTS)
+
+  function refusalsOf(policy: string, partitionKey: string): Refusals {
+    const known = clients.findYounger(policy, partitionKey)
+    if (known) return known
+    clients.makeRoom(now())
+    const noted = clients.takeOlder(policy, partitionKey) ?? {
+      count: 0,
+      countEndsAtMs: 0,
+      onceEndsAtMs: 0,
+      times: 0,
+      timesEndAtMs: 0,
+      endsAtMs: Infinity,
+    }
+    clients.set(policy, partitionKey, noted)
+    return noted
+  }
+
+  return {
+    entries,
+    refused(policy, partitionKey) {
+      const { name, ban, mode, windowMs, averageWindowMs = windowMs } = policy
+      if (!ban || mode === 'shadow') return false
+      const nowMs = now()
+      const client = refusalsOf(name, partitionKey)
+      if (client.countEndsAtMs <= nowMs) {
+        client.count = 0
+        client.countEndsAtMs = nowMs + wholeSeconds(averageWindowMs)
+      }
+      client.count += 1
+      if (client.count < ban.after || client.onceEndsAtMs > nowMs) return false
+      client.onceEndsAtMs = nowMs + ONCE_MS
+      client.count = ban.after
+      client.countEndsAtMs = nowMs + SETTLE_MS
+      client.times = (client.timesEndAtMs > nowMs ? client.times : 0) + 1
+      const forMs = banLengthMs(ban, client.times)
+      client.timesEndAtMs = nowMs + wholeSeconds(forMs + ban.maxMs)
+      const scope = ban.scope === 'rule' ? { policy: name } : { parts: partsOf(policy, partitionKey) }
+      const entry: ClientEntry = { kind: 'ban', ...scope, partitionKey, by: 'rule', times: client.times }
+      return entries.leftMs(idOf(entry)) >= forMs || entries.set(entry, forMs, MOST_RULE_BANS)
+    },
+  }
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.ceil(ms / 1000) * 1000
+}

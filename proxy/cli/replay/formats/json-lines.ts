@@ -1,0 +1,163 @@
+import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Reads a line of one format; undefined where it is plainly of another. */
+export type JsonReader = (fields: Fields) => ReadLine | undefined
+
+const noTime = { why: 'the time cannot be read' }
+const noAddress = { why: 'it has no client address' }
+const none: ReadonlySet<string> = new Set()
+
+const sluice: Knowledge = { format: 'sluice', query: false, headers: none }
+
+/** This gateway's own access log (`ACCESS_LOG`). The time is that of its end. */
+export const readSluice: JsonReader = (fields) => {
+  const { msg, requestId, time, durationMs, method, path, client, status } = fields
+  if (typeof requestId !== 'string' && fields['name'] !== 'gateway') return undefined
+  if (msg !== 'request' || typeof method !== 'string' || typeof path !== 'string') return 'other'
+  const endMs = timeOf(time)
+  if (endMs === undefined) return noTime
+  if (typeof client !== 'string') return { why: 'it has no client address (LOG_ADDRESSES)' }
+  // Its target was rejected.
+  if (path === '') return 'other'
+  return {
+    ...spanTo(endMs, numberOf(durationMs)),
+    ip: client,
+    method,
+    target: path,
+    host: undefined,
+    status: numberOf(status),
+    headers: noHeaders,
+    knows: sluice,
+  }
+}
+
+const caddy: Knowledge = { format: 'caddy', query: true, headers: 'all' }
+
+/** Caddy's. The time is that of its end; `client_ip` is what Caddy's `trusted_proxies` make of `remote_ip`. */
+export const readCaddy: JsonReader = ({ request, ts, duration, status }) => {
+  if (!isFields(request)) return undefined
+  const { method, uri, host, remote_ip: remoteIp, client_ip: clientIp = remoteIp, headers } = request
+  if (typeof method !== 'string' || typeof uri !== 'string') return undefined
+  const endMs = typeof ts === 'number' ? Math.round(ts * 1e6) / 1e3 : timeOf(ts)
+  if (endMs === undefined) return noTime
+  if (typeof clientIp !== 'string') return noAddress
+  const seconds = numberOf(duration)
+  return {
+    ...spanTo(endMs, seconds === undefined ? undefined : seconds * 1000),
+    ip: clientIp,
+    method,
+    target: uri,
+    host: textOf(host),
+    status: numberOf(status),
+    headers: headersOf(isFields(headers) ? Object.entries(headers) : []),
+    knows: caddy,
+  }
+}
+
+const traefik: Knowledge = { format: 'traefik-json', query: true, headers: none }
+
+/** Traefik's, whose times are those of its start and whose durations are nanoseconds. */
+export const readTraefik: JsonReader = (fields) => {
+  const {
+    RequestMethod: method,
+    RequestPath: path,
+    ClientHost: ip,
+    RequestHost: host,
+    Duration: duration,
+  } = fields
+  if (typeof method !== 'string' || typeof path !== 'string') return undefined
+  const timeMs = timeOf(fields['StartUTC'] ?? fields['StartLocal'] ?? fields['time'])
+  if (timeMs === undefined) return noTime
+  if (typeof ip !== 'string') return noAddress
+  const nanoseconds = numberOf(duration)
+  const sent = Object.entries(fields).flatMap(([name, value]): [string, unknown][] =>
+    name.startsWith('request_') ? [[name.slice('request_'.length), value]] : [],
+  )
+  return {
+    timeMs,
+    durationMs: nanoseconds === undefined ? undefined : nanoseconds / 1e6,
+    ip,
+    method,
+    target: path,
+    host: textOf(host),
+    status: numberOf(fields['DownstreamStatus']),
+    headers: headersOf(sent),
+    knows: traefik,
+  }
+}
+
+const nginx: Knowledge = { format: 'nginx-json', query: true, headers: none }
+
+/** nginx's with `escape=json`, where the fields have the names of its variables. The time is that of its end. */
+export const readNginx: JsonReader = (fields) => {
+  const {
+    remote_addr: ip,
+    request,
+    http_host: httpHost,
+    host = httpHost,
+    request_time: seconds,
+    msec,
+  } = fields
+  const [requested, target] = typeof request === 'string' ? request.split(' ') : []
+  const method = fields['request_method'] ?? requested
+  const uri = fields['request_uri'] ?? target
+  if (ip === undefined || typeof method !== 'string' || typeof uri !== 'string') return undefined
+  const epochS = numberOf(msec)
+  const endMs = epochS === undefined ? timeOf(fields['time_iso8601']) : epochS * 1000
+  if (endMs === undefined) return noTime
+  if (typeof ip !== 'string') return noAddress
+  const duration = numberOf(seconds)
+  const sent = Object.entries(fields).flatMap(([name, value]): [string, unknown][] =>
+    name.startsWith('http_') && value !== ''
+      ? [[name.slice('http_'.length).replaceAll('_', '-'), value]]
+      : [],
+  )
+  return {
+    ...spanTo(endMs, duration === undefined ? undefined : duration * 1000),
+    ip,
+    method,
+    target: uri,
+    host: textOf(host),
+    status: numberOf(fields['status']),
+    headers: headersOf(sent),
+    knows: nginx,
+  }
+}
+
+function spanTo(endMs: number, durationMs: number | undefined): Pick<LoggedRequest, 'timeMs' | 'durationMs'> {
+  return { timeMs: endMs - (durationMs ?? 0), durationMs }
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Those that say how a request is framed are of no meaning here, and those that the log hides are unknown. */
+function headersOf(sent: readonly (readonly [string, unknown])[]): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of sent) {
+    const lowerCase = name.toLowerCase()
+    const text = Array.isArray(value) ? value.join(', ') : value
+    if (typeof text === 'string' && text !== 'REDACTED' && !framing.has(lowerCase)) headers[lowerCase] = text
+  }
+  return headers
+}
+
+const framing = new Set(['connection', 'content-length', 'expect', 'host', 'transfer-encoding', 'upgrade'])
+
+function timeOf(value: unknown): number | undefined {
+  if (typeof value !== 'string') return undefined
+  const timeMs = Date.parse(value)
+  return Number.isNaN(timeMs) ? undefined : timeMs
+}
+
+function numberOf(value: unknown): number | undefined {
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,123 @@
+import { isIP } from 'node:net'
+import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
+
+const common: Knowledge = { format: 'common', query: true, headers: new Set() }
+const combined: Knowledge = { format: 'combined', query: true, headers: new Set(['referer', 'user-agent']) }
+const withForwarded: Knowledge = {
+  format: 'combined',
+  query: true,
+  headers: new Set(['referer', 'user-agent', 'x-forwarded-for']),
+}
+const traefik: Knowledge = { ...combined, format: 'traefik' }
+
+/**
+ * Reads a line of the Common Log Format and what has grown out of it: combined (nginx's default), with the virtual host before
+ * it, with `"$http_x_forwarded_for"` behind it as in nginx's example, and Traefik's, which ends in its duration.
+ *
+ * `HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326 "REFERER" "USER-AGENT"`
+ */
+export function readTextLine(line: string): ReadLine {
+  const opening = line.indexOf(' [')
+  const closing = line.indexOf('] "', opening)
+  if (opening === -1 || closing === -1) return { why: 'in no known format' }
+  const timeMs = readTime(line.slice(opening + 2, closing))
+  if (timeMs === undefined) return { why: 'the time cannot be read' }
+  const requestEnd = endOfQuoted(line, closing + 3)
+  if (requestEnd === -1) return { why: 'in no known format' }
+  const request = unescaped(line.slice(closing + 3, requestEnd))
+  const methodEnd = request.indexOf(' ')
+  const targetEnd = request.lastIndexOf(' HTTP/')
+  // A client that connected and sent nothing, or bytes that are no request.
+  if (methodEnd === -1 || targetEnd <= methodEnd) return { why: 'it has no request' }
+  const who = readWho(line.slice(0, opening))
+  if (who === undefined) return { why: 'it has no client address' }
+  const status = Number(line.slice(requestEnd + 2, requestEnd + 5))
+  return {
+    timeMs,
+    ...who,
+    method: request.slice(0, methodEnd),
+    target: request.slice(methodEnd + 1, targetEnd),
+    status: status >= 100 ? status : undefined,
+    ...readRest(line, requestEnd + 5),
+  }
+}
+
+/** `ADDRESS IDENT USER`, or `HOST[:PORT] ADDRESS IDENT USER`. */
+function readWho(text: string): Pick<LoggedRequest, 'ip' | 'host'> | undefined {
+  const [first = '', second = ''] = text.split(' ', 2)
+  if (isIP(first) > 0) return { ip: first, host: undefined }
+  return isIP(second) > 0 ? { ip: second, host: first } : undefined
+}
+
+/** What follows the status. */
+function readRest(line: string, from: number): Pick<LoggedRequest, 'durationMs' | 'headers' | 'knows'> {
+  const quote = line.indexOf('"', from)
+  if (quote === -1) return { durationMs: undefined, headers: noHeaders, knows: common }
+  const duration = line.endsWith('ms') ? /" (\d+)ms$/.exec(line)?.[1] : undefined
+  const fields: string[] = []
+  for (let start = quote; start !== -1 && fields.length < 3;) {
+    const end = endOfQuoted(line, start + 1)
+    if (end === -1) break
+    fields.push(line.slice(start + 1, end))
+    start = line.indexOf('"', end + 1)
+  }
+  const [referer = '-', userAgent = '-', third] = fields
+  const headers: Record<string, string> = {}
+  if (referer !== '-') headers['referer'] = unescaped(referer)
+  if (userAgent !== '-') headers['user-agent'] = unescaped(userAgent)
+  if (duration !== undefined) return { durationMs: Number(duration), headers, knows: traefik }
+  if (third === undefined) return { durationMs: undefined, headers, knows: combined }
+  if (third !== '-') headers['x-forwarded-for'] = unescaped(third)
+  return { durationMs: undefined, headers, knows: withForwarded }
+}
+
+function endOfQuoted(line: string, from: number): number {
+  let end = line.indexOf('"', from)
+  while (end !== -1 && isEscaped(line, end, from)) end = line.indexOf('"', end + 1)
+  return end
+}
+
+/** Whether an odd number of backslashes stands before it. */
+function isEscaped(line: string, at: number, from: number): boolean {
+  let start = at
+  while (start > from && line[start - 1] === '\\') start -= 1
+  return (at - start) % 2 === 1
+}
+
+/** nginx and Apache write `\xHH` for what is not printable, and a backslash before `"` and `\`. */
+function unescaped(text: string): string {
+  if (!text.includes('\\')) return text
+  return text.replace(/\\(?:x([0-9a-f]{2})|(.))/gi, (_, hex: string | undefined, other: string) =>
+    hex === undefined ? other : String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+const timeForm = /^(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})$/
+let lastText = ''
+let lastMs: number | undefined
+
+/** Many lines have the same second. */
+function readTime(text: string): number | undefined {
+  if (text === lastText) return lastMs
+  lastText = text
+  lastMs = parseTime(text)
+  return lastMs
+}
+
+function parseTime(text: string): number | undefined {
+  const [, day, month = '', year, hours, minutes, seconds, sign, zoneHours, zoneMinutes] =
+    timeForm.exec(text) ?? []
+  const monthIndex = months.indexOf(month)
+  if (monthIndex === -1) return undefined
+  const local = Date.UTC(
+    Number(year),
+    monthIndex,
+    Number(day),
+    Number(hours),
+    Number(minutes),
+    Number(seconds),
+  )
+  const zoneMs = (Number(zoneHours) * 60 + Number(zoneMinutes)) * 60_000
+  return sign === '+' ? local - zoneMs : local + zoneMs
+}

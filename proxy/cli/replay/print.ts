@@ -1,0 +1,72 @@
+import { printable } from '../../../shared/settings/problems.ts'
+import { writeClient } from '../operate/client-argument.ts'
+import { formatCount, formatTable, print, printError } from '../output.ts'
+import type { Report, RuleReport } from './report.ts'
+
+export function printReport(report: Report, limits: string): void {
+  const { lines, from, to, requests, rules } = report
+  const formats = Object.entries(lines.formats).map(([name, count]) => `${formatCount(count)} ${name}`)
+  print(
+    `${formatCount(requests.total)} requests from ${from ?? '-'} to ${to ?? '-'} (${formats.join(', ') || 'none'})`,
+  )
+  print(`limits: ${limits}`)
+  print(
+    `${formatCount(requests.limited)} counted by a rule, ${formatCount(requests.refused)} refused` +
+      (requests.banned > 0 ? ` (${formatCount(requests.banned)} of them as their client was banned)` : '') +
+      (requests.denied > 0 ? `, ${formatCount(requests.denied)} denied by denyList` : ''),
+  )
+  print('')
+  print(
+    formatTable(
+      ['rule', '>requests', '>refused', '>clients', '>refused', 'busiest', '>in a window', '>over', ''],
+      rules.map(cellsOf),
+    ),
+  )
+  const unknown = rules.flatMap(({ name, requests: all, unknown: missing }) =>
+    missing.map(
+      ({ what, requests: count }) =>
+        `  ${name}: ${what} (${formatCount(count)} of ${formatCount(Math.max(all, count))} requests)`,
+    ),
+  )
+  if (unknown.length > 0)
+    print(['', 'not in the log, so these rules may count otherwise:', ...unknown].join('\n'))
+  const bans = rules.flatMap(({ name, bans: count = 0 }) =>
+    count > 0 ? `${name}: ${formatCount(count)}` : [],
+  )
+  if (bans.length > 0) print(`\nbans by rules: ${bans.join(', ')}`)
+  printNotes(report)
+}
+
+function cellsOf({ name, mode, requests, refused, clients, clientsRefused, busiest }: RuleReport): string[] {
+  const [first] = busiest
+  return [
+    name,
+    formatCount(requests),
+    formatCount(refused),
+    formatCount(clients),
+    formatCount(clientsRefused),
+    first ? writeClient(first.client) : '-',
+    first ? formatCount(first.peak) : '-',
+    first && first.over > 0 ? formatCount(first.over) : '-',
+    mode === 'shadow' ? 'shadow: refuses nothing' : '',
+  ]
+}
+
+/** What was left out. */
+function printNotes({ lines, requests }: Report): void {
+  const rejected = Object.entries(requests.rejected)
+  if (rejected.length > 0) printError('\nrejected for their form, before any rule:')
+  for (const [why, count] of rejected) printError(`  ${formatCount(count)}: ${why}`)
+  if (requests.late > 0)
+    printError(
+      `\n${formatCount(requests.late)} requests came too late to be put in order: counted at the time of those before`,
+    )
+  if (requests.untracked > 0)
+    printError(
+      `\n${formatCount(requests.untracked)} requests are of clients beyond the first 2,000,000, which are not told apart`,
+    )
+  if (lines.unreadable === 0) return
+  printError(`\n${formatCount(lines.unreadable)} lines could not be read:`)
+  for (const { file, line, why, text } of lines.examples)
+    printError(`  ${file}:${line}: ${why}: ${printable(text)}`)
+}

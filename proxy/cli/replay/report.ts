@@ -1,0 +1,151 @@
+import { describeKey } from '../../admin/api/client-name.ts'
+import type { ClientRow } from './client-table.ts'
+import type { LineCounts } from './read-logs.ts'
+import type { RuleTally, Tally } from './simulation.ts'
+import type { Series } from './time-series.ts'
+
+/** What a table would have done to a log. */
+export type Report = {
+  readonly lines: Omit<LineCounts, 'formats'> & { readonly formats: Readonly<Record<string, number>> }
+  /** ISO 8601, UTC; null where there was no request. */
+  readonly from: string | null
+  readonly to: string | null
+  readonly requests: {
+    readonly total: number
+    readonly limited: number
+    readonly refused: number
+    /** Of these, requests of clients that a rule had banned, which no rule counts. */
+    readonly banned: number
+    readonly denied: number
+    /** Answered with an error for their form, by reason. */
+    readonly rejected: Readonly<Record<string, number>>
+    readonly late: number
+    /** Of clients that there was no room for: those of rules are counted, their clients are not. */
+    readonly untracked: number
+  }
+  readonly rules: readonly RuleReport[]
+  /** All requests, and those of each rule: how many began in each of the buckets from `from` on. */
+  readonly overTime: Series & {
+    readonly from: string | null
+    readonly bucketSeconds: number
+    readonly rules: readonly (Series & { readonly name: string })[]
+  }
+}
+
+export type RuleReport = {
+  readonly name: string
+  readonly mode: string
+  readonly algorithm: string
+  readonly limit: number
+  readonly windowSeconds: number
+  readonly requests: number
+  /** Under a rule in shadow, those that it would have refused. */
+  readonly refused: number
+  /** Bans that it leads to, where it has `ban`. */
+  readonly bans?: number
+  readonly clients: number
+  readonly clientsRefused: number
+  /** Clients by the most that they asked for in one window, as a part of their limit: see `PEAK_BOUNDS`. */
+  readonly clientsByPeak: readonly number[]
+  /** Those that asked for the most in one window, at most ten. */
+  readonly busiest: readonly BusyClient[]
+  /** What the rule looks at and the log does not tell, and of how many requests. */
+  readonly unknown: readonly { readonly what: string; readonly requests: number }[]
+}
+
+export type BusyClient = {
+  readonly client: object
+  readonly requests: number
+  readonly refused: number
+  /** Units asked for in one window. */
+  readonly peak: number
+  /** Units of these over the limit. */
+  readonly over: number
+}
+
+const MOST_BUSY = 10
+/** Up to which part of the limit each but the last of `clientsByPeak` goes. */
+const PEAK_BOUNDS = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8] as const
+
+export function makeReport(counts: LineCounts, tally: Tally): Report {
+  const { requests, limited, refused, banned, denied, rejected, late, fromMs, toMs, clients, series } = tally
+  const byRule = tally.rules.map(() => new RuleClients())
+  for (const row of clients.rows()) byRule[row.rule]?.add(row)
+  const iso = (ms: number): string | null => (Number.isFinite(ms) ? new Date(ms).toISOString() : null)
+  return {
+    lines: { ...counts, formats: Object.fromEntries(counts.formats) },
+    from: iso(fromMs),
+    to: iso(toMs),
+    requests: {
+      total: requests,
+      limited,
+      refused,
+      banned,
+      denied,
+      rejected: Object.fromEntries(rejected),
+      late,
+      untracked: clients.untracked,
+    },
+    rules: tally.rules.map((rule, place) => reportRule(rule, byRule[place] ?? new RuleClients())),
+    overTime: {
+      from: iso(series.fromMs ?? NaN),
+      bucketSeconds: series.widthMs / 1000,
+      ...series.read(0),
+      rules: tally.rules.map(({ policy }, place) => ({ name: policy.name, ...series.read(1 + place) })),
+    },
+  }
+}
+
+function reportRule(
+  { policy, requests, refused, bans, unknown }: RuleTally,
+  clients: RuleClients,
+): RuleReport {
+  const isInFlight = policy.algorithm === 'concurrency'
+  return {
+    name: policy.name,
+    mode: policy.mode,
+    algorithm: policy.algorithm,
+    limit: policy.quota,
+    windowSeconds: policy.windowMs / 1000,
+    requests,
+    refused,
+    ...(policy.ban && { bans }),
+    clients: clients.count,
+    clientsRefused: clients.refused,
+    clientsByPeak: clients.byPeak,
+    busiest: clients.busiest.map((row) => ({
+      client: describeKey(row.key),
+      requests: row.requests,
+      refused: row.refused,
+      peak: row.peak,
+      // In a window there may be any number of requests that are in flight one after the other.
+      over: isInFlight ? 0 : Math.max(0, row.peak - row.quota),
+    })),
+    unknown: [...unknown].map(([what, count]) => ({ what, requests: count })),
+  }
+}
+
+/** The clients of one rule. */
+class RuleClients {
+  count = 0
+  refused = 0
+  readonly byPeak = Array.from({ length: PEAK_BOUNDS.length + 1 }, () => 0)
+  readonly busiest: ClientRow[] = []
+
+  add(row: ClientRow): void {
+    this.count += 1
+    if (row.refused > 0) this.refused += 1
+    const bound = PEAK_BOUNDS.findIndex((part) => row.peak <= part * row.quota)
+    const bin = bound === -1 ? PEAK_BOUNDS.length : bound
+    this.byPeak[bin] = (this.byPeak[bin] ?? 0) + 1
+    const least = this.busiest.at(-1)
+    if (this.busiest.length === MOST_BUSY && least && !isBusier(row, least)) return
+    const place = this.busiest.findIndex((other) => isBusier(row, other))
+    this.busiest.splice(place === -1 ? this.busiest.length : place, 0, row)
+    if (this.busiest.length > MOST_BUSY) this.busiest.pop()
+  }
+}
+
+function isBusier(a: ClientRow, b: ClientRow): boolean {
+  return a.peak > b.peak || (a.peak === b.peak && a.requests > b.requests)
+}

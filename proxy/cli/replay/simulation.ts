@@ -1,0 +1,246 @@
+import { noteRefusal } from '../../clients/banning.ts'
+import { chargesOf } from '../../decide/charges.ts'
+import { Settlement } from '../../decide/settlement.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { createMemoryLimiter } from '../../limiter/memory/limiter.ts'
+import type { Charge, Decision } from '../../limiter/limiter.ts'
+import { requestedUnits, reservedUnits, type Policy } from '../../policy.ts'
+import { compileRules } from '../../rules/rule-table.ts'
+import { composeAddresses } from '../../app/trusted-proxies.ts'
+import { readRequest } from '../../explain/read-request.ts'
+import { compileTable } from '../../explain/request-table.ts'
+import { createLogBans } from './bans.ts'
+import { ClientTable } from './client-table.ts'
+import type { LoggedRequest } from './formats/logged-request.ts'
+import { Heap } from './heap.ts'
+import { headOf, toClientRequest } from './messages.ts'
+import { TimeSeries } from './time-series.ts'
+import { needsOf } from './unknowns.ts'
+
+/** What a table would have done to the requests of a log. */
+export type Tally = {
+  requests: number
+  /** Answered with an error for their form, by reason. */
+  readonly rejected: Map<string, number>
+  denied: number
+  /** Of these, requests that some rule counts, and that some rule refuses. */
+  limited: number
+  refused: number
+  /** Refused before they were counted, as their client was banned by a rule. */
+  banned: number
+  /** Requests whose time is before that of one before it, by more than is put in order. */
+  late: number
+  readonly rules: readonly RuleTally[]
+  readonly clients: ClientTable
+  /** Of all requests, and then of each rule. */
+  readonly series: TimeSeries
+  fromMs: number
+  toMs: number
+}
+
+export type RuleTally = {
+  readonly policy: Policy
+  requests: number
+  refused: number
+  /** Bans that its `ban` has led to. */
+  bans: number
+  /** By what the log does not tell: of how many requests. */
+  readonly unknown: Map<string, number>
+}
+
+/** What becomes of a request: `rejected` for its form; `passed` to the backend, or answered by the gateway itself. */
+export type Outcome = 'passed' | 'refused' | 'denied' | 'rejected'
+
+export type Simulation = {
+  readonly tally: Tally
+  /** In the order of their times. */
+  readonly add: (request: LoggedRequest) => Outcome
+}
+
+/** Clients of all rules together that are told apart: 160 MB if they all are needed. */
+const MOST_CLIENTS = 2_000_000
+
+/**
+ * Takes requests through the rules and the counters of a gateway with these settings, on the log's own clock.
+ *
+ * @param proxies those that are trusted: networks
+ * @param defaultHost the host of requests whose log does not tell it
+ */
+export function simulate(
+  settings: GatewaySettings,
+  proxies: readonly string[],
+  defaultHost: string | undefined,
+): Simulation {
+  const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }))
+  let clockMs = 0
+  const seed = 1
+  const limiter = createMemoryLimiter({ maxKeys: settings.storeMaxKeys, seed, now: () => clockMs })
+  const rules = table.rules.map(({ policy }): RuleTally => ({
+    policy,
+    requests: 0,
+    refused: 0,
+    bans: 0,
+    unknown: new Map<string, number>(),
+  }))
+  const bans = createLogBans(() => clockMs)
+  const banning = {
+    refused(policy: Policy, partitionKey: string) {
+      const rule = rules[places.get(policy.name) ?? -1]
+      if (bans.refused(policy, partitionKey) && rule) rule.bans += 1
+    },
+  }
+  const places = new Map(rules.map(({ policy }, place) => [policy.name, place]))
+  const needs = table.rules.map(needsOf)
+  const haveNeeds = needs.some((each) => each.length > 0)
+  const haveRequestedUnits = table.rules.some(({ policy }) => requestedUnits(policy) !== undefined)
+  const clients = new ClientTable(MOST_CLIENTS, seed)
+  /** What ends later: requests in flight whose cost is known then. */
+  const pending = new Heap<() => void>()
+  const tally: Tally = {
+    requests: 0,
+    rejected: new Map(),
+    denied: 0,
+    limited: 0,
+    refused: 0,
+    banned: 0,
+    late: 0,
+    rules,
+    clients,
+    series: new TimeSeries(1 + rules.length),
+    fromMs: Infinity,
+    toMs: -Infinity,
+  }
+  const ofSomeHosts = table.rules.filter(({ hosts }) => hosts !== undefined)
+  const withoutHosts = compileRules(
+    ofSomeHosts.map(({ policy, match, except }) => ({ policy, match, except })),
+  )
+
+  const placesOf = (policies: readonly Policy[]): number[] =>
+    policies.flatMap(({ name }) => places.get(name) ?? [])
+
+  function noteUnknown(of: readonly number[], request: LoggedRequest): void {
+    for (const place of of) {
+      for (const { what, isKnown } of needs[place] ?? [])
+        if (!isKnown(request)) increment(rules[place]?.unknown, what)
+    }
+  }
+
+  function count(charges: readonly Charge[], decision: Decision): void {
+    if (decision.outcome === 'unavailable') return
+    const counted = new Set<Policy>()
+    // Counters in this process give a state for each charge.
+    for (const [at, { policy, partitionKey, units = reservedUnits(policy) }] of charges.entries()) {
+      const place = places.get(policy.name) ?? -1
+      const rule = rules[place]
+      if (!rule) continue
+      const exceeded = decision.states[at]?.exceeded ?? false
+      const refused = decision.outcome === 'refused' ? policy === decision.refusedBy && exceeded : exceeded
+      const { windowMs, quota } = policy
+      clients.add(place, partitionKey, { units, refused, nowMs: clockMs, windowMs, quota })
+      if (!counted.has(policy)) {
+        rule.requests += 1
+        tally.series.add(1 + place, clockMs, refused)
+        if (refused) rule.refused += 1
+      }
+      counted.add(policy)
+    }
+  }
+
+  function decide(request: LoggedRequest, charges: readonly Charge[]): Outcome {
+    const decision = limiter.decide(charges)
+    count(charges, decision)
+    if (decision.outcome === 'refused') {
+      tally.refused += 1
+      noteRefusal(banning, charges, decision)
+      return 'refused'
+    }
+    if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
+      return 'passed'
+    const settlement = new Settlement(limiter, decision.states, noLimitHeaders, ignore)
+    pending.push(clockMs + (request.durationMs ?? 0), () => {
+      if (request.status !== undefined) settlement.onHead(headOf(request.status))
+      settlement.finish()
+    })
+    return 'passed'
+  }
+
+  function refuseBanned(): Outcome {
+    tally.refused += 1
+    tally.banned += 1
+    return 'refused'
+  }
+
+  function reject(why: string): Outcome {
+    increment(tally.rejected, why)
+    return 'rejected'
+  }
+
+  function take(logged: LoggedRequest): Outcome {
+    const request =
+      logged.host === undefined && defaultHost !== undefined ? { ...logged, host: defaultHost } : logged
+    if (request.timeMs < clockMs) tally.late += 1
+    const nowMs = Math.max(clockMs, request.timeMs)
+    while (pending.firstMs <= nowMs) {
+      clockMs = Math.max(clockMs, pending.firstMs)
+      pending.pop()?.()
+    }
+    clockMs = nowMs
+    tally.requests += 1
+    tally.fromMs = Math.min(tally.fromMs, request.timeMs)
+    tally.toMs = Math.max(tally.toMs, request.timeMs)
+    const peer = table.addresses.readPeer(request.ip)
+    if (!peer) return reject('no client address')
+    const sent = toClientRequest(request)
+    const read = readRequest(table, peer, sent, false)
+    if (read.outcome === 'rejected') return reject(read.why)
+    if (read.outcome === 'denied') {
+      tally.denied += 1
+      return 'denied'
+    }
+    if (read.outcome === 'answered') return 'passed'
+    if (bans.entries.findAddressBan(read.client.prefix) && !table.lists.allows(read.client, sent))
+      return refuseBanned()
+    // These might have matched.
+    if (sent.httpVersion === '1.0' && ofSomeHosts.length > 0) {
+      const { target, host } = read.head
+      noteUnknown(placesOf(withoutHosts.match(target, request.method, {}, host)), request)
+    }
+    if (read.applying.length === 0) return 'passed'
+    if (haveNeeds) noteUnknown(placesOf(read.applying), request)
+    const charges = chargesOf(read.applying, {
+      client: read.client,
+      host: read.head.host,
+      target: read.head.target,
+      claims: undefined,
+      request: sent,
+      addresses: table.addresses,
+    })
+    if (!charges) return reject('what a rule counts by can be read in more than 8 ways')
+    if (charges.length === 0) return 'passed'
+    if (bans.entries.findKeyBan(charges)) return refuseBanned()
+    tally.limited += 1
+    return decide(request, haveRequestedUnits ? charges.map(withKnownUnits) : charges)
+  }
+
+  return {
+    tally,
+    add(request) {
+      const outcome = take(request)
+      tally.series.add(0, clockMs, outcome === 'refused')
+      return outcome
+    },
+  }
+}
+
+const ignore = (): void => undefined
+const noLimitHeaders = (): string[] => []
+
+/** Where the body of the request says its units, a log does not know them. */
+function withKnownUnits(charge: Charge): Charge {
+  const requested = requestedUnits(charge.policy)
+  return requested ? { ...charge, units: requested.otherwise ?? 1 } : charge
+}
+
+function increment(counts: Map<string, number> | undefined, what: string): void {
+  counts?.set(what, (counts.get(what) ?? 0) + 1)
+}

@@ -1,0 +1,60 @@
+/** Requests over time, and those of them that were refused. */
+export type Series = { readonly requests: readonly number[]; readonly refused: readonly number[] }
+
+const MOST_BUCKETS = 240
+const NARROWEST_MS = 1_000
+
+/**
+ * Counts in buckets of the same width, in the order of the times. How long a log is is known at its end: when the buckets are used
+ * up each two become one, so that there are 120 to 240 of them once the log has lasted four minutes.
+ */
+export class TimeSeries {
+  readonly #requests: readonly Uint32Array[]
+  readonly #refused: readonly Uint32Array[]
+  #fromMs = NaN
+  #widthMs = NARROWEST_MS
+  #used = 0
+
+  /** @param lines that are counted apart */
+  constructor(lines: number) {
+    this.#requests = Array.from({ length: lines }, () => new Uint32Array(MOST_BUCKETS))
+    this.#refused = Array.from({ length: lines }, () => new Uint32Array(MOST_BUCKETS))
+  }
+
+  /** Undefined where nothing was counted. */
+  get fromMs(): number | undefined {
+    return Number.isNaN(this.#fromMs) ? undefined : this.#fromMs
+  }
+
+  get widthMs(): number {
+    return this.#widthMs
+  }
+
+  /** @param nowMs not before that of the first one */
+  add(line: number, nowMs: number, isRefused: boolean): void {
+    if (Number.isNaN(this.#fromMs)) this.#fromMs = Math.floor(nowMs / NARROWEST_MS) * NARROWEST_MS
+    while (nowMs - this.#fromMs >= this.#widthMs * MOST_BUCKETS) this.#widen()
+    const bucket = Math.floor((nowMs - this.#fromMs) / this.#widthMs)
+    this.#used = Math.max(this.#used, bucket + 1)
+    increment(this.#requests[line], bucket)
+    if (isRefused) increment(this.#refused[line], bucket)
+  }
+
+  read(line: number): Series {
+    const used = (counts: Uint32Array | undefined): number[] => [...(counts?.subarray(0, this.#used) ?? [])]
+    return { requests: used(this.#requests[line]), refused: used(this.#refused[line]) }
+  }
+
+  #widen(): void {
+    for (const counts of [...this.#requests, ...this.#refused]) {
+      for (let at = 0; at < MOST_BUCKETS; at++)
+        counts[at] = at < MOST_BUCKETS / 2 ? (counts[2 * at] ?? 0) + (counts[2 * at + 1] ?? 0) : 0
+    }
+    this.#widthMs *= 2
+    this.#used = Math.ceil(this.#used / 2)
+  }
+}
+
+function increment(counts: Uint32Array | undefined, at: number): void {
+  if (counts) counts[at] = (counts[at] ?? 0) + 1
+}

@@ -1,0 +1,46 @@
+import { partName, requestedUnits, singleParts, type ListEntry, type Rule } from '../../policy.ts'
+import type { LoggedRequest } from './formats/logged-request.ts'
+
+/** What a rule looks at that a log may not tell. */
+export type Need = {
+  /** In the words of the table: `header:x-api-key`, `hosts`, `cost`. */
+  readonly what: string
+  readonly isKnown: (request: LoggedRequest) => boolean
+}
+
+const never = (): boolean => false
+
+/** All that a rule needs to know of a request beside its method, its path and its client's address. */
+export function needsOf({ policy, hosts, allowList = [], overrides = [] }: Rule): Need[] {
+  const needs: Need[] = []
+  if (hosts) needs.push({ what: 'hosts', isKnown: ({ host }) => host !== undefined })
+  for (const part of singleParts(policy.partition)) {
+    const what = partName(part)
+    if (part.kind === 'host') needs.push({ what, isKnown: ({ host }) => host !== undefined })
+    if (part.kind === 'header') needs.push({ what, isKnown: (request) => knowsHeader(request, part.name) })
+    if (part.kind === 'cookie') needs.push({ what, isKnown: (request) => knowsHeader(request, 'cookie') })
+    if (part.kind === 'jwt') needs.push({ what, isKnown: never })
+    if (part.kind === 'query') needs.push({ what, isKnown: ({ knows }) => knows.query })
+  }
+  for (const name of headersOf([...allowList, ...overrides.flatMap(({ clients }) => clients)]))
+    needs.push({ what: `lists: header ${name}`, isKnown: (request) => knowsHeader(request, name) })
+  if (policy.countStatus) needs.push({ what: 'countStatus', isKnown: ({ status }) => status !== undefined })
+  if (policy.algorithm === 'concurrency')
+    needs.push({ what: 'concurrency', isKnown: ({ durationMs }) => durationMs !== undefined })
+  if (policy.cost?.settle || requestedUnits(policy)) needs.push({ what: 'cost', isKnown: never })
+  return needs
+}
+
+/** Undefined also where the log leaves out what it holds for secret. */
+function knowsHeader({ headers, knows }: LoggedRequest, name: string): boolean {
+  if (headers[name] !== undefined) return true
+  if (knows.headers === 'all') return !redacted.has(name)
+  return knows.headers.has(name)
+}
+
+/** What Caddy does not log unless it is told to. */
+const redacted = new Set(['cookie', 'set-cookie', 'authorization', 'proxy-authorization'])
+
+function headersOf(entries: readonly ListEntry[]): Set<string> {
+  return new Set(entries.flatMap((entry) => (entry.kind === 'header' ? [entry.name] : [])))
+}

@@ -1,0 +1,102 @@
+import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import { CommandError, printError, printJson, status } from '../output.ts'
+import { loadSettings, nameLimits, type ConfigOption } from '../settings.ts'
+import { lineReader } from './formats/formats.ts'
+import type { LoggedRequest } from './formats/logged-request.ts'
+import { rewriteLimits } from '../../config/written/rewritten-limits.ts'
+import { printSuggestions } from './print-suggestions.ts'
+import { printReport } from './print.ts'
+import { showProgress } from './progress.ts'
+import { openLog } from './read-lines.ts'
+import { createLineCounts, readLogs, type LineCounts } from './read-logs.ts'
+import { makeReport, type Report } from './report.ts'
+import { simulate, type Simulation } from './simulation.ts'
+import { createSuggester, FITTED_PART, type Suggestion } from './suggest.ts'
+
+export type ReplayOptions = ConfigOption & {
+  /** One of `formatNames`. */
+  readonly format: string
+  readonly host?: string
+  readonly suggest?: true
+  readonly json?: true
+  readonly html?: true
+}
+
+type WrittenSuggestion = Suggestion & { readonly table: string }
+
+/** What this table would have done to the requests of these logs. @returns 1 where no request could be read */
+export async function replay(files: readonly string[], options: ReplayOptions): Promise<number> {
+  const settings = loadSettings(options)
+  if (files.filter((file) => file === '-').length > 1)
+    throw new CommandError('standard input can be read once only', status.usage)
+  if (options.suggest && files.includes('-'))
+    throw new CommandError('--suggest reads the logs twice, so it needs files', status.usage)
+  const networks = trustedNetworks(settings)
+  const start = (tried: GatewaySettings): Simulation => simulate(tried, networks, options.host)
+  const report = await makeWholeReport(files, options, start(settings))
+  const suggestions = options.suggest ? await suggest(files, options, settings, report, start) : undefined
+  if (options.json) printJson({ ...report, ...(suggestions && { suggestions }) })
+  else if (options.html) {
+    const { renderPage } = await import('./html/page.ts')
+    process.stdout.write(renderPage(report, nameLimits(settings), suggestions ?? []))
+  } else {
+    printReport(report, nameLimits(settings))
+    if (suggestions) printSuggestions(suggestions)
+  }
+  return report.lines.read > 0 ? status.yes : status.no
+}
+
+async function makeWholeReport(
+  files: readonly string[],
+  options: ReplayOptions,
+  { add, tally }: Simulation,
+): Promise<Report> {
+  return makeReport(await readInto(files, options, add), tally)
+}
+
+/** Reads the logs again: when they begin and end is known now. */
+async function suggest(
+  files: readonly string[],
+  options: ReplayOptions,
+  settings: GatewaySettings,
+  { from, to }: Report,
+  start: (settings: GatewaySettings) => Simulation,
+): Promise<WrittenSuggestion[]> {
+  if (from === null || to === null) return []
+  const fromMs = Date.parse(from)
+  const suggester = createSuggester(settings, fromMs + FITTED_PART * (Date.parse(to) - fromMs), start)
+  await readInto(files, options, (request) => suggester.add(request))
+  return suggester.finish().map((suggestion) => {
+    const requests = new Map(suggestion.rules.map((rule) => [rule.name, rule.requests]))
+    return { ...suggestion, table: rewriteLimits(settings.limitsFile, requests) }
+  })
+}
+
+/** Reads the logs from their beginning. */
+async function readInto(
+  files: readonly string[],
+  { format }: ReplayOptions,
+  take: (request: LoggedRequest) => void,
+): Promise<LineCounts> {
+  const counts = createLineCounts()
+  const logs = files.map(openLog)
+  const endProgress = showProgress(logs)
+  try {
+    for await (const requests of readLogs(logs, lineReader(format), counts))
+      for (const request of requests) take(request)
+  } finally {
+    endProgress()
+  }
+  return counts
+}
+
+/** Names of hosts meant other addresses when the log was written. */
+function trustedNetworks({ trustedProxies }: GatewaySettings): readonly string[] {
+  const { ranges, hosts } = sortTrustedProxies(trustedProxies)
+  if (hosts.length > 0)
+    printError(
+      `warning: trustedProxies: ${hosts.join(', ')}: names of hosts are not looked up, give their addresses`,
+    )
+  return ranges
+}

@@ -1,0 +1,30 @@
+import { CommanderError } from 'commander'
+import { SettingsError } from '../../shared/settings/settings.ts'
+import { StartError } from '../../shared/start-error.ts'
+import { CommandError, printError, status } from './output.ts'
+import { createProgram } from './program.ts'
+
+/**
+ * Runs `sluice` with these arguments. Each verb's code is loaded when it is asked for: what starts a gateway does not load the
+ * rest.
+ *
+ * @returns the exit status: 0, 1 for a negative result, 2 for wrong usage; undefined where a gateway runs on
+ */
+export async function runCommandLine(args: readonly string[]): Promise<number | undefined> {
+  let ended: number | undefined
+  const program = createProgram((result) => (ended = result))
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return ended
+  } catch (error) {
+    // Commander has printed the message, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? status.yes : status.usage
+    if (error instanceof CommandError) {
+      printError(`error: ${error.message}`)
+      return error.status
+    }
+    if (!(error instanceof SettingsError || error instanceof StartError)) throw error
+    printError(error.message)
+    return status.no
+  }
+}

@@ -1,0 +1,22 @@
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export type RunOptions = { readonly config?: string; readonly upstream?: string; readonly port?: string }
+
+/**
+ * Starts the gateway in this very process, as `node proxy/main.ts` does; what the options say takes the place of the
+ * variables. Resolves when it listens; it runs on, and ends the process by itself.
+ */
+export async function run({ config, upstream, port }: RunOptions): Promise<void> {
+  const given = { CONFIG_FILE: config, UPSTREAM_URL: upstream, PORT: port }
+  for (const [variable, value] of Object.entries(given)) {
+    if (value === undefined) continue
+    process.env[variable] = value
+    Reflect.deleteProperty(process.env, `SLUICE_${variable}`)
+  }
+  // `.js` where this is compiled.
+  const gateway = new URL(`../main${extname(import.meta.filename)}`, import.meta.url)
+  // Workers are started from here, and the gateway takes no arguments.
+  process.argv = [process.execPath, fileURLToPath(gateway)]
+  await import(gateway.href)
+}

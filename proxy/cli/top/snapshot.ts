@@ -1,0 +1,108 @@
+import { isRecord, recordsIn } from '../operate/admin-client.ts'
+import { writeClient } from '../operate/client-argument.ts'
+
+/** What `sluice top` shows: a gateway at an instant, and its rates since the snapshot before. */
+export type Snapshot = {
+  /** ISO 8601, UTC. */
+  readonly at: string
+  readonly gateway: string
+  /** Why it does not answer; undefined: it does. */
+  readonly away?: string
+  readonly status?: Readonly<Record<string, unknown>>
+  readonly breakerOpen?: boolean
+  readonly connections?: number
+  /** Requests a second, over all; null where nothing is known of the time before, as at the start. */
+  readonly requests?: number | null
+  /** Those with the most refusals first. */
+  readonly rules: readonly RuleRates[]
+  readonly clients: readonly LimitedClient[]
+}
+
+/** A second. `refused` are also those that are refused as Redis is away. */
+export type RuleRates = {
+  readonly name: string
+  readonly allowed: number
+  readonly refused: number
+  readonly shadow: number
+}
+
+export type LimitedClient = {
+  readonly rule: string
+  readonly client: string
+  readonly label?: string
+  readonly refusals: number
+  readonly resetSeconds: number
+}
+
+type Counts = { readonly allowed: number; readonly refused: number; readonly shadow: number }
+/** What a gateway has counted since it was started. */
+export type Reading = {
+  readonly atMs: number
+  readonly requests: number
+  readonly rules: ReadonlyMap<string, Counts>
+}
+
+export function readCounts(event: Readonly<Record<string, unknown>>): Reading {
+  const requests = Array.isArray(event['requests']) ? event['requests'].reduce(addUp, 0) : 0
+  const decisions: unknown[] = Array.isArray(event['decisions']) ? event['decisions'] : []
+  const rules = decisions.flatMap((pair): [string, Counts][] => {
+    const [name, outcomes] = Array.isArray(pair) ? (pair as unknown[]) : []
+    if (typeof name !== 'string' || !isRecord(outcomes)) return []
+    const sumOf = (...names: readonly string[]): number =>
+      names.map((each) => outcomes[each]).reduce(addUp, 0)
+    const counts = {
+      allowed: sumOf('allowed', 'local', 'open'),
+      refused: sumOf('refused', 'unavailable'),
+      shadow: sumOf('shadow'),
+    }
+    return [[name, counts]]
+  })
+  return { atMs: numberOf(event['at']), requests, rules: new Map(rules) }
+}
+
+/** @param before of the same gateway; undefined at the start */
+export function makeSnapshot(
+  gateway: string,
+  event: Readonly<Record<string, unknown>>,
+  before: Reading | undefined,
+): Snapshot {
+  const now = readCounts(event)
+  // A gateway that was restarted in between has begun to count anew.
+  const known = before && before.requests <= now.requests && before.atMs < now.atMs ? before : undefined
+  const seconds = known ? (now.atMs - known.atMs) / 1000 : NaN
+  const rules = Array.from(now.rules, ([name, counts]): RuleRates => {
+    const rateOf = (of: keyof Counts): number =>
+      known ? Math.max(0, counts[of] - (known.rules.get(name)?.[of] ?? 0)) / seconds : 0
+    return { name, allowed: rateOf('allowed'), refused: rateOf('refused'), shadow: rateOf('shadow') }
+  })
+  return {
+    at: new Date(now.atMs).toISOString(),
+    gateway,
+    ...(isRecord(event['status']) && { status: event['status'] }),
+    breakerOpen: event['breakerOpen'] === true,
+    connections: numberOf(event['connections']),
+    requests: known ? (now.requests - known.requests) / seconds : null,
+    rules: rules.sort(byRefusals),
+    clients: recordsIn(event['limited'], 'clients').map(
+      ({ policy, client, label, refusals, resetSeconds }) => ({
+        rule: String(policy),
+        client: writeClient(client),
+        ...(typeof label === 'string' && { label }),
+        refusals: numberOf(refusals),
+        resetSeconds: numberOf(resetSeconds),
+      }),
+    ),
+  }
+}
+
+function byRefusals(a: RuleRates, b: RuleRates): number {
+  return b.refused - a.refused || b.shadow - a.shadow || b.allowed - a.allowed || (a.name < b.name ? -1 : 1)
+}
+
+function addUp(sum: number, value: unknown): number {
+  return sum + numberOf(value)
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0
+}

@@ -1,0 +1,55 @@
+import type { ClientEntry, EntryId } from './client-entry.ts'
+import { idOf, MOST_RULE_BANS } from './client-entry.ts'
+import type { ClientEntries } from './client-entries.ts'
+
+/**
+ * - `done`: every process of this gateway, and each replica within a second, knows.
+ * - `absent`: there was nothing to remove.
+ * - `full`: there are `MOST_ENTRIES` of the kind already.
+ * - `unavailable`: the store does not answer. Nothing was changed.
+ * - `uncertain`: the store was asked and has not confirmed. To be repeated; it can be.
+ */
+export type EntryOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertain'
+
+/** Where bans and overrides are kept for all processes that have to know them. Its methods never reject. */
+export type EntryStore = {
+  /** Adds or replaces an entry. */
+  put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
+  /**
+   * Adds an entry, or makes it last longer; one that lasts longer already stays. It holds here whatever the store says, and
+   * is put there once it answers.
+   */
+  extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
+  remove(id: EntryId): Promise<EntryOutcome>
+  /** Resolves when what is kept has been read, or after a short wait. */
+  ready(): Promise<void>
+  close(): void
+}
+
+/**
+ * Entries of this process, which end with it.
+ *
+ * @param changed called with each change, for the processes that have copies: `leftMs` is 0 where the entry is gone
+ */
+export function createMemoryEntryStore(
+  entries: ClientEntries,
+  changed: (id: EntryId, entry: ClientEntry | undefined, leftMs: number) => void = () => undefined,
+): EntryStore {
+  function put(entry: ClientEntry, forMs: number, most?: number): Promise<EntryOutcome> {
+    if (!entries.set(entry, forMs, most)) return Promise.resolve('full')
+    changed(idOf(entry), entry, forMs)
+    return Promise.resolve('done')
+  }
+  return {
+    put: (entry, forMs) => put(entry, forMs),
+    extend: (entry, forMs) =>
+      entries.leftMs(idOf(entry)) >= forMs ? Promise.resolve('done') : put(entry, forMs, MOST_RULE_BANS),
+    remove(id) {
+      if (!entries.delete(id)) return Promise.resolve('absent')
+      changed(id, undefined, 0)
+      return Promise.resolve('done')
+    },
+    ready: () => Promise.resolve(),
+    close: () => undefined,
+  }
+}

@@ -1,0 +1,30 @@
+import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
+import { requestedUnits, type Rule } from '../../policy.ts'
+import type { PlaceOfRule } from './table.ts'
+
+const missing =
+  'which DECISIONS_PORT cannot have: an auth request has neither the body of the request nor the response'
+
+/**
+ * Finds rules that need what an auth request does not have: the response, by which they count, or the body of the request.
+ *
+ * @param decisionsPort undefined where nothing is decided for other proxies
+ */
+export function findUndecidable(
+  rules: readonly Rule[] = [],
+  decisionsPort: number | undefined,
+  placeOf: PlaceOfRule,
+): Problem[] {
+  if (decisionsPort === undefined) return []
+  return [...rules.entries()].flatMap(([index, { policy }]) => {
+    const found = (field: 'countStatus' | 'cost' | 'concurrency', what: string): Problem[] => [
+      problemAt(placeOf(index, field), `${what}, ${missing}`),
+    ]
+    return [
+      ...(policy.countStatus ? found('countStatus', 'counts by the response') : []),
+      ...(policy.cost?.settle ? found('cost', 'has settle, and so counts by the response') : []),
+      ...(requestedUnits(policy) ? found('cost', 'has reserve: json, and so reads the body') : []),
+      ...(policy.algorithm === 'concurrency' ? found('concurrency', 'counts until the response ends') : []),
+    ]
+  })
+}

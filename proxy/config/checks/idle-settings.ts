@@ -1,0 +1,61 @@
+import type { Place } from '../../../shared/settings/problems.ts'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { singleParts, type Policy, type Rule } from '../../policy.ts'
+import type { gatewayTable } from '../settings-table.ts'
+import type { PlaceOfRule } from './table.ts'
+
+type Read = Pick<ReadSettings<typeof gatewayTable>, 'values' | 'placeOf'>
+
+/** Warns of settings that have no effect beside the others. */
+export function warnOfIdleSettings({ values, placeOf }: Read): string[] {
+  const { namespace, redisUrl, logLevel = 'info', ipv6Prefix = 64 } = values
+  const hidesLines = logLevel !== 'info' && logLevel !== 'debug' && logLevel !== 'trace'
+  const logs = (['accessLog', 'refusalLog'] as const).filter((log) => hidesLines && values[log] === true)
+  return [
+    ...logs.map(
+      (log) =>
+        `${placeOf(log).label}: has no effect at logLevel ${logLevel}, as its lines have the level info`,
+    ),
+    ...(namespace !== undefined && redisUrl === undefined
+      ? [`${placeOf('namespace').label}: has no effect without Redis (REDIS_URL)`]
+      : []),
+    ...(ipv6Prefix > 64
+      ? [
+          `${placeOf('ipv6Prefix').label}: ${ipv6Prefix} lets whoever has a /64, as most do, count as many clients; 64 is one`,
+        ]
+      : []),
+  ]
+}
+
+/** Warns where tokens could be verified, and no rule counts by them. */
+export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): string[] {
+  const isUsed = rules.some(({ policy }) => singleParts(policy.partition).some(({ kind }) => kind === 'jwt'))
+  return isUsed ? [] : [`${label}: has no effect, as no rule has jwt:CLAIM in its key`]
+}
+
+/**
+ * Warns of rules that never refuse anybody: another one counts the same requests of the same clients in the same windows, and
+ * allows no more.
+ */
+export function warnOfIdleRules(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
+  const strictest = new Map<string, { readonly index: number; readonly policy: Policy }>()
+  for (const [index, rule] of rules.entries()) {
+    const sameness = samenessOf(rule)
+    if (sameness === undefined) continue
+    const known = strictest.get(sameness)
+    if (!known || rule.policy.quota < known.policy.quota)
+      strictest.set(sameness, { index, policy: rule.policy })
+  }
+  return [...rules.entries()].flatMap(([index, rule]) => {
+    const other = strictest.get(samenessOf(rule) ?? '')
+    if (!other || other.index === index) return []
+    const { label } = placeOf(index, 'name')
+    return `${label}: never refuses anybody, as rule "${other.policy.name}" counts the same and allows no more: keep one`
+  })
+}
+
+/** The same for rules that differ in name and number only; undefined for rules that are not compared. */
+function samenessOf({ policy, ...rule }: Rule): string | undefined {
+  if (policy.mode === 'shadow' || rule.overrides || rule.refusal) return undefined
+  return JSON.stringify([{ ...policy, name: '', quota: 0 }, rule])
+}

@@ -1,0 +1,45 @@
+import { problemAt, showValue, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { isLoopback } from '../../request/addresses/address-ranges.ts'
+import type { UpstreamRoute } from '../../rules/upstream-routes.ts'
+import type { gatewayTable } from '../settings-table.ts'
+
+type Read = ReadSettings<typeof gatewayTable>
+
+/** A gateway that forwards to itself does so until it has no connection left. */
+export function checkUpstream(read: Read): Problem[] {
+  const { upstreamUrl } = read.values
+  if (!upstreamUrl || !isOwnAddress(read, upstreamUrl)) return []
+  return [problemAt(read.placeOf('upstreamUrl'), needsBackend(upstreamUrl))]
+}
+
+/** The same for the backends of routes. */
+export function findOwnAddresses(
+  routes: readonly Pick<UpstreamRoute, 'upstream'>[] | undefined,
+  read: Read,
+  placeOf: (path: readonly PropertyKey[]) => Place,
+): Problem[] {
+  return [...(routes ?? []).entries()].flatMap(([index, { upstream }]) => {
+    const own = upstream.map((url) => new URL(url)).find((url) => isOwnAddress(read, url))
+    return own ? [problemAt(placeOf(['routes', index, 'upstream']), needsBackend(own))] : []
+  })
+}
+
+function needsBackend({ href }: URL): string {
+  return `got ${showValue(href)}, needs the backend's address, not the gateway's own`
+}
+
+function isOwnAddress({ values }: Read, url: URL): boolean {
+  const { host, port } = values
+  if (!('host' in values) || !isLocal(url.hostname.replace(/^\[|\]$/g, ''))) return false
+  const upstreamPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  return upstreamPort === port && (isEveryAddress(host) || isLocal(host ?? ''))
+}
+
+export function isEveryAddress(host: string | undefined): boolean {
+  return host === undefined || host === '0.0.0.0' || host === '::'
+}
+
+export function isLocal(host: string): boolean {
+  return host.toLowerCase() === 'localhost' || isLoopback(host)
+}

@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
+import { dirname, join } from 'node:path'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { nearestWord } from '../../shared/settings/did-you-mean.ts'
+import { writtenName } from './limits.ts'
+import type { YamlMapping } from './yaml-document.ts'
+
+/** The presets that come with the gateway, each a file in `presets/`. */
+export const presetNames = [
+  'formbricks',
+  'llm-gateway',
+  'login-protection',
+  'public-api',
+  'wordpress',
+] as const
+
+export type PresetName = (typeof presetNames)[number]
+
+/** A rule of a preset, as in a settings file, and where its figure comes from. */
+export type PresetRule = Readonly<Record<string, unknown>> & {
+  readonly name: string
+  readonly source: string
+}
+
+export type Preset = {
+  readonly name: PresetName
+  readonly description: string
+  readonly rules: readonly PresetRule[]
+  /** The file, comments included. */
+  readonly text: string
+}
+
+/** Reads a preset from its file. */
+export function readPreset(name: PresetName): Preset {
+  const packageFile = findPackageJSON(import.meta.url)
+  if (!packageFile) throw new Error('package.json is missing')
+  const text = readFileSync(join(dirname(packageFile), 'presets', `${name}.yaml`), 'utf8')
+  const { description, limits } = parse(text) as { description: string; limits: PresetRule[] }
+  return { name, description, rules: limits, text }
+}
+
+/** What to say of a name that no preset has. */
+export function unknownPreset(name: string): string {
+  const near = nearestWord(name, presetNames)
+  return near === undefined
+    ? `needs one of ${presetNames.join(', ')}`
+    : `needs a preset, did you mean ${near}?`
+}
+
+const needsOne = `needs one of ${presetNames.join(', ')}`
+const presetName = z
+  .string(needsOne)
+  .refine((name) => presetNames.some((each) => each === name), {
+    error: ({ input }) => unknownPreset(String(input)),
+  })
+  .meta({ enum: [...presetNames] })
+
+/** The field `preset`. */
+export const preset = z.union([
+  presetName,
+  z
+    .array(presetName)
+    .min(1, 'needs at least one entry')
+    .refine((names) => new Set(names).size === names.length, 'needs each preset only once'),
+])
+
+/**
+ * The rules of a file, as written, that its presets add: those of which it has none of the same name. They lack `source`.
+ * A name that no preset has adds none: the schema says what is wrong with it.
+ */
+export function rulesOfPresets({ preset, limits }: Readonly<Record<string, unknown>>): object[] {
+  const written: readonly unknown[] = Array.isArray(preset) ? preset : [preset]
+  const own = new Set(Array.isArray(limits) ? limits.map(writtenName) : [])
+  return presetNames
+    .filter((name) => written.includes(name))
+    .toSorted((a, b) => written.indexOf(a) - written.indexOf(b))
+    .flatMap((name) => readPreset(name).rules)
+    .filter(({ name }) => !own.has(name))
+    .map((rule) => Object.fromEntries(Object.entries(rule).filter(([field]) => field !== 'source')))
+}
+
+/** A settings file with the rules of its presets behind its own. What is said of them has the line of `preset`. */
+export function withPresets(mapping: YamlMapping): YamlMapping {
+  const { value, lineOf, lineOfName } = mapping
+  const own: unknown = value['limits'] ?? []
+  const added = value['preset'] === undefined || !Array.isArray(own) ? [] : rulesOfPresets(value)
+  if (!Array.isArray(own) || added.length === 0) return mapping
+  const placed = (path: readonly PropertyKey[]): readonly PropertyKey[] =>
+    path[0] === 'limits' && Number(path[1] ?? 0) >= own.length ? ['preset'] : path
+  return {
+    ...mapping,
+    value: { ...value, limits: [...(own as unknown[]), ...added] },
+    lineOf: (path) => lineOf(placed(path)),
+    lineOfName: (path) => lineOfName(placed(path)),
+  }
+}

@@ -1,0 +1,56 @@
+import { statSync, type BigIntStats } from 'node:fs'
+import { stat } from 'node:fs/promises'
+
+/** A change is acted on when the file has been the same at two looks in a row: it may still be being written. */
+const LOOK_EVERY_MS = 500
+
+/**
+ * Notices when a file has other content: written in place, replaced by a rename, or reached through symbolic links of which
+ * one points elsewhere now. It is looked at twice a second, as change notifications do not come through all mounts; see
+ * docs/decisions/reload.md. While it is not there, or empty, nothing has changed.
+ *
+ * @param seen what `signatureOf` has said of it before it was read
+ * @param changed called once for each change, and once where the file has come to be there
+ * @returns how to stop
+ */
+export function watchFile(path: string, seen: string, changed: () => void): () => void {
+  /** What was acted on. */
+  let known = seen
+  let last = seen
+  let isLooking = false
+
+  async function look(): Promise<void> {
+    const now = describe(await stat(path, { bigint: true }).catch(() => undefined))
+    const isSettled = now === last
+    last = now
+    if (!isSettled || now === known || now === absent) return
+    known = now
+    changed()
+  }
+
+  const timer = setInterval(() => {
+    if (isLooking) return
+    isLooking = true
+    void look().finally(() => (isLooking = false))
+  }, LOOK_EVERY_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+const absent = 'absent'
+
+/** Tells a file from any that has taken its place and from itself when it was changed. Follows links. Never throws. */
+export function signatureOf(path: string): string {
+  try {
+    return describe(statSync(path, { bigint: true }))
+  } catch {
+    return absent
+  }
+}
+
+/** A change of content that keeps all of these is none that a system's tools make. */
+function describe(found: BigIntStats | undefined): string {
+  if (!found || found.size === 0n) return absent
+  const { dev, ino, size, mtimeNs, ctimeNs } = found
+  return [dev, ino, size, mtimeNs, ctimeNs].join(' ')
+}

@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import type { UpstreamRoute } from '../../rules/upstream-routes.ts'
+import { mistakeInAuthorities } from '../checks/certificates.ts'
+
+/** A route with the name of the file in place of what is in it. */
+export type WrittenRoute = Omit<UpstreamRoute, 'authorities'> & { readonly upstreamCaFile?: string }
+
+/**
+ * Reads the files of CA certificates that routes name, so that a reload takes changed ones.
+ *
+ * @param cwd the directory that relative paths are resolved against
+ */
+export function readRouteAuthorities(
+  routes: readonly WrittenRoute[] | undefined,
+  placeOf: (path: readonly PropertyKey[]) => Place,
+  cwd: string,
+): { readonly routes: readonly UpstreamRoute[] | undefined; readonly problems: readonly Problem[] } {
+  const problems: Problem[] = []
+  const read = ({ upstreamCaFile, ...route }: WrittenRoute, index: number): UpstreamRoute => {
+    if (upstreamCaFile === undefined) return route
+    const mistake = mistakeInAuthorities(upstreamCaFile, cwd)
+    if (mistake === undefined)
+      return { ...route, authorities: readFileSync(resolve(cwd, upstreamCaFile), 'utf8') }
+    problems.push(problemAt(placeOf(['routes', index, 'upstreamCaFile']), mistake))
+    return route
+  }
+  return { routes: routes?.map(read), problems }
+}

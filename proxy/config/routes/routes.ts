@@ -1,0 +1,115 @@
+import { z } from 'zod'
+import { filePath, flag, oneOf } from '../../../shared/settings/kinds.ts'
+import { upstreamBaseUrl } from '../../../shared/settings/addresses.ts'
+import { readAuthority } from '../../request/authority.ts'
+import { literalPrefix } from '../../rules/strip-prefix.ts'
+import type { WrittenRoute } from './authorities.ts'
+import { health } from './health.ts'
+import { hostPattern } from './host-pattern.ts'
+import { pathPattern } from '../route-pattern.ts'
+
+const routeName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+const needsName =
+  'needs 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'
+
+/** What stands for `upstream:` in metrics. */
+const DEFAULT_UPSTREAM = 'default'
+
+const isDistinct = (entries: readonly unknown[]): boolean => new Set(entries).size === entries.length
+
+const hosts = z.array(hostPattern).min(1, 'needs at least one entry')
+const paths = z.array(pathPattern).min(1, 'needs at least one entry')
+const server = upstreamBaseUrl.schema as z.ZodType<string, string>
+const servers = z.array(server).min(1, 'needs at least one entry')
+const one = <Item>(item: z.ZodType<Item, string>): z.ZodType<Item[], string> =>
+  item.transform((only) => [only])
+
+const needsHost = 'needs keep, upstream, or a host with or without a port, such as app.example.com'
+const hostWithPort = z
+  .string(needsHost)
+  .refine((host) => readAuthority(host) !== undefined && !host.endsWith(':'), needsHost)
+
+/** The fields of a route, as written. */
+export const routeFields = {
+  name: z
+    .string(needsName)
+    .regex(routeName, needsName)
+    .refine(
+      (name) => name !== DEFAULT_UPSTREAM,
+      `needs another name: ${DEFAULT_UPSTREAM} is that of upstream`,
+    )
+    .meta({ description: 'Name of the route in metrics and logs. Must be unique.' }),
+  hosts: z
+    .union([one(hostPattern), hosts])
+    .refine(isDistinct, 'needs each host only once')
+    .optional()
+    .meta({ description: 'Hosts whose requests take the route, as in rules. Default: every host.' }),
+  paths: z
+    .union([one(pathPattern), paths])
+    .refine(isDistinct, 'needs each path only once')
+    .optional()
+    .meta({ description: 'Paths whose requests take the route, such as /v1/*. Default: every path.' }),
+  upstream: z
+    .union([one(server), servers])
+    .refine(isDistinct, 'needs each server only once')
+    .refine(
+      (urls) => new Set(urls.map((url) => new URL(url).pathname)).size <= 1,
+      'needs the same path in all URLs',
+    )
+    .meta({ description: 'URL of the backend, or a list of equal servers.' }),
+  balance: oneOf(['least-connections', 'round-robin']).schema.prefault('least-connections').meta({
+    description: 'How requests are shared between the servers.',
+  }),
+  upstreamHost: z
+    .union([z.enum(['keep', 'upstream']), hostWithPort], needsHost)
+    .prefault('keep')
+    .meta({
+      description:
+        'Host that the servers see. keep: that of the request; upstream: that of their URL; or a name.',
+    }),
+  stripPrefix: flag.schema.prefault(false).meta({
+    description: 'true: what the pattern begins with is taken off, /v1/x of /v1/* is /x to the backend.',
+  }),
+  upstreamCaFile: filePath.schema.optional().meta({
+    description:
+      'PEM file of CA certificates that the certificates of https servers are verified with. Default: upstreamCaFile of the file.',
+  }),
+  health: health.optional().meta({ description: 'How the servers are probed. Default: they are not.' }),
+}
+
+const route = z
+  .strictObject(routeFields, 'needs a mapping with name and upstream')
+  .refine(({ stripPrefix, paths = [] }) => !stripPrefix || (paths.length > 0 && paths.every(hasPrefix)), {
+    path: ['stripPrefix'],
+    error: 'needs paths that all begin with a prefix, such as /v1/*',
+  })
+  .refine(
+    ({ upstreamHost, upstream }) => upstreamHost !== 'upstream' || new Set(upstream.map(hostOf)).size === 1,
+    { path: ['upstreamHost'], error: 'needs a name in place of upstream, as the servers have several' },
+  )
+  .transform(
+    ({ hosts, paths, health, upstreamHost, stripPrefix, upstreamCaFile, ...rest }): WrittenRoute => ({
+      ...rest,
+      ...(hosts && { hosts }),
+      ...(paths && { paths }),
+      ...(health && { health }),
+      ...(upstreamHost !== 'keep' && {
+        upstreamHost: upstreamHost === 'upstream' ? hostOf(rest.upstream[0] ?? '') : upstreamHost,
+      }),
+      ...(stripPrefix && { stripPrefix }),
+      ...(upstreamCaFile !== undefined && { upstreamCaFile }),
+    }),
+  )
+
+const hostOf = (url: string): string => new URL(url).host
+
+/** A prefix in which a slash is escaped could not be taken off: it is read in two ways. */
+function hasPrefix(path: string): boolean {
+  const prefix = literalPrefix(path)
+  return prefix !== '' && !/%2f/i.test(prefix)
+}
+
+/** The routes, as written. Whether names are unique is checked elsewhere (`findRepeatedNames`). */
+export const routes = z.array(route, 'needs a list of routes').meta({
+  description: 'Backends by host and path: the first that matches. Without it, everything goes to upstream.',
+})

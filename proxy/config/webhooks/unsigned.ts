@@ -1,0 +1,14 @@
+import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import type { Webhook } from '../../telemetry/webhooks/webhook-event.ts'
+
+/** A receiver cannot tell a message that is not signed from one of anybody. */
+export function findUnsigned(
+  webhooks: readonly Webhook[] | undefined,
+  { webhookSecret }: { readonly webhookSecret?: string | undefined },
+  isSecretRead: boolean,
+  placeOf: (path: readonly PropertyKey[]) => Place,
+): Problem[] {
+  // One that is wrong by itself is reported as such.
+  if (!webhooks || webhooks.length === 0 || webhookSecret !== undefined || !isSecretRead) return []
+  return [problemAt(placeOf(['webhooks']), 'needs WEBHOOK_SECRET in the environment, which signs them')]
+}

@@ -1,0 +1,63 @@
+import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
+import type { Problem } from '../../../shared/settings/problems.ts'
+import { variableName } from '../../../shared/settings/table.ts'
+import { gatewayTable } from '../settings-table.ts'
+import { secretVariables } from './secret-files.ts'
+
+const prefix = 'SLUICE_'
+
+/** Every variable of the environment that the gateway reads, without the prefix. */
+const variables: ReadonlySet<string> = new Set([
+  ...Object.keys(gatewayTable).map(variableName),
+  ...secretVariables.map((name) => `${name}_FILE`),
+  'CONFIG_FILE',
+])
+
+/**
+ * What Kubernetes and Docker's links set for a service of the name `sluice`, or of one that begins with `sluice-`:
+ * `SLUICE_SERVICE_HOST`, `SLUICE_PORT_80_TCP_ADDR`, and `SLUICE_PORT`, which is a URL there.
+ */
+const ofServiceLinks = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/
+const linkUrl = /^(tcp|udp|sctp):\/\//
+
+/**
+ * Reads the variables that begin with `SLUICE_`: `SLUICE_PORT` is in place of `PORT`, and wins where both are set. One that
+ * names no setting is a problem, but for those of service links.
+ *
+ * @returns the environment with their values under the names without the prefix, which these are in `prefixed`
+ */
+export function readPrefixedVariables(given: NodeJS.ProcessEnv): {
+  readonly env: NodeJS.ProcessEnv
+  readonly prefixed: ReadonlySet<string>
+  readonly problems: readonly Problem[]
+} {
+  const env = { ...given }
+  const prefixed = new Set<string>()
+  const problems: Problem[] = []
+  for (const [name, value] of Object.entries(given)) {
+    if (!name.startsWith(prefix) || !value) continue
+    if (ofServiceLinks.test(name) || (name.endsWith('_PORT') && linkUrl.test(value))) continue
+    const variable = name.slice(prefix.length)
+    if (variables.has(variable)) {
+      prefixed.add(variable)
+      env[variable] = value
+      continue
+    }
+    const near = nearestWord(variable, [...variables])
+    const hint = near === undefined ? '' : `, did you mean ${prefix}${near}?`
+    problems.push({ line: 0, text: `${name}: no setting has this name${hint}` })
+  }
+  // A secret is given once: a variable with the prefix is in place of a file that one without it names, and the other way around.
+  for (const secret of secretVariables) {
+    const file = `${secret}_FILE`
+    if (prefixed.has(secret) && !prefixed.has(file)) Reflect.deleteProperty(env, file)
+    if (prefixed.has(file) && !prefixed.has(secret)) Reflect.deleteProperty(env, secret)
+  }
+  return { env, prefixed, problems }
+}
+
+/** A message about a variable of the environment, with the name under which it was given. */
+export function nameAsGiven(text: string, prefixed: ReadonlySet<string>): string {
+  const [, variable] = /^([A-Z][A-Z0-9_]*): /.exec(text) ?? []
+  return variable !== undefined && prefixed.has(variable) ? `${prefix}${text}` : text
+}

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs'
+import { Document, isMap, isSeq, parseDocument } from 'yaml'
+import { defaultLimits } from '../default-limits.ts'
+import { rulesOfPresets } from '../presets.ts'
+
+/**
+ * The limits table as it is written, comments included, with other numbers of requests.
+ *
+ * @param limitsFile the settings file that has the table, which is valid; undefined for the built-in one
+ * @param requests by the names of the rules
+ * @returns YAML of the field `limits` alone
+ */
+export function rewriteLimits(limitsFile: string | undefined, requests: ReadonlyMap<string, number>): string {
+  const written =
+    limitsFile === undefined
+      ? new Document({ limits: defaultLimits })
+      : parseDocument(readFileSync(limitsFile, 'utf8'))
+  const file = (written.toJS() ?? {}) as Record<string, unknown>
+  for (const rule of file['preset'] === undefined ? [] : rulesOfPresets(file)) {
+    if (!written.has('limits')) written.set('limits', written.createNode([]))
+    written.addIn(['limits'], written.createNode(rule))
+  }
+  const rules = written.get('limits')
+  for (const rule of isSeq(rules) ? rules.items : []) {
+    const number = isMap(rule) ? requests.get(String(rule.get('name'))) : undefined
+    if (isMap(rule) && number !== undefined) rule.set('requests', number)
+  }
+  // Of the other fields nothing is to be pasted.
+  if (isMap(written.contents)) {
+    for (const name of written.contents.items.map(({ key }) => String(key)))
+      if (name !== 'limits') written.delete(name)
+  }
+  return written.toString({ lineWidth: 0 })
+}

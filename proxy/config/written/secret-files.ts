@@ -1,0 +1,58 @@
+import { resolve } from 'node:path'
+import { reasonOf, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { readBounded } from '../../../shared/settings/read-bounded.ts'
+
+/** Variables whose value is a secret, or may hold one. */
+export const secretVariables: readonly string[] = [
+  'ADMIN_TOKEN',
+  'REDIS_URL',
+  'REDIS_SENTINEL_PASSWORD',
+  'WEBHOOK_SECRET',
+]
+
+/** Longer than any of them can be. */
+const MOST_BYTES = 16 * 1024
+
+/** The files that secrets are read from, by the variables that name them. */
+export function secretFiles(env: NodeJS.ProcessEnv, cwd: string): ReadonlyMap<string, string> {
+  return new Map(
+    secretVariables.flatMap((variable) => {
+      const path = env[`${variable}_FILE`]
+      return path ? [[`${variable}_FILE`, resolve(cwd, path)]] : []
+    }),
+  )
+}
+
+/**
+ * Reads the secrets that are in files, which `ADMIN_TOKEN_FILE` and the like name: those of containers are.
+ *
+ * @param cwd the directory that relative paths are resolved against
+ * @returns the environment with their values, without the line end behind them
+ */
+export function readSecretFiles(
+  given: NodeJS.ProcessEnv,
+  cwd: string,
+): { readonly env: NodeJS.ProcessEnv; readonly problems: readonly Problem[] } {
+  const env = { ...given }
+  const problems: Problem[] = []
+  const fail = (text: string): void => void problems.push({ line: 0, text })
+  for (const variable of secretVariables) {
+    const path = given[`${variable}_FILE`]
+    if (!path) continue
+    if (given[variable]) {
+      fail(`${variable}_FILE: the same setting as ${variable}, keep one of them`)
+      continue
+    }
+    try {
+      env[variable] = new TextDecoder('utf-8', { fatal: true })
+        .decode(readBounded(resolve(cwd, path), MOST_BYTES))
+        .replace(/\r?\n$/, '')
+      if (env[variable] === '') fail(`${variable}_FILE: got ${showValue(path)}, the file is empty`)
+    } catch (error) {
+      fail(
+        `${variable}_FILE: got ${showValue(path)}, needs a readable file of UTF-8 text (${reasonOf(error)})`,
+      )
+    }
+  }
+  return { env, problems }
+}

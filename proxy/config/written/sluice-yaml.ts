@@ -1,0 +1,632 @@
+/* eslint-disable */
+// Generated from the settings: npm run generate
+
+/**
+ * Settings and limits of the Sluice gateway.
+ */
+export interface SluiceYaml {
+  /**
+   * Address to listen on for clients; all interfaces if unset
+   */
+  host?: string
+  /**
+   * Port to listen on for clients; 0 picks a free one
+   */
+  port?: number
+  /**
+   * URL of the backend; its path is put before the path of each request
+   */
+  upstream?: string
+  /**
+   * URL of the backend; its path is put before the path of each request
+   */
+  upstreamUrl?: string
+  /**
+   * Redis that keeps the counters for all replicas; if unset, this process keeps them
+   */
+  redisUrl?: string
+  /**
+   * PEM file of CA certificates that Redis's certificate is verified with
+   */
+  redisCaFile?: string
+  /**
+   * PEM client certificate, or chain, to present to Redis
+   */
+  redisCertFile?: string
+  /**
+   * PEM private key of that certificate, without a passphrase
+   */
+  redisKeyFile?: string
+  /**
+   * User name for Sentinel, if it requires one
+   */
+  redisSentinelUsername?: string
+  /**
+   * Part of every key in Redis, so that gateways with different limits can share one
+   */
+  namespace?: string
+  /**
+   * Proxies that are trusted to say who their client is, in `CLIENT_ADDRESS_HEADER`
+   */
+  trustedProxies?: string[]
+  /**
+   * Header in which trusted proxies send the address of the client
+   */
+  clientAddressHeader?: string
+  /**
+   * Formats of the response headers that tell clients their limits
+   */
+  rateLimitHeaders?: ('ietf' | 'x-ratelimit')[]
+  /**
+   * Require a PROXY protocol header on each connection from a trusted proxy
+   */
+  proxyProtocol?: boolean
+  /**
+   * Leading bits of an IPv6 address that identify a client: addresses that share them count as one
+   */
+  ipv6Prefix?: number
+  /**
+   * Port at which other proxies ask whether to let a request pass, without TLS; none if unset
+   */
+  decisionsPort?: number
+  /**
+   * Address to listen on for health checks, metrics and the admin API
+   */
+  adminHost?: string
+  /**
+   * Port to listen on for health checks, metrics and the admin API; 0 picks a free one
+   */
+  adminPort?: number
+  /**
+   * Worker processes that share the port; `auto` starts one per CPU core
+   */
+  workers?: 'auto' | number
+  /**
+   * PEM certificate, or chain, for HTTPS
+   */
+  tlsCertFile?: string
+  /**
+   * PEM private key of the certificate, without a passphrase
+   */
+  tlsKeyFile?: string
+  /**
+   * Minimum TLS version for clients
+   */
+  tlsMinVersion?: 'TLSv1.2' | 'TLSv1.3'
+  /**
+   * OpenSSL cipher list; modern suites if unset
+   */
+  tlsCiphers?: string
+  /**
+   * Minimum level of the log lines that are written
+   */
+  logLevel?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent'
+  /**
+   * Write a log line for every request
+   */
+  accessLog?: boolean
+  /**
+   * Write a log line for each refused request, at most 100 a second for each worker process
+   */
+  refusalLog?: boolean
+  /**
+   * Include client addresses in log lines
+   */
+  logAddresses?: boolean
+  /**
+   * Time to wait for Redis before a rule applies its `onStoreError`
+   */
+  storeTimeout?: string
+  /**
+   * Maximum number of counters in the memory of each process
+   */
+  storeMaxKeys?: number
+  /**
+   * Maximum client connections per worker process
+   */
+  maxConnections?: number
+  /**
+   * Maximum connections of one client per worker process; 0 for no limit
+   */
+  maxConnectionsPerClient?: number
+  /**
+   * Maximum requests on one client connection; 0 for no limit
+   */
+  requestsPerConnection?: number
+  /**
+   * Maximum concurrent requests (streams) on one HTTP/2 connection
+   */
+  maxStreams?: number
+  /**
+   * Maximum size of all headers of a request together
+   */
+  maxHeaderSize?: number | string
+  /**
+   * Maximum number of headers of a request
+   */
+  maxHeaderCount?: number
+  /**
+   * Forward headers whose names contain other characters than letters, digits and `-`
+   */
+  keepUnusualHeaders?: boolean
+  /**
+   * Maximum length of a request target (path and query)
+   */
+  maxTargetSize?: number | string
+  /**
+   * Maximum size of a request body; 0 for no limit. Bodies are streamed, not buffered
+   */
+  maxBodySize?: number | string
+  /**
+   * Time to receive the headers of a request, and to complete a TLS handshake
+   */
+  headersTimeout?: string
+  /**
+   * Time within which a request body must make progress (see `MIN_BODY_RATE`)
+   */
+  bodyTimeout?: string
+  /**
+   * Minimum rate of a request body, in bytes per second
+   */
+  minBodyRate?: number | string
+  /**
+   * Maximum bytes of a response to buffer for a client that is slower than the backend
+   */
+  responseBufferSize?: number | string
+  /**
+   * Maximum bytes of unread responses of all clients together, per worker process
+   */
+  maxUnreadSize?: number | string
+  /**
+   * Time within which a client must read some of its response
+   */
+  sendTimeout?: string
+  /**
+   * Time to keep an idle client connection open (keep-alive)
+   */
+  idleTimeout?: string
+  /**
+   * Time to keep a WebSocket connection without traffic open
+   */
+  tunnelIdleTimeout?: string
+  /**
+   * Time to connect to the backend
+   */
+  upstreamConnectTimeout?: string
+  /**
+   * Time to wait for the first byte of a response from the backend
+   */
+  upstreamTimeout?: string
+  /**
+   * Maximum time between two reads of a response from the backend
+   */
+  upstreamIdleTimeout?: string
+  /**
+   * Maximum connections to the backend per worker process, besides those of `UPSTREAM_STREAMS`
+   */
+  upstreamConnections?: number
+  /**
+   * Maximum additional connections to the backend for long responses: event streams, downloads, slow clients
+   */
+  upstreamStreams?: number
+  /**
+   * Maximum requests waiting for a connection to the backend, and as many again waiting to upload
+   */
+  upstreamQueue?: number
+  /**
+   * Maximum time that a request waits for a connection to the backend
+   */
+  upstreamQueueTimeout?: string
+  /**
+   * Maximum age of a connection to the backend; new connections resolve its name again
+   */
+  upstreamMaxAge?: string
+  /**
+   * Maximum requests on one connection to the backend; 0 for no limit
+   */
+  upstreamMaxRequests?: number
+  /**
+   * Accept a bare LF as line ending in response headers from the backend
+   */
+  upstreamBareLf?: boolean
+  /**
+   * PEM file of CA certificates that an HTTPS backend's certificate is verified with
+   */
+  upstreamCaFile?: string
+  /**
+   * Time after SIGTERM during which connections are still accepted, so that load balancers can notice
+   */
+  shutdownDelay?: string
+  /**
+   * Time for requests in flight to finish after SIGTERM
+   */
+  shutdownGrace?: string
+  /**
+   * Clients that no rule counts or refuses, by address or secret header.
+   *
+   * @maxItems 10000
+   */
+  allowList?: {
+    /**
+     * An address, a CIDR, or a list of them.
+     */
+    ip?: string | string[]
+    /**
+     * A header with the SHA-256 of its value: { NAME: sha256:HEX }.
+     */
+    header?: {
+      [k: string]: string | undefined
+    }
+  }[]
+  /**
+   * Clients whose requests are answered 403 before any rule applies.
+   *
+   * @maxItems 10000
+   */
+  denyList?: {
+    /**
+     * An address, a CIDR, or a list of them.
+     */
+    ip?: string | string[]
+    /**
+     * A header with the SHA-256 of its value: { NAME: sha256:HEX }.
+     */
+    header?: {
+      [k: string]: string | undefined
+    }
+  }[]
+  /**
+   * Lets scripts of other origins read what the gateway answers itself.
+   */
+  cors?: {
+    /**
+     * Origins whose scripts can read what the gateway answers itself, or '*' for all.
+     *
+     * @minItems 1
+     */
+    origins: string[]
+  }
+  /**
+   * Response to requests that a rule refuses, unless the rule has one of its own.
+   */
+  refusal?: {
+    /**
+     * Status code of the response.
+     */
+    status?: number
+    /**
+     * Body of the response: text, or a mapping or list that is sent as JSON.
+     */
+    body?:
+      | string
+      | {
+          [k: string]: unknown | undefined
+        }
+      | unknown[]
+    /**
+     * File with the body of the response.
+     */
+    bodyFile?: string
+    /**
+     * Media type of the body. Default: application/json for JSON, text/plain for text, by the name of bodyFile.
+     */
+    contentType?: string
+    /**
+     * HTML file for clients whose Accept header prefers HTML, such as browsers.
+     */
+    html?: string
+    /**
+     * Headers to add to the response.
+     */
+    headers?: {
+      [k: string]: string | undefined
+    }
+  }
+  /**
+   * How tokens are verified that rules count by (key: jwt:CLAIM).
+   */
+  jwt?: {
+    /**
+     * URL of the JSON Web Key Set of the issuer.
+     */
+    jwksUrl?: string
+    /**
+     * File with a JSON Web Key Set.
+     */
+    jwksFile?: string
+    /**
+     * File with a secret that is shared with the issuer.
+     */
+    secretFile?: string
+    /**
+     * What iss of a token must be.
+     */
+    issuer?: string
+    /**
+     * What aud of a token must be, or have.
+     */
+    audience?: string
+  }
+  /**
+   * Receivers of events: bans, outages of Redis, settings that are wrong.
+   *
+   * @maxItems 10
+   */
+  webhooks?: {
+    /**
+     * Where events are sent, by POST. Redirects are not followed.
+     */
+    url: string
+    /**
+     * What is sent there.
+     *
+     * @minItems 1
+     */
+    events: ('ban' | 'breaker' | 'reload-failed')[]
+  }[]
+  /**
+   * Limits that come with the gateway, by name, or several of them. Rules in limits come first, and replace those of the same name.
+   */
+  preset?:
+    | ('formbricks' | 'llm-gateway' | 'login-protection' | 'public-api' | 'wordpress')
+    | ('formbricks' | 'llm-gateway' | 'login-protection' | 'public-api' | 'wordpress')[]
+  /**
+   * Backends by host and path: the first that matches. Without it, everything goes to upstream.
+   */
+  routes?: {
+    /**
+     * Name of the route in metrics and logs. Must be unique.
+     */
+    name: string
+    /**
+     * Hosts whose requests take the route, as in rules. Default: every host.
+     */
+    hosts?: string | string[]
+    /**
+     * Paths whose requests take the route, such as /v1/*. Default: every path.
+     */
+    paths?: string | string[]
+    /**
+     * URL of the backend, or a list of equal servers.
+     */
+    upstream: string | string[]
+    /**
+     * How requests are shared between the servers.
+     */
+    balance?: 'least-connections' | 'round-robin'
+    /**
+     * Host that the servers see. keep: that of the request; upstream: that of their URL; or a name.
+     */
+    upstreamHost?: ('keep' | 'upstream') | string
+    /**
+     * true: what the pattern begins with is taken off, /v1/x of /v1/* is /x to the backend.
+     */
+    stripPrefix?: boolean
+    /**
+     * PEM file of CA certificates that the certificates of https servers are verified with. Default: upstreamCaFile of the file.
+     */
+    upstreamCaFile?: string
+    /**
+     * How the servers are probed. Default: they are not.
+     */
+    health?: {
+      /**
+       * What is asked for with GET, whatever path the URL has. A server works that answers 200 to 399.
+       */
+      path: string
+      /**
+       * How often each server is asked. An answer may take as long, but at most 5s.
+       */
+      every?: string
+      /**
+       * Failures in a row after which a server is not used.
+       */
+      fails?: number
+      /**
+       * Passes in a row after which it is used again.
+       */
+      passes?: number
+    }
+  }[]
+  /**
+   * The limits table. Without it, the built-in table applies; an empty list means no limits.
+   */
+  limits?: {
+    /**
+     * Name of the rule in response headers, metrics and Redis keys. Must be unique.
+     */
+    name: string
+    /**
+     * Requests that the rule counts: METHOD[,METHOD] PATH, or a list of them.
+     */
+    match: string | string[]
+    /**
+     * Requests that are excluded from match, in the same form.
+     */
+    except?: string | string[]
+    /**
+     * Hosts whose requests the rule counts: a name, *.NAME, or a list of them. Default: every host.
+     */
+    hosts?: string | string[]
+    /**
+     * What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is the first of several that a request has; global counts all clients together.
+     */
+    key?:
+      | string
+      | {
+          /**
+           * @minItems 2
+           */
+          first: string[]
+        }
+      | (
+          | string
+          | {
+              /**
+               * @minItems 2
+               */
+              first: string[]
+            }
+        )[]
+    /**
+     * Number of requests allowed per client and window; with cost, number of units.
+     */
+    requests?: number
+    /**
+     * Length of the window.
+     */
+    window?: string
+    /**
+     * In place of requests and window: number of requests of a client in flight at the same time.
+     */
+    concurrency?: number
+    /**
+     * Count only requests whose response has one of these status codes, such as 401 or 5xx.
+     */
+    countStatus?: (number | string) | (number | string)[]
+    /**
+     * Units that a request costs, 1 by default: a number, or where the response says it.
+     */
+    cost?:
+      | number
+      | {
+          /**
+           * Units that are reserved while the cost is not known: a number, or json:PATH of the request's body.
+           */
+          reserve?:
+            | number
+            | string
+            | {
+                /**
+                 * Number in the request's JSON body, or a list, of which the largest counts.
+                 */
+                json: string | string[]
+                /**
+                 * Units for requests that do not say a number. Default: as many as requests.
+                 */
+                else?: number
+              }
+          /**
+           * Where the response says the cost: header:NAME or json:PATH.
+           */
+          settle: string
+          /**
+           * Remove the header from the response.
+           */
+          hide?: boolean
+        }
+    /**
+     * fixed: the window starts with the client's first request; sliding: the limit holds in any span of that length; token-bucket: requests per window on average, burst at once.
+     */
+    algorithm?: 'fixed' | 'sliding' | 'token-bucket'
+    /**
+     * With token-bucket: number of requests allowed at once; by default as many as requests.
+     */
+    burst?: number
+    /**
+     * Other numbers of requests for some clients, by address or secret header.
+     */
+    overrides?: {
+      /**
+       * Addresses, and headers with the SHA-256 of their value.
+       */
+      clients:
+        | {
+            [k: string]: string | undefined
+          }
+        | {
+            [k: string]: string | undefined
+          }[]
+      /**
+       * Number of requests allowed for these clients.
+       */
+      requests: number
+      /**
+       * What the operators' interface calls these clients.
+       */
+      label?: string
+    }[]
+    /**
+     * Clients that the rule neither counts nor refuses, by address or secret header.
+     *
+     * @maxItems 10000
+     */
+    allowList?: {
+      /**
+       * An address, a CIDR, or a list of them.
+       */
+      ip?: string | string[]
+      /**
+       * A header with the SHA-256 of its value: { NAME: sha256:HEX }.
+       */
+      header?: {
+        [k: string]: string | undefined
+      }
+    }[]
+    /**
+     * Ban clients that are refused repeatedly: after, for, max, scope.
+     */
+    ban?: {
+      /**
+       * Refusals of a client, within the rule's window, after which it is banned.
+       */
+      after: number
+      /**
+       * How long the first ban lasts.
+       */
+      for: string
+      /**
+       * Each ban in a row is twice as long as the one before, up to this. Default: as for.
+       */
+      max?: string
+      /**
+       * rule: banned from what the rule counts; all: from everything.
+       */
+      scope?: 'rule' | 'all'
+    }
+    /**
+     * Response to requests that the rule refuses, in place of the one for all rules.
+     */
+    refusal?: {
+      /**
+       * Status code of the response.
+       */
+      status?: number
+      /**
+       * Body of the response: text, or a mapping or list that is sent as JSON.
+       */
+      body?:
+        | string
+        | {
+            [k: string]: unknown | undefined
+          }
+        | unknown[]
+      /**
+       * File with the body of the response.
+       */
+      bodyFile?: string
+      /**
+       * Media type of the body. Default: application/json for JSON, text/plain for text, by the name of bodyFile.
+       */
+      contentType?: string
+      /**
+       * HTML file for clients whose Accept header prefers HTML, such as browsers.
+       */
+      html?: string
+      /**
+       * Headers to add to the response.
+       */
+      headers?: {
+        [k: string]: string | undefined
+      }
+    }
+    /**
+     * enforce refuses what is over the limit; shadow only counts and reports it.
+     */
+    mode?: 'enforce' | 'shadow'
+    /**
+     * While Redis is unavailable: local counts in this process, open allows the request, closed answers 503.
+     */
+    onStoreError?: 'local' | 'open' | 'closed'
+  }[]
+}

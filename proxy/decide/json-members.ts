@@ -1,0 +1,128 @@
+/** What a JSON text has at a path of member names. */
+export type Found =
+  | { readonly kind: 'value'; readonly value: unknown }
+  /** A name of the path appears twice in one object: parsers differ in which of the two counts. */
+  | { readonly kind: 'repeated' }
+  /** Something on the way is neither an object nor null, or it is hidden among thousands of unusual names. */
+  | { readonly kind: 'no-object' }
+  | { readonly kind: 'absent' }
+
+/**
+ * Finds a value as a backend in any language could: names are compared by their letters and digits only, in any case, as
+ * Go's encoding/json and the JSON mapping of Protocol Buffers have it. One pass over the text, whatever is in it.
+ *
+ * @param text that `JSON.parse` accepts
+ * @param path member names, one or more
+ */
+export function findMember(text: string, path: readonly string[]): Found {
+  const names = path.map(folded)
+  /** Members of the path that have been met, by their level. */
+  const met = new Set<number>()
+  let depth = 0
+  /** How many of the open objects are on the path, the outermost first. */
+  let onPath = 0
+  /** What comes next is the value of a member of the path, or the whole text. */
+  let expects = true
+  let unusual = 0
+  let found: Found | undefined
+  let faulty: Found | undefined
+
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code <= space || code === comma || code === colon) continue
+    if (code === closingBrace || code === closingBracket) {
+      depth--
+      onPath = Math.min(onPath, depth)
+      continue
+    }
+    const end = code === quote ? endOfString(text, at) : at + 1
+    if (!expects && code === quote && onPath === depth && isName(text, end)) {
+      const name = names[depth - 1] ?? ''
+      const isSame = isNamed(text, at + 1, end - 1, name)
+      if (isSame === undefined && ++unusual > MOST_UNUSUAL) return { kind: 'no-object' }
+      expects = isSame ?? folded(JSON.parse(text.slice(at, end)) as string) === name
+      if (expects && met.has(depth)) faulty ??= { kind: 'repeated' }
+      if (expects) met.add(depth)
+      at = end - 1
+      continue
+    }
+    const isObject = code === openingBrace
+    if (expects && depth === names.length) found ??= { kind: 'value', value: valueAt(text, at) }
+    else if (expects && isObject) onPath = depth + 1
+    else if (expects && code !== firstOfNull) faulty ??= { kind: 'no-object' }
+    if (isObject || code === openingBracket) depth++
+    // Skips the rest of a number or a word.
+    at = expects && !isObject && code !== openingBracket ? endOfToken(text, end) - 1 : end - 1
+    expects = false
+  }
+  return faulty ?? found ?? { kind: 'absent' }
+}
+
+/** Names with escapes or characters beyond ASCII that are compared at most: each takes a hundred times as long as others. */
+const MOST_UNUSUAL = 64
+
+const space = 0x20
+const quote = 0x22
+const comma = 0x2c
+const colon = 0x3a
+const openingBracket = 0x5b
+const backslash = 0x5c
+const closingBracket = 0x5d
+const firstOfNull = 0x6e
+const openingBrace = 0x7b
+const closingBrace = 0x7d
+
+/** The place behind a string. */
+function endOfString(text: string, start: number): number {
+  let at = start + 1
+  while (text.charCodeAt(at) !== quote) at += text.charCodeAt(at) === backslash ? 2 : 1
+  return at + 1
+}
+
+/** The place behind a number or a word, or behind the string that ends here. */
+function endOfToken(text: string, start: number): number {
+  let at = start
+  while (at < text.length && !endsToken.has(text.charCodeAt(at))) at++
+  return at
+}
+
+const endsToken = new Set([0x09, 0x0a, 0x0d, space, comma, closingBracket, closingBrace])
+
+/** Whether the string that ends here is the name of a member. */
+function isName(text: string, end: number): boolean {
+  let at = end
+  while (text.charCodeAt(at) <= space) at++
+  return text.charCodeAt(at) === colon
+}
+
+/** The value; for an array `{}` and for a string `''`, since callers only need to know that they are no number. */
+function valueAt(text: string, start: number): unknown {
+  const code = text.charCodeAt(start)
+  if (code === openingBrace || code === openingBracket) return {}
+  return code === quote ? '' : JSON.parse(text.slice(start, endOfToken(text, start)))
+}
+
+/**
+ * Whether a name is, folded, the one given. Mostly the first letter says so: there may be thousands of names.
+ *
+ * @returns undefined where there are escapes in it, or characters beyond ASCII
+ */
+function isNamed(text: string, start: number, end: number, name: string): boolean | undefined {
+  let matched = 0
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at)
+    if (code === backslash || code > 0x7f) return undefined
+    const isUpper = code >= 0x41 && code <= 0x5a
+    if (!isUpper && !(code >= 0x61 && code <= 0x7a) && !(code >= 0x30 && code <= 0x39)) continue
+    if (name.charCodeAt(matched++) !== (isUpper ? code + 0x20 : code)) return false
+  }
+  return matched === name.length
+}
+
+/** Case is folded as Unicode does it for `ſ` and the Kelvin sign too. */
+function folded(name: string): string {
+  return name
+    .toUpperCase()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]/gu, '')
+}

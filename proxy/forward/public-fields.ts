@@ -1,0 +1,58 @@
+/** What a backend that was sent another host or path says of itself, and what its client knows of it. */
+export type PublicNames = {
+  /** The `Host` of the request. */
+  readonly publicHost: string
+  /** The `Host` that the backend was sent. */
+  readonly sentHost: string
+  /** What was taken off the path; empty for nothing. */
+  readonly prefix: string
+}
+
+/**
+ * Gives the client its own view of the fields of a response: `Location` and the `Path` of cookies. Only paths of the same host
+ * are changed, and not those that begin with the prefix already: backends that read `X-Forwarded-Prefix` write it themselves.
+ *
+ * @param fields name, value, name, value…; names in lower case
+ */
+export function publicFields(fields: readonly string[], names: PublicNames): string[] {
+  return fields.map((value, i) => {
+    if (i % 2 === 0) return value
+    const name = fields[i - 1]
+    if (name === 'location') return publicLocation(value, names)
+    return name === 'set-cookie' && names.prefix !== '' ? publicCookie(value, names.prefix) : value
+  })
+}
+
+/** Path, and other references without a host, are relative to what the client asked for. */
+function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicNames): string {
+  const [, origin, authority, rest = ''] = /^((?:https?:)?\/\/([^/?#\\]*))(.*)$/i.exec(value) ?? []
+  if (origin === undefined || authority === undefined)
+    return value.startsWith('/') ? withPrefix(value, prefix) : value
+  if (isSameHost(authority, publicHost)) return prefix === '' ? value : origin + withPrefix(rest, prefix)
+  if (!isSameHost(authority, sentHost)) return value
+  // Two slashes, or what browsers take for them, would begin with another host.
+  return withPrefix(`/${rest.replace(/^[/\\\s]+/, '')}`, prefix)
+}
+
+function isSameHost(one: string, other: string): boolean {
+  const named = (host: string): string => host.toLowerCase().replace(/:(?:80|443)?$/, '')
+  return named(one) === named(other)
+}
+
+function withPrefix(path: string, prefix: string): string {
+  const next = path.startsWith(prefix) ? path.charAt(prefix.length) : undefined
+  if (next !== undefined && (next === '' || '/?#'.includes(next))) return path
+  return prefix + (path.startsWith('/') ? path : `/${path}`)
+}
+
+/** A cookie whose name begins with `__Host-` needs `Path=/`: browsers refuse others. Without `Path` it is for the client's path. */
+function publicCookie(value: string, prefix: string): string {
+  if (/^\s*__host-/i.test(value)) return value
+  const [pair = '', ...attributes] = value.split(';')
+  const changed = attributes.map((attribute) =>
+    attribute.replace(/^(\s*path\s*=\s*)(\/.*)$/i, (_, name: string, path: string) => {
+      return name + (path.trim() === '/' ? prefix : withPrefix(path, prefix))
+    }),
+  )
+  return [pair, ...changed].join(';')
+}

@@ -1,0 +1,94 @@
+import type { ClientRequest } from './messages.ts'
+
+// A call of gRPC is a request of HTTP/2 whose outcome is in `grpc-status`: its clients look at the status of HTTP only where that is
+// missing, and then take a 429 for a server that is away.
+
+const callType = /^application\/grpc(?:[+;\t ]|$)/i
+
+/**
+ * Whether a request is a call of gRPC. gRPC-Web, which browsers use, is not: it is answered as any other request. A call is a POST: a
+ * cache in front could keep the 200 of an error that a GET of this type was answered with, and serve it to everybody.
+ */
+export function isGrpcCall({ httpVersionMajor, method, headers }: ClientRequest): boolean {
+  return httpVersionMajor === 2 && method === 'POST' && callType.test(headers['content-type'] ?? '')
+}
+
+/** Of grpc/statuscodes.md. */
+const UNKNOWN = 2
+const RESOURCE_EXHAUSTED = 8
+const statuses = new Map([
+  [400, 13],
+  [401, 16],
+  [403, 7],
+  [404, 12],
+  [413, RESOURCE_EXHAUSTED],
+  [429, RESOURCE_EXHAUSTED],
+  [431, RESOURCE_EXHAUSTED],
+  [502, 14],
+  [503, 14],
+  [504, 14],
+])
+
+/**
+ * The fields of a head that ends a call with an error, as that of a server that has not begun with it (gRPC's "Trailers-Only"). A status becomes that which gRPC's clients make of it (http-grpc-status-mapping.md), but 429, 413 and 431: RESOURCE_EXHAUSTED.
+ *
+ * @param text says what is wrong, for people
+ * @param fields of the reply: name, value, name, value…; `retry-after` in seconds also becomes what gRPC's clients wait for
+ */
+export function fieldsOfFailedCall(
+  { status, text = '' }: { readonly status: number; readonly text?: string },
+  fields: readonly string[],
+): string[] {
+  const code = statuses.get(status) ?? UNKNOWN
+  const all = ['content-type', 'application/grpc', 'grpc-status', String(code), ...fields]
+  if (text !== '') all.push('grpc-message', percentEncoded(text))
+  const place = fields.indexOf('retry-after')
+  if (code !== RESOURCE_EXHAUSTED || place === -1) return all
+  const seconds = Number(fields[place + 1])
+  all.push('grpc-retry-pushback-ms', String(seconds * 1000))
+  all.push('grpc-status-details-bin', retryInfo(code, text, seconds))
+  return all
+}
+
+/** Of gRPC's protocol over HTTP/2: visible ASCII and blanks but `%` stay. */
+function percentEncoded(text: string): string {
+  return Buffer.from(text)
+    .toString('latin1')
+    .replace(/[^ -$&-~]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
+}
+
+const RETRY_INFO = 'type.googleapis.com/google.rpc.RetryInfo'
+
+/** A `google.rpc.Status` with a `RetryInfo` whose `retry_delay` is so many seconds, in Base64 without padding. */
+function retryInfo(code: number, text: string, seconds: number): string {
+  const delay = message([1, varint(seconds)])
+  const info = message([1, delay])
+  const any = message([1, Buffer.from(RETRY_INFO)], [2, info])
+  return message([1, varint(code)], [2, Buffer.from(text)], [3, any])
+    .toString('base64')
+    .replace(/=+$/, '')
+}
+
+type Varint = { readonly varint: Buffer }
+
+/** A message of Protocol Buffers: each field a number, or bytes with their length before them. */
+function message(...fields: readonly (readonly [number: number, value: Buffer | Varint])[]): Buffer {
+  return Buffer.concat(
+    fields.flatMap(([number, value]) =>
+      'varint' in value
+        ? [Buffer.of(number << 3), value.varint]
+        : [Buffer.of((number << 3) | 2), varint(value.length).varint, value],
+    ),
+  )
+}
+
+function varint(value: number): Varint {
+  const bytes: number[] = []
+  let rest = BigInt(value)
+  do {
+    const more = rest > 127n
+    bytes.push(Number(rest & 127n) | (more ? 128 : 0))
+    rest >>= 7n
+  } while (rest > 0n)
+  return { varint: Buffer.from(bytes) }
+}

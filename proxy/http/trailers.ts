@@ -1,0 +1,110 @@
+import type { RequestFieldClassifier } from './header-roles.ts'
+import { classifyResponseField } from './header-roles.ts'
+import type { ClientRequest, ClientResponse } from './messages.ts'
+
+// RFC 9110 section 6.5.1: what frames, routes, authenticates, controls caches or says how content is to be read has no effect
+// in a trailer, or that of a header, which would have been checked.
+const forbidden = new Set([
+  ...[
+    'accept-encoding',
+    'age',
+    'authentication-info',
+    'authorization',
+    'cache-control',
+    'cookie',
+    'date',
+    'expect',
+  ],
+  ...[
+    'expires',
+    'forwarded',
+    'host',
+    'location',
+    'max-forwards',
+    'origin',
+    'pragma',
+    'proxy-authentication-info',
+  ],
+  ...['range', 'retry-after', 'set-cookie', 'te', 'trailer', 'vary', 'via', 'warning', 'www-authenticate'],
+  ...['grpc-timeout', 'grpc-encoding', 'grpc-accept-encoding'],
+])
+const forbiddenPrefixes = [
+  ...[
+    'access-control-',
+    'content-',
+    'if-',
+    'proxy-',
+    'ratelimit',
+    'sec-',
+    'strict-transport-',
+    'x-content-',
+    'x-forwarded-',
+  ],
+  ...['x-http-method', 'x-method', 'x-frame-', 'x-real-ip', 'x-request-id', 'x-ratelimit'],
+]
+
+/** Whether a field may be a trailer that a proxy passes on. */
+function mayBeTrailer(name: string): boolean {
+  return !forbidden.has(name) && !forbiddenPrefixes.some((prefix) => name.startsWith(prefix))
+}
+
+/** The trailers of a response that are passed on: name, value, name, value…; names in lower case. */
+export function responseTrailers(fields: readonly string[]): string[] {
+  return passedOn(fields, classifyResponseField)
+}
+
+/**
+ * The trailers of a request that are passed on. What is removed from its headers, or read there by the gateway, is removed here.
+ *
+ * @param classify as for its headers
+ */
+export function requestTrailers(request: ClientRequest, classify: RequestFieldClassifier): string[] {
+  return passedOn(request.rawTrailers, classify)
+}
+
+function passedOn(fields: readonly string[], classify: RequestFieldClassifier): string[] {
+  const passed: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const field = classify(fields[i] ?? '')
+    const value = fields[i + 1] ?? ''
+    if (field?.role === 'end-to-end' && mayBeTrailer(field.name) && !illegal.test(value))
+      passed.push(field.name, value)
+  }
+  return passed
+}
+
+const illegal = /[^\t\x20-\x7e\x80-\xff]/
+
+const saysTrailers = /(?:^|,)[\t ]*trailers[\t ]*(?:;|,|$)/i
+
+/** `TE: trailers` (RFC 9110 section 10.1.4): the client reads trailers, and does not drop them. */
+export function acceptsTrailers({ headers, httpVersion }: ClientRequest): boolean {
+  return headers.te !== undefined && httpVersion !== '1.0' && saysTrailers.test(headers.te.toString())
+}
+
+/**
+ * Has a response end with these trailers, after all of its body. To HTTP/1.1 they go only where the client accepts them and the
+ * body is sent in chunks.
+ */
+export function addTrailers(
+  request: ClientRequest,
+  response: ClientResponse,
+  fields: readonly string[],
+): void {
+  if (fields.length === 0 || response.writableEnded) return
+  if (request.httpVersionMajor === 1) {
+    if (response.chunkedEncoding && acceptsTrailers(request)) response.addTrailers(pairsOf(fields))
+    return
+  }
+  const values = new Map<string, string[]>()
+  for (const [name, value] of pairsOf(fields)) values.set(name, [...(values.get(name) ?? []), value])
+  // Node's adapter takes a list as the values of a field that is repeated.
+  for (const [name, list] of values)
+    (response as unknown as TrailerSetter).setTrailer(name, list.length === 1 ? (list[0] ?? '') : list)
+}
+
+type TrailerSetter = { setTrailer(name: string, value: string | readonly string[]): void }
+
+function pairsOf(fields: readonly string[]): [string, string][] {
+  return fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1] ?? '']] : []) as [string, string][])
+}

@@ -1,0 +1,122 @@
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { refuseFraming } from '../http/framing.ts'
+import type { ClientRequest } from '../http/messages.ts'
+import { readAuthority } from './authority.ts'
+import { readHost } from './host.ts'
+import {
+  countFields,
+  knownMethods,
+  reject,
+  type HeadOptions,
+  type RejectedHead,
+  type RequestHead,
+} from './request-head.ts'
+import { canonicalizeTarget } from './target.ts'
+
+/** How a proxy writes in an auth request what was asked of it; by the path that it asks at. */
+export type AuthRequestForm = 'forward-auth' | 'auth-request' | 'ext-authz'
+
+const extAuthzPrefix = '/ext-authz'
+
+/** Headers that the proxy adds to those of the original request. */
+const addedFields = 16
+
+/** What a proxy has not set up as it should: the reply names the header. */
+type UnusableAuthRequest = { readonly reply: ErrorReply; readonly why: string }
+
+type Original = { readonly method: string; readonly target: string; readonly host: string }
+
+/** @returns undefined for a path at which nothing is decided */
+export function formOf({ url = '' }: ClientRequest): AuthRequestForm | undefined {
+  if (url.startsWith(`${extAuthzPrefix}/`)) return 'ext-authz'
+  const question = url.indexOf('?')
+  const path = question === -1 ? url : url.slice(0, question)
+  if (path === '/forward-auth') return 'forward-auth'
+  return path === '/auth-request' ? 'auth-request' : undefined
+}
+
+/**
+ * Reads from an auth request the head of the original request, which is then held to the same as if it had come here: one
+ * method, target and host, the target canonical. Nothing is guessed: a header that is missing, repeated or malformed is an
+ * error of the proxy's configuration.
+ *
+ * - `forward-auth`: `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`. Traefik, Caddy
+ * - `auth-request`: `X-Original-Method`, `X-Original-URI`, `Host`. nginx
+ * - `ext-authz`: the method, what follows `/ext-authz` in the path, `Host`. Envoy
+ */
+export function readAuthRequest(
+  form: AuthRequestForm,
+  request: ClientRequest,
+  options: HeadOptions,
+): RequestHead | RejectedHead | UnusableAuthRequest {
+  const faulty = refuseFraming(request)
+  if (faulty) return reject('framing', faulty.reply, faulty.why)
+  const original = readOriginal(form, request)
+  if ('reply' in original) return original
+  const { method, target: written, host } = original
+  if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
+  if (written.length > options.maxTargetBytes)
+    return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
+  const { rawHeaders } = request
+  const most = options.maxHeaderCount + addedFields
+  if (rawHeaders.length > 2 * most && countFields(rawHeaders) > most)
+    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
+  const target = canonicalizeTarget(method, written)
+  if (typeof target === 'string') return reject('target', errors.badRequest, target)
+  // Proxies write the path and query here, whatever their client has written.
+  if (target.authority !== undefined)
+    return reject(
+      'target',
+      errors.badRequest,
+      'the target of the original request is not a path',
+      target.path,
+    )
+  return { method, target, host }
+}
+
+function readOriginal(form: AuthRequestForm, request: ClientRequest): Original | UnusableAuthRequest {
+  const { method = '', url = '' } = request
+  if (form === 'forward-auth') {
+    const forwarded = readAuthority(onlyValue(request, 'x-forwarded-host') ?? '')
+    return allOf(
+      onlyValue(request, 'x-forwarded-method'),
+      onlyValue(request, 'x-forwarded-uri'),
+      forwarded,
+      form,
+    )
+  }
+  const host = readHost(request, undefined, '')
+  if (form === 'ext-authz') return allOf(method, url.slice(extAuthzPrefix.length), host, form)
+  return allOf(onlyValue(request, 'x-original-method'), onlyValue(request, 'x-original-uri'), host, form)
+}
+
+function allOf(
+  method: string | undefined,
+  target: string | undefined,
+  host: string | undefined,
+  form: AuthRequestForm,
+): Original | UnusableAuthRequest {
+  if (!method) return unusable(form === 'forward-auth' ? 'X-Forwarded-Method' : 'X-Original-Method')
+  if (!target) return unusable(form === 'forward-auth' ? 'X-Forwarded-Uri' : 'X-Original-URI')
+  if (!host) return unusable(form === 'forward-auth' ? 'X-Forwarded-Host' : 'Host')
+  return { method, target, host }
+}
+
+function unusable(header: string): UnusableAuthRequest {
+  return {
+    reply: errors.authRequestUnreadable,
+    why: `${header} is missing, repeated or invalid`,
+  }
+}
+
+/** The value of a header that is there once; else undefined. */
+function onlyValue({ rawHeaders }: ClientRequest, name: string): string | undefined {
+  let found: string | undefined
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const spelling = rawHeaders[i] ?? ''
+    if (spelling.length !== name.length || spelling.toLowerCase() !== name) continue
+    if (found !== undefined) return undefined
+    found = rawHeaders[i + 1]
+  }
+  return found
+}

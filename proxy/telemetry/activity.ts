@@ -1,0 +1,43 @@
+import type { Counters } from './counters.ts'
+import type { DecisionOutcome } from './telemetry.ts'
+
+/** What the operators' page shows of a process: a part of the metrics that costs little to read each second. */
+export type Activity = {
+  /** By policy, since the process was started. Pairs, as names may be those of any object's members. */
+  readonly decisions: readonly (readonly [policy: string, Readonly<Record<DecisionOutcome, number>>])[]
+  /** Finished requests by the first digit of the status; 0: the client left before. */
+  readonly requests: readonly number[]
+  readonly connections: number
+  readonly breakerOpen: boolean
+}
+
+export function readActivity(counters: Counters): Activity {
+  return {
+    decisions: Array.from(counters.decisions, ([name, outcomes]) => [name, { ...outcomes }] as const),
+    requests: [...counters.requests],
+    connections: counters.connections,
+    breakerOpen: counters.breakerOpen,
+  }
+}
+
+/** Of several processes as of one. */
+export function sumActivities(activities: readonly Activity[]): Activity {
+  const decisions = new Map<string, Record<DecisionOutcome, number>>()
+  const requests = [0, 0, 0, 0, 0, 0]
+  for (const activity of activities) {
+    for (const [name, outcomes] of activity.decisions) {
+      const sum = decisions.get(name)
+      if (!sum) decisions.set(name, { ...outcomes })
+      else for (const outcome of outcomeNames) sum[outcome] += outcomes[outcome]
+    }
+    for (const [index, count] of activity.requests.entries()) requests[index] = (requests[index] ?? 0) + count
+  }
+  return {
+    decisions: [...decisions],
+    requests,
+    connections: activities.reduce((sum, { connections }) => sum + connections, 0),
+    breakerOpen: activities.some(({ breakerOpen }) => breakerOpen),
+  }
+}
+
+const outcomeNames = ['allowed', 'refused', 'shadow', 'local', 'open', 'unavailable'] as const

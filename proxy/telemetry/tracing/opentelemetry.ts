@@ -1,0 +1,87 @@
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources'
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+  type Sampler,
+} from '@opentelemetry/sdk-trace'
+import type { Log } from '../../../shared/log.ts'
+import { within } from '../../../shared/within.ts'
+import { paceLines } from '../paced-lines.ts'
+import { RequestSpans, type SpanOptions } from './request-spans.ts'
+import type { SamplerName } from './samplers.ts'
+import { createSpanQueue } from './span-queue.ts'
+import type { Tracing } from './tracing.ts'
+
+export type TracingOptions = Omit<SpanOptions, 'tracer'> & {
+  /** Base URL of the collector, without a final slash; spans go to `/v1/traces` below it. */
+  readonly endpoint: string
+  readonly sampler: SamplerName
+  /** The part of the traces that is recorded, 0 to 1; of samplers by ratio. */
+  readonly samplerArg: number
+  /** For so long spans are collected before they are sent together. */
+  readonly delayMs: number
+  readonly version: string
+  readonly log: Log
+}
+
+/** How long the end of the process waits for the collector. */
+const FLUSH_MS = 2_000
+/** At most one line in this time says that the collector takes no spans. */
+const PACED_MS = 60_000
+
+/**
+ * Spans of requests, sent by OTLP over HTTP. This module loads OpenTelemetry's packages, which take time and memory: it is
+ * imported only where spans are wanted. The packages read `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
+ * `OTEL_EXPORTER_OTLP_HEADERS`, `…_TIMEOUT`, `…_COMPRESSION` and `…_CERTIFICATE` from the environment themselves.
+ */
+export function createTracing(options: TracingOptions): Tracing {
+  const { endpoint, sampler, samplerArg, delayMs, version, log } = options
+  const tellFailure = paceLines<Error | undefined>(PACED_MS, (spans, error) =>
+    log.warn({ spans, reason: error?.message }, 'spans not delivered (OTEL_EXPORTER_OTLP_ENDPOINT)'),
+  )
+  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` })
+  const queue = createSpanQueue(exporter, delayMs, tellFailure)
+  const provider = new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'sluice', 'service.version': version }))
+      .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
+    sampler: createSampler(sampler, samplerArg),
+    spanProcessors: [queue],
+  })
+  const spanOptions: SpanOptions = { ...options, tracer: provider.getTracer('sluice', version) }
+  return {
+    begin: (request) => new RequestSpans(spanOptions, request),
+    readUse: () => queue.readUse(),
+    close: () =>
+      within(FLUSH_MS, provider.shutdown()).catch((error: unknown) =>
+        log.warn({ reason: String(error) }, 'spans not delivered before the end'),
+      ),
+  }
+}
+
+function createSampler(name: SamplerName, ratio: number): Sampler {
+  switch (name) {
+    case 'always_on':
+      return new AlwaysOnSampler()
+    case 'always_off':
+      return new AlwaysOffSampler()
+    case 'traceidratio':
+      return new TraceIdRatioBasedSampler(ratio)
+    case 'parentbased_always_on':
+      return new ParentBasedSampler({ root: new AlwaysOnSampler() })
+    case 'parentbased_always_off':
+      return new ParentBasedSampler({ root: new AlwaysOffSampler() })
+    case 'parentbased_traceidratio':
+      return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) })
+  }
+}

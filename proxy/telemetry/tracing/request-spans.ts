@@ -1,0 +1,185 @@
+import {
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Context,
+  type Span,
+  type TextMapGetter,
+  type TextMapSetter,
+  type Tracer,
+} from '@opentelemetry/api'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import type { Access } from '../access-log.ts'
+import type { RequestTrace, TracedDecision, TracedRequest, UpstreamTrace } from './tracing.ts'
+
+export type SpanOptions = {
+  readonly tracer: Tracer
+  readonly scheme: 'http' | 'https'
+  /** The backend's host name and port. */
+  readonly upstream: { readonly address: string; readonly port: number }
+  /** Without it no span names a client. */
+  readonly logAddresses: boolean
+}
+
+/** The methods that are told apart: clients may send any word, and names of spans are to be few. */
+const methods = new Set([
+  'CONNECT',
+  'DELETE',
+  'GET',
+  'HEAD',
+  'OPTIONS',
+  'PATCH',
+  'POST',
+  'PUT',
+  'QUERY',
+  'TRACE',
+])
+
+const PATH_MAX_LENGTH = 1024
+
+const propagator = new W3CTraceContextPropagator()
+
+const readHeader: TextMapGetter<TracedRequest['headers']> = {
+  keys: (headers) => Object.keys(headers),
+  get(headers, name) {
+    const value = headers[name]
+    // Several lines of one are no trace context (W3C Trace Context section 3.2.1): an array fails to be parsed.
+    return typeof value === 'string' ? value : undefined
+  },
+}
+
+type Lines = { text: string }
+
+const writeHeader: TextMapSetter<Lines> = {
+  set(lines, name, value) {
+    lines.text += `${name}: ${value}\r\n`
+  },
+}
+
+/**
+ * The spans of one request, with the names and attributes of OpenTelemetry's conventions for HTTP. Neither query nor header
+ * becomes an attribute; the path is the one of the access log.
+ */
+export class RequestSpans implements RequestTrace {
+  readonly #options: SpanOptions
+  readonly #method: string
+  readonly #span: Span
+  readonly #context: Context
+  #decision: Span | undefined
+  #upstream: UpstreamSpan | undefined
+
+  constructor(options: SpanOptions, request: TracedRequest) {
+    const { method = '', headers, httpVersion } = request
+    this.#options = options
+    this.#method = methods.has(method) ? method : '_OTHER'
+    const parent = propagator.extract(ROOT_CONTEXT, headers, readHeader)
+    this.#span = options.tracer.startSpan(
+      this.#name,
+      {
+        kind: SpanKind.SERVER,
+        attributes: {
+          'http.request.method': this.#method,
+          'url.scheme': options.scheme,
+          'network.protocol.version': httpVersion === '2.0' ? '2' : httpVersion,
+        },
+      },
+      parent,
+    )
+    this.#context = trace.setSpan(parent, this.#span)
+  }
+
+  /** The conventions have `HTTP` for methods that are not known. */
+  get #name(): string {
+    return this.#method === '_OTHER' ? 'HTTP' : this.#method
+  }
+
+  asked(policies: readonly string[]): void {
+    this.#decision = this.#options.tracer.startSpan(
+      'decision',
+      { kind: SpanKind.INTERNAL, attributes: { 'sluice.policies': [...policies] } },
+      this.#context,
+    )
+  }
+
+  decided({ outcome, refusedBy, withoutStore }: TracedDecision): void {
+    this.#decision?.setAttribute('sluice.outcome', outcome)
+    if (refusedBy !== undefined) this.#decision?.setAttribute('sluice.refused_by', refusedBy)
+    if (withoutStore) this.#decision?.setAttribute('sluice.without_store', true)
+    if (outcome === 'unavailable') this.#decision?.setStatus({ code: SpanStatusCode.ERROR })
+    this.#endDecision()
+  }
+
+  forwarded(): UpstreamTrace {
+    const { tracer, upstream } = this.#options
+    const span = tracer.startSpan(
+      this.#name,
+      {
+        kind: SpanKind.CLIENT,
+        attributes: {
+          'http.request.method': this.#method,
+          'server.address': upstream.address,
+          'server.port': upstream.port,
+        },
+      },
+      this.#context,
+    )
+    return (this.#upstream = new UpstreamSpan(span, trace.setSpan(this.#context, span)))
+  }
+
+  finished(access: Access): void {
+    // The client left before these were over.
+    this.#endDecision()
+    this.#upstream?.ended()
+    const { status, path, requestId, clientAddress, refusedBy, list, rejected, wouldBeRefusedBy } = access
+    const span = this.#span
+    span.setAttribute('sluice.request_id', requestId)
+    if (path !== '') span.setAttribute('url.path', path.slice(0, PATH_MAX_LENGTH))
+    if (this.#options.logAddresses) span.setAttribute('client.address', clientAddress)
+    if (refusedBy !== undefined) span.setAttribute('sluice.refused_by', refusedBy)
+    if (list !== undefined) span.setAttribute('sluice.list', list)
+    if (rejected !== undefined) span.setAttribute('sluice.rejected', rejected)
+    if (wouldBeRefusedBy) span.setAttribute('sluice.would_be_refused_by', [...wouldBeRefusedBy])
+    if (status > 0) span.setAttribute('http.response.status_code', status)
+    if (status >= 500) fail(span, String(status))
+    span.end()
+  }
+
+  #endDecision(): void {
+    this.#decision?.end()
+    this.#decision = undefined
+  }
+}
+
+class UpstreamSpan implements UpstreamTrace {
+  readonly headers: string
+  #span: Span | undefined
+
+  constructor(span: Span, context: Context) {
+    this.#span = span
+    const lines: Lines = { text: '' }
+    propagator.inject(context, lines, writeHeader)
+    this.headers = lines.text
+  }
+
+  answered(status: number): void {
+    this.#span?.setAttribute('http.response.status_code', status)
+    // To a client, which the gateway is here, 4xx is an error as well.
+    if (status >= 400 && this.#span) fail(this.#span, String(status))
+  }
+
+  ended(): void {
+    this.#span?.end()
+    this.#span = undefined
+  }
+
+  failed(kind: string): void {
+    if (this.#span) fail(this.#span, kind)
+    this.ended()
+  }
+}
+
+function fail(span: Span, errorType: string): void {
+  span.setAttribute('error.type', errorType)
+  span.setStatus({ code: SpanStatusCode.ERROR })
+}

@@ -1,0 +1,115 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Log } from '../../../shared/log.ts'
+import { reasonOf } from '../../../shared/settings/problems.ts'
+import type { TableUse } from '../telemetry.ts'
+import { signedHeaders } from './signature.ts'
+
+/** A message for one receiver. */
+export type Message = { readonly id: string; readonly body: string }
+
+export type DeliveryOptions = {
+  readonly key: Buffer
+  readonly userAgent: string
+  /** How long a receiver may take to answer. */
+  readonly timeoutMs: number
+  /** Pauses before the second attempt, the third, and so on; then a message is given up. */
+  readonly retryAfterMs: readonly number[]
+  /** Messages that wait for one receiver, at most. */
+  readonly capacity: number
+  /** Milliseconds of the wall clock. */
+  readonly wallNow: () => number
+  /** From 0 to 1. */
+  readonly random: () => number
+  readonly log: Log
+}
+
+/** Delivers messages to one receiver, in their order. */
+export type Delivery = {
+  /** Returns at once. Where too many wait, the oldest that does is dropped. */
+  push(message: Message): void
+  readUse(): TableUse
+  /** Resolves when nothing waits, or what is on its way has failed once more. No message is taken after it. Never rejects. */
+  close(): Promise<void>
+}
+
+export function createDelivery(url: string, options: DeliveryOptions): Delivery {
+  const { capacity, retryAfterMs, random, log } = options
+  // Path and query of some receivers are secrets.
+  const receiver = new URL(url).origin
+  const waiting: Message[] = []
+  const closing = new AbortController()
+  let evictions = 0
+  let running: Promise<void> | undefined
+
+  async function deliver(message: Message): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const problem = await post(url, message, options)
+      if (problem === undefined) return
+      const pauseMs = retryAfterMs[attempt - 1]
+      if (pauseMs === undefined || closing.signal.aborted) {
+        log.warn({ receiver, attempts: attempt, reason: problem }, 'webhook given up')
+        return
+      }
+      log.debug({ receiver, attempt, reason: problem }, 'webhook failed, to be tried again')
+      // Of many gateways that have failed at the same time not all try again at the same time.
+      await wait(pauseMs * (0.75 + random() / 2), undefined, { signal: closing.signal, ref: false }).catch(
+        () => undefined,
+      )
+    }
+  }
+
+  async function run(): Promise<void> {
+    for (let message = waiting.shift(); message; message = waiting.shift()) await deliver(message)
+    running = undefined
+  }
+
+  return {
+    push(message) {
+      if (closing.signal.aborted) return
+      if (waiting.length === capacity) {
+        waiting.shift()
+        evictions += 1
+      }
+      waiting.push(message)
+      running ??= run()
+    },
+    readUse: () => ({ size: waiting.length, capacity, evictions }),
+    async close() {
+      closing.abort()
+      await running
+    },
+  }
+}
+
+/** One attempt. Returns why it has failed. */
+async function post(
+  url: string,
+  { id, body }: Message,
+  { key, userAgent, timeoutMs, wallNow }: DeliveryOptions,
+): Promise<string | undefined> {
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': userAgent,
+        ...signedHeaders(key, id, wallNow(), body),
+      },
+      body,
+      // A receiver that moves is configured anew: what is signed for one is not for whoever it names.
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    await response.body?.cancel()
+    return response.ok ? undefined : `status ${response.status}`
+  } catch (error) {
+    return reasonOfFetch(error)
+  }
+}
+
+/** What `fetch` says itself is `fetch failed`. */
+function reasonOfFetch(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return typeof code === 'string' ? code : reasonOf(cause)
+}

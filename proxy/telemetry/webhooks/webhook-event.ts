@@ -1,0 +1,32 @@
+/** What webhooks can be about, as `events` names it. */
+export const webhookEvents = ['ban', 'breaker', 'reload-failed'] as const
+
+export type WebhookEventName = (typeof webhookEvents)[number]
+
+/** Where to send which events. */
+export type Webhook = { readonly url: string; readonly events: readonly WebhookEventName[] }
+
+/**
+ * Something that an operator may want to hear of. Plain data: a worker sends it to its primary process.
+ *
+ * - `ban`: a client was banned, by a rule or by an operator. `policy`: under this rule; without it under all. `client`: its
+ *   address, or a hash of what makes it a client; undefined where no address is to be told. `times`: which of the bans in a
+ *   row of a rule it is
+ * - `breaker`: Redis is unavailable (`open`), or available again
+ * - `reload-failed`: the settings were read again and are wrong, or could not be put in force: then without `mistakes`
+ */
+export type WebhookEvent =
+  | {
+      readonly type: 'ban'
+      readonly by: 'rule' | 'operator'
+      readonly policy?: string
+      readonly client?: string
+      readonly forSeconds: number
+      readonly times?: number
+      readonly reason?: string
+    }
+  | { readonly type: 'breaker'; readonly state: 'open' | 'closed' }
+  | { readonly type: 'reload-failed'; readonly trigger: string; readonly mistakes: readonly string[] }
+
+/** Hands an event over. Returns at once, and never throws. */
+export type Notify = (event: WebhookEvent) => void

@@ -1,0 +1,187 @@
+import { connect, constants, type ClientHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { UpstreamTimeouts } from '../connection.ts'
+import type { UpstreamExchange } from '../exchange.ts'
+import type { FailureKind } from '../failure.ts'
+import { UpstreamStream, type StreamOwner } from './stream.ts'
+
+/** Of a session, whatever the backend allows: more are spread over further ones. */
+export const MOST_STREAMS = 256
+/**
+ * Requests that may be given up on a session before others are served by a new one. A backend counts resets by connection, and
+ * ends those of a client that floods it (CVE-2023-44487): it would end this one with the requests of others on it.
+ */
+const MOST_RESETS = 100
+/** A session on which nothing happens is closed. */
+const IDLE_MS = 60_000
+/** How long a session without requests may take to close. */
+const LINGER_MS = 5_000
+/** Bytes of all responses on a session that the backend may send ahead, and of one of them. */
+const SESSION_WINDOW = 1024 * 1024
+const STREAM_WINDOW = 128 * 1024
+
+const sessionOptions = {
+  settings: { enablePush: false, initialWindowSize: STREAM_WINDOW },
+  // What a client repeats is passed on.
+  strictSingleValueFields: false,
+  // MiB that a connection may make this process hold.
+  maxSessionMemory: 64,
+  maxHeaderListPairs: 2_000,
+}
+
+export type SessionOptions = UpstreamTimeouts & {
+  readonly scheme: 'http' | 'https'
+  /** When it is to serve no further request, on the clock of `now`. */
+  readonly retireAtMs: number
+  /** Requests that it may serve; 0 is no limit. */
+  readonly maxRequests: number
+  readonly now: () => number
+}
+
+/** What a session tells the pool that made it. */
+export type SessionOwner = {
+  /** It can be used: the backend has sent its settings, or has changed them. */
+  onReady(session: UpstreamSession): void
+  /** It can be spared: another connection takes its requests, though its own may last. */
+  mayRetire(session: UpstreamSession): boolean
+  /** One of its streams has closed. */
+  onRoom(session: UpstreamSession, client: string): void
+  /** It is closed. Its requests have been told. */
+  onGone(session: UpstreamSession, kind: FailureKind, message: string): void
+}
+
+/** A connection of HTTP/2 to the backend. */
+export class UpstreamSession implements StreamOwner {
+  readonly session: ClientHttp2Session
+  readonly scheme: 'http' | 'https'
+  failedWith: FailureKind = 'reset'
+  isReady = false
+  /** No further request is sent on it. */
+  isRetired = false
+  readonly #socket: Socket
+  readonly #owner: SessionOwner
+  readonly #options: SessionOptions
+  readonly #streams = new Set<UpstreamStream>()
+  #requests = 0
+  #resets = 0
+  #lastStreamId = Number.POSITIVE_INFINITY
+  #idleSinceMs: number
+  #message = 'the backend closed the connection'
+
+  constructor(socket: Socket, owner: SessionOwner, options: SessionOptions) {
+    this.#socket = socket
+    this.#owner = owner
+    this.#options = options
+    this.scheme = options.scheme
+    this.#idleSinceMs = options.now()
+    // The end of what the backend sends is the end of the session, of which Node would not hear.
+    socket.allowHalfOpen = false
+    this.session = connect('http://backend', { ...sessionOptions, createConnection: () => socket })
+    this.session.setLocalWindowSize(SESSION_WINDOW)
+    this.session.on('remoteSettings', () => {
+      if (this.isRetired) return
+      this.isReady = true
+      owner.onReady(this)
+    })
+    this.session.on('goaway', (code: number, lastStreamId: number) => {
+      this.#lastStreamId = lastStreamId
+      this.isRetired = true
+      this.#message = `the backend closed the connection (GOAWAY, code ${code})`
+    })
+    this.session.on('error', (error: NodeJS.ErrnoException) => {
+      this.#message = error.message
+      if (error.code === 'ERR_HTTP2_ERROR') this.failedWith = 'protocol'
+    })
+    this.session.on('close', () => this.#onClose())
+  }
+
+  get open(): number {
+    return this.#streams.size
+  }
+
+  /** How many requests it can take. */
+  get room(): number {
+    const { session } = this
+    if (!this.isReady || this.isRetired || session.closed || session.destroyed) return 0
+    return this.mostStreams - this.#streams.size
+  }
+
+  /** How many the backend allows at a time, as far as they are used. */
+  get mostStreams(): number {
+    const { maxConcurrentStreams = MOST_STREAMS } = this.session.remoteSettings
+    return Math.min(maxConcurrentStreams, MOST_STREAMS)
+  }
+
+  /** The backend does not take the body of some request: where it counts bytes by connection, others wait for it. */
+  get isStalled(): boolean {
+    for (const stream of this.#streams) if (stream.isStalled) return true
+    return false
+  }
+
+  get isReused(): boolean {
+    return this.#requests > this.#streams.size
+  }
+
+  /** Gives it a request. It must have room. */
+  begin(exchange: UpstreamExchange): void {
+    const { maxRequests, now } = this.#options
+    if (++this.#requests === maxRequests) this.retire()
+    const stream = new UpstreamStream(exchange, this, this.#options, now)
+    this.#streams.add(stream)
+    stream.begin()
+  }
+
+  isBeyondLast(streamId: number | undefined): boolean {
+    return streamId !== undefined && streamId > this.#lastStreamId
+  }
+
+  onReset(kind: FailureKind): void {
+    // Nothing comes on it any more, perhaps.
+    if (kind === 'timeout' || kind === 'idle-timeout') return this.retire()
+    if (++this.#resets >= MOST_RESETS && this.#owner.mayRetire(this)) this.retire()
+  }
+
+  onClosed(stream: UpstreamStream): void {
+    if (!this.#streams.delete(stream)) return
+    this.#idleSinceMs = this.#options.now()
+    this.#owner.onRoom(this, stream.client)
+  }
+
+  /** Takes no further request, and closes when those that it has are over. */
+  retire(): void {
+    this.isRetired = true
+  }
+
+  /** Called by the sweep. @param mayRetire there is room for another one */
+  expire(nowMs: number, mayRetire: boolean): void {
+    for (const stream of [...this.#streams]) stream.expire(nowMs)
+    // A stream that is reset stays until the backend takes the reset.
+    const isBusy = this.#streams.values().some(({ isOver }) => !isOver)
+    if (isBusy) this.#idleSinceMs = nowMs
+    const idleMs = nowMs - this.#idleSinceMs
+    if (
+      !this.isRetired &&
+      this.isReady &&
+      mayRetire &&
+      (nowMs >= this.#options.retireAtMs || idleMs >= IDLE_MS)
+    )
+      this.retire()
+    if (!this.isRetired || isBusy) return
+    if (idleMs >= LINGER_MS) this.#socket.destroy()
+    else if (!this.session.closed) this.session.close()
+  }
+
+  /** Ends it now. Its requests fail. */
+  destroy(reason: string): void {
+    this.isRetired = true
+    for (const stream of [...this.#streams]) stream.abort(reason)
+    this.session.destroy(undefined, constants.NGHTTP2_NO_ERROR)
+    this.#socket.destroy()
+  }
+
+  #onClose(): void {
+    this.isRetired = true
+    for (const stream of [...this.#streams]) stream.sessionClosed()
+    this.#owner.onGone(this, this.failedWith, this.#message)
+  }
+}

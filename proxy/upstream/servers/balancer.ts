@@ -1,0 +1,39 @@
+import type { Server } from './server.ts'
+
+/**
+ * Picks a server for a request.
+ *
+ * @param mayUse not all servers may be used at all times
+ * @returns undefined where none may be used
+ */
+export type Pick = (servers: readonly Server[], mayUse: (server: Server) => boolean) => Server | undefined
+
+/** Each server in turn. */
+export function createRoundRobin(): Pick {
+  let turn = 0
+  return (servers, mayUse) => {
+    for (let step = 0; step < servers.length; step++) {
+      const server = servers[turn++ % servers.length]
+      if (server && mayUse(server)) return server
+    }
+    return undefined
+  }
+}
+
+/**
+ * Of two servers the one with fewer requests (Mitzenmacher, "The power of two choices in randomized load balancing", 2001).
+ * One of the two is the next in turn, which also has the request where both have as many: requests one after another
+ * are shared evenly.
+ *
+ * @param random at least 0 and less than 1
+ */
+export function createLeastConnections(random: () => number): Pick {
+  const nextInTurn = createRoundRobin()
+  return (servers, mayUse) => {
+    const first = nextInTurn(servers, mayUse)
+    if (!first || first.load === 0) return first
+    const others = servers.filter((server) => server !== first && mayUse(server))
+    const second = others[Math.floor(random() * others.length)]
+    return second && second.load < first.load ? second : first
+  }
+}

@@ -1,0 +1,95 @@
+import type { UpstreamExchange, UpstreamSender } from '../exchange.ts'
+import type { UpstreamFailure } from '../failure.ts'
+import type { Pick } from './balancer.ts'
+import { MovingExchange, type Elsewhere } from './moving-exchange.ts'
+import type { Server } from './server.ts'
+
+/**
+ * The servers of a backend, of which each request goes to one. With a single server it costs nothing: that one is asked, as there
+ * is no other.
+ */
+export class ServerGroup implements UpstreamSender, Elsewhere {
+  #servers: readonly Server[]
+  #only: Server | undefined
+  /** Finish what they have. */
+  #retired: readonly Server[] = []
+  readonly #pick: Pick
+  readonly #now: () => number
+
+  /** @param servers never empty */
+  constructor(servers: readonly Server[], pick: Pick, now: () => number) {
+    this.#servers = servers
+    this.#only = servers.length === 1 ? servers[0] : undefined
+    this.#pick = pick
+    this.#now = now
+  }
+
+  get servers(): readonly Server[] {
+    return this.#servers
+  }
+
+  /** Uses other servers from now on. Those that are gone finish what they have. */
+  replace(servers: readonly Server[]): void {
+    const gone = this.#servers.filter((server) => !servers.includes(server))
+    this.#servers = servers
+    this.#only = servers.length === 1 ? servers[0] : undefined
+    for (const server of gone) server.retire(this.#now)
+    this.#retired = [...this.#retired.filter(({ isOver }) => !isOver), ...gone]
+  }
+
+  send(exchange: UpstreamExchange): void {
+    if (this.#only) return this.#only.pool.send(exchange)
+    const server = this.#choose(() => true)
+    if (server) new MovingExchange(exchange, server, this).send()
+  }
+
+  sendAgain(exchange: UpstreamExchange): void {
+    if (this.#only) this.#only.pool.sendAgain(exchange)
+    else this.send(exchange)
+  }
+
+  begin(server: Server): void {
+    server.begin(this.#now())
+  }
+
+  fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined {
+    // A reused connection that has closed says nothing of the server.
+    if (!failure.onReusedConnection) {
+      const isAsGood = (other: Server): boolean => other.isHealthy || !server.isHealthy
+      const others = this.#servers.some((other) => other !== server && !other.isEjected && isAsGood(other))
+      server.noteFailure(failure.kind, this.#now(), others)
+    }
+    return this.#choose((other) => !tried.has(other))
+  }
+
+  retire(): void {
+    for (const server of this.#servers) server.retire(this.#now)
+  }
+
+  /** All servers have ended. */
+  get isOver(): boolean {
+    return this.#all().every(({ isOver }) => isOver)
+  }
+
+  destroy(): void {
+    for (const server of this.#all()) server.destroy()
+  }
+
+  #all(): readonly Server[] {
+    return [...this.#servers, ...this.#retired]
+  }
+
+  /**
+   * Where none is healthy, those are used that are not ejected: the health check may be what is wrong. Where all are ejected, all
+   * are used: the last one is never ejected, but a name may resolve to fewer servers later.
+   */
+  #choose(mayUse: (server: Server) => boolean): Server | undefined {
+    const nowMs = this.#now()
+    const isAvailable = (server: Server): boolean => server.isAvailable(nowMs) && mayUse(server)
+    return (
+      this.#pick(this.#servers, (server) => server.isHealthy && isAvailable(server)) ??
+      this.#pick(this.#servers, isAvailable) ??
+      this.#pick(this.#servers, mayUse)
+    )
+  }
+}

@@ -1,0 +1,81 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import type { ServerPlace } from './server.ts'
+
+/**
+ * Asks a server whether it works.
+ *
+ * @param signal aborted when there is no more time for an answer
+ * @returns undefined where it does, else what is wrong; never rejects
+ */
+export type Probe = (place: ServerPlace, signal: AbortSignal) => Promise<string | undefined>
+
+const tooLate = 'it does not answer in time'
+
+/** Of the body of an answer that many bytes are read, so that the server is not interrupted while it sends a short one. */
+const MOST_BYTES = 65_536
+
+export type ProbeRequest = {
+  /** On the server, whatever path its URL has. */
+  readonly path: string
+  /** `Host`; undefined: that of the URL. */
+  readonly host: string | undefined
+}
+
+/**
+ * Probes with a GET on a connection of its own, so that a server to which no further connection can be made is found out. Passed
+ * is an answer 200 to 399, as for Kubernetes; redirects are not followed.
+ *
+ * @param open opens a connection as requests do; calls `ready` once it can be written to
+ */
+export function createProbe(
+  { path, host }: ProbeRequest,
+  open: (place: ServerPlace) => (ready: () => void) => Socket,
+): Probe {
+  // Loaded for those who probe, and before the first time runs out.
+  const loading = import('undici')
+  return async (place, signal) => {
+    const { Client } = await loading
+    const isTooLate = (): boolean => signal.aborted
+    if (isTooLate()) return tooLate
+    const { url } = place
+    const scheme = url.protocol === 'https:' ? 'https' : 'http'
+    const sockets = new Set<Socket>()
+    const client = new Client(`${scheme}://${url.host}`, {
+      connect(_, connected) {
+        const fail = (error: Error): void => connected(error, null)
+        const opened = open(place)(() => {
+          opened.off('error', fail)
+          // With h2c:// there is no TLS in which HTTP/2 could be agreed on.
+          if (url.protocol === 'h2c:') Object.assign(opened, { alpnProtocol: 'h2' })
+          connected(null, opened)
+        })
+        opened.once('error', fail)
+        sockets.add(opened)
+      },
+    })
+    const ask = async (): Promise<string | undefined> => {
+      const headers = { 'user-agent': 'sluice-health-check', ...(host !== undefined && { host }) }
+      const { statusCode, body } = await client.request({ method: 'GET', path, headers, signal })
+      await body.dump({ limit: MOST_BYTES, signal }).catch(() => undefined)
+      return statusCode >= 200 && statusCode < 400 ? undefined : `it answers ${statusCode}`
+    }
+    // A client that is interrupted while it connects may say nothing any more, neither of its request nor of its own end.
+    const aborted = once(signal, 'abort').then(() => tooLate)
+    try {
+      return await Promise.race([ask(), aborted])
+    } catch (error) {
+      return isTooLate() ? tooLate : reasonOf(error)
+    } finally {
+      client.destroy().catch(() => undefined)
+      for (const socket of sockets) socket.destroy()
+    }
+  }
+}
+
+/** Of several addresses that cannot be connected to Node says nothing but the code. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { message, code } = error as NodeJS.ErrnoException
+  return message || (code ?? error.name)
+}

@@ -1,0 +1,48 @@
+import type { Server, ServerState } from './server.ts'
+
+/** How many servers are in each state. */
+export type ServerCounts = Readonly<Record<ServerState, number>>
+
+/** One server, as operators see it. */
+export type ServerReport = {
+  /** The name of the route, or `default`. */
+  readonly upstream: string
+  /** Scheme, host and port. */
+  readonly url: string
+  /** Which one of several that the host has. */
+  readonly address?: string
+  readonly state: ServerState
+}
+
+export type ServersReport = {
+  readonly counts: ServerCounts
+  /** Those that are out of use first, and at most a hundred. */
+  readonly listed: readonly ServerReport[]
+}
+
+/** Keeps a report small where there are thousands of routes. */
+const MOST_LISTED = 100
+
+export function countServers(servers: Iterable<Server>): ServerCounts {
+  const counts = { available: 0, ejected: 0, unhealthy: 0 }
+  for (const { state } of servers) counts[state]++
+  return counts
+}
+
+/** @param upstreams the name of each, and its servers */
+export function reportServers(
+  upstreams: readonly { readonly name: string; readonly servers: readonly Server[] }[],
+): ServersReport {
+  const all = upstreams.flatMap(({ name, servers }) => servers.map((server) => ({ name, server })))
+  const isOut = ({ server: { state } }: { readonly server: Server }): boolean => state !== 'available'
+  const listed = [...all.filter(isOut), ...all.filter((each) => !isOut(each))].slice(0, MOST_LISTED)
+  return {
+    counts: countServers(all.map(({ server }) => server)),
+    listed: listed.map(({ name, server }) => describeServer(name, server)),
+  }
+}
+
+export function describeServer(upstream: string, { place: { url, address }, state }: Server): ServerReport {
+  const where = { url: `${url.protocol}//${url.host}`, ...(address !== undefined && { address }) }
+  return { upstream, ...where, state }
+}

@@ -1,0 +1,130 @@
+import type { ServerPool, UpstreamExchange, UpstreamSender } from '../exchange.ts'
+import { nameIn, type LookUp } from './addresses.ts'
+import type { Pick } from './balancer.ts'
+import { ServerGroup } from './group.ts'
+import { Prober, type ProberOptions } from './prober.ts'
+import { Server, type OnServerState, type ServerPlace } from './server.ts'
+
+export type ResolvedGroupOptions = {
+  /** Of the servers. Never empty. */
+  readonly urls: readonly URL[]
+  readonly pick: Pick
+  readonly lookUp: LookUp
+  readonly open: (place: ServerPlace) => ServerPool
+  /** How servers are probed; undefined where they are not. */
+  readonly health?: Omit<ProberOptions, 'now'> | undefined
+  readonly onState?: OnServerState | undefined
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+/** After a lookup that failed: the addresses stay. */
+const AGAIN_MS = 5_000
+
+/**
+ * The servers of a backend, where a name with several addresses is several servers. Names are looked up from the first request
+ * on, and again as DNS says. An address that is gone finishes the requests that it has.
+ */
+export class ResolvedGroup implements UpstreamSender {
+  readonly #options: ResolvedGroupOptions
+  readonly #group: ServerGroup
+  /** By URL, what it was last resolved to. */
+  readonly #resolved = new Map<URL, readonly string[]>()
+  readonly #timers = new Map<URL, NodeJS.Timeout>()
+  readonly #started = new Set<URL>()
+  readonly #prober: Prober | undefined
+  #isOver = false
+
+  constructor(options: ResolvedGroupOptions) {
+    this.#options = options
+    this.#group = new ServerGroup(
+      options.urls.map((url) => this.#serverOf(url)),
+      options.pick,
+      options.now,
+    )
+    this.#prober = options.health && new Prober({ ...options.health, now: options.now })
+  }
+
+  get servers(): readonly Server[] {
+    return this.#group.servers
+  }
+
+  send(exchange: UpstreamExchange): void {
+    this.#group.send(exchange)
+  }
+
+  sendAgain(exchange: UpstreamExchange): void {
+    this.#group.sendAgain(exchange)
+  }
+
+  /** Looks the names up now, and not with the first request, and begins to probe. */
+  start(): void {
+    for (const url of this.#options.urls) this.#start(url)
+    this.#prober?.use(this.servers)
+  }
+
+  /** Takes no further requests: those that it has are finished. */
+  retire(): void {
+    this.#stop()
+    this.#group.retire()
+  }
+
+  /** All its servers have ended. */
+  get isOver(): boolean {
+    return this.#group.isOver
+  }
+
+  destroy(): void {
+    this.#stop()
+    this.#group.destroy()
+  }
+
+  #stop(): void {
+    this.#isOver = true
+    this.#prober?.stop()
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+  }
+
+  #serverOf(url: URL, address?: string): Server {
+    const place = { url, address }
+    const open = (): ServerPool => {
+      this.#start(url)
+      return this.#options.open(place)
+    }
+    return new Server(place, open, this.#options.onState)
+  }
+
+  #start(url: URL): void {
+    const name = nameIn(url)
+    if (name === undefined || this.#started.has(url)) return
+    this.#started.add(url)
+    void this.#resolve(url, name)
+  }
+
+  async #resolve(url: URL, name: string): Promise<void> {
+    let forMs = AGAIN_MS
+    try {
+      const found = await this.#options.lookUp(name)
+      forMs = found.forMs
+      this.#use(url, found.addresses)
+    } catch {
+      // What fails to connect says so with the request.
+    }
+    if (this.#isOver) return
+    this.#timers.set(url, setTimeout(() => void this.#resolve(url, name), forMs).unref())
+  }
+
+  #use(url: URL, addresses: readonly string[]): void {
+    if (this.#isOver || addresses.join() === (this.#resolved.get(url) ?? []).join()) return
+    this.#resolved.set(url, addresses)
+    const known = new Map(this.#group.servers.map((server) => [server.id, server]))
+    const next = this.#options.urls.flatMap((each) => {
+      const found = this.#resolved.get(each) ?? []
+      return (found.length === 0 ? [undefined] : found).map((address) => this.#serverOf(each, address))
+    })
+    // Two URLs may differ in what is not used here only.
+    const byId = new Map(next.map((server) => [server.id, known.get(server.id) ?? server]))
+    this.#group.replace([...byId.values()])
+    this.#prober?.use(this.servers)
+  }
+}

@@ -1,0 +1,183 @@
+import type { ServerPool } from '../exchange.ts'
+import type { FailureKind } from '../failure.ts'
+
+/** Failures in a row after which a server is not used for a while. */
+const MOST_FAILURES = 3
+const FIRST_EJECTION_MS = 1_000
+const LONGEST_EJECTION_MS = 60_000
+/** How long a server that is gone stays for requests that were on their way to it: these wait for a decision, or for a body. */
+const LINGER_MS = 120_000
+const LINGER_CHECK_MS = 1_000
+
+/** What says that something is wrong with the server itself, or with the way to it. */
+const failures: ReadonlySet<FailureKind> = new Set([
+  'refused',
+  'connect-timeout',
+  'timeout',
+  'idle-timeout',
+  'reset',
+  'protocol',
+])
+
+/** Whether the request has not been sent: no connection was made for it. */
+export function isUnsent(kind: FailureKind): boolean {
+  return kind === 'refused' || kind === 'connect-timeout'
+}
+
+/** Where a server is. */
+export type ServerPlace = {
+  readonly url: URL
+  /** To connect to; undefined: the one that the host of the URL has. */
+  readonly address: string | undefined
+}
+
+/** `ejected`: its requests failed. `unhealthy`: its probes failed, whatever its requests do. */
+export type ServerState = 'available' | 'ejected' | 'unhealthy'
+
+/** Told when a server goes out of use, or comes back. */
+export type OnServerState = (server: Server, why: string) => void
+
+/**
+ * One address of one backend: its connections, made when they are first needed, and whether it is in use.
+ *
+ * After three failures in a row it is ejected for a second, then for twice as long after each further failure, up to a minute.
+ * When that is over one request tries it. Statuses do not count: a client could eject servers by what it asks for.
+ */
+export class Server {
+  readonly place: ServerPlace
+  readonly #open: () => ServerPool
+  readonly #onState: OnServerState
+  #pool: ServerPool | undefined
+  #failures = 0
+  #ejections = 0
+  #ejectedUntilMs = 0
+  /** A request was sent since it was ejected. */
+  #isTried = false
+  #isHealthy = true
+  #lingering: NodeJS.Timeout | undefined
+  #isOver = false
+
+  constructor(place: ServerPlace, open: () => ServerPool, onState: OnServerState = () => undefined) {
+    this.place = place
+    this.#open = open
+    this.#onState = onState
+  }
+
+  /** URL and address: the same as long as it is the same server. */
+  get id(): string {
+    const { url, address } = this.place
+    return `${url.protocol}//${url.host} ${address ?? ''}`
+  }
+
+  get pool(): ServerPool {
+    return (this.#pool ??= this.#open())
+  }
+
+  /** Its connections, if there were any. */
+  get opened(): ServerPool | undefined {
+    return this.#pool
+  }
+
+  /** Requests that it has, or that wait for it. */
+  get load(): number {
+    return this.#pool?.busy ?? 0
+  }
+
+  get state(): ServerState {
+    if (!this.#isHealthy) return 'unhealthy'
+    return this.#ejections > 0 ? 'ejected' : 'available'
+  }
+
+  /** Whether requests may be sent to it now, as far as requests have told. */
+  isAvailable(nowMs: number): boolean {
+    return this.#ejections === 0 || nowMs >= this.#ejectedUntilMs
+  }
+
+  get isEjected(): boolean {
+    return this.#ejections > 0
+  }
+
+  /** What its probes say; without them it is. */
+  get isHealthy(): boolean {
+    return this.#isHealthy
+  }
+
+  /** A request is sent to it. Where it was ejected, the next one has to wait as long again: this one tries it. */
+  begin(nowMs: number): void {
+    if (this.#ejections === 0) return
+    this.#isTried = true
+    this.#ejectFrom(nowMs)
+  }
+
+  noteAnswer(): void {
+    this.#failures = 0
+    if (this.#ejections === 0) return
+    this.#endEjection()
+    if (this.#isHealthy) this.#onState(this, 'it has answered a request')
+  }
+
+  /** @param mayEject another server can take the requests */
+  noteFailure(kind: FailureKind, nowMs: number, mayEject: boolean): void {
+    if (!failures.has(kind)) return
+    this.#failures++
+    // Of requests that it had before it was ejected, none makes it worse.
+    const isWorse = this.#ejections === 0 ? this.#failures >= MOST_FAILURES && mayEject : this.#isTried
+    if (!isWorse) return
+    this.#isTried = false
+    this.#ejections++
+    this.#ejectFrom(nowMs)
+    if (this.#ejections === 1 && this.#isHealthy) this.#onState(this, kind)
+  }
+
+  /** Its probes have failed so often that it is not to be used. */
+  noteUnhealthy(why: string): void {
+    if (!this.#isHealthy) return
+    this.#isHealthy = false
+    this.#onState(this, why)
+  }
+
+  /** Its probes have passed so often that it can be used: what failed before does not matter any more. */
+  noteHealthy(): void {
+    if (this.#isHealthy) return
+    this.#isHealthy = true
+    this.#failures = 0
+    this.#endEjection()
+    this.#onState(this, 'it passes its health check')
+  }
+
+  #endEjection(): void {
+    this.#ejections = 0
+    this.#isTried = false
+  }
+
+  #ejectFrom(nowMs: number): void {
+    const durationMs = Math.min(FIRST_EJECTION_MS * 2 ** (this.#ejections - 1), LONGEST_EJECTION_MS)
+    this.#ejectedUntilMs = nowMs + durationMs
+  }
+
+  /**
+   * Requests are no longer sent to it, but for those that were on their way already. It ends when it had none for two minutes.
+   *
+   * @param now monotonic milliseconds
+   */
+  retire(now: () => number): void {
+    let idleSinceMs = now()
+    this.#lingering = setInterval(() => {
+      if (this.load > 0) idleSinceMs = now()
+      else if (now() - idleSinceMs >= LINGER_MS) this.destroy()
+    }, LINGER_CHECK_MS)
+    this.#lingering.unref()
+  }
+
+  /** It has ended. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Ends its connections now. Requests on them fail. */
+  destroy(): void {
+    this.#isOver = true
+    clearInterval(this.#lingering)
+    this.#pool?.destroy()
+  }
+}

@@ -1,0 +1,99 @@
+import { request } from 'node:http'
+import { withPage } from './browser.js'
+
+// An operator at the page of one of two gateways on the same Redis.
+
+const [origin, protocol, token, ...ports] = process.argv.slice(2)
+
+function ask(port) {
+  return new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port, path: '/api', agent: false }
+    request(options, (response) => response.resume().on('end', () => resolve(response.statusCode)))
+      .on('error', reject)
+      .end()
+  })
+}
+
+await withPage(protocol, async (tab) => {
+  const problems = []
+  const elsewhere = []
+  tab.on('console', (message) => problems.push(message.text()))
+  tab.on('pageerror', (error) => problems.push(String(error)))
+  tab.on('request', (asked) => {
+    if (new URL(asked.url()).origin !== origin || asked.url().includes(token)) elsewhere.push(asked.url())
+  })
+  await tab.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', (event) => console.error(event.violatedDirective))
+  })
+  /** With the keyboard alone. */
+  const press = async (label) => {
+    for (let pressed = 0; pressed < 60; pressed++) {
+      const focused = await tab.evaluate(() => {
+        const { activeElement: element } = document
+        return element?.getAttribute('aria-label') ?? element?.textContent
+      })
+      if (focused === label) return tab.keyboard.press('Enter')
+      await tab.keyboard.press('Tab')
+    }
+    throw new Error(`no button ${label} can be reached by Tab`)
+  }
+
+  await tab.goto(`${origin}/`)
+  await tab.getByLabel('Admin token').waitFor()
+  await tab.keyboard.type('not the token')
+  await tab.keyboard.press('Enter')
+  await tab.getByRole('alert').getByText('token').waitFor()
+  const wrongToken = await tab.getByRole('alert').first().innerText()
+  // What is wrong is told in the console by the browser itself.
+  problems.length = 0
+  await tab.keyboard.type(token)
+  await tab.keyboard.press('Enter')
+  await tab.getByText('No client is over a limit.').waitFor()
+  const health = await tab.locator('#health').innerText()
+
+  // The page is that of the first.
+  const statuses = [await ask(ports[1]), await ask(ports[1]), await ask(ports[1])]
+  const refusedAt = performance.now()
+  await tab.locator('#limited').getByText('127.0.0.1').waitFor()
+  const shownAfterMs = performance.now() - refusedAt
+  const timeLeft = await tab.locator('#limited td[data-name="Time left"]').innerText()
+  const elsewhereToo = await ask(ports[0])
+
+  await press('Let back in: 127.0.0.1 under api')
+  await tab.getByText('127.0.0.1 may pass again under api').waitFor()
+  await tab.getByText('No client is over a limit.').waitFor()
+  const letIn = [await ask(ports[0]), await ask(ports[1]), await ask(ports[1])]
+
+  await tab.locator('#limited').getByText('127.0.0.1').waitFor()
+  await press('Ban for 1 hour: 127.0.0.1')
+  await tab.locator('#bans').getByText('127.0.0.1').waitFor()
+  await press('Undo')
+  await tab.getByText('Nobody is banned.').waitFor()
+
+  await press('Override: 127.0.0.1 under api')
+  await tab.getByLabel('Requests', { exact: true }).fill('3')
+  await tab.keyboard.press('Enter')
+  await tab.locator('#overrides').getByText('127.0.0.1').waitFor()
+  await tab.getByText('No client is over a limit.').waitFor()
+  await press('Remove the limit of 127.0.0.1 under api')
+  await tab.getByText('No client has a limit of its own').waitFor()
+  await ask(ports[0])
+  await tab.locator('#limited').getByText('127.0.0.1').waitFor()
+
+  await press('Ban for 1 hour: 127.0.0.1')
+  await tab.locator('#bans').getByText('127.0.0.1').waitFor()
+  await tab.getByLabel('Target').fill('/api')
+  await tab.keyboard.press('Enter')
+  await tab.getByText('banned by operator').waitFor()
+  await press('Unban 127.0.0.1')
+  await tab.getByText('Nobody is banned.').waitFor()
+  await tab.getByLabel('Target').press('Enter')
+  await tab.getByText('It would be refused now, by api.').waitFor()
+  const replicas = await tab.locator('#replicas tr').count()
+
+  await tab.reload()
+  await tab.locator('#limited').getByText('127.0.0.1').waitFor()
+  const title = await tab.title()
+  const refused = { statuses, shownAfterMs, timeLeft, elsewhereToo, letIn }
+  return { health, wrongToken, ...refused, replicas, problems, elsewhere, title }
+})

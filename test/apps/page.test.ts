@@ -1,0 +1,216 @@
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { freePort } from '../support/ports.ts'
+import { startRedisServer } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+import { runClient } from './client.ts'
+
+// The operators' page in Chromium. With PAGE_PICTURES=FOLDER there are pictures of its states there afterwards.
+
+const token = 'correct-horse-battery-staple'
+const table = "limits: [{ name: api, match: '* /api', requests: 2, window: 15m }]\n"
+const pictures = process.env['PAGE_PICTURES'] ?? ''
+
+function pageOf({ adminPort }: Pick<GatewayProcess, 'adminPort'>) {
+  return { name: 'page', protocol: 'http', origin: `http://127.0.0.1:${adminPort}` } as const
+}
+
+async function refuse({ port }: Pick<GatewayProcess, 'port'>, times = 5): Promise<void> {
+  for (let asked = 0; asked < times; asked++) await send(port, 'GET', '/api')
+}
+
+/** What a client can have done here while it is at the page: `POST /<name>`, answered when it is done. */
+async function control(actions: Record<string, () => Promise<unknown>>): Promise<string> {
+  const server = createServer((request, response) => {
+    const action = actions[(request.url ?? '').slice(1)]
+    void (action?.() ?? Promise.reject(new Error('no such action'))).then(
+      () => response.end(),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+test(
+  'an operator sees who is refused by another replica, and lets them in everywhere, bans, explains, by keyboard',
+  { retry: 2 },
+  async () => {
+    const { url } = await startBackend()
+    const { port } = await startRedisServer()
+    const env = {
+      UPSTREAM_URL: url,
+      REDIS_URL: `redis://127.0.0.1:${port}`,
+      ADMIN_TOKEN: token,
+      CONFIG_FILE: writeConfigFile(table),
+    }
+    const [first, second] = [await startGateway(env), await startGateway(env)]
+    const args = [token, String(first.port), String(second.port)]
+    const seen = await runClient('page.js', pageOf(first), args)
+    expect(seen).toEqual({
+      health: 'Healthy',
+      wrongToken: expect.stringContaining('token') as string,
+      title: 'Sluice',
+      statuses: [200, 200, 429],
+      shownAfterMs: expect.any(Number) as number,
+      timeLeft: expect.stringMatching(/^1[45] min/) as string,
+      elsewhereToo: 429,
+      // What was counted is gone on both.
+      letIn: [200, 200, 429],
+      replicas: 2,
+      problems: [],
+      elsewhere: [],
+    })
+    expect((seen as { shownAfterMs: number }).shownAfterMs).toBeLessThan(1_000)
+  },
+)
+
+test('the page goes on when its gateway was restarted', async () => {
+  const { url } = await startBackend()
+  const ports = { PORT: String(await freePort()), ADMIN_PORT: String(await freePort()) }
+  const env = { UPSTREAM_URL: url, CONFIG_FILE: writeConfigFile(table), ...ports }
+  let gateway = await startGateway(env)
+  const url2 = await control({
+    refusals: () => refuse(gateway),
+    stop: () => gateway.process.stop(),
+    start: async () => (gateway = await startGateway(env)),
+  })
+  expect(await runClient('page-restart.js', pageOf(gateway), [url2])).toEqual({
+    away: { title: expect.stringMatching(/^.+ since .+ · Sluice$/) as string, isStale: true },
+    back: { title: 'Sluice', isStale: false },
+    errors: [],
+  })
+})
+
+test('every state is told, readable by all and fits on a phone', async () => {
+  const { url } = await startBackend()
+  const redis = await startRedisServer()
+  const file = writeConfigFile(table)
+  const env = { UPSTREAM_URL: url, REDIS_URL: redis.url, ADMIN_TOKEN: token, CONFIG_FILE: file }
+  const gateway = await startGateway({ ...env, STORE_TIMEOUT: '500ms' })
+  const headers = { authorization: `Bearer ${token}` }
+  const operator = (path: string, body: unknown) => askOperator(gateway, 'POST', path, body, headers)
+  const states = await control({
+    async busy() {
+      await refuse(gateway)
+      await operator('/api/clients/ban', { client: '2001:db8::1', for: '1h', reason: 'scraping' })
+      const override = { policy: 'api', client: '127.0.0.8', requests: 100, for: '1d', label: 'Acme' }
+      await operator('/api/clients/override', override)
+    },
+    async 'wrong-reload'() {
+      writeFileSync(file, 'limits: nonsense\n')
+      await operator('/api/reload', {})
+    },
+    async 'redis-away'() {
+      await redis.signal('SIGSTOP')
+      for (let asked = 0; asked < 5; asked++)
+        await send(gateway.port, 'GET', '/api', { from: `127.0.1.${asked + 1}` })
+    },
+  })
+  const seen = await runClient('page-states.js', pageOf(gateway), [token, states, pictures])
+  await redis.signal('SIGCONT')
+  expect(seen).toEqual({
+    violations: [],
+    overflowing: [],
+    errors: [],
+    checked: expect.any(Number) as number,
+    healths: {
+      'sign-in': 'Token needed',
+      empty: 'Healthy',
+      busy: 'Healthy',
+      explained: 'Healthy',
+      dialog: 'Healthy',
+      'refused-reload': 'The last reload was refused',
+      'redis-away': 'Redis unavailable',
+    },
+  })
+  expect((seen as { checked: number }).checked).toBeGreaterThan(100)
+})
+
+test('10,000 refusals a second take the page less than 16 ms of scripting a frame', async () => {
+  const { url } = await startBackend()
+  const rules = Array.from(
+    { length: 60 },
+    (_, index) => `  - { name: rule-${index}, match: GET /api/${index}, requests: 1, window: 1h }\n`,
+  )
+  const gateway = await startGateway({
+    UPSTREAM_URL: url,
+    CONFIG_FILE: writeConfigFile(`limits:\n${rules.join('')}`),
+  })
+  const stop = flood(gateway.port, 200, 10_000)
+  const picture = pictures && `${pictures}/flood.png`
+  const seen = await runClient('page-busy.js', pageOf(gateway), ['6', ...(picture ? [picture] : [])])
+  const sent = stop()
+  console.log(JSON.stringify({ ...seen, sent }))
+  const { longestMs, perSecondMs, tasks, clients } = seen as Record<string, number>
+  expect(clients).toBeGreaterThanOrEqual(20)
+  // It was told something, and wrote it.
+  expect(tasks).toBeGreaterThan(10)
+  expect(longestMs).toBeLessThan(16)
+  expect(perSecondMs).toBeLessThan(100)
+})
+
+/**
+ * So many requests a second from as many clients, pipelined; a connection that is ended, as each is after some requests, is
+ * replaced. Returns how to stop it, which tells how many there were.
+ */
+function flood(port: number, clients: number, perSecond: number): () => number {
+  const everyMs = 100
+  const each = Math.round((perSecond * everyMs) / 1000 / clients)
+  const sockets = new Map<number, Socket>()
+  const open = (client: number): Socket => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.2.${client + 1}` })
+    return socket.on('error', () => undefined).resume()
+  }
+  let sent = 0
+  const timer = setInterval(() => {
+    for (let client = 0; client < clients; client++) {
+      let socket = sockets.get(client)
+      if (!socket || socket.destroyed || !socket.writable) sockets.set(client, (socket = open(client)))
+      if (socket.writableLength > 0) continue
+      socket.write(`GET /api/${client % 60} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(each))
+      sent += each
+    }
+  }, everyMs)
+  const stop = (): number => {
+    clearInterval(timer)
+    for (const socket of sockets.values()) socket.destroy()
+    return sent
+  }
+  onTestFinished(() => void stop())
+  return stop
+}
+
+test('a page of another site can neither read, nor act, nor show the page in a frame', async () => {
+  const { url } = await startBackend()
+  const env = { UPSTREAM_URL: url, CONFIG_FILE: writeConfigFile(table) }
+  const [local, guarded] = [await startGateway(env), await startGateway({ ...env, ADMIN_TOKEN: token })]
+  const seen = await runClient('page-cross-site.js', pageOf(local), [pageOf(guarded).origin])
+  // The browser asks before it sends what a page could not send itself, and shows nothing of what is sent.
+  const nothing = ['blocked', 'opaque', 'blocked', 'opaque', 'opaque', 'opaque']
+  const attempts = ['evil.example', '127.0.0.1', 'localhost'].flatMap((host) =>
+    ['without', 'with'].map((which) => [`${host}, ${which} a token`, nothing]),
+  )
+  expect(seen).toEqual({
+    attempts: Object.fromEntries(attempts) as object,
+    forms: [403, 401],
+    rebound: [403, 403, 403, 403, 401, 401, 401, 401],
+    framed: [0, 0],
+    own: [200, 200],
+  })
+  const headers = { authorization: `Bearer ${token}` }
+  for (const gateway of [local, guarded])
+    expect((await askOperator(gateway, 'GET', '/api/bans', undefined, headers)).body).toEqual({
+      total: 0,
+      bans: [],
+    })
+})

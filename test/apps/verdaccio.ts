@@ -1,0 +1,73 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { run } from './run.ts'
+import { startServer } from './server.ts'
+
+/**
+ * Starts Verdaccio, a registry for npm, which is empty.
+ *
+ * @param uplink the registry that it asks for packages that were not published to it; none unless given
+ * @returns its port on 127.0.0.1
+ */
+export function startVerdaccio(uplink?: string): Promise<number> {
+  const root = makeTemporaryDirectory()
+  const config = join(root, 'verdaccio.yaml')
+  const settings = {
+    storage: `${root}/storage`,
+    auth: { htpasswd: { file: `${root}/htpasswd`, algorithm: 'sha1' } },
+    ...(uplink !== undefined && { uplinks: { beyond: { url: uplink, cache: false, timeout: '90s' } } }),
+    packages: {
+      // Published here only: somebody else may have a package of this name.
+      sluice: { access: '$all', publish: '$authenticated' },
+      '**': { access: '$all', publish: '$authenticated', ...(uplink !== undefined && { proxy: 'beyond' }) },
+    },
+    server: { trustProxy: 'loopback' },
+    max_body_size: '50mb',
+    log: { type: 'stdout', format: 'json', level: 'warn' },
+    web: { enable: false },
+  }
+  // JSON is YAML.
+  writeFileSync(config, JSON.stringify(settings))
+  const program = join(import.meta.dirname, 'node_modules/verdaccio/bin/verdaccio')
+  return startServer(
+    process.execPath,
+    (free) => [program, '--config', config, '--listen', `127.0.0.1:${free}`],
+    { ready: /http address/, env: { HOME: root, ...networkSettings() }, cwd: root },
+  )
+}
+
+/**
+ * Starts a registry that has the package of this archive, and all that npm's own registry has.
+ *
+ * @param env with which npm finds its own registry
+ * @returns its address
+ */
+export async function startRegistryWith(tarball: string, env: Record<string, string>): Promise<string> {
+  const uplink = (await run(['npm', 'config', 'get', 'registry'], { env })).trim()
+  const port = await startVerdaccio(uplink)
+  const origin = `http://127.0.0.1:${port}`
+  const user = { name: 'publisher', password: 'of this test' }
+  const created = await fetch(`${origin}/-/user/org.couchdb.user:${user.name}`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(user),
+  })
+  const { token } = (await created.json()) as { token: string }
+  const home = makeTemporaryDirectory()
+  writeFileSync(join(home, '.npmrc'), `//127.0.0.1:${port}/:_authToken=${token}\n`)
+  const npmEnv = { ...env, npm_config_registry: `${origin}/`, npm_config_userconfig: join(home, '.npmrc') }
+  await run(['npm', 'publish', tarball], { cwd: home, env: npmEnv })
+  return `${origin}/`
+}
+
+/** How this machine reaches others: not the applications' own settings, but their surroundings. */
+function networkSettings(): Record<string, string> {
+  const names = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
+  return Object.fromEntries(
+    [...names, 'NODE_EXTRA_CA_CERTS'].flatMap((name) => {
+      const value = process.env[name]
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
+}

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GenericContainer } from 'testcontainers'
+import { expect, test, vi } from 'vitest'
+import { startGateway } from '../support/gateway.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+/*
+ * What docs/recipes/nginx.md says of limit_req, beside nginx itself: it stands behind a gateway in shadow, which says of each request
+ * whether it would refuse it, and refuses it itself or not. test/property/nginx-rates.test.ts has the exact instants, with a
+ * model of nginx.
+ */
+
+const nginxImage = process.env['NGINX_IMAGE'] || 'nginx:1'
+const clients = 25
+const arrivalsEach = 40
+
+/** Four a second, and six at once. */
+const burst = 5
+const drainMs = 250
+/** No request comes so close to the instant from which on it would fit: two programs do not hear of it at the same time. */
+const marginMs = 75
+
+const nginxConfig = `
+events {}
+http {
+  access_log off;
+  limit_req_zone $http_x_client zone=all:1m rate=4r/s;
+  limit_req_status 429;
+  server {
+    listen 80;
+    location / { limit_req zone=all burst=${burst} nodelay; proxy_pass http://127.0.0.1:81; }
+  }
+  server { listen 81; location / { return 200; } }
+}
+`
+
+const table = `
+limits:
+  - name: all
+    match: GET /*
+    mode: shadow
+    key: header:x-client
+    algorithm: token-bucket
+    requests: 4
+    window: 1s
+    burst: ${burst + 1}
+`
+
+/** Knows when the next request of a client would fit, so that none is sent close to that instant. */
+function createBucket() {
+  let level = 0
+  let lastMs = 0
+  return {
+    fitsAtMs: () => lastMs + (level - burst) * drainMs,
+    add(nowMs: number) {
+      level = Math.max(0, level - (nowMs - lastMs) / drainMs) + 1
+      lastMs = nowMs
+    },
+  }
+}
+
+/** Waits for a while, at random, or hardly. */
+async function untilNext(fitsAtMs: number): Promise<void> {
+  await sleep(Math.random() < 0.5 ? 0 : Math.random() * 3 * drainMs)
+  if (Math.abs(performance.now() - fitsAtMs) < marginMs) await sleep(2 * marginMs)
+}
+
+// A machine that stops for longer than the margin, between one program and the other, makes it fail.
+test('lets through the same requests as nginx, of a thousand', { retry: 2 }, async () => {
+  const container = await new GenericContainer(nginxImage)
+    .withCopyContentToContainer([{ content: nginxConfig, target: '/etc/nginx/nginx.conf' }])
+    .withExposedPorts(80)
+    .start()
+  try {
+    const gateway = await startGateway({
+      UPSTREAM_URL: `http://127.0.0.1:${container.getMappedPort(80)}`,
+      CONFIG_FILE: writeConfigFile(table),
+      ACCESS_LOG: '1',
+    })
+    const refusedByNginx = new Set<string>()
+    const runClient = async (client: number): Promise<void> => {
+      const bucket = createBucket()
+      for (let arrival = 0; arrival < arrivalsEach; arrival++) {
+        await untilNext(bucket.fitsAtMs())
+        const path = `/${client}/${arrival}`
+        const { status } = await gateway.send('GET', path, { headers: { 'x-client': `client-${client}` } })
+        if (status === 429) refusedByNginx.add(path)
+        else bucket.add(performance.now())
+      }
+    }
+    await Promise.all(Array.from({ length: clients }, (_, client) => runClient(client)))
+    const read = (): { path: string; wouldBeRefusedBy?: string[] }[] =>
+      gateway.process
+        .stdout()
+        .split('\n')
+        .filter((line) => line.includes('"path":"/'))
+        .map((line) => JSON.parse(line) as { path: string; wouldBeRefusedBy?: string[] })
+    await vi.waitFor(() => expect(read()).toHaveLength(clients * arrivalsEach), 10_000)
+    const refusedHere = read().flatMap(({ path, wouldBeRefusedBy }) => (wouldBeRefusedBy ? [path] : []))
+    expect(refusedHere.toSorted()).toEqual([...refusedByNginx].toSorted())
+    expect(refusedHere.length).toBeGreaterThan(50)
+  } finally {
+    await container.stop()
+  }
+})

@@ -1,0 +1,231 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
+import { freePort } from '../support/ports.ts'
+import { runHosted } from '../support/hosted-command.ts'
+import { freshRedis } from '../support/redis.ts'
+import type { Finished } from '../support/process.ts'
+import { directoryWith } from '../support/settings.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const token = 'of-the-operators'
+const table = `limits:
+  - { name: login, match: POST /login, requests: 2, window: 15m }
+  - { name: api, match: GET /api, key: 'header:x-api-key', requests: 5, window: 15m }
+`
+
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  const backend = await startBackend()
+  const file = join(directoryWith(table), 'sluice.yaml')
+  gateway = await startGateway({ CONFIG_FILE: file, UPSTREAM_URL: backend.url, ADMIN_TOKEN: token })
+})
+
+function sluice(
+  args: readonly string[],
+  env: Record<string, string> = { ADMIN_TOKEN: token },
+): Promise<Finished> {
+  const admin = args.includes('--admin') ? [] : ['--admin', `http://127.0.0.1:${gateway.adminPort}`]
+  return runHosted([...args, ...admin], env)
+}
+
+async function jsonOf(...args: string[]): Promise<unknown> {
+  const { status, stdout, stderr } = await sluice([...args, '--json'])
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+describe('status', () => {
+  test('says that the gateway is ready', async () => {
+    await gateway.send('GET', '/')
+    const { status, stdout } = await sluice(['status'])
+    expect(status).toBe(0)
+    expect(stdout).toMatch(
+      /^alive {4}yes\nstatus {3}ready\nstore {4}memory\nbackend {2}available\nservers {2}1 of 1 used\nrules {4}2\n/,
+    )
+    expect(await jsonOf('status')).toMatchObject({ alive: true, ready: true, version: '0.1.0', rules: 2 })
+  })
+
+  test('is negative where nothing answers, or the token is wrong', async () => {
+    const away = await sluice(['status', '--admin', `http://127.0.0.1:${await freePort()}`])
+    expect(away).toMatchObject({ status: 1, stdout: '' })
+    expect(away.stderr).toMatch(
+      /^error: no gateway answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\); --admin names another\n$/,
+    )
+    const unknown = await sluice(['status'], {})
+    expect(unknown).toMatchObject({ status: 1, stdout: '' })
+    expect(unknown.stderr).toContain('set ADMIN_TOKEN')
+  })
+
+  test.each(['localhost:9090', 'nowhere', 'ftp://a'])('of %s is wrong usage', async (admin) => {
+    expect(await sluice(['status', '--admin', admin])).toMatchObject({ status: 2, stdout: '' })
+  })
+})
+
+test('ADMIN_PORT says where the gateway is', async () => {
+  const env = { ADMIN_TOKEN: token, ADMIN_PORT: String(gateway.adminPort) }
+  expect(await runHosted(['status'], env)).toMatchObject({ status: 0, stderr: '' })
+})
+
+describe('replicas', () => {
+  test('without Redis the gateway counts alone', async () => {
+    expect((await sluice(['replicas'])).stdout).toMatch(/^this gateway counts alone/)
+  })
+
+  test('says of each which table it has', async () => {
+    const REDIS_URL = await freshRedis()
+    const env = { CONFIG_FILE: join(directoryWith(table), 'sluice.yaml'), REDIS_URL }
+    const [one] = await Promise.all([startHosted(env), startHosted(env)])
+    const admin = `http://127.0.0.1:${one.adminPort}`
+    const line = '\\S+( \\(this one\\))? +ready +[0-9a-f]{12} +1 +0\\.1\\.0\\n'
+    await vi.waitFor(
+      async () => {
+        const { stdout } = await runHosted(['replicas', '--admin', admin], {})
+        expect(stdout).toMatch(new RegExp(`^HOST +STATUS +TABLE +PROCESSES +VERSION\\n(${line}){2}$`))
+        expect(stdout.split('(this one)')).toHaveLength(2)
+      },
+      { timeout: 20_000, interval: 200 },
+    )
+  })
+})
+
+describe('show, limited and reset', () => {
+  test('find a client that is refused, and let it back in', async () => {
+    const from = '127.0.0.5'
+    for (let i = 0; i < 4; i++) await gateway.send('POST', '/login', { from })
+    const shown = await sluice(['show', from])
+    expect(shown.status).toBe(0)
+    expect(shown.stdout).toMatch(
+      /^RULE +USED +LIMIT +LEFT +RESETS IN +STATE +SOURCE\nlogin +2 +2 +0 +(?:\d+[smhd] ?){1,2} +over limit +store\n$/,
+    )
+    expect(await jsonOf('show', `ip=${from}`, '--rule', 'login')).toMatchObject({ states: [{ used: 2 }] })
+
+    const limited = await sluice(['limited', '--rule', 'login', '--limit', '5'])
+    expect(limited.stdout).toMatch(
+      /^RULE +CLIENT +REFUSED +RESETS IN\nlogin +127\.0\.0\.5 +2 +(?:\d+[smhd] ?){1,2}\n$/,
+    )
+
+    expect(await sluice(['reset', from])).toEqual({ status: 0, stdout: 'reset: login\n', stderr: '' })
+    expect((await gateway.send('POST', '/login', { from })).status).toBe(200)
+    expect(await jsonOf('limited')).toMatchObject({ clients: [] })
+  })
+
+  test('take a secret from a file, and a client as the list names it', async () => {
+    const file = join(makeTemporaryDirectory(), 'key.txt')
+    writeFileSync(file, 'very-secret\n')
+    for (let i = 0; i < 6; i++) await gateway.send('GET', '/api', { headers: { 'x-api-key': 'very-secret' } })
+    const expected = { states: [{ policy: 'api', used: 5, exceeded: true }] }
+    expect(await jsonOf('show', `header:x-api-key=@${file}`)).toMatchObject(expected)
+    expect(await jsonOf('show', '--rule', 'api', `@${file}`)).toMatchObject(expected)
+    const { stdout } = await sluice(['limited', '--rule', 'api'])
+    const [, id = ''] = /^api +(h:\S+)/m.exec(stdout) ?? []
+    expect(await jsonOf('show', id, '--rule', 'api')).toMatchObject(expected)
+    expect(await jsonOf('reset', id)).toEqual({ reset: ['api'] })
+  })
+
+  test.each([
+    [['show', '127.0.0.1', '--rule', 'none'], 1],
+    [['show', 'not-an-address'], 1],
+    [['limited', '--limit', '0'], 1],
+    [['show'], 2],
+    [['show', 'ip=1', 'ip=2'], 2],
+    [['show', '@/none/such'], 2],
+  ])('%j ends with status %i', async (args, status) => {
+    const finished = await sluice(args)
+    expect(finished).toMatchObject({ status, stdout: '' })
+    expect(finished.stderr).toMatch(/^error: /)
+  })
+})
+
+describe('ban, unban and bans', () => {
+  test('ban a client from everything, and lift it', async () => {
+    const from = '127.0.0.6'
+    expect(await sluice(['unban', from])).toMatchObject({ status: 1, stdout: 'the client is not banned\n' })
+    const banned = await sluice(['ban', from, '--for', '1h', '--reason', 'scraping'])
+    expect(banned).toEqual({
+      status: 0,
+      stdout: 'banned: 127.0.0.6 under all rules for 1h\n',
+      stderr: '',
+    })
+    const { status, headers } = await gateway.send('GET', '/', { from })
+    expect([status, headers['retry-after']]).toEqual([429, expect.stringMatching(/^3[56]\d\d$/)])
+    const { stdout } = await sluice(['bans'])
+    expect(stdout).toMatch(/^CLIENT +RULE +ENDS IN +BY +IN A ROW +REASON\n/)
+    expect(stdout).toMatch(/\n127\.0\.0\.6 +all +(?:\d+[smhd] ?){1,2} +operator +scraping\n$/)
+    expect((await sluice(['show', from])).stdout).toMatch(
+      /\nlogin .* banned for (?:\d+[smhd] ?){1,2} +store\n/,
+    )
+    const reset = await sluice(['reset', from, '--rule', 'login'])
+    expect(reset).toMatchObject({ status: 0, stdout: 'reset: login\n' })
+    expect(reset.stderr).toMatch(/^still banned for .*: sluice unban lifts that\n$/)
+    expect(await sluice(['unban', `ip=${from}`])).toMatchObject({
+      status: 0,
+      stdout: 'lifted: 127.0.0.6 under all rules\n',
+    })
+    expect((await gateway.send('GET', '/', { from })).status).toBe(200)
+    expect((await sluice(['bans'])).stdout).toBe('no client is banned\n')
+  })
+
+  test('ban by a secret, under one rule', async () => {
+    const headers = { 'x-api-key': 'of-a-customer' }
+    await sluice(['ban', '--rule', 'api', 'of-a-customer', '--for', '10m'])
+    expect((await gateway.send('GET', '/api', { headers })).status).toBe(429)
+    expect((await gateway.send('GET', '/', { headers })).status).toBe(200)
+    const { bans } = (await jsonOf('bans', '--limit', '5')) as { bans: { client: { id: string } }[] }
+    expect(bans).toMatchObject([{ policy: 'api', by: 'operator' }])
+    expect(JSON.stringify(bans)).not.toContain('of-a-customer')
+    const id = bans[0]?.client.id ?? ''
+    expect(await jsonOf('unban', id, '--rule', 'api')).toMatchObject({ unbanned: [{ policy: 'api' }] })
+    expect((await gateway.send('GET', '/api', { headers })).status).toBe(200)
+  })
+})
+
+describe('override and overrides', () => {
+  test('give a client another limit, and take it back', async () => {
+    const from = '127.0.0.8'
+    for (let i = 0; i < 3; i++) await gateway.send('POST', '/login', { from })
+    const args = ['override', from, '--rule', 'login']
+    expect(await sluice([...args, '--requests', '3', '--for', '1d', '--label', 'the office'])).toEqual({
+      status: 0,
+      stdout: 'login: 3 requests for 1d\n',
+      stderr: '',
+    })
+    const statuses = [
+      await gateway.send('POST', '/login', { from }),
+      await gateway.send('POST', '/login', { from }),
+    ]
+    expect(statuses.map(({ status }) => status)).toEqual([200, 429])
+    const { stdout } = await sluice(['overrides'])
+    expect(stdout).toMatch(
+      /^CLIENT +RULE +REQUESTS +ENDS IN +LABEL\n127\.0\.0\.8 +login +3 +(?:1d|23h 59m) +the office\n$/,
+    )
+    expect((await sluice([...args, '--remove'])).stdout).toBe('removed: login\n')
+    expect(await sluice([...args, '--remove'])).toMatchObject({
+      status: 1,
+      stdout: 'the client has no limit of its own under login\n',
+    })
+    expect((await sluice(['overrides'])).stdout).toBe('no client has a limit of its own\n')
+  })
+})
+
+test.each([
+  [['ban', '127.0.0.1'], 2],
+  [['ban', '127.0.0.1', '--for', 'ever'], 1],
+  [['ban', '127.0.0.1', '--for', '1h', '--rule', 'none'], 1],
+  [['bans', '--limit', '0'], 1],
+  [['override', '127.0.0.1', '--rule', 'login'], 2],
+  [['override', '127.0.0.1', '--requests', '5', '--for', '1d'], 2],
+  [['override', '127.0.0.1', '--rule', 'login', '--requests', 'many', '--for', '1d'], 1],
+])('%j ends with status %i and changes nothing', async (args, status) => {
+  const finished = await sluice(args)
+  expect(finished).toMatchObject({ status, stdout: '' })
+  expect(finished.stderr).toMatch(/^error: /)
+  expect([await jsonOf('bans'), await jsonOf('overrides')]).toEqual([
+    { total: 0, bans: [] },
+    { total: 0, overrides: [] },
+  ])
+})

@@ -1,0 +1,365 @@
+import { writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { send, startGateway, type Reply } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { converse } from '../support/raw-client.ts'
+import { askOperator } from '../support/operator.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { freshRedis } from '../support/redis.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const table = `
+denyList:
+  - ip: 203.0.113.66
+limits:
+  - { name: login, match: POST /login, requests: 2, window: 15m }
+  - { name: by-host, match: GET /site, hosts: [a.example], requests: 1, window: 15m }
+  - { name: by-key, match: GET /keyed, key: [ip, 'header:x-api-key', 'query:user'], requests: 1, window: 15m }
+`
+const body = '{"code":429,"error":"Too many requests, Please try after a while!"}'
+
+let backend: RecordingBackend
+let gateway: HostedGateway
+let clients = 0
+const freshClient = (): string => `198.51.${Math.floor(++clients / 250)}.${(clients % 250) + 1}`
+
+beforeAll(async () => {
+  backend = await startRecordingBackend()
+  gateway = await startHosted({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: writeConfigFile(table),
+    DECISIONS_PORT: '0',
+    TRUSTED_PROXIES: '127.0.0.1,127.0.0.9',
+    ACCESS_LOG: '1',
+    REFUSAL_LOG: '1',
+  })
+})
+
+afterAll(() => backend.close())
+
+type Asked = { readonly client?: string; readonly host?: string; readonly headers?: Record<string, string> }
+
+/** How each proxy asks about a request. */
+const forms = {
+  'forward-auth': (
+    method: string,
+    uri: string,
+    { client = '', host = 'a', headers = {} }: Asked,
+    port: number,
+  ) =>
+    send(port, 'GET', '/forward-auth', {
+      headers: {
+        ...headers,
+        'X-Forwarded-Method': method,
+        'X-Forwarded-Uri': uri,
+        'X-Forwarded-Host': host,
+        'X-Forwarded-Proto': 'https',
+        'X-Forwarded-For': client,
+      },
+    }),
+  'auth-request': (
+    method: string,
+    uri: string,
+    { client = '', host = 'a', headers = {} }: Asked,
+    port: number,
+  ) =>
+    send(port, 'GET', '/auth-request', {
+      headers: {
+        ...headers,
+        Host: host,
+        'X-Original-Method': method,
+        'X-Original-URI': uri,
+        'X-Forwarded-For': client,
+      },
+    }),
+  'ext-authz': (
+    method: string,
+    uri: string,
+    { client = '', host = 'a', headers = {} }: Asked,
+    port: number,
+  ) =>
+    send(port, method, `/ext-authz${uri}`, {
+      headers: { ...headers, Host: host, 'X-Forwarded-For': client, 'Content-Length': '0' },
+    }),
+} as const
+
+type Form = keyof typeof forms
+const names = Object.keys(forms) as Form[]
+
+/** The status that the original request ends with. */
+function statusOf({ status, headers }: Reply): number {
+  const said = headers['x-sluice-status']
+  return said === undefined ? status : Number(said)
+}
+
+function ask(form: Form, method: string, uri: string, asked: Asked = {}): Promise<Reply> {
+  return forms[form](method, uri, asked, gateway.decisionsPort)
+}
+
+describe.each(names)('%s', (form) => {
+  test('decides by the same counters as the requests that are forwarded, and says the same of the limits', async () => {
+    const client = freshClient()
+    const first = await ask(form, 'POST', '/login', { client })
+    expect(first.status).toBe(200)
+    expect(first.body).toBe('')
+    expect(first.headers).toMatchObject({
+      'ratelimit-policy': '"login";q=2;w=900',
+      ratelimit: expect.stringMatching(/^"login";r=1;t=\d+$/) as string,
+      'x-request-id': expect.any(String) as string,
+    })
+    const headers = { 'X-Forwarded-For': client }
+    expect((await gateway.send('POST', '/login', { headers })).status).toBe(200)
+    const forwarded = await gateway.send('POST', '/login', { headers })
+    const refused = await ask(form, 'POST', '/login', { client })
+    expect(statusOf(refused)).toBe(429)
+    expect(refused.headers['cache-control']).toBe('no-store')
+    for (const name of ['retry-after', 'ratelimit-policy'])
+      expect(refused.headers[name]).toBe(forwarded.headers[name])
+    if (form === 'auth-request') expect([refused.status, refused.body]).toEqual([403, ''])
+    else
+      expect([refused.status, refused.body, refused.headers['x-sluice-status']]).toEqual([
+        429,
+        body,
+        undefined,
+      ])
+    // What no rule counts passes without a word of limits.
+    const free = await ask(form, 'GET', '/login', { client })
+    expect([free.status, free.headers['ratelimit']]).toEqual([200, undefined])
+  })
+
+  test('counts by host, headers and query of the original request', async () => {
+    const client = freshClient()
+    const statuses = []
+    for (const host of ['a.example', 'A.Example:8443', 'b.example'])
+      statuses.push(statusOf(await ask(form, 'GET', '/site', { client, host })))
+    expect(statuses).toEqual([200, 429, 200])
+    const keyed = async (key: string, user: string): Promise<number> =>
+      statusOf(await ask(form, 'GET', `/keyed?user=${user}`, { client, headers: { 'x-api-key': key } }))
+    expect([
+      await keyed('k', 'u'),
+      await keyed('k', 'u'),
+      await keyed('l', 'u'),
+      await keyed('k', 'v'),
+    ]).toEqual([200, 429, 200, 200])
+  })
+
+  test('knows bans and limits that an operator has set', async () => {
+    const client = freshClient()
+    const tell = async (path: string, question: object): Promise<number> =>
+      (await askOperator(gateway, 'POST', path, { client: { ip: client }, ...question })).status
+    expect(await tell('/api/clients/override', { policy: 'login', requests: 4, for: '1h' })).toBe(200)
+    const logins = async (): Promise<number> => statusOf(await ask(form, 'POST', '/login', { client }))
+    expect([await logins(), await logins(), await logins()]).toEqual([200, 200, 200])
+    expect(await tell('/api/clients/ban', { for: '1h' })).toBe(200)
+    expect(statusOf(await ask(form, 'GET', '/', { client }))).toBe(429)
+    expect(await tell('/api/clients/unban', {})).toBe(200)
+    expect([await logins(), await logins()]).toEqual([200, 429])
+  })
+
+  test('refuses whom denyList names, without a rule', async () => {
+    const refused = await ask(form, 'GET', '/', { client: '203.0.113.66' })
+    expect([refused.status, statusOf(refused)]).toEqual([403, 403])
+  })
+
+  test.each([
+    '//login',
+    '/./login',
+    '/a/../login',
+    '/%2e%2e/login',
+    '/%6cogin',
+    '/LOGIN',
+    '/login/',
+    '/login;x',
+    '/login?',
+    '/login%2f',
+    '/x%2f..%2flogin',
+    '/..;/login',
+    '/login%00',
+    '/a%5clogin',
+    '/login%',
+    '/http://a/login',
+  ])('%j is no way around the limit', async (uri) => {
+    const client = freshClient()
+    await ask(form, 'POST', '/login', { client })
+    await ask(form, 'POST', '/login', { client })
+    expect([400, 429]).toContain(statusOf(await ask(form, 'POST', uri, { client })))
+  })
+
+  test('another method in a header, a gRPC call or a WebSocket handshake is no way around it either', async () => {
+    const client = freshClient()
+    await ask(form, 'POST', '/login', { client })
+    await ask(form, 'POST', '/login', { client })
+    const others: [method: string, headers: Record<string, string>][] = [
+      ['GET', { 'X-HTTP-Method-Override': 'POST' }],
+      ['POST', { 'Content-Type': 'application/grpc', TE: 'trailers' }],
+      ['POST', { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' }],
+      ['POST', { 'X-Request-Id': 'x', Forwarded: 'for=9.9.9.9', 'X-Real-IP': '9.9.9.9' }],
+    ]
+    for (const [method, headers] of others)
+      expect((await ask(form, method, '/login', { client, headers })).status).toBeGreaterThanOrEqual(400)
+  })
+
+  test('only trusted proxies may ask', async () => {
+    const path = form === 'ext-authz' ? '/ext-authz/login' : `/${form}`
+    const reply = await send(gateway.decisionsPort, 'GET', path, { from: '127.0.0.2' })
+    expect([reply.status, statusOf(reply)]).toEqual([403, 403])
+    await gateway.waitForLine(
+      /"reason":"the peer that asks is not in TRUSTED_PROXIES".*auth requests refused/,
+    )
+  })
+
+  test('without the address of a client it refuses', async () => {
+    for (const client of ['', 'unknown', '300.1.1.1'])
+      expect(statusOf(await ask(form, 'GET', '/', { client }))).toBe(400)
+  })
+})
+
+describe('an auth request that is not what it should be', () => {
+  const forwarded = ['X-Forwarded-Method: GET', 'X-Forwarded-Uri: /', 'X-Forwarded-Host: a']
+  const original = ['X-Original-Method: GET', 'X-Original-URI: /']
+  const without = (lines: readonly string[], name: string): string[] =>
+    lines.filter((line) => !line.startsWith(`${name}:`))
+  const get = (path: string, lines: readonly string[]): string =>
+    [`GET ${path} HTTP/1.1`, 'Host: a', 'X-Forwarded-For: 192.0.2.1', ...lines, '', ''].join('\r\n')
+  const forward = (lines: readonly string[]): string => get('/forward-auth', lines)
+  const auth = (lines: readonly string[]): string => get('/auth-request', lines)
+  const rows: [name: string, bytes: string, status: number][] = [
+    ['as it should be', forward(forwarded), 200],
+    ['no method', forward(without(forwarded, 'X-Forwarded-Method')), 400],
+    ['no target', forward(without(forwarded, 'X-Forwarded-Uri')), 400],
+    ['no host', forward(without(forwarded, 'X-Forwarded-Host')), 400],
+    ['two methods', forward([...forwarded, 'X-Forwarded-Method: GET']), 400],
+    ['two targets', forward([...forwarded, 'x-forwarded-uri: /other']), 400],
+    ['two hosts', forward([...forwarded, 'X-Forwarded-Host: a']), 400],
+    ['a list of hosts', forward([...without(forwarded, 'X-Forwarded-Host'), 'X-Forwarded-Host: a, b']), 400],
+    [
+      'an unknown method',
+      forward([...without(forwarded, 'X-Forwarded-Method'), 'X-Forwarded-Method: get']),
+      400,
+    ],
+    [
+      'an absolute target',
+      forward([...without(forwarded, 'X-Forwarded-Uri'), 'X-Forwarded-Uri: http://b/']),
+      400,
+    ],
+    [
+      'a target without a slash',
+      forward([...without(forwarded, 'X-Forwarded-Uri'), 'X-Forwarded-Uri: x']),
+      400,
+    ],
+    ['headers of nginx for Traefik', forward(original), 400],
+    ['nginx, as it should be', auth(original), 200],
+    ['nginx, no method', auth(without(original, 'X-Original-Method')), 403],
+    ['nginx, no target', auth(without(original, 'X-Original-URI')), 403],
+    ['nginx, two targets', auth([...original, 'X-Original-URI: /']), 403],
+    ['nginx, two hosts', auth([...original, 'Host: b']), 403],
+    ['another path', get('/other', forwarded), 404],
+    ['another path that begins the same', get('/forward-auth/x', forwarded), 404],
+    ['Envoy, no path behind the prefix', get('/ext-authz', []), 404],
+    ['TRACE', forward([...without(forwarded, 'X-Forwarded-Method'), 'X-Forwarded-Method: TRACE']), 405],
+    ['a body, which is ignored', forward([...forwarded, 'Content-Length: 2']) + 'hi', 200],
+    [
+      'CORS preflights and OPTIONS *',
+      forward(['X-Forwarded-Method: OPTIONS', 'X-Forwarded-Uri: *', 'X-Forwarded-Host: a']),
+      200,
+    ],
+  ]
+  test.each(rows)('%s', async (_, bytes, status) => {
+    const { responses } = await converse(gateway.decisionsPort, [bytes], { from: '127.0.0.1', responses: 1 })
+    expect(responses[0]?.status).toBe(status)
+  })
+
+  test('nothing was forwarded, and many are answered on one connection', async () => {
+    const seen = backend.requests.length
+    const socket = connect(gateway.decisionsPort, '127.0.0.1')
+    let text = ''
+    socket.setEncoding('latin1').on('data', (piece: string) => (text += piece))
+    for (let sent = 0; sent < 40; sent++) socket.write(forward(forwarded))
+    await expect.poll(() => text.match(/HTTP\/1\.1 200/g)?.length).toBe(40)
+    socket.destroy()
+    expect(backend.requests.length).toBe(seen)
+  })
+
+  test('20 KB of headers, which nginx takes, are no error', async () => {
+    const headers = { 'x-long': 'x'.repeat(20_000) }
+    expect((await ask('auth-request', 'GET', '/', { client: freshClient(), headers })).status).toBe(200)
+  })
+})
+
+test('metrics, the access log and the log of refusals have the original request, and the status that it gets', async () => {
+  const client = freshClient()
+  for (let i = 0; i < 3; i++) await ask('auth-request', 'POST', '/login?x=1', { client })
+  await gateway.waitForLine(new RegExp(`"status":429.*"${client}".*"msg":"request"`))
+  const lines = gateway
+    .output()
+    .split('\n')
+    .filter((line) => line.includes(`"${client}"`))
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  expect(
+    lines.filter(({ msg }) => msg === 'request').map(({ method, path, status }) => [method, path, status]),
+  ).toEqual([
+    ['POST', '/login', 200],
+    ['POST', '/login', 200],
+    ['POST', '/login', 429],
+  ])
+  expect(lines.filter(({ msg }) => msg !== 'request')).toMatchObject([
+    { status: 429, policy: 'login', path: '/login' },
+  ])
+  const metrics = (await send(gateway.adminPort, 'GET', '/metrics')).body
+  expect(metrics).toMatch(/sluice_decisions_total\{policy="login",outcome="refused"\} [1-9]/)
+})
+
+test('a changed table is in force there too', async () => {
+  const CONFIG_FILE = writeConfigFile(table)
+  const own = await startHosted({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE,
+    DECISIONS_PORT: '0',
+    TRUSTED_PROXIES: '127.0.0.1',
+  })
+  writeFileSync(CONFIG_FILE, table.replace('POST /login', 'POST /other'))
+  const isLimited = async (): Promise<boolean> => {
+    const reply = await forms['ext-authz']('POST', '/other', { client: freshClient() }, own.decisionsPort)
+    return reply.headers['ratelimit'] !== undefined
+  }
+  await expect.poll(isLimited, { timeout: 20_000 }).toBe(true)
+})
+
+describe('three replicas', () => {
+  test('decide and forward by one counter in Redis', async () => {
+    const env = {
+      UPSTREAM_URL: backend.url,
+      CONFIG_FILE: writeConfigFile(table),
+      DECISIONS_PORT: '0',
+      TRUSTED_PROXIES: '127.0.0.1',
+      REDIS_URL: await freshRedis(),
+    }
+    const replicas = [await startHosted(env), await startHosted(env), await startHosted(env)]
+    const client = freshClient()
+    const statuses: number[] = []
+    for (const [index, { decisionsPort }] of replicas.entries()) {
+      const form = names[index] ?? 'forward-auth'
+      statuses.push(statusOf(await forms[form]('POST', '/login', { client }, decisionsPort)))
+    }
+    expect(statuses).toEqual([200, 200, 429])
+  })
+})
+
+test('workers share the port, and one counter, and let go of it at the end', async () => {
+  const file = writeConfigFile(table)
+  const own = await startGateway({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: file,
+    DECISIONS_PORT: '0',
+    TRUSTED_PROXIES: '127.0.0.1',
+    WORKERS: '2',
+  })
+  const client = freshClient()
+  const statuses = []
+  for (let i = 0; i < 3; i++)
+    statuses.push(statusOf(await forms['ext-authz']('POST', '/login', { client }, own.decisionsPort)))
+  expect(statuses).toEqual([200, 200, 429])
+  expect(await own.process.stop()).toBe(0)
+  await expect(send(own.decisionsPort, 'GET', '/forward-auth')).rejects.toThrow()
+})

@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createClock, startSluice, type Sluice } from '../../proxy/embedded/start-sluice.ts'
+import { startBackend } from '../support/backend.ts'
+import { freshRedis } from '../support/redis.ts'
+
+let upstream: string
+
+beforeAll(async () => {
+  upstream = (await startBackend()).url
+})
+
+const limits = [{ name: 'login', match: 'POST /login', requests: 2, window: '15m' }]
+
+async function logins(gateway: Sluice, count: number): Promise<number[]> {
+  const statuses: number[] = []
+  for (let i = 0; i < count; i++) {
+    const response = await fetch(`${gateway.url}/login`, { method: 'POST' })
+    await response.arrayBuffer()
+    statuses.push(response.status)
+  }
+  return statuses
+}
+
+describe('a gateway in the process of a test', () => {
+  const clock = createClock()
+  let gateway: Sluice
+  const signals = ['uncaughtException', 'unhandledRejection', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const
+  const listening = (): number[] => signals.map((name) => process.listenerCount(name))
+  const before = listening()
+
+  beforeAll(async () => {
+    gateway = await startSluice({ upstream, limits, clock })
+  })
+  afterAll(() => gateway.close())
+
+  test('limits, and waits a window in no time', async () => {
+    expect(await logins(gateway, 3)).toEqual([200, 200, 429])
+    clock.advance('14m')
+    const refused = await fetch(`${gateway.url}/login`, { method: 'POST' })
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
+    clock.advance(60_000)
+    expect(await logins(gateway, 3)).toEqual([200, 200, 429])
+  })
+
+  test('forgets counters, bans and overrides at reset', async () => {
+    await logins(gateway, 3)
+    const operate = (path: string, body: object): Promise<Response> =>
+      fetch(`${gateway.adminUrl}/api/clients/${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ client: { ip: '127.0.0.1' }, for: '1h', ...body }),
+      })
+    expect((await operate('override', { policy: 'login', requests: 5 })).status).toBe(200)
+    expect((await operate('ban', {})).status).toBe(200)
+    await gateway.reset()
+    expect(await logins(gateway, 3)).toEqual([200, 200, 429])
+    await gateway.reset()
+    expect(await logins(gateway, 3)).toEqual([200, 200, 429])
+  })
+
+  test('has health, metrics and what operators ask', async () => {
+    const metrics = await fetch(`${gateway.adminUrl}/metrics`).then((response) => response.text())
+    expect(metrics).toContain('sluice_decisions_total{policy="login",outcome="refused"}')
+    expect(await fetch(`${gateway.adminUrl}/readyz`).then(({ status }) => status)).toBe(200)
+  })
+
+  test('leaves exceptions and signals of the process alone', () => {
+    expect(listening()).toEqual(before)
+  })
+})
+
+test('is gone when it is closed, and may be started again', async () => {
+  for (let i = 0; i < 2; i++) {
+    const gateway = await startSluice({ upstream, limits })
+    const { url } = gateway
+    {
+      await using held = gateway
+      expect(await logins(held, 1)).toEqual([200])
+    }
+    await expect(fetch(url)).rejects.toThrow()
+  }
+})
+
+test('two have counters of their own', async () => {
+  await using one = await startSluice({ upstream, limits })
+  await using other = await startSluice({ upstream, limits })
+  expect(await logins(one, 3)).toEqual([200, 200, 429])
+  expect(await logins(other, 3)).toEqual([200, 200, 429])
+})
+
+test('takes other settings, and nothing from the environment', async () => {
+  process.env['RATE_LIMITING_DISABLED'] = '1'
+  process.env['SLUICE_PORTT'] = '1'
+  try {
+    const settings = { rateLimitHeaders: ['x-ratelimit' as const], denyList: [{ ip: '127.0.0.9' }] }
+    await using gateway = await startSluice({ upstream, limits, settings })
+    const response = await fetch(`${gateway.url}/login`, { method: 'POST' })
+    expect(response.headers.get('x-ratelimit-remaining')).toBe('1')
+  } finally {
+    delete process.env['RATE_LIMITING_DISABLED']
+    delete process.env['SLUICE_PORTT']
+  }
+})
+
+test('says all mistakes, without a file that nobody wrote', async () => {
+  const started = startSluice({
+    upstream: 'nowhere',
+    limits: [{ name: 'a', match: 'GET /', requests: 0, window: '1m' }],
+  })
+  await expect(started).rejects.toMatchObject({
+    problems: [
+      'upstream: got "nowhere", needs http://HOST[:PORT][/PREFIX], https:// or h2c://, nothing more',
+      'rule "a", requests: got 0, needs a whole number from 1 to 1000000000',
+    ],
+  })
+})
+
+test('counts in Redis with other gateways, by the time of Redis', async () => {
+  const settings = { redisUrl: await freshRedis(), namespace: `embedded-${process.pid}` }
+  await using one = await startSluice({ upstream, limits, settings })
+  await using other = await startSluice({ upstream, limits, settings })
+  expect([...(await logins(one, 1)), ...(await logins(other, 2))]).toEqual([200, 200, 429])
+  await expect(one.reset()).rejects.toThrow('the counters are in Redis')
+  await expect(startSluice({ upstream, limits, settings, clock: createClock() })).rejects.toThrow('clock')
+})
+
+test.for([-1, Number.NaN, '15', '1.5m', '-1s', ''])('a clock cannot be moved by %j', (time) => {
+  expect(() => createClock().advance(time)).toThrow(TypeError)
+})

@@ -1,0 +1,200 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { status, type ServiceError } from '@grpc/grpc-js'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/grpc.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startHttp2Backend } from '../support/http2-backend.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+// What the gateway itself answers calls of gRPC, which look for their outcome in grpc-status.
+
+let server: GrpcServer
+
+beforeAll(async () => {
+  server = await startGrpcServer()
+})
+
+async function startBefore(table: string, env: Record<string, string> = {}): Promise<HostedGateway> {
+  return startHosted({
+    UPSTREAM_URL: `h2c://127.0.0.1:${server.port}`,
+    CONFIG_FILE: writeConfigFile(table),
+    ...env,
+  })
+}
+
+const failureOf = (call: Promise<unknown>): Promise<ServiceError> =>
+  call.then(
+    () => {
+      throw new Error('the call has succeeded')
+    },
+    (error: unknown) => error as ServiceError,
+  )
+
+const noLimits = 'limits: []\n'
+
+const once1 = `limits:
+  - { name: each, match: 'POST /test.Echo/*', requests: 1, window: 10m REFUSAL }
+`
+
+const call = {
+  ':method': 'POST',
+  ':path': '/test.Echo/Unary',
+  'content-type': 'application/grpc+proto',
+  te: 'trailers',
+}
+
+test('a refusal of the settings is for other requests', async () => {
+  const refusal = ", refusal: { status: 503, body: 'Later.', headers: { x-support: here } }"
+  const gateway = await startBefore(once1.replace(' REFUSAL', refusal))
+  const client = connectGrpc(gateway.port, false)
+  await client.unary('a')
+  const failure = await failureOf(client.unary('a'))
+  expect(failure.code).toBe(status.RESOURCE_EXHAUSTED)
+  expect(failure.metadata.get('x-support')).toEqual([])
+  expect(failure.metadata.get('retry-after')).toHaveLength(1)
+  const other = await gateway.send('POST', '/test.Echo/Unary')
+  expect(other).toMatchObject({ status: 503, body: 'Later.' })
+})
+
+test('a call of a banned client says when the ban ends', async () => {
+  const ban = ', ban: { after: 1, for: 1h }'
+  const client = connectGrpc((await startBefore(once1.replace(' REFUSAL', ban))).port, false)
+  await client.unary('a')
+  await failureOf(client.unary('a'))
+  const failure = await failureOf(client.unary('a'))
+  expect(failure.code).toBe(status.RESOURCE_EXHAUSTED)
+  expect(Number(failure.metadata.get('grpc-retry-pushback-ms')[0])).toBeGreaterThan(3_500_000)
+})
+
+test('the access line has the status of HTTP', async () => {
+  const gateway = await startBefore(once1.replace(' REFUSAL', ''), { ACCESS_LOG: 'true' })
+  const client = connectGrpc(gateway.port, false)
+  await client.unary('a')
+  await failureOf(client.unary('a'))
+  const [line] = await gateway.waitForLine(/^.*"status":429.*$/)
+  expect(JSON.parse(line)).toMatchObject({ path: '/test.Echo/Unary', status: 429 })
+})
+
+test.each([
+  ['a denied client', `denyList: [{ ip: 127.0.0.1 }]\n${noLimits}`, {}, 'a', status.PERMISSION_DENIED],
+  [
+    'a message over MAX_BODY_SIZE',
+    noLimits,
+    { MAX_BODY_SIZE: '1k' },
+    'a'.repeat(2000),
+    status.RESOURCE_EXHAUSTED,
+  ],
+  ['a server that does not answer', noLimits, { UPSTREAM_TIMEOUT: '300ms' }, 'wait', status.UNAVAILABLE],
+])('%s', async (_, table, env, message, code) => {
+  const client = connectGrpc((await startBefore(table, env)).port, false)
+  expect((await failureOf(client.unary(message))).code).toBe(code)
+})
+
+test('the head of an error ends the stream, and is not kept by caches', async () => {
+  const gateway = await startBefore(once1.replace(' REFUSAL', ''))
+  const session = connectHttp2(gateway.port, { cleartext: true })
+  await sendHttp2(session, call, '\0\0\0\0\0')
+  const refused = await sendHttp2(session, call, '\0\0\0\0\0')
+  expect(refused).toMatchObject({ status: 200, body: '', resetCode: 0 })
+  expect(refused.headers).toMatchObject({
+    'content-type': 'application/grpc',
+    'grpc-status': '8',
+    'cache-control': 'no-store',
+  })
+  expect(refused.headers).not.toHaveProperty('content-length')
+})
+
+/**
+ * A cache that keeps every 200 of a file, by its name, would keep what an attacker had the gateway answer in place of it.
+ */
+describe('an error of a request that is no call has its own status', () => {
+  test.each([
+    ['GET', { ':method': 'GET', 'content-type': 'application/grpc' }],
+    ['HEAD', { ':method': 'HEAD', 'content-type': 'application/grpc' }],
+    ['another type', { ':method': 'POST', 'content-type': 'application/grpcx' }],
+    ['gRPC-Web', { ':method': 'POST', 'content-type': 'application/grpc-web' }],
+  ])('%s', async (_, fields) => {
+    const gateway = await startBefore(`denyList: [{ ip: 127.0.0.1 }]\n${noLimits}`)
+    const session = connectHttp2(gateway.port, { cleartext: true })
+    const reply = await sendHttp2(session, { ':path': '/app.js', ...fields })
+    expect(reply.status).toBe(403)
+    expect(reply.headers).not.toHaveProperty('grpc-status')
+  })
+})
+
+test('calls that the server fails reset nothing there, and stay on one connection', async () => {
+  const failing = await startHttp2Backend((stream) => {
+    stream.respond(
+      { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': '5' },
+      { endStream: true },
+    )
+    stream.resume()
+  })
+  const gateway = await startHosted({ UPSTREAM_URL: failing.url })
+  const session = connectHttp2(gateway.port, { cleartext: true })
+  for (let i = 0; i < 6; i++) {
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, () => sendHttp2(session, call, '\0\0\0\0\0')),
+    )
+    expect(replies.every(({ headers }) => headers['grpc-status'] === '5')).toBe(true)
+  }
+  expect(failing.resets).toEqual([])
+  expect(failing.sessions.length).toBe(1)
+})
+
+describe('a call whose client may still send', () => {
+  /** The server sends its head with the first message, so it is the client that is waited for. */
+  async function sayLate(client: GrpcClient, ms: number): Promise<number> {
+    const chat = client.chat()
+    const over = new Promise<number>((resolve) => chat.on('status', ({ code }) => resolve(code)))
+    chat.on('error', () => undefined)
+    chat.resume()
+    await sleep(ms)
+    chat.write(Buffer.from('a'))
+    chat.end()
+    return over
+  }
+
+  test('is not ended by the timeouts of the server', async () => {
+    const env = { UPSTREAM_TIMEOUT: '200ms', UPSTREAM_IDLE_TIMEOUT: '2s' }
+    expect(await sayLate(connectGrpc((await startBefore(noLimits, env)).port, false), 1000)).toBe(status.OK)
+  })
+
+  test('must send within BODY_TIMEOUT before the server has begun to answer', async () => {
+    const gateway = await startBefore(noLimits, { BODY_TIMEOUT: '300ms', MIN_BODY_RATE: '0' })
+    expect(await sayLate(connectGrpc(gateway.port, false), 3000)).toBe(status.UNKNOWN)
+  })
+})
+
+test('a client comes back by itself when its retry policy names the status', async () => {
+  const gateway = await startBefore(once1.replace('10m REFUSAL', '3s'))
+  const policy = {
+    name: [{ service: 'test.Echo' }],
+    retryPolicy: {
+      maxAttempts: 3,
+      initialBackoff: '0.01s',
+      maxBackoff: '0.01s',
+      backoffMultiplier: 1,
+      retryableStatusCodes: ['RESOURCE_EXHAUSTED'],
+    },
+  }
+  const client = connectGrpc(gateway.port, false, {
+    'grpc.enable_retries': 1,
+    'grpc.service_config': JSON.stringify({ loadBalancingConfig: [], methodConfig: [policy] }),
+  })
+  await client.unary('first')
+  expect((await client.unary('second')).message.toString()).toBe('second')
+  const metrics = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
+  expect(await metrics.text()).toMatch(/^sluice_requests_total\{class="4xx"\} 1$/m)
+})
+
+test('a call that is refused while its client may still send has its status', async () => {
+  const client = connectGrpc((await startBefore(once1.replace(' REFUSAL', ''))).port, false)
+  await client.unary('a')
+  const chat = client.chat()
+  const code = new Promise<number>((resolve) => chat.on('status', (end) => resolve(end.code)))
+  chat.on('error', () => undefined)
+  chat.write(Buffer.alloc(100_000))
+  expect(await code).toBe(status.RESOURCE_EXHAUSTED)
+})

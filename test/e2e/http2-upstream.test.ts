@@ -1,0 +1,396 @@
+import { once } from 'node:events'
+import { createServer as createTlsServer } from 'node:https'
+import { connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { request as httpRequest } from 'node:http'
+import { Readable } from 'node:stream'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { authorityFile, readPair } from '../support/certificates.ts'
+import { sendRaw } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { echo, startHttp2Backend, type Http2Backend } from '../support/http2-backend.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+
+// HTTP/2 to the backend: without TLS (h2c://), and with TLS where the backend chooses it.
+
+/** Without what Node adds. */
+function plain(fields: object): object {
+  return Object.fromEntries(Object.entries(fields))
+}
+
+const overTls = { UPSTREAM_CA_FILE: authorityFile }
+
+function answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  switch (headers[':path']) {
+    case '/hang':
+      return
+    case '/trailers':
+      stream.respond({ ':status': 200, 'x-head': 'h' }, { waitForTrailers: true })
+      stream.on('wantTrailers', () =>
+        stream.sendTrailers({
+          'x-checksum': 'abc',
+          'x-twice': ['1', '2'],
+          'set-cookie': ['evil=1'],
+          'x-forwarded-for': '6.6.6.6',
+        }),
+      )
+      stream.end('body')
+      return
+    case '/only-trailers':
+      stream.respond({ ':status': 200 }, { waitForTrailers: true })
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'x-checksum': 'none' }))
+      stream.end()
+      return
+    case '/reset':
+      stream.respond({ ':status': 200 })
+      stream.write('part', () => stream.destroy(new Error('reset')))
+      return
+    case '/reset-without-error':
+      stream.respond({ ':status': 200 })
+      stream.write('part', () => stream.destroy())
+      return
+    case '/early':
+      stream.respond({ ':status': 413 })
+      stream.end('too much')
+      return
+    case '/hints':
+      stream.additionalHeaders({ ':status': 103, link: '</a.css>; rel=preload' })
+      break
+    case '/no-content':
+      stream.respond({ ':status': 204 }, { endStream: true })
+      return
+    default:
+  }
+  echo(stream, headers)
+}
+
+let backend: Http2Backend
+let gateway: HostedGateway
+
+beforeAll(async () => {
+  backend = await startHttp2Backend(answer)
+  gateway = await startHosted({ UPSTREAM_URL: backend.url })
+})
+
+describe.each([
+  ['without TLS', false],
+  ['with TLS', true],
+])('a backend of HTTP/2 %s', (_, tls) => {
+  let own: Http2Backend
+  let before: HostedGateway
+
+  beforeAll(async () => {
+    own = await startHttp2Backend(answer, { tls })
+    before = await startHosted({ UPSTREAM_URL: own.url, ...overTls })
+  })
+
+  test('gets requests of HTTP/1.1 and HTTP/2 on one connection', async () => {
+    const session = connectHttp2(before.port, { cleartext: true })
+    const replies = await Promise.all([
+      ...Array.from({ length: 60 }, (_each, i) => sendHttp2(session, { ':path': `/a${i}` })),
+      ...Array.from({ length: 20 }, (_each, i) =>
+        before.send('POST', `/b${i}`, { body: 'x'.repeat(i * 1000) }),
+      ),
+    ])
+    expect(replies.every(({ status }) => status === 200)).toBe(true)
+    expect(replies.map(({ body }) => body)).toEqual([
+      ...Array.from({ length: 60 }, (_each, i) => `GET /a${i} `),
+      ...Array.from({ length: 20 }, (_each, i) => `POST /b${i} ${'x'.repeat(i * 1000)}`),
+    ])
+    expect(own.sessions.length).toBe(1)
+  })
+
+  test('is told of the client as over HTTP/1.1, and nothing of a connection', async () => {
+    await before.send('GET', '/seen?a=1', {
+      headers: {
+        'x-twice': ['1', '2'],
+        cookie: 'a=b',
+        te: 'gzip',
+        connection: 'keep-alive, x-hop',
+        'x-hop': '1',
+      },
+    })
+    const seen = own.seen.find(({ headers }) => headers[':path'] === '/seen?a=1')
+    expect(seen?.headers).toMatchObject({
+      ':method': 'GET',
+      ':authority': `127.0.0.1:${before.port}`,
+      ':scheme': tls ? 'https' : 'http',
+      'x-forwarded-for': '127.0.0.1',
+      'x-twice': '1, 2',
+      cookie: 'a=b',
+      via: '1.1 sluice',
+    })
+    for (const name of ['host', 'connection', 'te', 'x-hop', 'transfer-encoding'])
+      expect(seen?.rawHeaders).not.toContain(name)
+  })
+})
+
+test('with TLS a backend that chooses HTTP/1.1 gets HTTP/1.1', async () => {
+  const server = createTlsServer(readPair('first'), (request, response) => response.end(request.httpVersion))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  let connections = 0
+  server.on('secureConnection', () => connections++)
+  const { port } = server.address() as AddressInfo
+  const before = await startHosted({ UPSTREAM_URL: `https://localhost:${port}`, ...overTls })
+  for (let i = 0; i < 5; i++) expect((await before.send('GET', '/')).body).toBe('1.1')
+  expect(connections).toBe(1)
+  server.close()
+  server.closeAllConnections()
+})
+
+test('a backend of HTTP/1.1 behind h2c:// is a 502', async () => {
+  const http1 = await startBackend()
+  const before = await startHosted({
+    UPSTREAM_URL: `h2c://127.0.0.1:${http1.port}`,
+    UPSTREAM_CONNECT_TIMEOUT: '2s',
+  })
+  expect((await before.send('GET', '/')).status).toBe(502)
+})
+
+test('a handshake for a WebSocket, which HTTP/2 cannot carry, is a 502 and reaches no backend', async () => {
+  const count = backend.seen.length
+  const reply = await sendRaw(
+    gateway.port,
+    'GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+  )
+  expect(reply).toContain('HTTP/1.1 502')
+  expect(backend.seen.length).toBe(count)
+})
+
+describe('trailers of a response', () => {
+  test('reach a client of HTTP/2, without those that must not be trailers', async () => {
+    const session = connectHttp2(gateway.port, { cleartext: true })
+    const stream = session.request({ ':path': '/trailers' })
+    stream.resume()
+    const [trailers] = (await once(stream, 'trailers')) as [IncomingHttpHeaders]
+    expect(plain(trailers)).toEqual({ 'x-checksum': 'abc', 'x-twice': '1, 2' })
+    const empty = session.request({ ':path': '/only-trailers' })
+    empty.resume()
+    expect(plain(((await once(empty, 'trailers')) as [object])[0])).toEqual({ 'x-checksum': 'none' })
+  })
+
+  test.each([
+    ['TE: trailers\r\nConnection: TE\r\n', 'x-checksum: abc\r\nx-twice: 1\r\nx-twice: 2\r\n'],
+    ['', ''],
+    ['TE: gzip\r\n', ''],
+  ])('reach a client of HTTP/1.1 that accepts them: %j', async (te, trailers) => {
+    const received = await sendRaw(
+      gateway.port,
+      `GET /trailers HTTP/1.1\r\nHost: a\r\n${te}Connection: close\r\n\r\n`,
+    )
+    expect(received.slice(received.indexOf('\r\n\r\n') + 4)).toBe(`4\r\nbody\r\n0\r\n${trailers}\r\n`)
+  })
+
+  test('of a backend of HTTP/1.1 likewise', async () => {
+    const http1 = await startBackend((_request, response) => {
+      response.writeHead(200, { trailer: 'x-checksum' })
+      response.write('body')
+      response.addTrailers({ 'x-checksum': 'abc', host: 'evil', 'transfer-encoding': 'chunked' })
+      response.end()
+    })
+    const before = await startHosted({ UPSTREAM_URL: http1.url })
+    const stream = connectHttp2(before.port, { cleartext: true }).request({ ':path': '/' })
+    stream.resume()
+    expect(plain(((await once(stream, 'trailers')) as [object])[0])).toEqual({ 'x-checksum': 'abc' })
+    const received = await sendRaw(
+      before.port,
+      'GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: close, TE\r\n\r\n',
+    )
+    expect(received).toMatch(/\r\n4\r\nbody\r\n0\r\nx-checksum: abc\r\n\r\n$/)
+  })
+})
+
+describe('trailers of a request', () => {
+  test('reach a backend of HTTP/2, without those that must not be trailers', async () => {
+    const trailers: unknown[] = []
+    const own = await startHttp2Backend((stream, headers) => {
+      stream.on('trailers', (fields: object) => trailers.push(plain(fields)))
+      echo(stream, headers)
+    })
+    const before = await startHosted({ UPSTREAM_URL: own.url })
+    const stream = connectHttp2(before.port, { cleartext: true }).request(
+      { ':path': '/', ':method': 'POST' },
+      { waitForTrailers: true },
+    )
+    stream.on('wantTrailers', () =>
+      stream.sendTrailers({
+        'x-sum': '1',
+        'x-real-ip': '6.6.6.6',
+        authorization: 'x',
+        'x-auth-request-user': 'root',
+      }),
+    )
+    stream.resume().end('body')
+    await once(stream, 'close')
+    await sendRaw(
+      before.port,
+      'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n' +
+        '1\r\na\r\n0\r\nX-Sum: 2\r\nContent-MD5: 3\r\nHost: evil\r\nCookie: a=b\r\n\r\n',
+    )
+    expect(trailers).toEqual([{ 'x-sum': '1' }, { 'x-sum': '2' }])
+  })
+})
+
+describe('a response', () => {
+  test.each([
+    ['of a stream that is reset', '/reset'],
+    ['of a stream that is reset without error before its end', '/reset-without-error'],
+  ])('%s does not look complete', async (_, path) => {
+    const reply = await sendHttp2(connectHttp2(gateway.port, { cleartext: true }), { ':path': path })
+    expect(reply.resetCode).not.toBe(0)
+    await expect(gateway.send('GET', path)).rejects.toThrow()
+  })
+
+  test('without a body, to HEAD, and with hints before it', async () => {
+    expect(await gateway.send('GET', '/no-content')).toMatchObject({ status: 204, body: '' })
+    expect(await gateway.send('HEAD', '/')).toMatchObject({ status: 200, body: '' })
+    const stream = connectHttp2(gateway.port, { cleartext: true }).request({ ':path': '/hints' })
+    stream.resume()
+    expect(((await once(stream, 'headers')) as [object])[0]).toMatchObject({ link: '</a.css>; rel=preload' })
+  })
+
+  test('that comes before the body of the request is passed on', async () => {
+    const session = connectHttp2(gateway.port, { cleartext: true })
+    const reply = await sendHttp2(session, { ':path': '/early', ':method': 'POST' }, (stream) => {
+      stream.write('begun')
+    })
+    expect(reply).toMatchObject({ status: 413, body: 'too much' })
+  })
+})
+
+test('a request that its client takes back is reset at the backend', async () => {
+  const before = backend.resets.length
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write('GET /hang HTTP/1.1\r\nHost: a\r\n\r\n')
+  await expect.poll(() => backend.seen.filter(({ headers }) => headers[':path'] === '/hang').length).toBe(1)
+  socket.destroy()
+  await expect.poll(() => backend.resets.slice(before)).toEqual([8])
+  expect(backend.sessions.filter(({ closed }) => !closed).length).toBe(1)
+})
+
+test('no more streams than the backend allows, and then further connections as far as allowed', async () => {
+  const own = await startHttp2Backend((stream, headers) => void setTimeout(() => echo(stream, headers), 30), {
+    settings: { maxConcurrentStreams: 5 },
+  })
+  const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2' })
+  const session = connectHttp2(before.port, { cleartext: true })
+  const replies = await Promise.all(
+    Array.from({ length: 50 }, (_, i) => sendHttp2(session, { ':path': `/${i}` })),
+  )
+  expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200))
+  expect(own.sessions.length).toBe(2)
+  expect(own.resets).toEqual([])
+})
+
+describe('GOAWAY', () => {
+  test('loses no request that the backend has not begun with, with its body', async () => {
+    let refusals = 0
+    const own = await startHttp2Backend((stream, headers) => {
+      const { session } = stream
+      if (session && own.sessions.length === 1 && refusals === 0) {
+        refusals++
+        // All streams of this session but the first are beyond it.
+        session.goaway(0, 1)
+        setTimeout(() => session.close(), 50)
+      }
+      if (own.sessions.length > 1 || stream.id === 1) echo(stream, headers)
+    })
+    const before = await startHosted({ UPSTREAM_URL: own.url })
+    const session = connectHttp2(before.port, { cleartext: true })
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        sendHttp2(session, { ':path': `/${i}`, ':method': 'POST' }, `body ${i}`),
+      ),
+    )
+    expect(replies.map(({ status, body }) => `${status} ${body}`)).toEqual(
+      replies.map((_, i) => `200 POST /${i} body ${i}`),
+    )
+  })
+
+  test('of a backend that refuses every stream is an error in the end', async () => {
+    const own = await startHttp2Backend((stream) => stream.close(7))
+    const before = await startHosted({ UPSTREAM_URL: own.url })
+    const response = await before.send('POST', '/', { body: 'b' })
+    expect(response.status).toBe(502)
+    expect(own.seen.length).toBe(4)
+  })
+})
+
+test('a request on a connection that the backend closes is sent again where that is harmless', async () => {
+  const own = await startHttp2Backend((stream, headers) => {
+    if (own.seen.length === 2 || own.seen.length === 5) own.sockets.at(-1)?.destroy()
+    else echo(stream, headers)
+  })
+  const before = await startHosted({ UPSTREAM_URL: own.url })
+  expect((await before.send('GET', '/1')).status).toBe(200)
+  expect((await before.send('GET', '/2')).status).toBe(200)
+  expect((await before.send('GET', '/3')).status).toBe(200)
+  expect((await before.send('POST', '/4')).status).toBe(502)
+})
+
+test('a backend that does not answer is a 504, and its next requests get another connection', async () => {
+  const own = await startHttp2Backend(answer)
+  const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_TIMEOUT: '200ms' })
+  expect((await before.send('GET', '/hang')).status).toBe(504)
+  expect((await before.send('GET', '/')).status).toBe(200)
+  expect(own.sessions.length).toBe(2)
+})
+
+test('one response that is not read stalls no other', async () => {
+  const own = await startHttp2Backend((stream, headers) => {
+    if (headers[':path'] !== '/large') return echo(stream, headers)
+    stream.respond({ ':status': 200 })
+    Readable.from(Array.from({ length: 128 }, () => Buffer.alloc(64 * 1024))).pipe(stream)
+  })
+  const before = await startHosted({ UPSTREAM_URL: own.url })
+  const unread = Array.from({ length: 5 }, () => {
+    const request = httpRequest({ port: before.port, host: '127.0.0.1', path: '/large', agent: false })
+    request.on('error', () => undefined)
+    request.on('response', (response) => response.pause())
+    request.end()
+    return request
+  })
+  await Promise.all(unread.map((request) => once(request, 'response')))
+  for (let i = 0; i < 20; i++) expect((await before.send('GET', `/${i}`)).status).toBe(200)
+  expect(own.sessions.length).toBe(1)
+  for (const request of unread) request.destroy()
+})
+
+test('a client that takes all streams it can get leaves some for others, however few the backend allows', async () => {
+  const few = await startHttp2Backend(answer, { settings: { maxConcurrentStreams: 8 } })
+  const before = await startHosted({ UPSTREAM_URL: few.url, UPSTREAM_CONNECTIONS: '2' })
+  const greedy = connectHttp2(before.port, { cleartext: true, localAddress: '127.0.0.2' })
+  // The first one asks how many the backend allows.
+  await sendHttp2(greedy, { ':path': '/' })
+  const hanging = Array.from({ length: 40 }, () => sendHttp2(greedy, { ':path': '/hang' }))
+  const begun = (): number => few.seen.filter(({ headers }) => headers[':path'] === '/hang').length
+  await vi.waitFor(() => expect(begun()).toBeGreaterThanOrEqual(12), 5_000)
+  const other = connectHttp2(before.port, { cleartext: true, localAddress: '127.0.0.9' })
+  for (let i = 0; i < 5; i++) expect((await sendHttp2(other, { ':path': '/' })).status).toBe(200)
+  greedy.destroy()
+  await Promise.all(hanging)
+}, 20_000)
+
+/** Each connection on which a hundred requests were reset takes no further one, and stays while a request on it lasts. */
+test('a client that resets many requests while one of its own lasts does not use up the connections', async () => {
+  const own = await startHttp2Backend(answer)
+  const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2' })
+  for (let round = 0; round < 3; round++) {
+    const session = connectHttp2(before.port, { cleartext: true, localAddress: '127.0.0.2' })
+    const seen = own.seen.length
+    void sendHttp2(session, { ':path': '/hang' })
+    await vi.waitFor(() => expect(own.seen.length).toBe(seen + 1), 5_000)
+    for (let i = 1; i <= 110; i++) {
+      const stream = session.request({ ':path': '/hang' })
+      stream.on('error', () => undefined)
+      await vi.waitFor(() => expect(own.seen.length).toBe(seen + 1 + i), { timeout: 5_000, interval: 2 })
+      stream.close(8)
+    }
+  }
+  await vi.waitFor(() => expect(own.resets.length).toBe(330), 5_000)
+  expect((await before.send('GET', '/', { from: '127.0.0.9' })).status).toBe(200)
+  expect(own.sessions.length).toBeLessThanOrEqual(2)
+}, 40_000)

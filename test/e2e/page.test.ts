@@ -1,0 +1,260 @@
+import { readdirSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { afterEach, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { freePort } from '../support/ports.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+// The operators' page, and what it is told twice a second. What it does in a browser is tested in test/apps/page.test.ts.
+
+const token = 'a-token-of-the-operators'
+const table = `
+limits:
+  - { name: api, match: '* /api', requests: 2, window: 15m }
+  - { name: trial, match: '* /api', requests: 1, window: 15m, mode: shadow }
+`
+
+const open: IncomingMessage[] = []
+afterEach(() => {
+  for (const response of open.splice(0)) response.destroy()
+})
+
+async function settings(env: Record<string, string> = {}): Promise<Record<string, string>> {
+  const { url } = await startBackend()
+  return { UPSTREAM_URL: url, CONFIG_FILE: writeConfigFile(table), ...env }
+}
+
+function listen(adminPort: number, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const options = { host: '127.0.0.1', port: adminPort, path: '/api/events', headers, agent: false }
+    get(options, (response) => {
+      open.push(response)
+      response.on('error', () => undefined)
+      resolve(response)
+    }).on('error', reject)
+  })
+}
+
+type Event = { readonly id: number; readonly data: Record<string, unknown> }
+
+/** The events from now on; the reader leaves when the loop over them ends. */
+async function* eventsOf(response: IncomingMessage): AsyncGenerator<Event> {
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+    text += chunk
+    const blocks = text.split('\n\n')
+    text = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const found = /^id: (\d+)\nevent: status\ndata: (.*)$/.exec(block)
+      if (found) yield { id: Number(found[1]), data: JSON.parse(found[2] ?? '') as Event['data'] }
+    }
+  }
+}
+
+/** The first event for which this holds. */
+async function eventWhere(response: IncomingMessage, isMeant: (event: Event) => boolean): Promise<Event> {
+  for await (const event of eventsOf(response)) if (isMeant(event)) return event
+  throw new Error('the events have ended')
+}
+
+type Past = {
+  readonly stepSeconds: number
+  readonly first: number
+  readonly last: number
+  readonly rules: readonly (readonly [string, ...number[][]])[]
+}
+
+async function historyOf(response: IncomingMessage): Promise<Past> {
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+    text += chunk
+    const [, data] = /^retry: 1000\n\nevent: history\ndata: (.*)\n\n/.exec(text) ?? []
+    if (data !== undefined) return JSON.parse(data) as Past
+  }
+  throw new Error('the events have ended')
+}
+
+async function ask(gateway: Pick<HostedGateway, 'send'>, times: number, from = '127.0.0.9'): Promise<void> {
+  for (let index = 0; index < times; index++) await gateway.send('GET', '/api', { from })
+}
+
+test('the files of the page need no token, are cached by their tags, and allow nothing but themselves', async () => {
+  const { adminPort } = await startHosted(await settings({ ADMIN_TOKEN: token }))
+  const modules = readdirSync('proxy/admin/page/browser').filter((name) => name.endsWith('.js'))
+  expect(modules).toContain('main.js')
+  const types = {
+    '/': 'text/html; charset=utf-8',
+    '/page/page.css': 'text/css; charset=utf-8',
+    ...Object.fromEntries(modules.map((name) => [`/page/${name}`, 'text/javascript; charset=utf-8'])),
+  }
+  let bytes = 0
+  for (const [path, type] of Object.entries(types)) {
+    const { status, headers, body } = await send(adminPort, 'GET', path)
+    expect(status).toBe(200)
+    bytes += Number(headers['content-length'])
+    expect(body).not.toContain('style=')
+    expect(body).not.toMatch(/https?:\/\/(?!www\.w3\.org\/2000\/svg)/)
+    expect(headers).toMatchObject({
+      'content-type': type,
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-cache',
+      etag: expect.stringMatching(/^"[\w-]{22}"$/) as string,
+    })
+    const tag = headers.etag ?? ''
+    for (const known of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
+      const again = await send(adminPort, 'GET', path, { headers: { 'if-none-match': known } })
+      expect([again.status, again.body, again.headers.etag]).toEqual([304, '', tag])
+    }
+    const changed = await send(adminPort, 'GET', path, { headers: { 'if-none-match': '"other"' } })
+    expect(changed.status).toBe(200)
+    const head = await send(adminPort, 'HEAD', path)
+    expect([head.status, head.body, head.headers['content-length']]).toEqual([
+      200,
+      '',
+      headers['content-length'],
+    ])
+    expect(await send(adminPort, 'POST', path)).toMatchObject({
+      status: 405,
+      headers: { allow: 'GET, HEAD' },
+    })
+  }
+  expect(bytes).toBeLessThan(100_000)
+  for (const path of [
+    '/page.html',
+    '/page/page.html',
+    '/page/',
+    '/page/../server.ts',
+    '/page/%2e%2e/page-files.ts',
+  ])
+    expect((await send(adminPort, 'GET', path)).status, path).toBe(404)
+})
+
+test('the events need the token', async () => {
+  const { adminPort } = await startHosted(await settings({ ADMIN_TOKEN: token }))
+  expect((await listen(adminPort)).statusCode).toBe(401)
+  expect((await listen(adminPort, { authorization: 'Bearer wrong' })).statusCode).toBe(401)
+  const response = await listen(adminPort, { authorization: `Bearer ${token}` })
+  expect(response.statusCode).toBe(200)
+  expect(response.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+  const [head, post] = await Promise.all(
+    ['HEAD', 'POST'].map((method) =>
+      send(adminPort, method, '/api/events', { headers: { authorization: `Bearer ${token}` } }),
+    ),
+  )
+  expect([head?.status, post?.status]).toEqual([200, 405])
+})
+
+test('without a token a page of another site cannot follow the events', async () => {
+  const { adminPort } = await startHosted(await settings())
+  for (const headers of [
+    { host: 'evil.example' },
+    { origin: 'https://evil.example' },
+    { 'sec-fetch-site': 'cross-site' },
+  ] as Record<string, string>[])
+    expect((await listen(adminPort, headers)).statusCode).toBe(403)
+  expect((await listen(adminPort)).statusCode).toBe(200)
+})
+
+test.each(['1', '2'])('an event has what was counted, with WORKERS=%s', async (workers) => {
+  const gateway = await startHosted(await settings(workers === '1' ? {} : { WORKERS: workers }))
+  await ask(gateway, 5)
+  await askOperator(gateway, 'POST', '/api/clients/ban', {
+    client: '127.0.0.8',
+    for: '1h',
+    reason: 'scraping',
+  })
+  await askOperator(gateway, 'POST', '/api/clients/override', {
+    policy: 'api',
+    client: '127.0.0.7',
+    requests: 10,
+    for: '1h',
+  })
+  const response = await listen(gateway.adminPort)
+  const { data } = await eventWhere(response, (event) => event.data['workersAnswering'] === Number(workers))
+  expect(data).toMatchObject({
+    status: { status: 'ready', rules: 2, workers: Number(workers), limitsEnabled: true },
+    breakerOpen: false,
+    config: { isLastRight: true },
+    limited: {
+      clients: [
+        { policy: 'api', client: { ip: '127.0.0.9' }, refusals: 3 },
+        { policy: 'trial', client: { ip: '127.0.0.9' }, mode: 'shadow', refusals: 1 },
+      ],
+    },
+    bans: { total: 1, bans: [{ client: { ip: '127.0.0.8' }, reason: 'scraping' }] },
+    overrides: { total: 1, overrides: [{ client: { ip: '127.0.0.7' }, requests: 10 }] },
+  })
+  const decisions = new Map(data['decisions'] as [string, object][])
+  expect(decisions.get('api')).toMatchObject({ allowed: 2, refused: 3 })
+  expect(decisions.get('trial')).toMatchObject({ allowed: 1, refused: 0, shadow: 1 })
+  expect((data['requests'] as number[])[4]).toBe(3)
+})
+
+test('events go on, with what has been counted since', async () => {
+  const gateway = await startHosted(await settings())
+  const response = await listen(gateway.adminPort)
+  const refusedIn = ({ data }: Event): number =>
+    new Map(data['decisions'] as [string, { refused: number }][]).get('api')?.refused ?? 0
+  let last = 0
+  for await (const event of eventsOf(response)) {
+    expect(event.id).toBeGreaterThan(last)
+    if (last === 0) {
+      expect(refusedIn(event)).toBe(0)
+      await ask(gateway, 3)
+    }
+    last = event.id
+    if (refusedIn(event) === 1) return
+  }
+  throw new Error('the events have ended')
+})
+
+test.each(['1', '2'])('the past comes first, also for who comes again, with WORKERS=%s', async (workers) => {
+  const gateway = await startHosted(await settings(workers === '1' ? {} : { WORKERS: workers }))
+  await ask(gateway, 5)
+  for (const headers of [{}, { 'last-event-id': '41' }] as Record<string, string>[]) {
+    const history = await historyOf(await listen(gateway.adminPort, headers))
+    expect(history.stepSeconds).toBe(10)
+    expect(Math.abs(history.last - Date.now() / 10_000)).toBeLessThan(6)
+    const steps = history.last - history.first + 1
+    const sums = history.rules.map(([name, ...counts]) => [
+      name,
+      ...counts.map((each) => {
+        expect(each).toHaveLength(steps)
+        return each.reduce((sum, count) => sum + count, 0)
+      }),
+    ])
+    expect(new Set(sums)).toEqual(
+      new Set([
+        ['api', 2, 3, 0],
+        ['trial', 1, 0, 1],
+      ]),
+    )
+  }
+})
+
+test('there are 8 listeners at most, and room for another when one leaves', async () => {
+  const { adminPort } = await startHosted(await settings())
+  const responses: IncomingMessage[] = []
+  for (let index = 0; index < 8; index++) responses.push(await listen(adminPort))
+  expect(responses.map(({ statusCode }) => statusCode)).toEqual(Array.from({ length: 8 }, () => 200))
+  expect((await listen(adminPort)).statusCode).toBe(503)
+  responses[0]?.destroy()
+  await expect.poll(async () => (await listen(adminPort)).statusCode, { timeout: 10_000 }).toBe(200)
+})
+
+test('a gateway that was restarted goes on with the ids', async () => {
+  const env = await settings({ ADMIN_PORT: String(await freePort()) })
+  const first = await startGateway(env)
+  const before = await eventWhere(await listen(first.adminPort), () => true)
+  await first.process.stop()
+  const second = await startGateway(env)
+  expect(second.adminPort).toBe(first.adminPort)
+  const resumed = await listen(second.adminPort, { 'last-event-id': String(before.id + 41) })
+  expect((await eventWhere(resumed, () => true)).id).toBe(before.id + 42)
+})

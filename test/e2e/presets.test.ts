@@ -1,0 +1,164 @@
+import type { RequestListener } from 'node:http'
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import type { SendOptions } from '../support/gateway.ts'
+import { runHosted } from '../support/hosted-command.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+/** Sends what an application's clients send, and counts what passes before the first 429. */
+async function startPreset(name: string, answer?: RequestListener) {
+  const backend = await startBackend(answer)
+  const gateway = await startHosted({
+    UPSTREAM_URL: backend.url,
+    CONFIG_FILE: writeConfigFile(`preset: ${name}`),
+  })
+  const passed = async (
+    method: string,
+    path: string | ((sent: number) => string),
+    options: SendOptions | ((sent: number) => SendOptions) = {},
+  ): Promise<number> => {
+    for (let sent = 0; sent <= 1000; sent++) {
+      const reply = await gateway.send(
+        method,
+        typeof path === 'string' ? path : path(sent),
+        typeof options === 'function' ? options(sent) : options,
+      )
+      if (reply.status === 429) return sent
+    }
+    return Infinity
+  }
+  return { gateway, passed }
+}
+
+const answerWrongKeys: RequestListener = (request, response) => {
+  const key = request.headers['x-api-key'] ?? request.headers.authorization
+  response.writeHead(key?.includes('wrong') === true ? 401 : 200)
+  response.end()
+}
+
+test('formbricks: the rows of its table, and made-up keys', async () => {
+  const { gateway, passed } = await startPreset('formbricks', answerWrongKeys)
+  const key = { headers: { 'x-api-key': 'good' } }
+  expect(await passed('POST', '/api/auth/callback/credentials')).toBe(40)
+  expect(await passed('POST', '/api/auth/callback/token')).toBe(10)
+  expect(await passed('POST', '/api/v1/management/storage', key)).toBe(5)
+  expect(await passed('GET', '/api/v1/management/surveys', { headers: { 'x-api-key': 'other' } })).toBe(100)
+  expect(await passed('PATCH', '/api/v1/webhooks/w1', key)).toBe(100)
+  for (const version of ['v1', 'v2']) {
+    const client = `/api/${version}/client/workspace`
+    expect(await passed('POST', `${client}/responses`)).toBe(100)
+    expect(await passed('PUT', (sent) => `${client}/responses/r${sent}`)).toBe(100)
+    expect(await passed('POST', `${client}/displays`)).toBe(100)
+    expect(await passed('POST', `${client}/storage`)).toBe(5)
+  }
+  expect(await passed('GET', '/api/v1/client/workspace/environment')).toBe(100)
+  expect(await passed('POST', '/api/v1/client/workspace/user')).toBe(100)
+  for (const access of ['public', 'private'])
+    expect(await passed('DELETE', (sent) => `/storage/workspace/${access}/${sent}.png`, key)).toBe(5)
+  // A session has no key, and /me is the application's to limit, as are its health and its preflights.
+  expect((await gateway.send('GET', '/api/v1/management/surveys')).headers['ratelimit']).not.toContain(
+    '"formbricks-management"',
+  )
+  for (const [method, path] of [
+    ['GET', '/api/v1/client/og'],
+    ['GET', '/api/v2/health'],
+    ['OPTIONS', '/api/v1/client/workspace/responses'],
+  ] as const)
+    expect((await gateway.send(method, path)).headers['ratelimit']).toBeUndefined()
+  const made = (sent: number): SendOptions => ({
+    from: '127.0.0.9',
+    headers: { 'x-api-key': `wrong-${sent}` },
+  })
+  expect(await passed('GET', '/api/v1/management/surveys', made)).toBe(100)
+  expect(await passed('DELETE', '/storage/workspace/public/a.png', made)).toBe(5)
+})
+
+test('wordpress: guesses, logins, xmlrpc.php, users, admin-ajax.php and search', async () => {
+  const { gateway, passed } = await startPreset('wordpress', (request, response) => {
+    const isRight = request.headers['x-test'] === 'right'
+    response.writeHead(isRight ? 302 : 200)
+    response.end()
+  })
+  expect(await passed('POST', '/wp-login.php')).toBe(4)
+  expect(await passed('POST', '/wp-login.php', { from: '127.0.0.9', headers: { 'x-test': 'right' } })).toBe(
+    30,
+  )
+  expect(await passed('POST', '/xmlrpc.php')).toBe(10)
+  expect(await passed('GET', (sent) => `/wp-json/wp/v2/users/${sent}`)).toBe(30)
+  expect(await passed('POST', '/wp-admin/admin-ajax.php')).toBe(300)
+  expect(await passed('POST', '/wp-comments-post.php')).toBe(10)
+  expect(await passed('GET', (sent) => `/search/term${sent}/`)).toBe(30)
+  expect(await passed('GET', (sent) => `/?s=term${sent}`)).toBe(120)
+  expect((await gateway.send('GET', '/2026/01/a-post/')).headers['ratelimit']).toBeUndefined()
+})
+
+test('login-protection: failures, then all attempts', async () => {
+  const { passed } = await startPreset('login-protection', (request, response) => {
+    response.writeHead(request.headers['x-test'] === 'right' ? 200 : 401)
+    response.end()
+  })
+  for (const path of ['/login', '/users/sign_in', '/api/auth/callback/credentials'])
+    expect(await passed('POST', path, { from: `127.0.1.${path.length}` })).toBe(5)
+  expect(await passed('POST', '/login', { headers: { 'x-test': 'right' } })).toBe(30)
+  expect(await passed('POST', '/signup')).toBe(30)
+  expect(await passed('POST', '/verify-email')).toBe(10)
+  expect(await passed('POST', '/users/password')).toBe(5)
+})
+
+test('llm-gateway: tokens that responses name, by key, and wrong keys by address', async () => {
+  const { passed } = await startPreset('llm-gateway', (request, response) => {
+    if (request.headers.authorization?.includes('wrong') === true) response.writeHead(401).end()
+    else {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ usage: { total_tokens: 20_000, output_tokens: 10_000 } }))
+    }
+  })
+  const bearer = (key: string): SendOptions => ({ headers: { authorization: `Bearer ${key}` } })
+  const json = { body: '{"model":"m"}' }
+  expect(await passed('POST', '/v1/chat/completions', { ...bearer('a'), ...json })).toBe(5)
+  expect(await passed('POST', '/v1/responses', { ...bearer('a'), ...json })).toBe(0)
+  expect(await passed('POST', '/v1/chat/completions', { ...bearer('b'), ...json })).toBe(5)
+  expect(await passed('POST', '/v1/messages', { headers: { 'x-api-key': 'a' }, ...json })).toBe(5)
+  expect(await passed('GET', '/v1/models', (sent) => bearer(`wrong-${sent}`))).toBe(20)
+})
+
+test('public-api: writes by key, all by address, wrong keys', async () => {
+  const { passed } = await startPreset('public-api', answerWrongKeys)
+  const key = (name: string): SendOptions => ({ headers: { 'x-api-key': name } })
+  expect(await passed('POST', '/api/items', key('a'))).toBe(80)
+  expect(
+    await passed('GET', '/api/items', (sent) => ({ ...key(`made-up-${sent}`), from: '127.0.0.8' })),
+  ).toBe(900)
+  expect(await passed('GET', '/api/items', (sent) => ({ ...key(`wrong-${sent}`), from: '127.0.0.9' }))).toBe(
+    30,
+  )
+})
+
+test('sluice presets lists them, and shows one', async () => {
+  const list = await runHosted(['presets', '--json'])
+  expect(list.status).toBe(0)
+  expect(JSON.parse(list.stdout)).toContainEqual({
+    name: 'wordpress',
+    description: expect.any(String) as string,
+    rules: 8,
+  })
+  expect((await runHosted(['presets'])).stdout).toMatch(/^formbricks +20 +/m)
+  expect((await runHosted(['presets', 'wordpress'])).stdout).toContain('POST /wp-login.php')
+  const shown = JSON.parse((await runHosted(['presets', 'wordpress', '--json'])).stdout) as {
+    limits: object[]
+  }
+  expect(shown.limits[0]).toMatchObject({
+    name: 'wordpress-login-failures',
+    source: expect.any(String) as string,
+  })
+  const wrong = await runHosted(['presets', 'wordpres'])
+  expect(wrong).toMatchObject({ status: 2 })
+  expect(wrong.stderr).toContain('did you mean wordpress?')
+})
+
+test('sluice explain knows the rules of a preset', async () => {
+  const config = writeConfigFile('preset: wordpress')
+  const { stdout } = await runHosted(['explain', 'POST', '/wp-login.php', '--config', config])
+  expect(stdout).toContain('wordpress-login-failures')
+})

@@ -1,0 +1,393 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import type { Report } from '../../proxy/cli/replay/report.ts'
+import type { Suggestion } from '../../proxy/cli/replay/suggest.ts'
+import { runHosted } from '../support/hosted-command.ts'
+import type { Finished } from '../support/process.ts'
+import { directoryWith, loadWithFile } from '../support/settings.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+const start = Date.UTC(2026, 2, 1)
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** A line of the combined format. */
+function line(atS: number, ip: string, request: string, status = 200): string {
+  const iso = new Date(start + atS * 1000).toISOString()
+  const month = months[Number(iso.slice(5, 7)) - 1] ?? ''
+  const time = `${iso.slice(8, 10)}/${month}/${iso.slice(0, 4)}:${iso.slice(11, 19)} +0000`
+  return `${ip} - - [${time}] "${request} HTTP/1.1" ${status} 5 "-" "curl"`
+}
+
+/** One request of a client every so many seconds. */
+function regular(ip: string, everyS: number, untilS: number, request = 'POST /login'): [number, string][] {
+  return Array.from({ length: untilS / everyS }, (_, i) => [i * everyS, line(i * everyS, ip, request)])
+}
+
+/** Lines in the order of their times. */
+function inOrder(...clients: [number, string][][]): string[] {
+  return clients
+    .flat()
+    .sort(([a], [b]) => a - b)
+    .map(([, text]) => text)
+}
+
+function textOf(lines: readonly string[]): string {
+  return lines.map((text) => `${text}\n`).join('')
+}
+
+const table = 'limits: [{ name: login, match: POST /login, requests: 30, window: 100s }]\n'
+
+async function replay(
+  yaml: string,
+  files: Readonly<Record<string, string | Buffer>>,
+  ...args: string[]
+): Promise<Finished & { report: Report }> {
+  const cwd = directoryWith(yaml)
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
+  const finished = await runHosted(['replay', ...args, '--json', ...Object.keys(files)], {}, cwd)
+  return { ...finished, report: JSON.parse(finished.stdout || 'null') as Report }
+}
+
+describe('fixed windows', () => {
+  // In 1000 s each has ten windows of 100 s. One that asks every second has 100 requests in each and is refused 70; one
+  // that asks every 5 s has 20 and is never refused.
+  const lines = inOrder(
+    regular('192.0.2.1', 1, 1000),
+    regular('192.0.2.2', 2, 1000),
+    regular('192.0.2.3', 5, 1000),
+    regular('192.0.2.4', 1, 1000, 'GET /other'),
+  )
+
+  test('are what arithmetic says', async () => {
+    const { status, report } = await replay(table, { 'access.log': textOf(lines) })
+    expect(status).toBe(0)
+    expect(report).toMatchObject({
+      from: '2026-03-01T00:00:00.000Z',
+      to: '2026-03-01T00:16:39.000Z',
+      lines: { read: 2700, other: 0, unreadable: 0, formats: { combined: 2700 } },
+      requests: { total: 2700, limited: 1700, refused: 900, denied: 0, rejected: {}, late: 0 },
+    })
+    expect(report.rules).toEqual([
+      {
+        name: 'login',
+        mode: 'enforce',
+        algorithm: 'fixed',
+        limit: 30,
+        windowSeconds: 100,
+        requests: 1700,
+        refused: 10 * 70 + 10 * 20,
+        clients: 3,
+        clientsRefused: 2,
+        // 20 of 30, 50 of 30, 100 of 30.
+        clientsByPeak: [0, 0, 0, 1, 1, 1, 0, 0],
+        busiest: [
+          { client: { ip: '192.0.2.1' }, requests: 1000, refused: 700, peak: 100, over: 70 },
+          { client: { ip: '192.0.2.2' }, requests: 500, refused: 200, peak: 50, over: 20 },
+          { client: { ip: '192.0.2.3' }, requests: 200, refused: 0, peak: 20, over: 0 },
+        ],
+        unknown: [],
+      },
+    ])
+  })
+
+  test('are the same in parts of the log, compressed, in any order of the files and of near lines', async () => {
+    const expected = (await replay(table, { 'access.log': textOf(lines) })).report
+    const swapped = lines.map((_, i) => lines[i % 4 < 2 ? i ^ 1 : i] ?? '')
+    const [first, second, third] = [lines.slice(0, 900), swapped.slice(900, 1800), lines.slice(1800)].map(
+      textOf,
+    )
+    const parts = {
+      'c.log': third ?? '',
+      'a.log.gz': gzipSync(first ?? ''),
+      'b.log.zst': zstdCompressSync(second ?? ''),
+    }
+    const { report } = await replay(table, parts)
+    expect(report).toEqual(expected)
+    // Two replicas that log half of the requests each.
+    const halves = [0, 1].map((half) => textOf(lines.filter((_, i) => i % 2 === half)))
+    expect((await replay(table, { 'a.log': halves[0] ?? '', 'b.log': halves[1] ?? '' })).report).toEqual(
+      expected,
+    )
+  })
+
+  test('are the same from standard input', async () => {
+    const child = spawn(
+      process.execPath,
+      [join(import.meta.dirname, '../../proxy/cli/main.ts'), 'replay', '-', '--json'],
+      {
+        cwd: directoryWith(table),
+        stdio: ['pipe', 'pipe', 'inherit'],
+      },
+    )
+    let stdout = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stdin.end(gzipSync(textOf(lines)))
+    expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ requests: { total: 2700, refused: 900 } })
+  })
+})
+
+test('sliding windows, buckets and several rules refuse as they do in a gateway', async () => {
+  const yaml = `limits:
+  - { name: sliding, match: GET /s, requests: 10, window: 100s, algorithm: sliding }
+  - { name: bucket, match: GET /b, requests: 1, window: 10s, burst: 5, algorithm: token-bucket }
+  - { name: shadow, match: 'GET /*', key: global, requests: 100, window: 1h, mode: shadow }
+`
+  // Every 5 s: of 20 in any 100 s ten pass. The bucket has 5 at once and one more every 10 s: of 200, 5 + 99 or 100.
+  const lines = inOrder(regular('192.0.2.1', 5, 1000, 'GET /s'), regular('192.0.2.2', 5, 1000, 'GET /b'))
+  const { report } = await replay(yaml, { log: textOf(lines) })
+  const [sliding, bucket, shadow] = report.rules
+  expect(sliding).toMatchObject({ requests: 200, refused: 100, clients: 1 })
+  expect(bucket).toMatchObject({ requests: 200, refused: 200 - 5 - 99 })
+  // It counts what the others let pass, and would refuse what is beyond 100.
+  expect(shadow).toMatchObject({ requests: 400, refused: 100 + 104 - 100, mode: 'shadow', clients: 1 })
+  expect(report.requests.refused).toBe(100 + 96)
+})
+
+test('only responses with countStatus count, and requests in flight as long as they took', async () => {
+  const yaml = `limits:
+  - { name: failed, match: POST /login, requests: 3, window: 1h, countStatus: 401 }
+  - { name: slow, match: GET /slow, concurrency: 2 }
+`
+  const logins = [200, 401, 200, 401, 200, 401, 200, 401].map((status, i) =>
+    line(i, '192.0.2.1', 'POST /login', status),
+  )
+  // Each takes 10 s and one begins every 4 s: the third would be beside two, each time.
+  const slow = Array.from({ length: 9 }, (_, i) =>
+    JSON.stringify({
+      ts: start / 1000 + i * 4 + 10,
+      duration: 10,
+      status: 200,
+      request: { remote_ip: '192.0.2.1', method: 'GET', uri: '/slow', host: 'a', headers: {} },
+    }),
+  )
+  const { report } = await replay(yaml, { 'a.log': textOf(logins), 'b.log': textOf(slow) })
+  const [failed, inFlight] = report.rules
+  // After three failures both the good and the bad ones are refused.
+  expect(failed).toMatchObject({ requests: 8, refused: 2, unknown: [] })
+  expect(inFlight).toMatchObject({ requests: 9, refused: 3, unknown: [] })
+})
+
+test('clients are banned as a gateway bans them, each time for twice as long', async () => {
+  const yaml = `limits:
+  - { name: login, match: POST /login, requests: 1, window: 10s, ban: { after: 2, for: 10s, max: 20s } }
+`
+  // Allowed at 0, refused at 1 and 2, which bans it to 12; the windows then begin at 12 and, after the second ban, at 34, 56, …
+  const { report } = await replay(yaml, { log: textOf(inOrder(regular('192.0.2.1', 1, 100))) })
+  expect(report.requests).toMatchObject({ total: 100, limited: 15, refused: 95, banned: 85 })
+  expect(report.rules[0]).toMatchObject({ requests: 15, refused: 10, bans: 5, unknown: [] })
+})
+
+test('says what the log does not tell, for each rule that needs it', async () => {
+  const yaml = `limits:
+  - { name: key, match: GET /a, key: 'header:x-api-key', requests: 1, window: 1m }
+  - { name: host, match: GET /a, hosts: app.example.com, requests: 1, window: 1m }
+  - { name: agent, match: GET /a, key: 'header:user-agent', requests: 1, window: 1m }
+  - { name: flight, match: GET /a, concurrency: 1 }
+  - { name: cost, match: GET /a, requests: 9, window: 1m, cost: { reserve: 2, settle: 'header:x-cost' } }
+`
+  const { report } = await replay(yaml, {
+    log: textOf([line(0, '192.0.2.1', 'GET /a'), line(1, '192.0.2.1', 'GET /b')]),
+  })
+  expect(report.rules.map(({ name, requests, unknown }) => [name, requests, unknown])).toEqual([
+    ['key', 0, [{ what: 'header:x-api-key', requests: 1 }]],
+    ['host', 0, [{ what: 'hosts', requests: 1 }]],
+    ['agent', 1, []],
+    ['flight', 1, [{ what: 'concurrency', requests: 1 }]],
+    ['cost', 1, [{ what: 'cost', requests: 1 }]],
+  ])
+  const named = await replay(
+    yaml,
+    { log: `${line(0, '192.0.2.1', 'GET /a')}\n` },
+    '--host',
+    'app.example.com',
+  )
+  expect(named.report.rules[1]).toMatchObject({ name: 'host', requests: 1, unknown: [] })
+})
+
+test('lines that cannot be read are counted and shown, and what the gateway rejects is told', async () => {
+  const text = ['nonsense', line(0, '192.0.2.1', 'POST /login'), '', line(1, '192.0.2.1', 'GET /a%00')].join(
+    '\n',
+  )
+  const { status, report } = await replay(table, { 'a.log': text })
+  expect(status).toBe(0)
+  expect(report.lines).toMatchObject({
+    read: 2,
+    other: 1,
+    unreadable: 1,
+    examples: [{ file: 'a.log', line: 1, why: 'in no known format', text: 'nonsense' }],
+  })
+  expect(report.requests).toMatchObject({ total: 2, rejected: { 'the path has a NUL': 1 } })
+})
+
+test('the client is whom trusted proxies name, where the log has it', async () => {
+  const forwarded = [1, 2, 3].map((i) => `${line(i, '10.0.0.1', 'POST /login')} "192.0.2.${i}"`)
+  const { report } = await replay(`trustedProxies: [10.0.0.0/8]\n${table}`, { log: textOf(forwarded) })
+  expect(report.rules[0]).toMatchObject({ requests: 3, clients: 3 })
+})
+
+test('prints a table for people', async () => {
+  const cwd = directoryWith(table)
+  writeFileSync(join(cwd, 'a.log'), textOf([...inOrder(regular('192.0.2.1', 1, 100)), 'nonsense']))
+  const { status, stdout, stderr } = await runHosted(['replay', 'a.log'], {}, cwd)
+  expect(status).toBe(0)
+  expect(stdout).toMatch(
+    /^100 requests from 2026-03-01T00:00:00\.000Z to 2026-03-01T00:01:39\.000Z \(100 combined\)$/m,
+  )
+  expect(stdout).toMatch(/^login +100 +70 +1 +1 +192\.0\.2\.1 +100 +70$/m)
+  expect(stderr).toContain('1 lines could not be read:\n  a.log:101: in no known format: nonsense')
+})
+
+describe('--html', () => {
+  const hostile = `<script>alert(1)</script>"'&\u202e\u001b[31m`
+
+  async function pageOf(yaml: string, text: string, ...args: string[]): Promise<string> {
+    const cwd = directoryWith(yaml)
+    writeFileSync(join(cwd, 'a.log'), text)
+    const { status, stdout, stderr } = await runHosted(['replay', '--html', ...args, 'a.log'], {}, cwd)
+    expect(status, stderr).toBe(0)
+    return Buffer.from(stdout, 'latin1').toString()
+  }
+
+  test('is one page that asks for nothing else, with each plot as text too', async () => {
+    const lines = inOrder(regular('192.0.2.1', 1, 1000), regular('192.0.2.3', 5, 1000))
+    const page = await pageOf(`# kept\n${table}`, textOf(lines), '--suggest')
+    expect(page).not.toMatch(/<script|<link|<img|@import|url\(|https?:/i)
+    expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`)
+    expect(page).toContain('prefers-color-scheme: dark')
+    // Two over time and one of the clients.
+    expect(page.match(/<svg /g)).toHaveLength(3)
+    expect(page.match(/<svg [^>]*role="img" aria-label="[^"]{40,}">/g)).toHaveLength(3)
+    const told =
+      '1,200 requests from 2026-03-01T00:00:00Z to 2026-03-01T00:16:40Z, 700 of them refused; at most 10 requests in 8 s'
+    expect(page).toContain(told)
+    expect(page).toContain('to ½: 0; to limit: 1; to 2×: 0; to 4×: 1; to 8×: 0')
+    expect(
+      page.match(/<td class="number">10<\/td><td class="number">\d<\/td><\/tr>/g)?.length,
+    ).toBeGreaterThan(40)
+    expect(page).toContain('<th scope="row">192.0.2.1</th>')
+    expect(page).toContain('Suggested: refusing at most 0.1 %')
+    expect(page).toContain('<pre># kept\nlimits:')
+  })
+
+  test('takes nothing from a log or a table for markup', async () => {
+    const text = [hostile, line(0, '192.0.2.1', 'POST /login'), ''].join('\n')
+    const page = await pageOf(
+      `limits:\n  # ${hostile.slice(0, 25)}\n  - { name: login, match: POST /login, requests: 1, window: 1s }\n`,
+      text,
+      '--suggest',
+    )
+    expect(page).toContain('&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;')
+    expect(page).not.toMatch(/<script|[\u001b\u202e]/)
+  })
+
+  test('is a page also of a log in which no rule counts anything', async () => {
+    expect(await pageOf(table, `${line(0, '192.0.2.1', 'GET /other')}\n`)).toContain('It counts no request.')
+  })
+
+  test('is one of two forms', async () => {
+    const { status, stderr } = await runHosted(['replay', '--html', '--json', 'a.log'])
+    expect(status).toBe(2)
+    expect(stderr).toContain('--json')
+  })
+})
+
+describe('--suggest', () => {
+  const yaml = `# kept out of what is to be pasted
+upstream: http://127.0.0.1:1
+limits:
+  # as in the old table
+  - { name: login, match: POST /login, requests: 30, window: 100s }
+  - { name: slow, match: GET /slow, concurrency: 2 }
+`
+  // Ten windows of 100 s. In each, 990 clients send one to five requests, and ten abusers 40 to 49.
+  const bursts = Array.from({ length: 1000 }, (_, i) => ({
+    ip: `10.0.${i >> 8}.${i & 255}`,
+    offset: i < 10 ? i : i % 50,
+    count: i < 10 ? 40 + i : 1 + (i % 5),
+  }))
+  const lines = inOrder(
+    ...bursts.map(({ ip, offset, count }) =>
+      Array.from({ length: 10 * count }, (_, i): [number, string] => {
+        const atS = 100 * Math.floor(i / count) + offset + (i % count)
+        return [atS, line(atS, ip, 'POST /login')]
+      }),
+    ),
+  )
+
+  test('finds the abusers, and keeps what it promises on the part of the log that it has not seen', async () => {
+    const { status, stdout } = await replay(yaml, { 'access.log': textOf(lines) }, '--suggest')
+    expect(status).toBe(0)
+    const { suggestions } = JSON.parse(stdout) as { suggestions: (Suggestion & { table: string })[] }
+    expect(suggestions.map(({ share, rules }) => [share, rules.length])).toEqual([
+      [0.001, 1],
+      [0.01, 1],
+    ])
+    const [one, ten] = suggestions.map(({ rules }) => rules[0])
+    expect(one).toEqual({
+      name: 'login',
+      requests: 48,
+      clients: 1000,
+      clientsOver: 1,
+      over: [{ client: { ip: '10.0.0.9' }, peak: 49 }],
+      heldOut: { requests: 3 * (990 * 3 + 445), refused: 3, clients: 1000, clientsRefused: 1 },
+    })
+    expect(ten).toMatchObject({
+      requests: 5,
+      clientsOver: 10,
+      heldOut: { refused: 3 * (445 - 50), clientsRefused: 10 },
+    })
+    expect(ten?.over.map(({ peak }) => peak)).toEqual([49, 48, 47, 46, 45, 44, 43, 42, 41, 40])
+
+    // Ready to paste: valid, with the comment, and without the rest of the file.
+    const table = suggestions[1]?.table ?? ''
+    expect(table).toContain('# as in the old table')
+    expect(table).not.toContain('upstream')
+    const { settings } = loadWithFile(table)
+    expect(settings.rules.map(({ policy }) => [policy.name, policy.quota])).toEqual([
+      ['login', 5],
+      ['slow', 2],
+    ])
+  })
+
+  test('prints tables for people, also of the built-in limits', async () => {
+    const cwd = makeTemporaryDirectory()
+    writeFileSync(join(cwd, 'a.log'), textOf(lines))
+    const { status, stdout } = await runHosted(['replay', '--suggest', 'a.log'], {}, cwd)
+    expect(status).toBe(0)
+    expect(stdout).toContain('refusing at most 0.1 % of the clients of a rule')
+    expect(stdout).not.toContain('clients is less than one')
+    expect(stdout).toMatch(/^limits:\n {2}- name: login\n {4}match: POST \/login\n {4}requests: \d+$/m)
+  })
+
+  test('says where there are too few clients', async () => {
+    const cwd = makeTemporaryDirectory()
+    const few = lines.filter((line) => /\b10\.0\.0\.\d\b/.test(line))
+    writeFileSync(join(cwd, 'a.log'), textOf(few))
+    const { stdout } = await runHosted(['replay', '--suggest', 'a.log'], {}, cwd)
+    expect(stdout).toMatch(
+      /^login: 1 % of \d+ clients is less than one, so the limit is that of the busiest/m,
+    )
+  })
+
+  test('reads the logs twice, so standard input will not do', async () => {
+    const { status, stderr } = await runHosted(['replay', '--suggest', '-'])
+    expect(status).toBe(2)
+    expect(stderr).toContain('--suggest')
+  })
+})
+
+test.each([
+  [['none.log'], 1],
+  [['.'], 1],
+  [['-', '-'], 2],
+  [['--format', 'none', 'a.log'], 2],
+  [[], 2],
+])('%j ends with status %i', async (args, expected) => {
+  const { status, stdout, stderr } = await runHosted(['replay', ...args])
+  expect({ status, stdout }).toEqual({ status: expected, stdout: '' })
+  expect(stderr).not.toBe('')
+})

@@ -1,0 +1,128 @@
+import { copyFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { atEndOfFile } from '../support/at-end.ts'
+import { fieldLines, startBackend, type Backend } from '../support/backend.ts'
+import { authorityFile, readPair } from '../support/certificates.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/temporary-directory.ts'
+
+async function start(yaml: string, env: Record<string, string> = {}): Promise<HostedGateway> {
+  return startHosted({ CONFIG_FILE: writeConfigFile(yaml), ...env })
+}
+
+function lastOf({ seen }: Backend): Backend['seen'][number] {
+  const last = seen.at(-1)
+  if (!last) throw new Error('nothing arrived')
+  return last
+}
+
+test('stripPrefix takes the prefix off, and Location, cookies and X-Forwarded-Prefix say it', async () => {
+  const backend = await startBackend((_, response) =>
+    response.writeHead(302, { location: '/login?next=/', 'set-cookie': ['a=b; Path=/', 'c=d'] }).end(),
+  )
+  const gateway = await start(
+    `routes: [{ name: r, paths: [/app/*], upstream: '${backend.url}/base', stripPrefix: true }]`,
+  )
+  const reply = await gateway.send('GET', '/app//x/../y?q=1')
+  expect(lastOf(backend).url).toBe('/base/y?q=1')
+  expect(fieldLines(lastOf(backend), 'x-forwarded-prefix')).toEqual(['/app'])
+  expect([reply.status, reply.headers['location'], reply.headers['set-cookie']]).toEqual([
+    302,
+    '/app/login?next=/',
+    ['a=b; Path=/app', 'c=d'],
+  ])
+  await gateway.send('GET', '/app')
+  expect(lastOf(backend).url).toBe('/base/')
+})
+
+test('a prefix of a trusted proxy comes before it; a client has none to say', async () => {
+  const backend = await startBackend()
+  const yaml = `routes: [{ name: r, paths: [/app/*], upstream: ${backend.url}, stripPrefix: true }]`
+  const ask = async (env: Record<string, string>): Promise<string[]> => {
+    const gateway = await start(yaml, env)
+    await gateway.send('GET', '/app/x', { headers: { 'x-forwarded-prefix': '/outer/' } })
+    return fieldLines(lastOf(backend), 'x-forwarded-prefix')
+  }
+  expect(await ask({})).toEqual(['/app'])
+  expect(await ask({ TRUSTED_PROXIES: '127.0.0.1' })).toEqual(['/outer/app'])
+})
+
+/*
+ * The rule limits /v1/login to one request, and the backend of /v1/* knows it as /login. Each spelling that could reach it there is
+ * counted by the rule, or refused before the backend has seen it.
+ */
+test('no spelling of a path reaches more than what was limited', async () => {
+  const backend = await startBackend()
+  const gateway =
+    await start(`routes: [{ name: r, paths: [/v1/*], upstream: ${backend.url}, stripPrefix: true }]
+limits: [{ name: login, match: '* /v1/login', requests: 1, window: 10m }]
+`)
+  expect((await gateway.send('GET', '/v1/login')).status).toBe(200)
+  for (const path of [
+    '/v1/login',
+    '//v1//login/',
+    '/V1/LOGIN',
+    '/%76%31/%6cogin',
+    '/v1/a/../login',
+    '/v1/%2e%2e/v1/login',
+    '/v1/./login;a=b',
+    '/v1/login%3Fa',
+    '/v1/login%2F',
+    '/v1/x%2F..%2Flogin',
+    '/v1/x/..;/login',
+    '/v1/login%20',
+  ])
+    expect([path, (await gateway.send('GET', path)).status]).toEqual([path, 429])
+  for (const path of [
+    '/v1%2Flogout',
+    '/v1;a/logout',
+    '/v1/..;/v1/logout',
+    '/v1/http://a/logout',
+    '/a/..;/v1/b',
+  ])
+    expect([path, (await gateway.send('GET', path)).status]).toEqual([path, 400])
+  expect(backend.seen.map(({ url }) => url)).toEqual(['/login'])
+})
+
+test('upstreamHost: the Host that the backend sees, and a Location there leads back', async () => {
+  const backend = await startBackend((request, response) =>
+    response.writeHead(301, { location: `http://${request.headers.host}/x/` }).end(),
+  )
+  const route = (name: string, host: string): string =>
+    `{ name: ${name}, paths: /${name}, upstream: ${backend.url}, upstreamHost: ${host} }`
+  const gateway = await start(
+    `routes: [${route('keep', 'keep')}, ${route('upstream', 'upstream')}, ${route('name', 'app.provider.example')}]`,
+  )
+  const ask = async (path: string): Promise<unknown[]> => {
+    const { headers } = await gateway.send('GET', path, { headers: { host: 'example.com' } })
+    const seen = lastOf(backend)
+    return [fieldLines(seen, 'host'), fieldLines(seen, 'x-forwarded-host'), headers['location']]
+  }
+  expect(await ask('/keep')).toEqual([['example.com'], ['example.com'], 'http://example.com/x/'])
+  expect(await ask('/upstream')).toEqual([[`127.0.0.1:${backend.port}`], ['example.com'], '/x/'])
+  expect(await ask('/name')).toEqual([['app.provider.example'], ['example.com'], '/x/'])
+})
+
+test('upstreamCaFile of a route: its servers are verified with it, and a reload reads it again', async () => {
+  const server = createServer(readPair('first'), (_, response) => response.end('secure'))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atEndOfFile(() => server.close().closeAllConnections())
+  const url = `https://localhost:${(server.address() as AddressInfo).port}`
+  const caFile = join(makeTemporaryDirectory(), 'ca.pem')
+  copyFileSync(join(authorityFile, '../named.pem'), caFile)
+  const gateway = await start(
+    `routes: [{ name: a, paths: /a, upstream: ${url}, upstreamCaFile: ${authorityFile} },
+  { name: b, upstream: ${url}, upstreamCaFile: ${caFile} }]`,
+  )
+  expect((await gateway.send('GET', '/a')).body).toBe('secure')
+  expect((await gateway.send('GET', '/b')).status).toBe(502)
+  copyFileSync(authorityFile, caFile)
+  expect(await askOperator(gateway, 'POST', '/api/reload', {})).toMatchObject({
+    body: { outcome: 'reloaded' },
+  })
+  expect((await gateway.send('GET', '/b')).body).toBe('secure')
+})

@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { linesOf } from '../../proxy/cli/top/lines.ts'
+import { makeSnapshot, readCounts, type Snapshot } from '../../proxy/cli/top/snapshot.ts'
+import { startBackend } from '../support/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { runHosted } from '../support/hosted-command.ts'
+import { freePort } from '../support/ports.ts'
+import { spawnNode } from '../support/process.ts'
+import { directoryWith } from '../support/settings.ts'
+
+const token = 'of-the-operators'
+const table = `limits:
+  - { name: login, match: POST /login, requests: 2, window: 15m }
+  - { name: api, match: GET /api, requests: 500, window: 15m }
+`
+let env: Record<string, string>
+let gateway: GatewayProcess
+
+beforeAll(async () => {
+  const backend = await startBackend()
+  const file = join(directoryWith(table), 'sluice.yaml')
+  const ADMIN_PORT = String(await freePort())
+  env = { CONFIG_FILE: file, UPSTREAM_URL: backend.url, ADMIN_TOKEN: token, ADMIN_PORT }
+  gateway = await startGateway(env)
+})
+
+const admin = (): string => `http://127.0.0.1:${env['ADMIN_PORT'] ?? ''}`
+
+describe('top', () => {
+  test('prints one snapshot where standard output is no terminal', async () => {
+    const from = '127.0.0.5'
+    const asked = runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: token })
+    for (let i = 0; i < 20; i++) {
+      await gateway.send('POST', '/login', { from })
+      await gateway.send('GET', '/api', { from })
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    const { status, stdout } = await asked
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^sluice http:\/\/127\.0\.0\.1:\d+ {2}[\d:]{8} UTC {2}ready {2}up /)
+    expect(stdout).toMatch(
+      /^store memory {2}backend available {2}table \w+ {2}\d+ connections {2}[\d.]+ requests\/s$/m,
+    )
+    expect(stdout).toMatch(
+      /^RULE +ALLOWED\/S +REFUSED\/S +SHADOW\/S\nlogin +0[.\d]* +(?!0 )[.\d]+ +0\napi +(?!0 )[.\d]+ +0 +0$/m,
+    )
+    expect(stdout).toMatch(/^CLIENT +RULE +REFUSED +RESETS IN\n127\.0\.0\.5 +login +\d+ +14m \d+s$/m)
+  })
+
+  test('goes on where the gateway is restarted', { timeout: 90_000 }, async () => {
+    const args = ['top', '--admin', admin(), '--json', '--interval', '0.5']
+    const top = spawnNode('proxy/cli/main.ts', { ADMIN_TOKEN: token }, args)
+    const snapshots = (): Snapshot[] =>
+      top
+        .stdout()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as Snapshot)
+    const until = async (isSeen: (snapshot: Snapshot) => boolean, from = 0): Promise<void> => {
+      while (!snapshots().slice(from).some(isSeen)) await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    await until(({ status, requests }) => status?.['status'] === 'ready' && requests !== null)
+    await gateway.process.stop('SIGKILL')
+    await until(({ away }) => away?.includes('ECONNREFUSED') === true)
+    const seen = snapshots().length
+    gateway = await startGateway(env)
+    await until(({ away }) => away === undefined, seen)
+    expect(await top.stop()).toBe(128 + 15)
+  })
+
+  test('draws on a terminal until q is pressed, and gives it back', async () => {
+    const command = `${process.execPath} proxy/cli/main.ts top --admin ${admin()} --interval 0.5`
+    const top = spawn('script', ['-qefc', command, '/dev/null'], {
+      env: { PATH: process.env['PATH'], TERM: 'xterm', ADMIN_TOKEN: token, NO_COLOR: '1' },
+    })
+    let shown = ''
+    const ended = new Promise((resolve) => top.once('close', resolve))
+    const drawn = new Promise<void>((resolve) => {
+      top.stdout.setEncoding('utf8').on('data', (text: string) => {
+        shown += text
+        if (shown.split('RESETS IN').length > 2) resolve()
+      })
+    })
+    await drawn
+    top.stdin.write('q')
+    expect(await ended).toBe(0)
+    expect(shown.startsWith('\u001b[?1049h\u001b[?25l')).toBe(true)
+    expect(shown).toContain('\u001b[?25h\u001b[?1049l')
+    // Drawn over, never cleared first; and without colours.
+    expect(shown).not.toContain('\u001b[2J')
+    expect(shown).not.toMatch(/\u001b\[[\d;]*m/)
+    expect(stripVTControlCharacters(shown)).toContain('sluice http')
+  })
+
+  test('is negative where nothing answers, or the token is wrong', async () => {
+    const away = await runHosted(['top', '--admin', `http://127.0.0.1:${await freePort()}`])
+    expect(away).toMatchObject({ status: 1, stdout: '' })
+    const wrong = await runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: 'wrong' })
+    expect(wrong).toMatchObject({ status: 1, stdout: '' })
+    expect(wrong.stderr).toContain('401')
+    expect(await runHosted(['top', '--interval', '0'])).toMatchObject({ status: 2, stdout: '' })
+  })
+})
+
+describe('the lines', () => {
+  const event = (count: number, clients: object[]): Record<string, unknown> => ({
+    at: 10_000 + count * 10,
+    status: { status: 'ready' },
+    requests: [0, 0, count],
+    decisions: [
+      ['a', { allowed: count, refused: 0 }],
+      ['b', { allowed: 0, refused: count, unavailable: count }],
+    ],
+    limited: { clients },
+  })
+  const hostile = { policy: 'a', client: { 'cookie:x': '\u001b[2J\u202e\r\n' }, refusals: 1, resetSeconds: 1 }
+
+  test('have the rules with the most refusals first, and nothing that moves a cursor', () => {
+    const snapshot = makeSnapshot('http://a', event(200, [hostile]), readCounts(event(100, [])))
+    expect(snapshot.rules).toEqual([
+      { name: 'b', allowed: 0, refused: 200, shadow: 0 },
+      { name: 'a', allowed: 100, refused: 0, shadow: 0 },
+    ])
+    const lines = linesOf(snapshot)
+    expect(lines.join('')).not.toMatch(/\p{C}/u)
+    expect(lines.at(-1)).toContain('\\u001b[2J\\u202e')
+  })
+
+  test('are as many as there is room for, with both tables', () => {
+    const clients = Array.from({ length: 50 }, () => hostile)
+    const lines = linesOf(makeSnapshot('http://a', event(2, clients), undefined), 12)
+    expect(lines).toHaveLength(12)
+    expect(lines.filter((line) => line.startsWith('b '))).toHaveLength(1)
+    expect(lines.filter((line) => line.includes('202e'))).toHaveLength(4)
+  })
+
+  test('have no rate over a restart', () => {
+    const { requests, rules } = makeSnapshot('http://a', event(5, []), readCounts(event(100, [])))
+    expect([requests, rules[0]?.refused]).toEqual([null, 0])
+  })
+})

@@ -1,0 +1,233 @@
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { tlsSettings } from '../support/certificates.ts'
+import { startGateway } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { valuesOf, type RecordedRequest } from '../support/lenient-requests.ts'
+import { startOtlpCollector, type OtlpCollector, type RecordedSpan } from '../support/otlp-collector.ts'
+import { freePort } from '../support/ports.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const limits = 'limits: [{ name: few, match: "* /few/:who", requests: 1, window: 1h, key: path:who }]\n'
+
+let collector: OtlpCollector
+let backend: RecordingBackend
+let gateways: { readonly 'HTTP/1.1': HostedGateway; readonly 'HTTP/2': HostedGateway }
+
+const tracingTo = (url: string): Record<string, string> => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_BSP_SCHEDULE_DELAY: '50',
+  CONFIG_FILE: writeConfigFile(limits),
+})
+
+beforeAll(async () => {
+  collector = await startOtlpCollector()
+  backend = await startRecordingBackend()
+  const env = { ...tracingTo(collector.url), UPSTREAM_URL: backend.url }
+  gateways = {
+    'HTTP/1.1': await startHosted(env),
+    'HTTP/2': await startHosted({ ...env, ...tlsSettings() }),
+  }
+})
+
+type Protocol = keyof typeof gateways
+
+/** @returns the status */
+async function ask(protocol: Protocol, path: string, headers: Record<string, string | string[]> = {}) {
+  const { port, send } = gateways[protocol]
+  if (protocol === 'HTTP/1.1') return (await send('GET', path, { headers })).status
+  const session = connectHttp2(port)
+  const { status } = await sendHttp2(session, { ':method': 'GET', ':path': path, ...headers })
+  session.close()
+  return status
+}
+
+/** What the backend got for a path. */
+function arrived(path: string): RecordedRequest {
+  const found = backend.requests.find(({ target }) => target.startsWith(path))
+  if (!found) throw new Error(`the backend has seen no request for ${path}`)
+  return found
+}
+
+/** The spans of the trace that has the request for a path, by kind, once there are so many. */
+async function spansOf(
+  path: string,
+  count: number,
+): Promise<Partial<Record<RecordedSpan['kind'], RecordedSpan>>> {
+  const found = await vi.waitFor(() => {
+    const request = collector.spans.find(({ attributes }) => attributes['url.path'] === path)
+    const spans = collector.spans.filter(({ traceId }) => traceId === request?.traceId)
+    expect(spans, JSON.stringify(collector.spans)).toHaveLength(count)
+    return spans
+  }, 10_000)
+  return Object.fromEntries(found.map((span) => [span.kind, span]))
+}
+
+const traceId = (digit: string): string => digit.repeat(32)
+const spanId = '00f067aa0ba902b7'
+
+describe.each<Protocol>(['HTTP/1.1', 'HTTP/2'])('over %s', (protocol) => {
+  const own = protocol === 'HTTP/2' ? 'h2' : 'h1'
+
+  test('a request continues the trace of its client in three spans, and the backend the last one', async () => {
+    const id = traceId(protocol === 'HTTP/2' ? 'b' : 'a')
+    const headers = { traceparent: `00-${id}-${spanId}-01`, tracestate: 'vendor=1,other=2' }
+    expect(await ask(protocol, `/few/${own}-allowed`, headers)).toBe(200)
+    const { server, internal, client } = await spansOf(`/few/${own}-allowed`, 3)
+    expect(server).toMatchObject({
+      name: 'GET',
+      traceId: id,
+      parentSpanId: spanId,
+      attributes: {
+        'http.request.method': 'GET',
+        'http.response.status_code': 200,
+        'network.protocol.version': protocol === 'HTTP/2' ? '2' : '1.1',
+        'url.scheme': protocol === 'HTTP/2' ? 'https' : 'http',
+        'client.address': '127.0.0.1',
+      },
+    })
+    expect(internal).toMatchObject({
+      name: 'decision',
+      traceId: id,
+      parentSpanId: server?.spanId,
+      attributes: { 'sluice.outcome': 'allowed', 'sluice.policies': ['few'] },
+    })
+    expect(client).toMatchObject({
+      name: 'GET',
+      traceId: id,
+      parentSpanId: server?.spanId,
+      attributes: {
+        'http.response.status_code': 200,
+        'server.address': '127.0.0.1',
+        'server.port': backend.port,
+      },
+    })
+    const request = arrived(`/few/${own}-allowed`)
+    expect(valuesOf(request, 'traceparent')).toEqual([`00-${id}-${client?.spanId ?? ''}-01`])
+    expect(valuesOf(request, 'tracestate')).toEqual(['vendor=1,other=2'])
+    expect(valuesOf(request, 'x-request-id')).toEqual([server?.attributes['sluice.request_id']])
+  })
+
+  test('a refused request has no span of the backend', async () => {
+    expect(
+      await ask(protocol, `/few/${own}-refused`, { traceparent: `00-${traceId('c')}-${spanId}-00` }),
+    ).toBe(200)
+    expect(await ask(protocol, `/few/${own}-refused`)).toBe(429)
+    const { server, internal } = await spansOf(`/few/${own}-refused`, 2)
+    expect(server).toMatchObject({
+      parentSpanId: '',
+      status: 0,
+      attributes: { 'http.response.status_code': 429, 'sluice.refused_by': 'few' },
+    })
+    expect(internal).toMatchObject({
+      parentSpanId: server?.spanId,
+      attributes: { 'sluice.outcome': 'refused', 'sluice.refused_by': 'few' },
+    })
+  })
+
+  test('what no rule matches has no span of a decision', async () => {
+    expect(await ask(protocol, `/free-${own}`)).toBe(200)
+    const { server, client } = await spansOf(`/free-${own}`, 2)
+    expect(client?.parentSpanId).toBe(server?.spanId)
+  })
+
+  test('a trace that its client does not sample is passed on and not recorded', async () => {
+    const id = traceId(protocol === 'HTTP/2' ? 'e' : 'd')
+    expect(await ask(protocol, `/unsampled-${own}`, { traceparent: `00-${id}-${spanId}-00` })).toBe(200)
+    const [passed = ''] = valuesOf(arrived(`/unsampled-${own}`), 'traceparent')
+    expect(passed).toMatch(new RegExp(`^00-${id}-[0-9a-f]{16}-00$`))
+    expect(passed).not.toContain(spanId)
+    // One that is recorded, sent after it, is there.
+    await ask(protocol, `/after-${own}`)
+    await spansOf(`/after-${own}`, 2)
+    expect(collector.spans.filter((span) => span.traceId === id)).toEqual([])
+  })
+
+  test.each([
+    ['malformed', `00-${traceId('f')}-${spanId}`],
+    ['all zeros', `00-${traceId('0')}-${spanId}-01`],
+    ['twice', [`00-${traceId('f')}-${spanId}-01`, `00-${traceId('f')}-${spanId}-01`]],
+  ])('a traceparent that is %s begins a new trace', async (name, traceparent) => {
+    const path = `/new-${own}-${name.replace(' ', '-')}`
+    expect(await ask(protocol, path, { traceparent, tracestate: 'vendor=1' })).toBe(200)
+    const { server, client } = await spansOf(path, 2)
+    expect(server?.parentSpanId).toBe('')
+    expect([traceId('f'), traceId('0')]).not.toContain(server?.traceId)
+    const request = arrived(path)
+    expect(valuesOf(request, 'traceparent')).toEqual([
+      `00-${server?.traceId ?? ''}-${client?.spanId ?? ''}-01`,
+    ])
+    expect(valuesOf(request, 'tracestate')).toEqual([])
+  })
+
+  test('no credential and no query is in a span', async () => {
+    const secret = `s3cr3t-${own}`
+    const headers = { authorization: `Bearer ${secret}`, cookie: `sid=${secret}`, 'x-api-key': secret }
+    expect(await ask(protocol, `/secrets-${own}?token=${secret}`, headers)).toBe(200)
+    await spansOf(`/secrets-${own}`, 2)
+    expect(collector.bodies.join('\n')).not.toContain(secret)
+  })
+})
+
+test('the resource names the gateway and its version', async () => {
+  await ask('HTTP/1.1', '/resource')
+  await spansOf('/resource', 2)
+  expect(collector.resource).toMatchObject({ 'service.name': 'sluice', 'telemetry.sdk.language': 'nodejs' })
+  expect(collector.resource['service.version']).toMatch(/^\d+\.\d+\.\d+/)
+})
+
+test('a backend that is away is an error of both spans', async () => {
+  const away = await startHosted({
+    ...tracingTo(collector.url),
+    UPSTREAM_URL: `http://127.0.0.1:${await freePort()}`,
+  })
+  expect((await away.send('GET', '/away')).status).toBe(502)
+  const { server, client } = await spansOf('/away', 2)
+  expect(server).toMatchObject({
+    status: 2,
+    attributes: { 'http.response.status_code': 502, 'error.type': '502' },
+  })
+  expect(client).toMatchObject({ status: 2, attributes: { 'error.type': 'refused' } })
+})
+
+test('a collector that is away is told of once, and changes nothing else', async () => {
+  const gateway = await startHosted({
+    ...tracingTo(collector.url),
+    UPSTREAM_URL: backend.url,
+    OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/elsewhere`,
+  })
+  expect((await gateway.send('GET', '/untold')).status).toBe(200)
+  await gateway.waitForLine(/"spans":2,.*"msg":"spans not delivered \(OTEL_EXPORTER_OTLP_ENDPOINT\)"/)
+  expect((await gateway.send('GET', '/untold')).status).toBe(200)
+})
+
+test('without a collector the context of the client is passed on as it is', async () => {
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
+  const headers = { traceparent: `00-${traceId('9')}-${spanId}-01`, tracestate: 'vendor=1' }
+  expect((await gateway.send('GET', '/plain', { headers })).status).toBe(200)
+  expect(valuesOf(arrived('/plain'), 'traceparent')).toEqual([headers.traceparent])
+  expect(valuesOf(arrived('/plain'), 'tracestate')).toEqual(['vendor=1'])
+})
+
+describe('at the end of the process', () => {
+  const late = { OTEL_BSP_SCHEDULE_DELAY: '60000' }
+
+  test.each(['1', '2'])('what is left is sent, with %s worker(s)', async (workers) => {
+    const env = { ...tracingTo(collector.url), ...late, UPSTREAM_URL: backend.url, WORKERS: workers }
+    const gateway = await startGateway({ ...env, OTEL_SERVICE_NAME: `edge-${workers}` })
+    expect((await gateway.send('GET', `/few/left-${workers}`)).status).toBe(200)
+    expect(await gateway.process.stop('SIGTERM')).toBe(0)
+    await spansOf(`/few/left-${workers}`, 3)
+    expect(collector.resource['service.name']).toBe(`edge-${workers}`)
+  })
+
+  test('a collector that never answers is not waited for', async () => {
+    const silent = await startOtlpCollector(() => undefined)
+    const gateway = await startGateway({ ...tracingTo(silent.url), ...late, UPSTREAM_URL: backend.url })
+    expect((await gateway.send('GET', '/unheard')).status).toBe(200)
+    expect(await gateway.process.stop('SIGTERM')).toBe(0)
+    expect(gateway.process.output()).toContain('spans not delivered before the end')
+    expect(silent.spans).toHaveLength(2)
+  })
+})

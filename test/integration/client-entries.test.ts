@@ -1,0 +1,344 @@
+import type { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createBanning } from '../../proxy/clients/banning.ts'
+import { createBanCounts } from '../../proxy/clients/ban-counts.ts'
+import { ClientEntries } from '../../proxy/clients/client-entries.ts'
+import { idOf, partsOf, type Ban, type ClientEntry } from '../../proxy/clients/client-entry.ts'
+import { createMemoryEntryStore, type EntryStore } from '../../proxy/clients/entry-store.ts'
+import { createRedisEntryStore } from '../../proxy/clients/redis-entry-store.ts'
+import { connectRedis } from '../../proxy/limiter/redis/connection.ts'
+import type { RedisClient } from '../../proxy/limiter/redis/run-script.ts'
+import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
+import type { Policy } from '../../proxy/policy.ts'
+import { startRedisCluster } from '../support/redis-cluster.ts'
+import { openRedis, readDocumentedRights } from '../support/redis-limiters.ts'
+import { freshRedis, startRedisServer } from '../support/redis.ts'
+import { loadWithFile } from '../support/settings.ts'
+
+const now = (): number => performance.now()
+const log = pino({ level: 'silent' })
+
+function ban(partitionKey: string, policy?: string): Ban {
+  return { kind: 'ban', ...(policy !== undefined && { policy }), partitionKey, by: 'operator' }
+}
+
+function addressOf(index: number): string {
+  return `10.0.${Math.trunc(index / 250)}.${index % 250}`
+}
+
+type Replica = {
+  readonly entries: ClientEntries
+  readonly store: EntryStore
+  readonly state: { isAnswering: boolean }
+}
+
+async function openReplica(redis: RedisClient): Promise<Replica> {
+  const entries = new ClientEntries(now)
+  const state = { isAnswering: true }
+  const isAnswering = (): boolean => state.isAnswering
+  const store = createRedisEntryStore({
+    entries,
+    redis,
+    keyPrefix: 'sluice:1',
+    isAnswering,
+    timeoutMs: 5_000,
+    log,
+  })
+  const replica = { entries, store, state }
+  onTestFinished(() => replica.store.close())
+  await replica.store.ready()
+  return replica
+}
+
+async function openReplicas(): Promise<{ first: Replica; second: Replica; redis: RedisClient }> {
+  const redis = openRedis(await freshRedis())
+  return { first: await openReplica(redis), second: await openReplica(redis), redis }
+}
+
+const ids = ({ entries }: Pick<Replica, 'entries'>): string[] =>
+  entries
+    .all()
+    .map(({ id }) => id)
+    .toSorted()
+const soon = { timeout: 2000, interval: 20 }
+
+test('a change is heard by another replica, and what was there before it started is read at the start', async () => {
+  const { first, second, redis } = await openReplicas()
+  const entry: ClientEntry = { kind: 'override', policy: 'api', partitionKey: 'h:x', requests: 7, label: 'A' }
+  expect(await first.store.put(ban('192.0.2.1'), 60_000)).toBe('done')
+  expect(await first.store.put(entry, 60_000)).toBe('done')
+  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.1', 'override api h:x']), soon)
+  expect(second.entries.list('override')[0]?.entry).toEqual(entry)
+  expect(second.entries.list('override')[0]?.leftMs).toBeGreaterThan(55_000)
+  expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.1', 'override api h:x'])
+
+  expect(await second.store.remove('ban * 192.0.2.1')).toBe('done')
+  expect(await second.store.remove('ban * 192.0.2.1')).toBe('absent')
+  await vi.waitFor(() => expect(ids(first)).toEqual(['override api h:x']), soon)
+  expect(ids(await openReplica(redis))).toEqual(['override api h:x'])
+})
+
+test('a thousand changes at once are all heard', async () => {
+  const { first, second } = await openReplicas()
+  await Promise.all(Array.from({ length: 1000 }, (_, i) => first.store.put(ban(addressOf(i)), 60_000)))
+  await vi.waitFor(() => expect(second.entries.list('ban')).toHaveLength(1000), soon)
+  await Promise.all(Array.from({ length: 999 }, (_, i) => second.store.remove(`ban * ${addressOf(i)}`)))
+  await vi.waitFor(() => expect(ids(first)).toEqual([`ban * ${addressOf(999)}`]), soon)
+})
+
+test('what has ended is gone everywhere, and nothing of it stays in Redis', async () => {
+  const { first, second, redis } = await openReplicas()
+  await first.store.put(ban('192.0.2.1'), 300)
+  await vi.waitFor(() => expect(ids(second)).toHaveLength(1), soon)
+  await vi.waitFor(() => expect([...ids(first), ...ids(second)]).toEqual([]), soon)
+  // Removed in passing, by the next change.
+  await first.store.put(ban('192.0.2.2'), 60_000)
+  expect(await redis.hkeys('sluice:1:{clients}')).toEqual(['ban * 192.0.2.2'])
+  const keys = await redis.keys('*')
+  expect(keys.toSorted()).toEqual([
+    'sluice:1:{clients}',
+    'sluice:1:{clients}:ban',
+    'sluice:1:{clients}:changes',
+  ])
+  for (const key of keys) {
+    expect(await redis.pttl(key)).toBeGreaterThan(60_000)
+    expect(await redis.pttl(key)).toBeLessThan(2 * 3_600_000)
+  }
+})
+
+test('a rule makes a ban longer, never shorter', async () => {
+  const { first, second } = await openReplicas()
+  await first.store.put(ban('192.0.2.1', 'login'), 60_000)
+  // Whether the replica has heard of it or not.
+  await second.store.extend({ ...ban('192.0.2.1', 'login'), by: 'rule' }, 1000)
+  await vi.waitFor(() => expect(second.entries.leftMs('ban login 192.0.2.1')).toBeGreaterThan(50_000), soon)
+  await second.store.extend({ ...ban('192.0.2.1', 'login'), by: 'rule' }, 120_000)
+  await vi.waitFor(() => expect(first.entries.leftMs('ban login 192.0.2.1')).toBeGreaterThan(110_000), soon)
+})
+
+test('a ban that is made while Redis is away holds here, and everywhere once it is back', async () => {
+  const { first, second } = await openReplicas()
+  first.state.isAnswering = false
+  expect(await first.store.put(ban('192.0.2.1'), 60_000)).toBe('unavailable')
+  expect(await first.store.extend(ban('192.0.2.2'), 60_000)).toBe('unavailable')
+  expect(ids(first)).toEqual(['ban * 192.0.2.2'])
+  first.state.isAnswering = true
+  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.2']), soon)
+  expect(ids(first)).toEqual(['ban * 192.0.2.2'])
+})
+
+test('a ban that was lifted meanwhile does not come back from a replica that was cut off', async () => {
+  const { first, second } = await openReplicas()
+  second.state.isAnswering = false
+  for (const replica of [first, second])
+    for (const key of ['192.0.2.1', '192.0.2.2']) await replica.store.extend(ban(key), 60_000)
+  expect(ids(second)).toEqual(['ban * 192.0.2.1', 'ban * 192.0.2.2'])
+  // One that others know, and one that only the replica knows.
+  expect(await first.store.remove('ban * 192.0.2.1')).toBe('done')
+  expect(await first.store.remove('ban * 192.0.2.2')).toBe('done')
+  expect(await first.store.remove('ban * 192.0.2.2')).toBe('absent')
+  second.state.isAnswering = true
+  await vi.waitFor(() => expect(ids(second)).toEqual([]), soon)
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  expect([...ids(first), ...ids(second)]).toEqual([])
+})
+
+test('what an operator says of a client takes the place of what was to be written yet', async () => {
+  const { first, second } = await openReplicas()
+  first.state.isAnswering = false
+  await first.store.extend(ban('192.0.2.1'), 3_600_000)
+  first.state.isAnswering = true
+  await first.store.put(ban('192.0.2.1'), 60_000)
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  for (const { entries } of [first, second])
+    expect(entries.leftMs('ban * 192.0.2.1')).toBeLessThanOrEqual(60_000)
+})
+
+test('a replica that has heard nothing for more than an hour reads all', async () => {
+  const { first, redis } = await openReplicas()
+  await first.store.put(ban('192.0.2.1'), 60_000)
+  // Two hours ago, as if nothing had changed since.
+  const changes = 'sluice:1:{clients}:changes'
+  await redis.zadd(changes, (Date.now() - 7_200_000) * 1000, 'ban * 192.0.2.1')
+  const late = await openReplica(redis)
+  expect(ids(late)).toEqual(['ban * 192.0.2.1'])
+  // Since then one was lifted, which is told no more, and another made.
+  await redis.hdel('sluice:1:{clients}', 'ban * 192.0.2.1')
+  await first.store.put(ban('192.0.2.2'), 60_000)
+  await vi.waitFor(() => expect(ids(late)).toEqual(['ban * 192.0.2.2']), soon)
+})
+
+test('rules leave operators room for their bans', async () => {
+  const redis = openRedis(await freshRedis())
+  await fillRedis(
+    redis,
+    Array.from({ length: 9000 }, (_, i) => ban(addressOf(i))),
+  )
+  const memory = new ClientEntries(now)
+  for (let i = 0; i < 9000; i++) memory.set(ban(addressOf(i)), 60_000)
+  for (const store of [(await openReplica(redis)).store, createMemoryEntryStore(memory)]) {
+    expect(await store.extend(ban('192.0.2.1'), 60_000)).toBe('full')
+    expect(await store.put(ban('192.0.2.1'), 60_000)).toBe('done')
+  }
+})
+
+test('a refusal that was counted and not heard of is not the last that could ban', async () => {
+  const redis = openRedis(await freshRedis())
+  const counts = createBanCounts({
+    ban: { after: 3, forMs: 1000, maxMs: 2000, scope: 'rule' },
+    windowMs: 60_000,
+    redis,
+    keyStart: 'sluice:1:ban:login',
+    isAnswering: () => true,
+  })
+  expect(await counts.countRefusal('a')).toBe(0)
+  await redis.incrby('sluice:1:ban:login:refusals:a', 4)
+  expect(await counts.countRefusal('a')).toBe(1)
+  // Not twice by those that count at the same time.
+  expect(await Promise.all([counts.countRefusal('a'), counts.countRefusal('a')])).toEqual([0, 0])
+})
+
+test("refusals count for the rule's window, also where a burst makes that of the bucket shorter", async () => {
+  const redis = openRedis(await freshRedis())
+  await redis.ping()
+  const rule =
+    '{ name: a, match: GET /, algorithm: token-bucket, requests: 60, window: 1m, burst: 1, ban: { after: 3, for: 1h } }'
+  const policies = loadWithFile(`limits: [${rule}]`).settings.rules.map(({ policy }) => policy)
+  const banning = createBanning({
+    store: createMemoryEntryStore(new ClientEntries(now)),
+    policies,
+    redis,
+    keyPrefix: 'sluice:1',
+    isAnswering: () => true,
+    telemetry: { clientBanned: () => undefined },
+    log,
+  })
+  for (const policy of policies) banning.refused(policy, 'x')
+  await vi.waitFor(
+    async () => expect(await redis.pttl('sluice:1:ban:a:refusals:x')).toBeGreaterThan(50_000),
+    soon,
+  )
+})
+
+test('a ban under all rules is of a value where it stands, not of the same value elsewhere', () => {
+  const policy = (name: string, key: string): Policy => {
+    const [rule] = loadWithFile(
+      `limits: [{ name: ${name}, match: '* /:tenant/*', key: '${key}', requests: 1, window: 1m }]`,
+    ).settings.rules
+    if (!rule) throw new RangeError('no rule')
+    return rule.policy
+  }
+  const [header, path, again] = [
+    policy('a', 'header:x-device'),
+    policy('b', 'path:tenant'),
+    policy('c', 'header:x-device'),
+  ]
+  const partitionKey = 'h:0123456789012345678901'
+  const entries = new ClientEntries(now)
+  const parts = partsOf(header, partitionKey)
+  entries.set({ kind: 'ban', parts, partitionKey, by: 'rule' }, 60_000)
+  const isBanned = (by: Policy): boolean => entries.findKeyBan([{ policy: by, partitionKey }]) !== undefined
+  expect([isBanned(header), isBanned(path), isBanned(again)]).toEqual([true, false, true])
+})
+
+test('Redis that has lost everything is believed', async () => {
+  const { first, second, redis } = await openReplicas()
+  await first.store.put(ban('192.0.2.1'), 60_000)
+  await vi.waitFor(() => expect(ids(second)).toHaveLength(1), soon)
+  await redis.flushdb()
+  await vi.waitFor(() => expect([...ids(first), ...ids(second)]).toEqual([]), soon)
+  await first.store.put(ban('192.0.2.3'), 60_000)
+  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.3']), soon)
+})
+
+test('what another version has written there is passed over', async () => {
+  const { first, redis } = await openReplicas()
+  const later = Date.now() + 60_000
+  await redis.hset('sluice:1:{clients}', {
+    'ban * 192.0.2.1': `${later} {"kind":"ban","partitionKey":"192.0.2.9","by":"operator"}`,
+    'ban * 192.0.2.2': 'nonsense',
+    'other x y': `${later} {"kind":"other"}`,
+    'ban * 192.0.2.3': `${later} ${JSON.stringify(ban('192.0.2.3'))}`,
+  })
+  await first.store.put(ban('192.0.2.4'), 60_000)
+  expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.3', 'ban * 192.0.2.4'])
+})
+
+/** As if so many had been put there, in two commands. */
+async function fillRedis(redis: Redis, entries: readonly ClientEntry[]): Promise<void> {
+  const endsAt = Date.now() + 60_000
+  const key = 'sluice:1:{clients}'
+  await redis.hset(key, ...entries.flatMap((entry) => [idOf(entry), `${endsAt} ${JSON.stringify(entry)}`]))
+  await redis.zadd(`${key}:ban`, ...entries.flatMap((entry) => [endsAt, idOf(entry)]))
+}
+
+test.each(['memory', 'Redis'])('there are at most 10,000 of each kind: %s', async (place) => {
+  const all = Array.from({ length: 10_000 }, (_, i) => ban(addressOf(i)))
+  let store: EntryStore
+  if (place === 'Redis') {
+    const redis = openRedis(await freshRedis())
+    await fillRedis(redis, all)
+    const replica = await openReplica(redis)
+    store = replica.store
+    expect(replica.entries.list('ban')).toHaveLength(10_000)
+  } else {
+    store = createMemoryEntryStore(new ClientEntries(now))
+    for (const entry of all) expect(await store.put(entry, 60_000)).toBe('done')
+  }
+  expect(await store.put(ban('192.0.2.1'), 60_000)).toBe('full')
+  expect(await store.extend(ban('192.0.2.2'), 60_000)).toBe('full')
+  // Those that are there can be changed, and one that goes makes room.
+  expect(await store.put(ban(addressOf(0)), 90_000)).toBe('done')
+  expect(await store.remove(idOf(ban(addressOf(1))))).toBe('done')
+  expect(await store.put(ban('192.0.2.1'), 60_000)).toBe('done')
+  const override: ClientEntry = { kind: 'override', policy: 'api', partitionKey: 'x', requests: 1 }
+  expect(await store.put(override, 60_000)).toBe('done')
+})
+
+test('on a cluster', async () => {
+  const cluster = await startRedisCluster(3, 0)
+  onTestFinished(() => cluster.close())
+  const connection = connectRedis(parseRedisUrl(cluster.url), log)
+  onTestFinished(() => connection.close())
+  await connection.connected(20_000)
+  const redis = connection.client
+  const [first, second] = [await openReplica(redis), await openReplica(redis)]
+  expect(await first.store.put(ban('192.0.2.1'), 60_000)).toBe('done')
+  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.1']), soon)
+})
+
+test('the rights in the docs are enough for bans and limits at run time, and needed', async () => {
+  const server = await startRedisServer()
+  const operator = openRedis(server.url)
+  const { counting, runTime, bans } = readDocumentedRights()
+  const userUrl = server.url.replace('//', '//sluice:password@')
+  await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>password', ...counting, ...runTime, ...bans)
+  const redis = openRedis(userUrl)
+  const { store, entries } = await openReplica(redis)
+  for (const when of ['first', 'replaced'])
+    expect(await store.put(ban('192.0.2.1'), 60_000), when).toBe('done')
+  expect(await store.put(ban('192.0.2.3'), 50)).toBe('done')
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(await store.remove('ban * 192.0.2.1')).toBe('done')
+  expect(await store.put(ban('192.0.2.2'), 60_000)).toBe('done')
+  expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.2'])
+  const counts = createBanCounts({
+    ban: { after: 2, forMs: 1000, maxMs: 2000, scope: 'rule' },
+    windowMs: 60_000,
+    redis,
+    keyStart: 'sluice:1:ban:login',
+    isAnswering: () => true,
+  })
+  expect([await counts.countRefusal('a'), await counts.countRefusal('a')]).toEqual([0, 1])
+  expect(await operator.keys('sluice:1:ban:*')).toHaveLength(3)
+  await counts.forgive('a')
+  expect(await operator.keys('sluice:1:ban:*')).toEqual([])
+
+  for (const right of ['time', 'hset', 'zadd', 'zscore', 'zcard', 'zrevrange', 'zrangebyscore']) {
+    await operator.call('ACL', 'SETUSER', 'sluice', `-${right}`)
+    expect(await store.put(ban('192.0.2.5'), 60_000), right).toBe('uncertain')
+    await operator.call('ACL', 'SETUSER', 'sluice', `+${right}`)
+  }
+  expect(ids({ entries })).toEqual(['ban * 192.0.2.2'])
+})

@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startGateway } from '../support/gateway.ts'
+import { connectGrpc, startGrpcServer } from '../support/grpc.ts'
+import { readResidentBytes } from '../support/memory-use.ts'
+
+// What many calls of gRPC, and clients that do not read, cost a gateway in a process of its own.
+
+const MIB = 1024 * 1024
+
+test('ten thousand calls on one connection are answered, over few connections to the backend', async () => {
+  const server = await startGrpcServer()
+  const gateway = await startGateway({ UPSTREAM_URL: `h2c://127.0.0.1:${server.port}` })
+  const client = connectGrpc(gateway.port, false)
+  let next = 0
+  const wrong: unknown[] = []
+  const ask = async (): Promise<void> => {
+    while (next < 10_000) {
+      const asked = `call ${next++}`
+      const { message } = await client.unary(asked)
+      if (message.toString() !== asked) wrong.push(asked)
+    }
+  }
+  await Promise.all(Array.from({ length: 100 }, ask))
+  expect(wrong).toEqual([])
+  const metrics = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text()
+  expect(metrics).toMatch(/^sluice_requests_total\{class="2xx"\} 10000$/m)
+  expect(Number(/^sluice_table_entries\{table="upstream-connections"\} (\d+)$/m.exec(metrics)?.[1])).toBe(1)
+})
+
+test('clients that stop reading hold little memory, and others are served', async () => {
+  const server = await startGrpcServer()
+  const gateway = await startGateway({ UPSTREAM_URL: `h2c://127.0.0.1:${server.port}` })
+  const others = connectGrpc(gateway.port, false)
+  for (let i = 0; i < 500; i++) await others.unary('warm')
+  const pid = gateway.process.child.pid ?? 0
+  const before = readResidentBytes(pid)
+  // 40 streams of 256 MiB each, on four connections, of which the clients read nothing after the head.
+  const stalled = Array.from({ length: 40 }, (_, i) =>
+    connectGrpc(gateway.port, false, {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.primary_user_agent': `${i % 4}`,
+    }).stall(4096, 65_536),
+  )
+  await Promise.all(stalled.map(({ begun }) => begun))
+  let most = 0
+  for (let i = 0; i < 60; i++) {
+    const { message } = await others.unary(`still ${i}`)
+    expect(message.toString()).toBe(`still ${i}`)
+    most = Math.max(most, readResidentBytes(pid))
+    await sleep(50)
+  }
+  for (const { cancel } of stalled) cancel()
+  expect((most - before) / MIB).toBeLessThan(64)
+}, 120_000)

@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send, startGateway } from '../support/gateway.ts'
+import { startOrigin } from '../support/origin.ts'
+import { freePort } from '../support/ports.ts'
+import { spawnCommand, spawnNode } from '../support/process.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+// SIGHUP ends a process that does not handle it. The gateway reads its settings again (reload.test.ts), with HTTPS also the
+// certificate (tls.test.ts).
+
+const read = /"level":"info".*"trigger":"signal".*"msg":"limits unchanged"/
+const ignored =
+  /"level":"warn".*"msg":"SIGHUP ignored: settings are read at start only, restart to change them"/
+
+test('SIGHUP to the whole group ends no worker, and is one reload', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
+  process.kill(-(gateway.process.child.pid ?? 0), 'SIGHUP')
+  await gateway.process.waitForLine(read)
+  expect((await gateway.send('GET', '/')).status).toBe(200)
+  expect(await gateway.process.stop()).toBe(0)
+  expect(gateway.process.output().match(/"msg":"worker listening"/g)).toHaveLength(2)
+  expect(gateway.process.output().match(/"trigger":"signal"/g)).toHaveLength(1)
+})
+
+test('the origin ignores it too', async () => {
+  const origin = await startOrigin()
+  origin.process.child.kill('SIGHUP')
+  await origin.process.waitForLine(ignored)
+  expect((await send(origin.port, 'GET', '/health')).status).toBe(200)
+  expect(await origin.process.stop()).toBe(0)
+})
+
+test('npm start passes it on to the gateway', async () => {
+  const cwd = makeTemporaryDirectory()
+  const port = await freePort()
+  const env = {
+    PORT: String(port),
+    ADMIN_PORT: String(await freePort()),
+    ORIGIN_PORT: String(await freePort()),
+    ORIGIN_DB: join(cwd, 'origin.db'),
+  }
+  const started = spawnNode('scripts/start.ts', env, [], { cwd })
+  await started.waitForLine(/"name":"origin".*"msg":"listening"/)
+  started.child.kill('SIGHUP')
+  await started.waitForLine(new RegExp(`"name":"gateway".*${read.source.replace('"level":"info".*', '')}`))
+  expect((await send(port, 'GET', '/health')).status).toBe(200)
+  expect(await started.stop()).toBe(0)
+  expect(started.output()).not.toMatch(/"name":"origin".*SIGHUP/)
+})
+
+// Else it would go on, and hold its port, with nobody to stop it.
+test.runIf(process.platform === 'linux')('a gateway whose terminal is closed stops in order', async () => {
+  const log = join(makeTemporaryDirectory(), 'log')
+  const env = { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/defaults.yaml' }
+  const command = `exec '${process.execPath}' proxy/main.ts > '${log}'`
+  const terminal = spawnCommand('script', env, ['--quiet', '--command', command, '/dev/null'])
+  const lineOf = async (msg: string): Promise<{ pid: number; signal?: string }> => {
+    const end = Date.now() + 15_000
+    for (;;) {
+      const line = readLines(log).find((text) => text.includes(`"msg":"${msg}"`))
+      if (line !== undefined) return JSON.parse(line) as { pid: number; signal?: string }
+      if (Date.now() > end) throw new Error(`no line "${msg}" in:\n${readLines(log).join('\n')}`)
+      await sleep(20)
+    }
+  }
+  const { pid } = await lineOf('listening')
+  try {
+    process.kill(pid, 'SIGHUP')
+    await lineOf('limits unchanged')
+    terminal.child.kill('SIGKILL')
+    expect((await lineOf('stopping')).signal).toBe('SIGTERM')
+    await lineOf('stopped')
+  } catch (error) {
+    process.kill(pid, 'SIGKILL')
+    throw error
+  }
+})
+
+function readLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n').slice(0, -1)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,33 @@
+import { writeFileSync } from 'node:fs'
+import { expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+const table = (requests: number | string): string =>
+  `limits: [{ name: a, match: GET /a, requests: ${requests}, window: 10m }]\n`
+
+test('a worker that is restarted gets the table in force, whatever the file says', async () => {
+  const backend = await startBackend()
+  const file = writeConfigFile(table(5))
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: file, WORKERS: '2' })
+  const reload = () => askOperator(gateway, 'POST', '/api/reload', {})
+  const left = async (): Promise<string | undefined> =>
+    /r=(\d+)/.exec(String((await gateway.send('GET', '/a')).headers['ratelimit']))?.[1]
+  writeFileSync(file, table(100))
+  expect((await reload()).status).toBe(200)
+  writeFileSync(file, table('none'))
+  const workers = [...gateway.output().matchAll(/"pid":(\d+).*"msg":"worker listening"/g)].map(([, pid]) =>
+    Number(pid),
+  )
+  expect(workers).toHaveLength(2)
+  for (const [at, pid] of workers.entries()) {
+    process.kill(pid, 'SIGKILL')
+    await vi.waitFor(() => expect(gateway.output().match(/worker listening/g)).toHaveLength(3 + at), 30_000)
+  }
+  expect(await left()).toBe('99')
+  writeFileSync(file, table(50))
+  expect((await reload()).body).toMatchObject({ changed: ['a'] })
+  expect(await left()).toBe('48')
+})

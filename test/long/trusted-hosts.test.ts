@@ -1,0 +1,61 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+
+/** A resolver of the test's own: it knows `nginx.test` when the file is there, by the address in it. */
+function resolverFrom(file: string): Record<string, string> {
+  const patch = `import dns from 'node:dns'
+    import { readFileSync } from 'node:fs'
+    const { lookup } = dns
+    dns.lookup = (name, options, done) => {
+      if (name !== 'nginx.test') return lookup(name, options, done)
+      try { done(null, [{ address: readFileSync(${JSON.stringify(file)}, 'utf8'), family: 4 }]) }
+      catch { done(Object.assign(new Error('no'), { code: 'ENOTFOUND' })) }
+    }
+    ;(await import('node:module')).syncBuiltinESMExports()`
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(patch)}` }
+}
+
+test('the name of a host is believed when it resolves, also where it did not at start', async () => {
+  const backend = await startBackend((request, response) =>
+    response.end(String(request.headers['x-real-ip'])),
+  )
+  const file = join(makeTemporaryDirectory(), 'address')
+  const settings = {
+    UPSTREAM_URL: backend.url,
+    TRUSTED_PROXIES: '10.0.0.1,nginx.test',
+    ...resolverFrom(file),
+  }
+  const gateway = await startHosted(settings)
+  await gateway.waitForLine(/"level":"warn".*"host":"nginx\.test".*does not resolve/)
+  const seenFrom = async (from: string): Promise<string> =>
+    (await gateway.send('GET', '/', { from, headers: { 'x-forwarded-for': '203.0.113.9' } })).body
+  expect(await seenFrom('127.0.0.2')).toBe('127.0.0.2')
+
+  writeFileSync(file, '127.0.0.2')
+  await vi.waitFor(async () => expect(await seenFrom('127.0.0.2')).toBe('203.0.113.9'), {
+    timeout: 30_000,
+    interval: 100,
+  })
+  expect(await seenFrom('127.0.0.3')).toBe('127.0.0.3')
+
+  // What resolves at start is believed from the first request on.
+  const known = await startHosted(settings)
+  const first = await known.send('GET', '/', {
+    from: '127.0.0.2',
+    headers: { 'x-forwarded-for': '203.0.113.9' },
+  })
+  expect(first.body).toBe('203.0.113.9')
+}, 60_000)
+
+test('networks with a name are trusted, also in the chain', async () => {
+  const backend = await startBackend((request, response) =>
+    response.end(String(request.headers['x-real-ip'])),
+  )
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: 'loopback,cloudflare' })
+  const chain = '198.51.100.1, 203.0.113.9, 104.16.0.1, 2606:4700::1'
+  expect((await gateway.send('GET', '/', { headers: { 'x-forwarded-for': chain } })).body).toBe('203.0.113.9')
+})

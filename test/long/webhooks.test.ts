@@ -1,0 +1,163 @@
+import { writeFileSync } from 'node:fs'
+import { beforeAll, expect, test, vi } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { askOperator } from '../support/operator.ts'
+import { parseExposition } from '../support/prometheus.ts'
+import { freshRedis, startRedisServer } from '../support/redis.ts'
+import { startRelay } from '../support/relay.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+import {
+  startWebhookReceiver,
+  type ReceivedWebhook,
+  type WebhookReceiver,
+} from '../support/webhook-receiver.ts'
+
+let upstream = ''
+
+beforeAll(async () => {
+  const backend = await startBackend((_, response) => response.end('ok'))
+  upstream = backend.url
+})
+
+const tableFor = ({ url }: WebhookReceiver): string => `
+webhooks: [{ url: '${url}', events: [ban, breaker, reload-failed] }]
+limits:
+  - { name: login, match: POST /login, requests: 1, window: 1h, ban: { after: 2, for: 1h } }
+  - { name: keyed, match: GET /keyed, key: 'header:x-api-key', requests: 1, window: 1h, ban: { after: 1, for: 1m } }
+  - { name: other, match: GET /other, requests: 10000, window: 1h }
+`
+
+async function start(
+  receiver: WebhookReceiver,
+  env: Record<string, string> = {},
+): Promise<HostedGateway & { readonly file: string }> {
+  const file = writeConfigFile(tableFor(receiver))
+  const gateway = await startHosted({
+    UPSTREAM_URL: upstream,
+    CONFIG_FILE: file,
+    WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    ...env,
+  })
+  return { ...gateway, file }
+}
+
+/** What was received, once it is so much. */
+async function eventsOf(receiver: WebhookReceiver, count: number): Promise<ReceivedWebhook['event'][]> {
+  await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThanOrEqual(count), 15_000)
+  return receiver.received.map(({ event }) => event)
+}
+
+/** One is refused until it is banned, and then a few times more. */
+async function getBanned(...gateways: readonly HostedGateway[]): Promise<void> {
+  for (let round = 0; round < 6; round++)
+    await Promise.all(gateways.map((gateway) => gateway.send('POST', '/login')))
+}
+
+test('a ban by a rule is told of once, and one by an operator', async () => {
+  const receiver = await startWebhookReceiver()
+  const gateway = await start(receiver)
+  await getBanned(gateway)
+  const [first] = await eventsOf(receiver, 1)
+  expect(first).toMatchObject({
+    type: 'ban',
+    data: { by: 'rule', policy: 'login', client: '127.0.0.1', forSeconds: 3600, times: 1 },
+  })
+  const ban = { client: { ip: '192.0.2.7' }, for: '5m', reason: 'scraping' }
+  expect((await askOperator(gateway, 'POST', '/api/clients/ban', ban)).status).toBe(200)
+  const [, second, ...others] = await eventsOf(receiver, 2)
+  expect(second).toMatchObject({
+    data: { by: 'operator', client: '192.0.2.7', forSeconds: 300, reason: 'scraping' },
+  })
+  expect(others).toEqual([])
+  const scrape = parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body)
+  expect(scrape.value('sluice_table_capacity', { table: 'webhooks' })).toBe(1000)
+})
+
+test('a secret that makes a client is not told, and an address is not without LOG_ADDRESSES', async () => {
+  const receiver = await startWebhookReceiver()
+  const gateway = await start(receiver, { LOG_ADDRESSES: '0' })
+  for (let i = 0; i < 3; i++) await gateway.send('GET', '/keyed', { headers: { 'x-api-key': 's3cr3t' } })
+  const [keyed] = await eventsOf(receiver, 1)
+  expect(keyed?.data['client']).toMatch(/^h:/)
+  await getBanned(gateway)
+  const [, login] = await eventsOf(receiver, 2)
+  expect(login?.data).toMatchObject({ policy: 'login' })
+  expect(login?.data).not.toHaveProperty('client')
+  const bodies = receiver.received.map(({ body }) => body).join('\n')
+  expect(bodies).not.toContain('s3cr3t')
+  expect(bodies).not.toContain('127.0.0.1')
+})
+
+test('settings that are wrong are told of, with the mistakes', async () => {
+  const receiver = await startWebhookReceiver()
+  const gateway = await start(receiver)
+  writeFileSync(gateway.file, 'limits: none\n')
+  expect((await askOperator(gateway, 'POST', '/api/reload', {})).status).toBe(422)
+  const [event] = await eventsOf(receiver, 1)
+  expect(event?.type).toBe('reload-failed')
+  expect(JSON.stringify(event?.data['mistakes'])).toContain('limits: got \\"none\\"')
+})
+
+test('a change of the webhooks takes a restart, which is said', async () => {
+  const receiver = await startWebhookReceiver()
+  const gateway = await start(receiver)
+  writeFileSync(gateway.file, tableFor({ ...receiver, url: `${receiver.url}/elsewhere` }))
+  const { body } = await askOperator(gateway, 'POST', '/api/reload', {})
+  expect(body).toMatchObject({ restart: ['webhooks'] })
+})
+
+test('of two replicas on one Redis the one that bans tells', async () => {
+  const receiver = await startWebhookReceiver()
+  const REDIS_URL = await freshRedis()
+  const replicas = [await start(receiver, { REDIS_URL }), await start(receiver, { REDIS_URL })]
+  await getBanned(...replicas)
+  await eventsOf(receiver, 1)
+  // What comes after it is in the same queue.
+  writeFileSync(replicas[0]?.file ?? '', 'limits: none\n')
+  writeFileSync(replicas[1]?.file ?? '', 'limits: none\n')
+  for (const replica of replicas) await askOperator(replica, 'POST', '/api/reload', {})
+  const events = await eventsOf(receiver, 3)
+  expect(events.filter(({ type }) => type === 'ban')).toHaveLength(1)
+})
+
+test.each(['1', '2'])(
+  'with %s worker(s) an outage of Redis is told of once, and its end, and a ban',
+  async (workers) => {
+    const receiver = await startWebhookReceiver()
+    const redis = await startRedisServer()
+    const relay = await startRelay(Number(new URL(redis.url).port))
+    const gateway = await start(receiver, {
+      REDIS_URL: `redis://127.0.0.1:${relay.port}`,
+      WORKERS: workers,
+      STORE_TIMEOUT: '200ms',
+    })
+    await getBanned(gateway)
+    const [ban] = await eventsOf(receiver, 1)
+    expect(ban?.type).toBe('ban')
+    const breaker = (): unknown[] =>
+      receiver.received.flatMap(({ event: { type, data } }) => (type === 'breaker' ? [data['state']] : []))
+    await relay.set({ kind: 'refuse' })
+    await vi.waitFor(async () => {
+      // Each worker has a breaker of its own.
+      await Promise.all(Array.from({ length: 10 }, () => gateway.send('GET', '/other')))
+      expect(breaker()).toEqual(['open'])
+    }, 20_000)
+    await relay.set({ kind: 'none' })
+    await vi.waitFor(() => expect(breaker().slice(0, 2)).toEqual(['open', 'closed']), 20_000)
+    expect(receiver.received.filter(({ event }) => event.type === 'ban')).toHaveLength(1)
+  },
+)
+
+test('with workers and no Redis a ban is told of once', async () => {
+  const receiver = await startWebhookReceiver()
+  const gateway = await start(receiver, { WORKERS: '2' })
+  await getBanned(gateway, gateway)
+  const [event] = await eventsOf(receiver, 1)
+  expect(event?.data).toMatchObject({ policy: 'login', client: '127.0.0.1' })
+  writeFileSync(gateway.file, 'limits: none\n')
+  expect((await askOperator(gateway, 'POST', '/api/reload', {})).status).toBe(422)
+  const events = await eventsOf(receiver, 2)
+  expect(events.map(({ type }) => type)).toEqual(['ban', 'reload-failed'])
+})

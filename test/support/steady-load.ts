@@ -1,0 +1,22 @@
+/** Clients that ask all the time, each on connections of its own and with one that it keeps. */
+export function startLoad(url: string): { end(): Promise<{ statuses: string[]; isLong: boolean }> } {
+  const outcomes = new Map<string, number>()
+  let isOver = false
+  const work = async (headers: Record<string, string>): Promise<void> => {
+    while (!isOver) {
+      const outcome = await fetch(url, { headers }).then(
+        async (response) => (await response.arrayBuffer(), String(response.status)),
+        (error: unknown) => String((error as Error).cause ?? error),
+      )
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    }
+  }
+  const workers = Array.from({ length: 4 }, (_, i) => work(i < 2 ? { connection: 'close' } : {}))
+  return {
+    async end() {
+      isOver = true
+      await Promise.all(workers)
+      return { statuses: [...outcomes.keys()], isLong: (outcomes.get('200') ?? 0) > 100 }
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { createHistory, type History } from '../../../proxy/admin/page/history.ts'
+import type { Activity } from '../../../proxy/telemetry/activity.ts'
+
+type Counted = Record<string, { allowed?: number; refused?: number; shadow?: number; local?: number }>
+
+const none = { allowed: 0, refused: 0, shadow: 0, local: 0, open: 0, unavailable: 0 }
+const STEP_MS = 10_000
+const startMs = 1_000_000 * STEP_MS
+
+function activityOf(counted: Counted): Activity {
+  const decisions = Object.entries(counted).map(([name, some]) => [name, { ...none, ...some }] as const)
+  return { decisions, requests: [], connections: 0, breakerOpen: false }
+}
+
+function open(): { history: History; at: (step: number, ...processes: Counted[]) => Promise<void> } {
+  let nowMs = startMs
+  let activities: Activity[] = []
+  const history = createHistory(
+    () => Promise.resolve(activities),
+    () => nowMs,
+  )
+  onTestFinished(() => history.close())
+  return {
+    history,
+    async at(step, ...processes) {
+      nowMs = startMs + step * STEP_MS
+      activities = processes.map(activityOf)
+      await history.sample()
+    },
+  }
+}
+
+/** Each rule's steps that are not all zero, by their distance from the start. */
+function shown({ history }: Pick<ReturnType<typeof open>, 'history'>): object {
+  const { first, rules } = history.read()
+  return Object.fromEntries(
+    rules.map(([name, allowed, refused, shadow]) => [
+      name,
+      Object.fromEntries(
+        allowed.flatMap((count, index) => {
+          const counts = [count, refused[index], shadow[index]]
+          return counts.some(Boolean) ? [[first + index - 1_000_000, counts]] : []
+        }),
+      ),
+    ]),
+  )
+}
+
+test('counts go to the step in which they were made, of all processes together', async () => {
+  const opened = open()
+  await opened.at(0, { api: { allowed: 2 } }, { api: { allowed: 1, refused: 4 } })
+  await opened.at(0.9, { api: { allowed: 3 } }, { api: { allowed: 1, refused: 4 } })
+  await opened.at(
+    3,
+    { api: { allowed: 3, local: 2 }, trial: { shadow: 7 } },
+    { api: { allowed: 1, refused: 5 } },
+  )
+  expect(shown(opened)).toEqual({ api: { 0: [4, 4, 0], 3: [2, 1, 0] }, trial: { 3: [0, 0, 7] } })
+  expect(opened.history.read()).toMatchObject({ stepSeconds: 10, first: 1_000_000, last: 1_000_003 })
+})
+
+test('what is older than fifteen minutes is gone', async () => {
+  const opened = open()
+  await opened.at(0, { api: { allowed: 5 }, old: { allowed: 1 } })
+  await opened.at(50, { api: { allowed: 6 }, old: { allowed: 1 } })
+  await opened.at(89, { api: { allowed: 6 }, old: { allowed: 1 } })
+  expect(shown(opened)).toEqual({ api: { 0: [5, 0, 0], 50: [1, 0, 0] }, old: { 0: [1, 0, 0] } })
+  await opened.at(90, { api: { allowed: 8 }, old: { allowed: 1 } })
+  expect(shown(opened)).toEqual({ api: { 50: [1, 0, 0], 90: [2, 0, 0] } })
+  expect(opened.history.read().first).toBe(1_000_001)
+  await opened.at(500, { api: { allowed: 8 }, old: { allowed: 1 } })
+  expect(shown(opened)).toEqual({})
+})
+
+test('a worker that is started anew counts from 0, which is no step back', async () => {
+  const opened = open()
+  await opened.at(0, { api: { allowed: 50 } }, { api: { allowed: 50 } })
+  await opened.at(1, { api: { allowed: 50 } }, {})
+  await opened.at(2, { api: { allowed: 50 } }, { api: { allowed: 3 } })
+  expect(shown(opened)).toEqual({ api: { 0: [100, 0, 0], 2: [3, 0, 0] } })
+})
+
+test('many rules are bounded, and those with the most requests are sent', async () => {
+  const opened = open()
+  const rules = Object.fromEntries(
+    Array.from({ length: 3_000 }, (_, index) => [`rule-${index}`, { allowed: index + 1 }]),
+  )
+  await opened.at(0, rules)
+  const { rules: sent } = opened.history.read()
+  expect(sent).toHaveLength(200)
+  expect(sent[0]?.[0]).toBe('rule-999')
+})

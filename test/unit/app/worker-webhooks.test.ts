@@ -1,0 +1,53 @@
+import { EventEmitter } from 'node:events'
+import { expect, test } from 'vitest'
+import { hearWorkers } from '../../../proxy/app/observe/webhooks.ts'
+import type { WebhookEvent } from '../../../proxy/telemetry/webhooks/webhook-event.ts'
+
+class FakeWorker extends EventEmitter {
+  readonly id: number
+  constructor(id: number) {
+    super()
+    this.id = id
+  }
+}
+
+function start() {
+  const told: WebhookEvent[] = []
+  const hear = hearWorkers((event) => told.push(event))
+  const workers = [new FakeWorker(1), new FakeWorker(2)] as const
+  for (const worker of workers) hear(worker)
+  const breaker = (at: 0 | 1, state: 'open' | 'closed'): void =>
+    void workers[at].emit('message', { webhook: { type: 'breaker', state } })
+  const states = (): string[] => told.map((event) => ('state' in event ? event.state : event.type))
+  return { told, workers, breaker, states }
+}
+
+test('of the breakers of workers the first that opens is told of, and the last that closes', () => {
+  const { breaker, states } = start()
+  breaker(0, 'open')
+  breaker(1, 'open')
+  breaker(0, 'closed')
+  expect(states()).toEqual(['open'])
+  breaker(1, 'closed')
+  expect(states()).toEqual(['open', 'closed'])
+  breaker(1, 'open')
+  expect(states()).toEqual(['open', 'closed', 'open'])
+})
+
+test('a worker that exits has no open breaker any more', () => {
+  const { workers, breaker, states } = start()
+  breaker(0, 'open')
+  breaker(1, 'open')
+  workers[0].emit('exit')
+  expect(states()).toEqual(['open'])
+  workers[1].emit('exit')
+  expect(states()).toEqual(['open', 'closed'])
+})
+
+test('other events are passed on as they are, and other messages are not', () => {
+  const { told, workers } = start()
+  const ban: WebhookEvent = { type: 'ban', by: 'rule', policy: 'login', forSeconds: 60 }
+  workers[1].emit('message', { webhook: ban })
+  for (const other of [undefined, null, 'webhook', { clients: 'hello' }]) workers[1].emit('message', other)
+  expect(told).toEqual([ban])
+})

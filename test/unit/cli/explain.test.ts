@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest'
+import { explainRequest } from '../../../proxy/cli/explain/verb.ts'
+import type { Explanation } from '../../../proxy/explain/explain.ts'
+import { loadWithFile } from '../../support/settings.ts'
+
+// sha256 of `secret`
+const sha256 = 'sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
+
+const { settings } = loadWithFile(`
+trustedProxies: [10.0.0.0/8]
+allowList: [{ ip: 192.0.2.99 }]
+denyList: [{ ip: 203.0.113.0/24 }]
+limits:
+  - { name: login, match: POST /login, requests: 5, window: 15m }
+  - { name: api, match: '* /api/*', except: GET /api/health, key: 'header:x-api-key', requests: 100, window: 1m }
+  - { name: app, match: GET /app, hosts: [app.example.com], requests: 10, window: 1s }
+  - name: both
+    match: GET /both
+    key: [ip, 'header:x-api-key', 'cookie:sid', host]
+    requests: 1
+    window: 1s
+    mode: shadow
+    allowList: [{ ip: 192.0.2.98 }]
+    overrides: [{ clients: [{ ip: 192.0.2.97 }], requests: 1000 }]
+`)
+
+function explain(request: string, ip = '192.0.2.1', ...headers: string[]): Promise<Explanation> {
+  const lines = headers.some((line) => line.startsWith('Host:')) ? headers : ['Host: a', ...headers]
+  return explainRequest(settings, `${request} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, ip)
+}
+
+const ruleOf = ({ rules }: Explanation, name: string) => rules.find((rule) => rule.name === name)
+
+test('tells the canonical path, how backends may read it, and whom it counts', async () => {
+  const explained = await explain('POST /x/../LOGIN;a=b/?token=secret', '2001:db8::7')
+  expect(explained).toMatchObject({
+    outcome: 'limited',
+    path: '/LOGIN;a=b/',
+    host: 'a',
+    client: { address: '2001:db8::7', counts: '2001:db8::/64', why: 'the peer is no trusted proxy' },
+  })
+  expect(explained.readings).toContain('/login')
+  expect(ruleOf(explained, 'login')).toMatchObject({
+    counts: true,
+    keys: ['2001:db8::/64'],
+    key: [{ part: 'ip', values: ['2001:db8::/64'] }],
+    requests: 5,
+    windowSeconds: 900,
+  })
+  // The query may hold secrets.
+  expect(JSON.stringify(explained)).not.toContain('secret')
+})
+
+test.each([
+  [
+    '10.0.0.1',
+    ['X-Forwarded-For: 192.0.2.1'],
+    '192.0.2.1',
+    'a trusted proxy names the client in x-forwarded-for',
+  ],
+  ['10.0.0.1', [], '10.0.0.1', 'a trusted proxy names no client in x-forwarded-for'],
+  [
+    '10.0.0.1',
+    ['X-Forwarded-For: unknown'],
+    '10.0.0.1',
+    'a trusted proxy names no client in x-forwarded-for',
+  ],
+  [
+    '192.0.2.5',
+    ['X-Forwarded-For: 192.0.2.1'],
+    '192.0.2.5',
+    'the peer is no trusted proxy, and its x-forwarded-for is ignored',
+  ],
+])('from %s with %j the client is %s', async (ip, headers, address, why) => {
+  const { client } = await explain('GET /', ip, ...headers)
+  expect(client).toMatchObject({ address, why, peer: ip })
+})
+
+test.each([
+  ['GET /login', [], 'login', true, 'the method GET is not POST'],
+  ['POST /logn', [], 'login', true, 'the path is not /login'],
+  ['POST /other', [], 'login', false, 'the path is not /login'],
+  ['GET /other', [], 'login', false, 'the method GET is not POST; the path is not /login'],
+  ['GET /app', ['Host: example.com'], 'app', true, 'the host is not app.example.com'],
+  ['GET /api/health', ['x-api-key: a'], 'api', true, 'except has GET /api/health'],
+  ['GET /api/a', [], 'api', true, 'the request has no header:x-api-key'],
+  ['GET /both', ['x-api-key: a'], 'both', true, 'the request has no cookie:sid'],
+])('%s %j does not count under %s', async (request, headers, name, near, why) => {
+  expect(ruleOf(await explain(request, '192.0.2.1', ...headers), name)).toMatchObject({
+    counts: false,
+    near,
+    why,
+    keys: [],
+  })
+})
+
+test('lists keep rules from their clients', async () => {
+  const send = (ip: string) => explain('GET /both', ip, 'x-api-key: a', 'cookie: sid=1')
+  expect(ruleOf(await send('192.0.2.99'), 'both')).toMatchObject({
+    counts: false,
+    why: 'allowList has the client',
+  })
+  expect(ruleOf(await send('192.0.2.98'), 'both')).toMatchObject({
+    counts: false,
+    why: "the rule's allowList has the client",
+  })
+  expect(ruleOf(await send('192.0.2.97'), 'both')).toMatchObject({
+    counts: true,
+    requests: 1000,
+    why: 'override 1 has the client',
+  })
+  expect(await send('203.0.113.1')).toMatchObject({ outcome: 'denied', status: 403, rules: [] })
+})
+
+test('shows secret values as their hashes only, in the form that lists take', async () => {
+  const explained = await explain(
+    'GET /both',
+    '192.0.2.1',
+    'X-Api-Key: secret',
+    'Cookie: sid=secret',
+    'Host: A.b:80',
+  )
+  expect(ruleOf(explained, 'both')).toMatchObject({
+    counts: true,
+    mode: 'shadow',
+    keys: [expect.stringMatching(/^h:[\w-]{22}$/) as string],
+    key: [
+      { part: 'ip', values: ['192.0.2.1'] },
+      { part: 'header:x-api-key', values: [sha256] },
+      { part: 'cookie:sid', values: [sha256] },
+      { part: 'host', values: ['a.b'] },
+    ],
+  })
+  expect(JSON.stringify(explained)).not.toContain('secret')
+})
+
+test.each([
+  ['GET /a%5cb', 400, 'the path has a backslash'],
+  ['GET /a b', 400, expect.stringMatching(/^HPE_/) as string],
+  ['TRACE /', 405, 'TRACE is not supported'],
+  ['CONNECT a:443', 405, 'CONNECT is not supported'],
+])('%s is rejected with %i', async (request, status, why) => {
+  expect(await explain(request)).toMatchObject({ outcome: 'rejected', status, why, rules: [] })
+})

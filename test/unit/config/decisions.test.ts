@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { directoryWith, problemsOf } from '../../support/settings.ts'
+
+const rule = (fields: string): string => `limits:\n  - name: one\n    match: POST /login\n${fields}`
+const quota = '    requests: 5\n    window: 1m\n'
+const asked = { DECISIONS_PORT: '8081', TRUSTED_PROXIES: '10.0.0.0/8' }
+
+test.each([
+  [
+    'countStatus',
+    `${quota}    countStatus: [401]\n`,
+    /countStatus.*counts by the response, which DECISIONS_PORT cannot have: an auth request has neither the body of the request nor the response/,
+  ],
+  [
+    'settle',
+    `${quota}    cost: { reserve: 2, settle: header:x-cost }\n`,
+    /cost.*has settle, and so counts by the response/,
+  ],
+  [
+    'reserve: json',
+    `${quota}    cost: { reserve: json:max_tokens, settle: header:x-cost }\n`,
+    /has settle/,
+    /has reserve: json, and so reads the body/,
+  ],
+  ['concurrency', '    concurrency: 2\n', /concurrency.*counts until the response ends/],
+])('a rule with %s is a mistake where it is decided for other proxies', (_, fields, ...messages) => {
+  const directory = directoryWith(rule(fields))
+  expect(problemsOf({}, directory)).toEqual([])
+  expect(problemsOf(asked, directory)).toEqual(
+    messages.map((message) => expect.stringMatching(message) as string),
+  )
+})
+
+test('rules that need nothing of the response are none', () => {
+  expect(problemsOf(asked, directoryWith(rule(`${quota}    cost: 2\n`)))).toEqual([])
+})
+
+test('somebody must be trusted to ask', () => {
+  expect(problemsOf({ DECISIONS_PORT: '8081' })).toEqual([
+    'TRUSTED_PROXIES: missing, required with DECISIONS_PORT: the proxies that may ask',
+  ])
+})
+
+test.each(['8080', '9090'])('the port %s is taken', (port) => {
+  expect(problemsOf({ ...asked, DECISIONS_PORT: port })).toEqual([
+    `DECISIONS_PORT: got ${port}, needs a different port than PORT and ADMIN_PORT`,
+  ])
+})

@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { describe, expect, test } from 'vitest'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
+
+const root = join(import.meta.dirname, '../../..')
+
+function read(folder: string, ending: RegExp): { readonly name: string; readonly text: string }[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => ending.test(name))
+    .map((name) => ({ name: `${folder}/${name}`, text: readFileSync(join(root, folder, name), 'utf8') }))
+}
+
+/** What a text of the source says, in the pieces between which values stand. */
+function piecesOf(node: ts.Node): string[] | undefined {
+  if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return [node.text]
+  if (!ts.isTemplateExpression(node)) return undefined
+  return [node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)]
+}
+
+/** All texts of three words and more that `validate` may print. */
+function messagesIn({ name, text }: { readonly name: string; readonly text: string }): string[][] {
+  const found: string[][] = []
+  const visit = (node: ts.Node): void => {
+    // Names of modules and types, and what the reference of the settings says of each.
+    if (ts.isImportDeclaration(node) || ts.isTypeNode(node)) return
+    if (ts.isPropertyAssignment(node) && /^(?:description|needs)$/.test(node.name.getText())) return
+    const pieces = piecesOf(node)
+    if (pieces && !pieces[0]?.startsWith('^') && pieces.join(' ').trim().split(/\s+/).length >= 3)
+      found.push(pieces)
+    ts.forEachChild(node, visit)
+  }
+  ts.forEachChild(ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true), visit)
+  // A sentence with its full stop describes a setting.
+  return found.filter((pieces) => !/^[A-Za-z-]+[ :,[][^]*\.$/.test(pieces.join('…')) || pieces.length > 1)
+}
+
+function patternOf(pieces: readonly string[]): RegExp {
+  const ends = /^[\s:;,]+|[\s:;,]+$/g
+  // In a test's own text or pattern, quotes and brackets may be escaped.
+  const escaped = pieces.map((piece) =>
+    piece
+      .replace(ends, '')
+      .replace(/[.*+?^${}()|[\]\\'"]/g, (mark) => `\\\\*${/['"]/.test(mark) ? mark : `\\${mark}`}`),
+  )
+  return new RegExp(escaped.join('.*'))
+}
+
+/** Nobody can write a file that it is said of. */
+function isOfPackage([text]: readonly string[]): boolean {
+  return text === 'package.json is missing'
+}
+
+test('each message of validate is in a test', () => {
+  const sources = [...read('proxy/config', /\.ts$/), ...read('shared/settings', /\.ts$/)].filter(
+    // What says what settings are, and not what is wrong with them.
+    ({ name }) => !name.endsWith('settings-table.ts') && !name.endsWith('sluice-yaml.ts'),
+  )
+  const tests = ['test/unit/config', 'test/unit/shared', 'test/e2e', 'test/long']
+    .flatMap((folder) => read(folder, /\.(?:ts|yaml)$/))
+    .map(({ text }) => text)
+    .join('\n')
+  const messages = sources.flatMap((source) => messagesIn(source))
+  expect(messages.length).toBeGreaterThan(150)
+  const untested = messages.filter((pieces) => !isOfPackage(pieces) && !patternOf(pieces).test(tests))
+  expect(untested.map((pieces) => pieces.join('…'))).toEqual([])
+})
+
+describe('messages that need more than a line of a file', () => {
+  const redis = { REDIS_URL: 'redis://127.0.0.1:6379' }
+
+  test.each([
+    [
+      { ...redis, REDIS_SENTINEL_PASSWORD: 'x' },
+      'REDIS_SENTINEL_PASSWORD: has no effect, needs a Redis URL for Sentinel (redis+sentinel://)',
+    ],
+    [
+      { ...redis, REDIS_CA_FILE: join(import.meta.dirname, '../../support/certificates/authority.pem') },
+      'REDIS_CA_FILE: has no effect, needs a Redis URL with TLS (rediss://)',
+    ],
+    [
+      { PROXY_PROTOCOL: 'true' },
+      'TRUSTED_PROXIES: missing, required with the PROXY protocol: the proxies that send it',
+    ],
+  ])('%j', (env, message) => {
+    expect(problemsOf(env)).toEqual([message])
+  })
+
+  test.each(['allowList', 'limits'])('a list of too many clients in %s', (place) => {
+    const ip = Array.from({ length: 10_001 }, (_, i) => `10.${i >> 8}.${i & 255}.1`)
+    const entries = JSON.stringify(ip.map((each) => ({ ip: each })))
+    const rule = `{ name: a, match: GET /a, requests: 1, window: 1m, overrides: [{ clients: ${entries}, requests: 2 }] }`
+    const cwd = directoryWith(place === 'limits' ? `limits: [${rule}]` : `allowList: ${entries}`)
+    expect(problemsOf({}, cwd).join('\n')).toContain('needs at most 10000 entries')
+  })
+
+  test.each([
+    ['allowList', 'every client is on the list, so no rule applies to anybody'],
+    ['denyList', 'every client is on the list, so every request is refused'],
+  ])('%s of everybody', (list, warning) => {
+    const { warnings } = loadWithFile(`${list}: [{ ip: [0.0.0.0/0, '::/0'] }]`)
+    expect(warnings.join('\n')).toContain(warning)
+  })
+})

@@ -1,0 +1,54 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
+import { problemsOf } from '../../support/settings.ts'
+import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+
+const settingsOf = (env: Record<string, string>, cwd = makeTemporaryDirectory()) =>
+  loadGatewaySettings(env, cwd).settings
+
+test('a variable with the prefix is in place of the one without, and wins', () => {
+  expect(settingsOf({ SLUICE_PORT: '7777' }).port).toBe(7777)
+  expect(settingsOf({ SLUICE_PORT: '7777', PORT: '1111' }).port).toBe(7777)
+  expect(settingsOf({ SLUICE_PORT: '', PORT: '1111' }).port).toBe(1111)
+  expect(settingsOf({ SLUICE_TRUSTED_PROXIES: '10.0.0.0/8' }).trustedProxies).toEqual(['10.0.0.0/8'])
+})
+
+test('it names the file, and secrets in files', () => {
+  const cwd = makeTemporaryDirectory()
+  writeFileSync(join(cwd, 'mine.yaml'), 'port: 7778\n')
+  writeFileSync(join(cwd, 'token'), 'a-token-of-16-or-more')
+  const env = {
+    SLUICE_CONFIG_FILE: 'mine.yaml',
+    SLUICE_ADMIN_TOKEN_FILE: 'token',
+    ADMIN_TOKEN: 'another-token-of-16',
+  }
+  expect(settingsOf(env, cwd)).toMatchObject({ port: 7778, adminToken: 'a-token-of-16-or-more' })
+})
+
+test.each([
+  [{ SLUICE_PORTT: '1' }, 'SLUICE_PORTT: no setting has this name, did you mean SLUICE_PORT?'],
+  [{ SLUICE_SOMETHING_ELSE: '1' }, 'SLUICE_SOMETHING_ELSE: no setting has this name'],
+  [{ SLUICE_PORT: 'http' }, 'SLUICE_PORT: got "http", needs'],
+])('%j: %s', (env, start) => {
+  const [problem = '', ...others] = problemsOf(env, makeTemporaryDirectory())
+  expect(others).toEqual([])
+  expect(problem.slice(0, start.length)).toBe(start)
+})
+
+test('what Kubernetes sets for a service of that name is no setting', () => {
+  const env = {
+    SLUICE_SERVICE_HOST: '10.96.0.7',
+    SLUICE_SERVICE_PORT: '80',
+    SLUICE_SERVICE_PORT_HTTP: '80',
+    SLUICE_PORT: 'tcp://10.96.0.7:80',
+    SLUICE_PORT_80_TCP: 'tcp://10.96.0.7:80',
+    SLUICE_PORT_80_TCP_PROTO: 'tcp',
+    SLUICE_PORT_80_TCP_PORT: '80',
+    SLUICE_PORT_80_TCP_ADDR: '10.96.0.7',
+    SLUICE_ADMIN_SERVICE_HOST: '10.96.0.8',
+    SLUICE_ADMIN_PORT: 'tcp://10.96.0.8:9090',
+  }
+  expect(settingsOf(env)).toMatchObject({ port: settingsOf({}).port, adminPort: settingsOf({}).adminPort })
+})

@@ -1,0 +1,129 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
+import { directoryWith, loadWithFile } from '../../support/settings.ts'
+
+// What works, but hardly as it was meant: a warning says where, what it comes to, and what to write instead.
+
+function warningsOf(yaml: string, env: Record<string, string> = {}): string[] {
+  return loadWithFile(yaml, env).warnings
+}
+
+function ofRule(fields: string): string[] {
+  return warningsOf(`limits:\n  - name: a\n${fields.replaceAll(/^ *(?=\S)/gm, '    ')}`)
+}
+
+describe('rules that cost more than they seem to', () => {
+  test('a long list of times', () => {
+    const rule = (requests: number): string => `
+      match: GET /a
+      algorithm: sliding
+      requests: ${requests}
+      window: 1h`
+    expect(ofRule(rule(10_000))).toEqual([])
+    expect(ofRule(rule(100_000))).toEqual([
+      'sluice.yaml:6: rule "a", requests: a sliding window keeps the time of each request, up to 1000 kB for one client; with algorithm: fixed or token-bucket it is less than 200 bytes',
+    ])
+    expect(ofRule(rule(100_000).replace('sliding', 'fixed'))).toEqual([])
+  })
+
+  test('a site without compression', () => {
+    const rule = (path: string, settle: string): string => `
+      match: POST ${path}
+      requests: 100
+      window: 1h
+      cost: { reserve: 5, settle: '${settle}' }`
+    expect(ofRule(rule('/*', 'json:n'))).toEqual([
+      'sluice.yaml:7: rule "a", cost: so that bodies can be read, no response of the whole site is compressed; name in match the paths whose responses say what they cost',
+    ])
+    expect(ofRule(rule('/chat/*', 'json:n'))).toEqual([])
+    expect(ofRule(rule('/*', 'header:n'))).toEqual([])
+  })
+
+  test('requests without a body that reserve everything', () => {
+    const rule = (methods: string, reserve: string): string => `
+      match: '${methods} /chat'
+      requests: 100
+      window: 1h
+      cost: { reserve: ${reserve}, settle: 'header:n' }`
+    const warning =
+      'sluice.yaml:7: rule "a", cost: a request without a body, such as GET, reserves all 100; name in match the methods that have one, or set reserve: { json: PATH, else: NUMBER }'
+    expect(ofRule(rule('*', "'json:n'"))).toEqual([warning])
+    expect(ofRule(rule('GET,POST', '{ json: n }'))).toEqual([warning])
+    expect(ofRule(rule('*', '{ json: n, else: 5 }'))).toEqual([])
+    expect(ofRule(rule('POST', "'json:n'"))).toEqual([])
+    expect(ofRule(rule('*', '5'))).toEqual([])
+  })
+})
+
+describe('what has no effect', () => {
+  const limits = 'limits: [{ name: a, match: GET /a, requests: 1, window: 1m }]'
+
+  test.each([
+    [
+      'accessLog: true\nlogLevel: warn',
+      ['sluice.yaml:1: accessLog: has no effect at logLevel warn, as its lines have the level info'],
+    ],
+    [
+      'refusalLog: true\nlogLevel: error',
+      ['sluice.yaml:1: refusalLog: has no effect at logLevel error, as its lines have the level info'],
+    ],
+    ['refusalLog: true\nlogLevel: debug', []],
+    ['namespace: shop', ['sluice.yaml:1: namespace: has no effect without Redis (REDIS_URL)']],
+    ['namespace: shop\nredisUrl: redis://a', []],
+    [
+      'ipv6Prefix: 128',
+      ['sluice.yaml:1: ipv6Prefix: 128 lets whoever has a /64, as most do, count as many clients; 64 is one'],
+    ],
+    ['ipv6Prefix: 56', []],
+  ])('%s', (settings, warnings) => expect(warningsOf(`${settings}\n${limits}`)).toEqual(warnings))
+
+  test('a key set that no rule needs', () => {
+    const cwd = directoryWith(`jwt: { secretFile: secret }\n${limits}`)
+    writeFileSync(join(cwd, 'secret'), 'x'.repeat(64))
+    expect(loadGatewaySettings({}, cwd).warnings).toEqual([
+      'sluice.yaml:1: jwt: has no effect, as no rule has jwt:CLAIM in its key',
+    ])
+  })
+
+  test('a list of a rule that everybody is on', () => {
+    expect(
+      warningsOf(
+        'limits:\n  - { name: a, match: GET /a, requests: 1, window: 1m, allowList: [{ ip: 0.0.0.0/0 }] }',
+      ),
+    ).toEqual([
+      'sluice.yaml:2: rule "a", allowList: every client is on the list, so the rule applies to nobody',
+    ])
+  })
+})
+
+describe('a rule that never refuses anybody', () => {
+  const rule = (name: string, requests: number, more = ''): string =>
+    `  - { name: ${name}, match: POST /a, requests: ${requests}, window: 1m${more} }\n`
+  const about = (line: number, name: string, other: string): string =>
+    `sluice.yaml:${line}: rule "${name}", name: never refuses anybody, as rule "${other}" counts the same and allows no more: keep one`
+
+  test('beside one that allows less', () => {
+    expect(warningsOf(`limits:\n${rule('a', 5)}${rule('b', 9)}${rule('c', 5)}`)).toEqual([
+      about(3, 'b', 'a'),
+      about(4, 'c', 'a'),
+    ])
+    expect(warningsOf(`limits:\n${rule('a', 9)}${rule('b', 5)}`)).toEqual([about(2, 'a', 'b')])
+  })
+
+  test.each([
+    ', mode: shadow',
+    ', key: global',
+    ', hosts: a.example',
+    ', except: POST /a/b',
+    ', algorithm: sliding',
+    ', countStatus: 401',
+    ', cost: 2',
+    ', refusal: { status: 403 }',
+    ', allowList: [{ ip: 10.0.0.1 }]',
+    ', overrides: [{ clients: [{ ip: 10.0.0.1 }], requests: 2 }]',
+  ])('not where something else differs: %s', (more) =>
+    expect(warningsOf(`limits:\n${rule('a', 5)}${rule('b', 9, more)}`)).toEqual([]),
+  )
+})

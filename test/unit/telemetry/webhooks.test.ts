@@ -1,0 +1,200 @@
+import { createHmac } from 'node:crypto'
+import { describe, expect, test, vi } from 'vitest'
+import { createLog } from '../../../shared/log.ts'
+import { signedHeaders, webhookKey } from '../../../proxy/telemetry/webhooks/signature.ts'
+import { createWebhooks } from '../../../proxy/telemetry/webhooks/webhooks.ts'
+import type { Webhook, WebhookEvent } from '../../../proxy/telemetry/webhooks/webhook-event.ts'
+import { freePort } from '../../support/ports.ts'
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+
+function keyOf(text: string): Buffer {
+  const key = webhookKey(text)
+  if (!key) throw new Error(`no secret: ${text}`)
+  return key
+}
+
+/** An hour in which nothing is tried again, unless the test is about that. */
+const never = [3_600_000]
+
+function start(
+  webhooks: readonly Webhook[],
+  options: {
+    readonly retryAfterMs?: readonly number[]
+    readonly capacity?: number
+    readonly timeoutMs?: number
+  } = {},
+) {
+  return createWebhooks(webhooks, {
+    key: keyOf(secret),
+    userAgent: 'sluice/1.2.3',
+    host: 'gateway-1',
+    timeoutMs: 5_000,
+    retryAfterMs: never,
+    capacity: 10,
+    wallNow: Date.now,
+    random: () => 0.5,
+    log: createLog('gateway', 'silent'),
+    ...options,
+  })
+}
+
+const opened: WebhookEvent = { type: 'breaker', state: 'open' }
+const closed: WebhookEvent = { type: 'breaker', state: 'closed' }
+const ban = (client: string): WebhookEvent => ({
+  type: 'ban',
+  by: 'rule',
+  policy: 'login',
+  client,
+  forSeconds: 60,
+})
+
+describe('the signature', () => {
+  test('is the one of the specification, for its example', () => {
+    const body = '{"test": 2432232314}'
+    const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek'
+    expect(signedHeaders(keyOf(secret), id, 1_614_265_330_999, body)).toEqual({
+      'webhook-id': id,
+      'webhook-timestamp': '1614265330',
+      'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+    })
+  })
+
+  test.each([
+    ['', false],
+    ['whsec_', false],
+    ['MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', false],
+    [`whsec_${Buffer.alloc(23, 1).toString('base64')}`, false],
+    [`whsec_${Buffer.alloc(24, 1).toString('base64')}`, true],
+    [`whsec_${Buffer.alloc(32, 1).toString('base64')}`, true],
+    [`whsec_${Buffer.alloc(32, 1).toString('base64').replace('=', '')}`, true],
+    [`whsec_${Buffer.alloc(65, 1).toString('base64')}`, false],
+    [`whsec_${'!'.repeat(40)}`, false],
+  ])('a secret of the form %j is taken: %s', (text, isTaken) => {
+    expect(webhookKey(text) !== undefined).toBe(isTaken)
+  })
+})
+
+test('a receiver gets what it has asked for, signed, and nothing else', async () => {
+  const receiver = await startWebhookReceiver()
+  const other = await startWebhookReceiver()
+  const webhooks = start([
+    { url: `${receiver.url}/hook?token=1`, events: ['ban', 'reload-failed'] },
+    { url: other.url, events: ['breaker'] },
+  ])
+  webhooks.notify(ban('192.0.2.7'))
+  webhooks.notify(opened)
+  await vi.waitFor(() => {
+    expect(receiver.received).toHaveLength(1)
+    expect(other.received).toHaveLength(1)
+  })
+  const [first] = receiver.received
+  if (!first) throw new Error('nothing was received')
+  const { path, headers, body, event } = first
+  expect(path).toBe('/hook?token=1')
+  expect(event).toEqual({
+    type: 'ban',
+    timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT/) as string,
+    data: { by: 'rule', policy: 'login', client: '192.0.2.7', forSeconds: 60, host: 'gateway-1' },
+  })
+  expect(headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': 'sluice/1.2.3' })
+  const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`
+  const signature = createHmac('sha256', keyOf(secret)).update(signed).digest('base64')
+  expect(headers['webhook-signature']).toBe(`v1,${signature}`)
+  expect(other.received[0]?.event.type).toBe('breaker')
+  await webhooks.close()
+})
+
+test('a receiver that fails is asked again with the same id, until it takes the message, and then gets the next', async () => {
+  const receiver = await startWebhookReceiver((response, before) =>
+    response.writeHead(before < 2 ? 500 : 200).end('no'),
+  )
+  const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1, 1, 1] })
+  webhooks.notify(opened)
+  webhooks.notify(closed)
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(4))
+  expect(receiver.received.map(({ event }) => event.data['state'])).toEqual([
+    'open',
+    'open',
+    'open',
+    'closed',
+  ])
+  const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
+  expect(new Set(ids.slice(0, 3)).size).toBe(1)
+  expect(ids[3]).not.toBe(ids[0])
+  await webhooks.close()
+})
+
+test('after the last attempt a message is given up, and the next has its own', async () => {
+  const receiver = await startWebhookReceiver((response) => response.writeHead(503).end())
+  const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1, 1] })
+  webhooks.notify(opened)
+  webhooks.notify(closed)
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(6))
+  await webhooks.close()
+  expect(receiver.received).toHaveLength(6)
+})
+
+test('a redirect is a failure, and is not followed', async () => {
+  const elsewhere = await startWebhookReceiver()
+  const receiver = await startWebhookReceiver((response) =>
+    response.writeHead(307, { location: elsewhere.url }).end(),
+  )
+  const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1] })
+  webhooks.notify(opened)
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(2))
+  await webhooks.close()
+  expect(elsewhere.received).toEqual([])
+})
+
+test('one that does not answer in time has failed', async () => {
+  const receiver = await startWebhookReceiver((response, before) => before > 0 && response.end())
+  const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1], timeoutMs: 100 })
+  webhooks.notify(opened)
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(2))
+  await webhooks.close()
+})
+
+test('a receiver that is away or slow holds up no other, and only so many wait for it', async () => {
+  const receiver = await startWebhookReceiver()
+  const slow = await startWebhookReceiver(() => undefined)
+  const events = ['ban'] as const
+  const webhooks = start([
+    { url: `http://127.0.0.1:${await freePort()}`, events },
+    { url: slow.url, events },
+    { url: receiver.url, events },
+  ])
+  for (let client = 0; client < 5; client++) webhooks.notify(ban(String(client)))
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(5))
+  for (let client = 5; client < 1_000; client++) webhooks.notify(ban(String(client)))
+  const { size, capacity, evictions } = webhooks.readUse()
+  expect(capacity).toBe(30)
+  expect(size).toBeLessThanOrEqual(30)
+  expect(evictions).toBeGreaterThan(2 * 900)
+  await vi.waitFor(() => expect(receiver.received.at(-1)?.event.data['client']).toBe('999'))
+  // One message is on its way to the slow one, and takes no other with it.
+  expect(slow.received).toHaveLength(1)
+})
+
+test('at the end what waits is sent, and what fails is tried no more', async () => {
+  const receiver = await startWebhookReceiver((response, before) =>
+    response.writeHead(before === 0 ? 500 : 200).end(),
+  )
+  const webhooks = start([{ url: receiver.url, events: ['breaker'] }])
+  webhooks.notify(opened)
+  webhooks.notify(closed)
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(1))
+  await webhooks.close()
+  expect(receiver.received.map(({ event }) => event.data['state'])).toEqual(['open', 'open', 'closed'])
+  webhooks.notify(opened)
+  expect(webhooks.readUse().size).toBe(0)
+})
+
+test('a receiver that does not answer is not waited for at the end', async () => {
+  const silent = await startWebhookReceiver(() => undefined)
+  const webhooks = start([{ url: silent.url, events: ['breaker'] }], { timeoutMs: 600_000 })
+  webhooks.notify(opened)
+  await vi.waitFor(() => expect(silent.received).toHaveLength(1))
+  await webhooks.close()
+}, 10_000)
