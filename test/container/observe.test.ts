@@ -1,0 +1,63 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { createComposeProject } from '../support/compose.ts'
+import { testImages } from '../support/images.ts'
+import { alerts } from '../support/ops-queries.ts'
+import { freePort } from '../support/ports.ts'
+
+// The profile `observe` of the compose file, but for Grafana: its dashboard is checked in test/e2e/ops-series.test.ts.
+
+const port = await freePort()
+const project = await createComposeProject({
+  GATEWAY_PORT: String(await freePort()),
+  PROMETHEUS_PORT: String(port),
+  BALANCING_NETWORK: `10.213.${randomInt(100, 250)}`,
+  SLUICE_GATEWAY_IMAGE: testImages.gateway,
+  SLUICE_ORIGIN_IMAGE: testImages.origin,
+  ADMIN_HOST: '0.0.0.0',
+  ADMIN_TOKEN: randomBytes(16).toString('hex'),
+})
+
+async function prometheus(path: string): Promise<unknown> {
+  const reply = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`)
+  const { data } = (await reply.json()) as { data: unknown }
+  return data
+}
+
+beforeAll(async () => {
+  await project.run('build')
+  await project.run('--profile', 'observe', 'up', '--detach', '--scale', 'gateway=2', 'gateway', 'prometheus')
+})
+
+afterAll(() => project.remove())
+
+test('Prometheus finds all gateways and may read their metrics', async () => {
+  type Targets = { activeTargets: { health: string; lastError: string; labels: Record<string, string> }[] }
+  await vi.waitFor(
+    async () => {
+      const { activeTargets } = (await prometheus('targets')) as Targets
+      expect(activeTargets).toMatchObject([
+        { health: 'up', lastError: '', labels: { job: 'sluice' } },
+        { health: 'up', lastError: '', labels: { job: 'sluice' } },
+      ])
+    },
+    { timeout: 90_000, interval: 1_000 },
+  )
+})
+
+test('it has the alert rules, and what they select', async () => {
+  type Rules = { groups: { rules: { name: string; health: string }[] }[] }
+  await vi.waitFor(
+    async () => {
+      const { groups } = (await prometheus('rules')) as Rules
+      const rules = groups.flatMap((group) => group.rules)
+      expect(rules.map(({ name }) => name)).toEqual(alerts.map(({ alert }) => alert))
+      expect(new Set(rules.map(({ health }) => health))).toEqual(new Set(['ok']))
+      const query = encodeURIComponent('sum(sluice_limits_enabled)')
+      expect(await prometheus(`query?query=${query}`)).toMatchObject({
+        result: [{ value: [expect.anything(), '2'] }],
+      })
+    },
+    { timeout: 90_000, interval: 1_000 },
+  )
+})

@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { send } from '../support/gateway.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
+import { alertQueries, alerts, dashboard, dashboardQueries } from '../support/ops-queries.ts'
+import { parseExposition, type Sample } from '../support/prometheus.ts'
+import { readQuery, type Selector } from '../support/promql.ts'
+import { writeConfigFile } from '../support/temporary-directory.ts'
+
+/** Labels that Prometheus adds to what it scrapes. */
+const ofPrometheus = ['job', 'instance']
+
+// Bans are counted where a rule has some.
+const limits =
+  'limits: [{ name: login, match: POST /login, requests: 9, window: 1h, ban: { after: 3, for: 1h } }]\n'
+
+let samples: readonly Sample[] = []
+
+beforeAll(async () => {
+  const backend = await startBackend((_, response) => response.end('ok'))
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) })
+  expect((await gateway.send('POST', '/login')).status).toBe(200)
+  samples = parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body).samples
+})
+
+/** The samples that a selector of equal labels selects; a regular expression is one of Grafana's variables. */
+function selected({ name, matchers }: Selector): Sample[] {
+  return samples.filter(
+    (sample) =>
+      sample.name === name &&
+      matchers.every(({ label, operator, value }) => {
+        if (ofPrometheus.includes(label)) return true
+        if (operator === '=') return sample.labels[label] === value
+        return operator === '!=' && sample.labels[label] !== undefined
+      }),
+  )
+}
+
+test.each([...dashboardQueries(), ...alertQueries()])(
+  '$where: all that $query selects is in a scrape',
+  ({ query }) => {
+    const { selectors, labels } = readQuery(query)
+    const found = selectors.filter(({ name }) => name !== 'up').map(selected)
+    for (const [index, list] of found.entries())
+      expect(list.length, selectors[index]?.name).toBeGreaterThan(0)
+    const known = new Set(found.flat().flatMap((sample) => Object.keys(sample.labels)))
+    expect(labels.filter((label) => !known.has(label) && !ofPrometheus.includes(label))).toEqual([])
+  },
+)
+
+test('what a legend or an annotation shows is a label that its query leaves', () => {
+  const legends = dashboard.panels.flatMap(({ targets = [] }) => targets) as {
+    readonly expr: string
+    readonly legendFormat: string
+  }[]
+  expect(legends.length).toBeGreaterThan(20)
+  for (const { expr, legendFormat } of legends) {
+    const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label)
+    const { labels, selectors } = readQuery(expr)
+    const left =
+      labels.length > 0 || /^(sum|max|min|count|histogram_quantile)/.test(expr) ? labels : ofPrometheus
+    expect(
+      shown.filter((label) => !left.includes(label ?? '')),
+      `${legendFormat} of ${selectors[0]?.name ?? ''}`,
+    ).toEqual([])
+  }
+})
+
+test('the variables of the dashboard are the ones that its queries use', () => {
+  const defined = dashboard.templating.list.map(({ name }) => name)
+  const used = new Set(
+    Array.from(JSON.stringify(dashboard).matchAll(/\$\{?([a-z]\w*)/g), ([, name = '']) => name),
+  )
+  expect([...used].toSorted()).toEqual(defined.toSorted())
+})
+
+test('its panels have ids of their own and do not overlap', () => {
+  const ids = dashboard.panels.map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
+  const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) => {
+    expect(x + w).toBeLessThanOrEqual(24)
+    return Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`)
+  })
+  expect(new Set(cells).size).toBe(cells.length)
+})
+
+test('docs/operations.md lists the alerts', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
+  const listed = [...page.matchAll(/^\| `(Sluice\w+)`/gm)].map(([, name]) => name)
+  expect(listed).toEqual(alerts.map(({ alert }) => alert))
+})
