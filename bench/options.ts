@@ -14,7 +14,8 @@ export type Options = Timing & {
 
 export const usage = `npm run bench -- [options]
 
-  --scenario NAMES     pass, limited, limited-many, embedded, refused, body, rules, workers, latency, memory
+  --scenario NAMES     pass, limited, limited-many, embedded, refused, body, tls, http2, rules, workers, latency,
+                       memory
   --subjects NAMES     such as sluice,nginx
   --rounds N           rounds, each with all subjects in turn (5)
   --seconds N          time that a subject is measured in a round (3)

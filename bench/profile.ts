@@ -19,7 +19,7 @@ import { installNpmPackages } from '../test/support/packages.ts'
 import { scenarios } from './scenarios.ts'
 import { openStage } from './measure/stage.ts'
 import { validateBefore } from './measure/validate.ts'
-import { loadWithWrk, warmUp, type Loaded } from './measure/wrk.ts'
+import { load, warmUp, type Loaded } from './measure/load.ts'
 
 // Where the time of a subject on Node goes, by perf(1) and strace(1):
 //
@@ -55,13 +55,14 @@ try {
     subject,
     scenario,
     async ({ pid, port }) => {
-      const target = { port, path: scenario.path, script: scenario.script, connections }
-      const load = (seconds: number): Promise<Loaded> => loadWithWrk({ ...target, seconds })
+      const { path, protocol, script } = scenario
+      const target = { port, path, protocol, script, connections }
+      const loadFor = (seconds: number): Promise<Loaded> => load({ ...target, seconds })
       await validateBefore(scenario, subject, port)
       await warmUp(target, warmupRequests)
-      await record(pid, () => load(Number(values.seconds)))
+      await record(pid, () => loadFor(Number(values.seconds)))
       printProfile(readStacks(perf('script', '-i', data, '-F', 'comm,ip,sym,dso')))
-      process.stdout.write(`\nsystem calls a request\n${await countSystemCalls(pid, () => load(1))}\n`)
+      process.stdout.write(`\nsystem calls a request\n${await countSystemCalls(pid, () => loadFor(1))}\n`)
     },
     ['--perf-basic-prof'],
   )

@@ -8,7 +8,7 @@ import { proxies, scenarios, type Scenario } from './scenarios.ts'
 import { openStage, type Stage } from './measure/stage.ts'
 import type { Subject } from './subjects/subject.ts'
 import { validateBefore } from './measure/validate.ts'
-import { warmUp } from './measure/wrk.ts'
+import { warmUp } from './measure/load.ts'
 
 /** Says how far a run is. */
 export type Say = (line: string) => void

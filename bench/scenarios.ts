@@ -4,11 +4,16 @@ import { sluice, sluiceByRules, sluiceByWorkers } from './subjects/sluice.ts'
 import type { Subject } from './subjects/subject.ts'
 import { haproxy, nginx } from './subjects/system-proxies.ts'
 
+/** HTTP/1.1 over TLS, or HTTP/2 over TLS. */
+export type Protocol = 'https' | 'h2'
+
 export type Scenario = {
   readonly name: string
   readonly meaning: string
   readonly method: 'GET' | 'POST'
   readonly path: string
+  /** What clients speak; HTTP/1.1 without TLS if undefined. */
+  readonly protocol?: Protocol
   /** A script of `bench/measure/lua`. */
   readonly script?: string
   /** Bytes sent with each request. */
@@ -27,6 +32,9 @@ export type Scenario = {
 const get = { method: 'GET', uploadBytes: 0, store: 'redis', status: 200, body: jsonBody } as const
 const limiters = [sluice, fastify, express, nginx, haproxy]
 
+/** Those that serve clients over TLS, by HTTP/1.1 and HTTP/2. */
+const edges = [sluice, nginx, haproxy]
+
 /** Everything that proxies. Also what latency and memory are measured of. */
 export const proxies = [sluice, httpProxy, undici, fastify, express, nginx, haproxy]
 
@@ -34,7 +42,7 @@ export const scenarios: readonly Scenario[] = [
   {
     ...get,
     name: 'pass',
-    meaning: 'a request that no limit touches',
+    meaning: 'a request that no limit matches',
     path: '/pass',
     subjects: [bare, ...proxies],
   },
@@ -84,6 +92,22 @@ export const scenarios: readonly Scenario[] = [
     status: 200,
     body: 'r'.repeat(largeBodyBytes),
     subjects: proxies,
+  },
+  {
+    ...get,
+    name: 'tls',
+    meaning: 'as `pass`, with clients that use HTTPS',
+    path: '/pass',
+    protocol: 'https',
+    subjects: edges,
+  },
+  {
+    ...get,
+    name: 'http2',
+    meaning: 'as `pass`, with clients that use HTTP/2 over TLS, eight requests at a time on each connection',
+    path: '/pass',
+    protocol: 'h2',
+    subjects: edges,
   },
   {
     ...get,

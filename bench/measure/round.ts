@@ -4,7 +4,7 @@ import type { Scenario } from '../scenarios.ts'
 import type { Stage } from './stage.ts'
 import type { Subject } from '../subjects/subject.ts'
 import { validateAfter, validateBefore } from './validate.ts'
-import { loadWithWrk, warmUp } from './wrk.ts'
+import { load, warmUp } from './load.ts'
 
 export type Timing = {
   readonly seconds: number
@@ -26,14 +26,15 @@ export async function measureRound(
 ): Promise<Sample> {
   const { connections } = timing
   return stage.withSubject(subject, scenario, async ({ pid, port }) => {
-    const load = { port, path: scenario.path, script: scenario.script, connections }
+    const { path, protocol, script } = scenario
+    const how = { port, path, protocol, script, connections }
     await validateBefore(scenario, subject, port)
-    const warmup = await warmUp(load, timing.warmupRequests)
+    const warmup = await warmUp(how, timing.warmupRequests)
 
     const pids = familyOf(pid)
     const before = readCpuTime(pids)
     const redisBefore = readCpuTime([stage.redisPid])
-    const timed = await loadWithWrk({ ...load, seconds: timing.seconds })
+    const timed = await load({ ...how, seconds: timing.seconds })
     const spent = since(before, readCpuTime(pids))
     const redisSpent = since(redisBefore, readCpuTime([stage.redisPid]))
 

@@ -1,14 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { atEnd } from '../../test/support/at-end.ts'
+import { certificateFiles } from '../../test/support/certificates.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { launchRedisServer, obtainRedisBinary } from '../../test/support/redis-server.ts'
 import { startBackend } from '../backend.ts'
 import { connectCounters, type Counters } from './counters.ts'
 import type { Running } from './processes.ts'
 import type { Scenario } from '../scenarios.ts'
-import type { Subject } from '../subjects/subject.ts'
+import type { Setup, Subject } from '../subjects/subject.ts'
 
 /** What all subjects share: one backend, one Redis. */
 export type Stage = {
@@ -45,11 +46,12 @@ export async function openStage(connections: number): Promise<Stage> {
     backendPort,
     redisPid: redis.pid,
     counters,
-    async withSubject(subject, { name, store }, use, nodeArgs = []) {
+    async withSubject(subject, { name, store, protocol }, use, nodeArgs = []) {
       await counters.flush()
       const port = await freePort()
       const redisUrl = store === 'redis' ? redis.url : undefined
-      const running = await subject.start({ port, backendPort, redisUrl, connections, directory, nodeArgs })
+      const setup = { port, backendPort, redisUrl, connections, directory, nodeArgs }
+      const running = await subject.start({ ...setup, tls: protocol && writePair(directory) })
       try {
         return await use({ ...running, port })
       } catch (cause) {
@@ -63,4 +65,12 @@ export async function openStage(connections: number): Promise<Stage> {
       await Promise.all([backend.stop(), redis.stop()])
     },
   }
+}
+
+/** HAProxy wants certificate and key in one file. */
+function writePair(directory: string): NonNullable<Setup['tls']> {
+  const { cert, key } = certificateFiles('first')
+  const pair = join(directory, 'pair.pem')
+  writeFileSync(pair, readFileSync(cert, 'utf8') + readFileSync(key, 'utf8'))
+  return { cert, key, pair }
 }

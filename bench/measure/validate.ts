@@ -1,33 +1,38 @@
 import { request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { readFileSync } from 'node:fs'
+import { authorityFile } from '../../test/support/certificates.ts'
 import type { Counters } from './counters.ts'
 import type { Scenario } from '../scenarios.ts'
 import type { Subject } from '../subjects/subject.ts'
-import type { Loaded } from './wrk.ts'
+import type { Loaded } from './load.ts'
 
 type Reply = { readonly status: number; readonly body: string }
 
 const checks = 3
+const authority = readFileSync(authorityFile)
 const answerTimeoutMs = 5_000
 
 /** Rejects where a subject does not do what it is about to be timed for. */
 export async function validateBefore(scenario: Scenario, subject: Subject, port: number): Promise<number> {
   const label = `${subject.name}, ${scenario.name}`
-  const { method, path, uploadBytes } = scenario
+  const { method, path, uploadBytes, protocol } = scenario
   const status = expectedStatus(scenario, subject)
   const upload = Buffer.alloc(uploadBytes, 'b')
 
   // Its quota of one, and by a leaky bucket that lets the first ones pass.
-  if (status === 429) for (let i = 0; i < checks; i++) await ask(port, method, path, upload)
+  if (status === 429) for (let i = 0; i < checks; i++) await ask({ port, method, path, protocol }, upload)
 
   for (let i = 0; i < checks; i++) {
-    const reply = await ask(port, method, path, upload)
+    const reply = await ask({ port, method, path, protocol }, upload)
     if (reply.status !== status) throw new Error(`${label}: status ${reply.status} instead of ${status}`)
     if (scenario.body !== undefined && reply.body !== scenario.body)
       throw new Error(`${label}: another body than the backend's: ${reply.body.slice(0, 200)}`)
   }
   if (subject.kind !== 'floor') {
-    const { body } = await ask(port, 'GET', '/fields', Buffer.alloc(0))
-    if (body !== '127.0.0.1 http') throw new Error(`${label}: forwarded fields are not as usual: ${body}`)
+    const { body } = await ask({ port, method: 'GET', path: '/fields', protocol }, Buffer.alloc(0))
+    if (body !== `127.0.0.1 ${protocol ? 'https' : 'http'}`)
+      throw new Error(`${label}: forwarded fields are not as usual: ${body}`)
   }
   return checks
 }
@@ -68,10 +73,16 @@ function expectedStatus({ status }: Scenario, { kind }: Subject): number {
   return kind === 'floor' ? 200 : status
 }
 
-function ask(port: number, method: string, path: string, body: Buffer): Promise<Reply> {
+type Question = Pick<Scenario, 'method' | 'path'> & {
+  readonly protocol: Scenario['protocol'] | undefined
+  readonly port: number
+}
+
+function ask({ port, method, path, protocol }: Question, body: Buffer): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const headers = body.length > 0 ? { 'content-length': body.length } : {}
-    const request = httpRequest({ host: '127.0.0.1', port, method, path, headers, agent: false })
+    const options = { host: '127.0.0.1', port, method, path, headers, agent: false } as const
+    const request = protocol ? httpsRequest({ ...options, ca: authority }) : httpRequest(options)
     request.setTimeout(answerTimeoutMs, () => request.destroy(new Error(`no answer to ${method} ${path}`)))
     request.on('error', reject)
     request.on('response', (response) => {

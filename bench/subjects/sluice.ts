@@ -32,7 +32,7 @@ function sluiceWith(name: string, { rules = 0, workers = 1 }: Variation = {}): S
 }
 
 function environment(setup: Setup, configFile: string, workers: number): Record<string, string> {
-  const { port, backendPort, redisUrl } = setup
+  const { port, backendPort, redisUrl, tls } = setup
   return {
     HOST: '127.0.0.1',
     PORT: String(port),
@@ -42,6 +42,7 @@ function environment(setup: Setup, configFile: string, workers: number): Record<
     CONFIG_FILE: configFile,
     WORKERS: String(workers),
     ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+    ...(tls && { TLS_CERT_FILE: tls.cert, TLS_KEY_FILE: tls.key }),
   }
 }
 

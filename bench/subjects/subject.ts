@@ -6,6 +6,8 @@ export type Setup = {
   readonly backendPort: number
   /** Where those that can keep their counters; in the process where undefined. */
   readonly redisUrl: string | undefined
+  /** PEM files of the certificate for clients, `pair` with both; undefined without TLS. */
+  readonly tls: { readonly cert: string; readonly key: string; readonly pair: string } | undefined
   /** Connections that the load opens. */
   readonly connections: number
   /** For configuration and other files; removed at the end. */

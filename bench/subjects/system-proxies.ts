@@ -35,7 +35,7 @@ function systemSubject(
 export const nginx = systemSubject(
   'nginx',
   (file, directory) => ['-p', directory, '-c', file, '-e', 'stderr'],
-  ({ port, backendPort, connections, directory }) => `
+  ({ port, backendPort, connections, directory, tls }) => `
 daemon off;
 user root;
 worker_processes 1;
@@ -71,7 +71,8 @@ http {
     keepalive_timeout 1h;
   }
   server {
-    listen 127.0.0.1:${port} backlog=4096;
+    listen 127.0.0.1:${port}${tls ? ' ssl http2' : ''} backlog=4096;
+    ${tls ? `ssl_certificate ${tls.cert}; ssl_certificate_key ${tls.key};` : ''}
     proxy_http_version 1.1;
     proxy_set_header Connection '';
     proxy_set_header Host $http_host;
@@ -91,7 +92,7 @@ http {
 export const haproxy = systemSubject(
   'haproxy',
   (file) => ['-db', '-f', file],
-  ({ port, backendPort }) => `
+  ({ port, backendPort, tls }) => `
 global
   nbthread 1
   maxconn 8192
@@ -105,10 +106,10 @@ defaults
   http-reuse always
 
 frontend clients
-  bind 127.0.0.1:${port} backlog 4096
+  bind 127.0.0.1:${port} backlog 4096${tls ? ` ssl crt ${tls.pair} alpn h2,http/1.1` : ''}
   http-request set-src req.hdr(X-Forwarded-For) if { src 127.0.0.1 } { req.hdr(X-Forwarded-For) -m found }
   option forwardfor
-  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Proto ${tls ? 'https' : 'http'}
   http-request set-header X-Forwarded-Host %[req.hdr(Host)]
   http-request set-header X-Real-IP %[src]
   http-request track-sc0 src table limited if { path /limited }

@@ -1,16 +1,19 @@
 import { join } from 'node:path'
+import type { Protocol } from '../scenarios.ts'
 import { runProgram } from './processes.ts'
 
 export type Load = {
   readonly port: number
   readonly path: string
   readonly seconds: number
+  /** Each has one request at a time; with HTTP/2 an eighth of them, with eight each. */
   readonly connections: number
-  /** A script of `bench/measure/lua`. */
+  readonly protocol?: Protocol | undefined
+  /** A script of `bench/measure/lua`; not for HTTP/2. */
   readonly script?: string | undefined
 }
 
-/** What wrk counted. */
+/** What wrk or h2load counted. */
 export type Loaded = {
   readonly requests: number
   readonly requestsPerSecond: number
@@ -23,10 +26,19 @@ export type Loaded = {
  * to the one before. Rejects where a connection failed or nothing was answered, because the figures would
  * then be of something else.
  */
-export async function loadWithWrk({ port, path, seconds, connections, script }: Load): Promise<Loaded> {
+export function load(how: Load): Promise<Loaded> {
+  return how.protocol === 'h2' ? loadWithH2load(how) : loadWithWrk(how)
+}
+
+async function loadWithWrk(how: Load): Promise<Loaded> {
+  const { port, path, seconds, connections, protocol = 'http', script } = how
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s']
   if (script !== undefined) args.push('-s', join(import.meta.dirname, 'lua', script))
-  const stdout = await runProgram('wrk', [...args, `http://127.0.0.1:${port}${path}`], (seconds + 20) * 1000)
+  const stdout = await runProgram(
+    'wrk',
+    [...args, `${protocol}://127.0.0.1:${port}${path}`],
+    (seconds + 20) * 1000,
+  )
   const errors = /Socket errors: .*/.exec(stdout)
   if (errors) throw new Error(`wrk, ${path}: ${errors[0]}`)
   const requests = numberIn(stdout, /(\d+) requests in /)
@@ -38,15 +50,36 @@ export async function loadWithWrk({ port, path, seconds, connections, script }: 
   }
 }
 
+const STREAMS = 8
+
+async function loadWithH2load({ port, path, seconds, connections }: Load): Promise<Loaded> {
+  const clients = Math.max(1, Math.round(connections / STREAMS))
+  const args = ['-t1', `-c${clients}`, `-m${STREAMS}`, `-D${seconds}`]
+  const stdout = await runProgram(
+    'h2load',
+    [...args, `https://127.0.0.1:${port}${path}`],
+    (seconds + 20) * 1000,
+  )
+  const requests = numberIn(stdout, /, (\d+) done, /)
+  const lost = numberIn(stdout, /, (\d+) errored, /)
+  if (requests === 0 || lost > 0) throw new Error(`h2load, ${path}:\n${stdout}`)
+  return {
+    requests,
+    requestsPerSecond: numberIn(stdout, /, ([\d.]+) req\/s/),
+    // Of requests that have not ended yet the status is counted too.
+    notOk: numberIn(stdout, /, (\d+) 4xx, /) + numberIn(stdout, /, (\d+) 5xx/),
+  }
+}
+
 /** V8 compiles by how often code has run: as many seconds would be less on a busy machine, and for a slow subject. */
 const longestWarmupSeconds = 10
 
 /** Loads a server, a second at a time, until it has answered so many requests. */
-export async function warmUp(load: Omit<Load, 'seconds'>, requests: number): Promise<Loaded[]> {
+export async function warmUp(how: Omit<Load, 'seconds'>, requests: number): Promise<Loaded[]> {
   const loads: Loaded[] = []
   let answered = 0
   while (answered < requests && loads.length < longestWarmupSeconds) {
-    const loaded = await loadWithWrk({ ...load, seconds: 1 })
+    const loaded = await load({ ...how, seconds: 1 })
     loads.push(loaded)
     answered += loaded.requests
   }
@@ -55,6 +88,6 @@ export async function warmUp(load: Omit<Load, 'seconds'>, requests: number): Pro
 
 function numberIn(text: string, pattern: RegExp): number {
   const found = pattern.exec(text)?.[1]
-  if (found === undefined) throw new Error(`wrk wrote something else than expected:\n${text}`)
+  if (found === undefined) throw new Error(`the load's program wrote something else than expected:\n${text}`)
   return Number(found)
 }
