@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../support/at-end.ts'
 import { certificateFiles, tlsSettings } from '../support/certificates.ts'
 import { freePort } from '../support/ports.ts'
-import { readPorts, startGateway } from './processes.ts'
+import { readPorts, startGateway, startWorker } from './processes.ts'
 
 /** A proxy, one process, with its defaults wherever the attack does not ask for something else. */
 export type Proxy = {
@@ -20,13 +20,33 @@ export type Proxy = {
   stop(): void
 }
 
-export type ProxyName = 'sluice' | 'nginx'
+/** `node` is no proxy: Node's own HTTPS server, which only answers. It shows what Node takes by itself. */
+export type ProxyName = 'sluice' | 'nginx' | 'haproxy' | 'node'
 
 export type ProxyOptions = { readonly backendPort: number; readonly tls: boolean }
 
-export async function startProxy(name: ProxyName, options: ProxyOptions): Promise<Proxy> {
-  return name === 'nginx' ? await startNginx(options) : await startSluice(options)
+const starts: Readonly<Record<ProxyName, (options: ProxyOptions) => Promise<Proxy>>> = {
+  sluice: startSluice,
+  nginx: (options) =>
+    startProgram('nginx', options, (directory, file, port) => ({
+      configuration: nginxConfiguration(directory, port, options),
+      args: ['-p', directory, '-c', file, '-e', 'stderr'],
+    })),
+  haproxy: (options) =>
+    startProgram('haproxy', options, (directory, file, port) => ({
+      configuration: haproxyConfiguration(directory, port, options),
+      args: ['-db', '-f', file],
+    })),
+  node: startBareNode,
 }
+
+export const startProxy = (name: ProxyName, options: ProxyOptions): Promise<Proxy> => starts[name](options)
+
+/** Which of them cannot be had on this machine. */
+export const missingPrograms = (names: Iterable<ProxyName>): string[] =>
+  [...new Set(names)].filter(
+    (name) => (name === 'nginx' || name === 'haproxy') && spawnSync(name, ['-v']).error !== undefined,
+  )
 
 async function startSluice({ backendPort, tls }: ProxyOptions): Promise<Proxy> {
   const gateway = startGateway({
@@ -41,34 +61,85 @@ async function startSluice({ backendPort, tls }: ProxyOptions): Promise<Proxy> {
   return { name: 'sluice', pid: gateway.pid, ...ports, most: 10_000, stop: () => gateway.stop() }
 }
 
+async function startBareNode({ tls }: ProxyOptions): Promise<Proxy> {
+  const server = startWorker('test/attack/bare-server.ts', tls ? ['--tls'] : [])
+  const { port } = JSON.parse(await server.nextLine()) as { port: number }
+  return {
+    name: 'node',
+    pid: server.pid,
+    port,
+    adminPort: undefined,
+    most: Infinity,
+    stop: () => server.stop(),
+  }
+}
+
 /** 5,000 event streams take 10,000 connections of it, those to the backend being among them. */
-const nginxConnections = 11_000
+const peerConnections = 11_000
 
-export const nginxIsThere = (): boolean => spawnSync('nginx', ['-v']).error === undefined
-
-async function startNginx({ backendPort, tls }: ProxyOptions): Promise<Proxy> {
-  const directory = mkdtempSync(join(tmpdir(), 'sluice-attack-nginx-'))
+/** Starts a program with a file of settings, in a directory of its own. */
+async function startProgram(
+  name: 'nginx' | 'haproxy',
+  { tls }: ProxyOptions,
+  describe: (
+    directory: string,
+    file: string,
+    port: number,
+  ) => { readonly configuration: string; readonly args: readonly string[] },
+): Promise<Proxy> {
+  const directory = mkdtempSync(join(tmpdir(), `sluice-attack-${name}-`))
   const port = await freePort()
-  const configFile = join(directory, 'nginx.conf')
-  writeFileSync(configFile, nginxConfiguration(directory, port, backendPort, tls))
-  const child = spawn('nginx', ['-p', directory, '-c', configFile, '-e', 'stderr'], { stdio: 'ignore' })
+  const file = join(directory, `${name}.conf`)
+  const { configuration, args } = describe(directory, file, port)
+  writeFileSync(file, configuration)
+  if (tls)
+    writeFileSync(
+      pairFile(directory),
+      Object.values(certificateFiles('first'))
+        .map((part) => readFileSync(part, 'latin1'))
+        .join(''),
+    )
+  const child = spawn(name, args, { stdio: 'ignore' })
   const stop = (): void => {
     child.kill('SIGKILL')
     rmSync(directory, { recursive: true, force: true })
   }
   atEnd(stop)
   for (let attempt = 0; !(await canConnect(port)); attempt++) {
-    if (attempt === 100 || child.exitCode !== null) throw new Error('nginx did not start')
+    if (attempt === 100 || child.exitCode !== null) throw new Error(`${name} did not start`)
     await sleep(50)
   }
-  return { name: 'nginx', pid: child.pid ?? 0, port, adminPort: undefined, most: nginxConnections, stop }
+  return { name, pid: child.pid ?? 0, port, adminPort: undefined, most: peerConnections, stop }
 }
 
-function nginxConfiguration(directory: string, port: number, backendPort: number, tls: boolean): string {
+/** Certificate and key in one file, as HAProxy reads them. */
+const pairFile = (directory: string): string => join(directory, 'pair.pem')
+
+function haproxyConfiguration(directory: string, port: number, { backendPort, tls }: ProxyOptions): string {
+  return `global
+  nbthread 1
+  maxconn ${peerConnections}
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  timeout http-request 10s
+  http-reuse always
+frontend clients
+  bind 127.0.0.1:${port} backlog 4096${tls ? ` ssl crt ${pairFile(directory)} alpn h2,http/1.1` : ''}
+  option forwardfor
+  default_backend backend
+backend backend
+  server backend 127.0.0.1:${backendPort}
+`
+}
+
+function nginxConfiguration(directory: string, port: number, { backendPort, tls }: ProxyOptions): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
   const { cert, key } = certificateFiles('first')
   return `daemon off; master_process off; pid ${directory}/nginx.pid; error_log ${directory}/nginx.log crit;
-events { worker_connections ${nginxConnections}; }
+events { worker_connections ${peerConnections}; }
 http {
   access_log off;
   ${temporary.map((kind) => `${kind}_temp_path ${directory}/${kind};`).join(' ')}

@@ -1,20 +1,21 @@
 import { parseArgs } from 'node:util'
 import { measure, type Outcome } from './measure.ts'
 import { readFileLimit, startWorker } from './processes.ts'
-import { nginxIsThere, type ProxyName } from './proxies.ts'
+import { missingPrograms, type ProxyName } from './proxies.ts'
 import { describeOutcome, findProblems, renderTable } from './report.ts'
-import { scenarios } from './scenarios.ts'
+import { scenarios, type Scenario } from './scenarios.ts'
 
 // Attacks, and what they do to a client on another address: `npm run test:attack`, or `npm run test:attack -- NAME…` for
 // some of them. The client's 99th percentile may at most double, none of its requests may fail, and the memory has to
 // stay within 512 MiB and to come back. Each takes half a minute, or as long as `--seconds` says that an attack lasts.
-// With `--nginx` nginx is attacked in the same way, and with `--markdown` a table of both is printed.
+// With `--beside` nginx is attacked in the same way, over HTTPS HAProxy and Node's own server too; `--markdown` does the
+// same and prints a table of all.
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     seconds: { type: 'string', default: '20' },
-    nginx: { type: 'boolean', default: false },
+    beside: { type: 'boolean', default: false },
     markdown: { type: 'boolean', default: false },
   },
 })
@@ -29,19 +30,19 @@ if (readFileLimit() < filesNeeded)
   refuse(
     `${filesNeeded} open files are needed, ${readFileLimit()} are allowed. Try \`ulimit -n ${filesNeeded}\`.`,
   )
-const withNginx = values.nginx || values.markdown
-if (withNginx && !nginxIsThere()) refuse('nginx could not be found; Debian has it as nginx-light.')
-
 const chosen = scenarios.filter(({ name, onlyNamed }) =>
   positionals.length === 0 ? onlyNamed !== true : positionals.includes(name),
 )
+const proxiesOf = ({ listener, beside = ['nginx'] }: Scenario): readonly ProxyName[] =>
+  (values.beside || values.markdown) && listener === 'clients' ? ['sluice', ...beside] : ['sluice']
+const missing = missingPrograms(chosen.flatMap(proxiesOf))
+if (missing.length > 0) refuse(`${missing.join(' and ')} could not be found.`)
 const backend = startWorker('test/attack/backend.ts')
 const { port: backendPort } = JSON.parse(await backend.nextLine()) as { port: number }
 const outcomes: Outcome[] = []
 const problems: string[] = []
 for (const scenario of chosen) {
-  const proxies: ProxyName[] = withNginx && scenario.listener === 'clients' ? ['sluice', 'nginx'] : ['sluice']
-  for (const proxy of proxies) {
+  for (const proxy of proxiesOf(scenario)) {
     const outcome = await measure(scenario, proxy, backendPort, seconds)
     outcomes.push(outcome)
     console.log(describeOutcome(outcome))

@@ -1,3 +1,5 @@
+import type { ProxyName } from './proxies.ts'
+
 /** What attackers report of themselves: `CrowdReport`, and what their kind counts besides. */
 export type AttackReport = Readonly<Record<string, number>>
 
@@ -20,6 +22,8 @@ export type Scenario = {
   readonly underWay: (report: AttackReport, most: number) => boolean
   /** At the end of the attack; for what is no attack but a use. */
   readonly served?: (report: AttackReport) => boolean
+  /** What is attacked in the same way, to compare; otherwise nginx. */
+  readonly beside?: readonly ProxyName[]
   /** Left out unless it is named: it is not expected to hold. */
   readonly onlyNamed?: true
 }
@@ -55,6 +59,7 @@ export const scenarios: readonly Scenario[] = [
     title: 'the same over HTTPS',
     tls: true,
     args: () => [...slowSenders.args(), '--tls'],
+    beside: ['nginx', 'haproxy', 'node'],
     onlyNamed: true,
   },
   {
