@@ -21,7 +21,7 @@ export function oweResponse({ socket }: ClientRequest, response: ClientResponse)
   } else latest.set(socket, { response, requests: 1, settledMs: 0, tunnel: false })
 }
 
-/** To be called for a connection that becomes a tunnel: all earlier requests on it have been answered. */
+/** To be called for a connection that becomes a tunnel, once all earlier requests on it have been answered. */
 export function leaveHttp(socket: Socket): void {
   latest.set(socket, { response: undefined, requests: 0, settledMs: 0, tunnel: true })
 }
@@ -67,6 +67,16 @@ export function waitsSince(socket: Socket, openedMs: number): number | undefined
 /** All earlier requests of a connection have been answered. */
 export function owesNothing(socket: Socket): boolean {
   return latestResponse(socket)?.destroyed ?? true
+}
+
+/**
+ * All earlier requests of a connection have been answered, though the last bytes may not have left yet: what is written
+ * next follows them.
+ */
+export function hasAnsweredAll(socket: Socket): boolean {
+  const response = latestResponse(socket)
+  if (!response || response.destroyed) return true
+  return response.writableEnded && response.req.complete && response === currentResponse(socket)
 }
 
 /** The response that goes out on a connection of HTTP/1 now; those to later requests wait for it. */

@@ -13,10 +13,11 @@ import {
 } from '../connection/parser-errors.ts'
 import {
   currentResponse,
+  hasAnsweredAll,
   keepDraining,
+  latestResponse,
   leaveHttp,
   oweResponse,
-  owesNothing,
 } from '../connection/pending-responses.ts'
 import type { RequestSerializer } from '../connection/pipelining.ts'
 import { keepUnparsed } from '../connection/unparsed-bytes.ts'
@@ -160,7 +161,7 @@ function mayHaveLostBytes({ method = '', url = '', rawHeaders, socket }: ClientR
  * one.
  */
 export function takesUpgrade(request: ClientRequest): boolean {
-  return isWebSocketHandshake(request) && !expectsOther(request) && owesNothing(request.socket)
+  return isWebSocketHandshake(request) && !expectsOther(request) && hasAnsweredAll(request.socket)
 }
 
 /** A handshake takes the same steps as any request; its response is written to the bare socket that Node hands over. */
@@ -170,12 +171,11 @@ function serveUpgrade(
   socket: Socket,
   rest: Buffer,
 ): void {
-  leaveHttp(socket)
+  const before = latestResponse(socket)
   // From here on the socket has no other error listener; each error is followed by `close`.
   socket.on('error', () => undefined)
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
-  response.assignSocket(socket)
   keepDraining(socket)
   // The end of a socket is only noticed by reading from it: a client that disconnects must not keep the backend
   // waiting.
@@ -209,5 +209,16 @@ function serveUpgrade(
       throw error
     }
   }
-  guarded(onException, () => handler(request, response, open))(request, response)
+  const serve = (): void => {
+    leaveHttp(socket)
+    response.assignSocket(socket)
+    guarded(onException, () => handler(request, response, open))(request, response)
+  }
+  if (!before || before.destroyed) return serve()
+  // A client may have read all of the response before it, and sent this, before Node knows that it is out.
+  before.once('close', () => {
+    // Node begins its keep-alive timeout now. If that response closes the connection, nothing follows it.
+    socket.setTimeout(0)
+    if (socket.writable) serve()
+  })
 }
