@@ -1,4 +1,5 @@
-import { freePort } from '../support/ports.ts'
+import { vi } from 'vitest'
+import { canConnect, freePort } from '../support/ports.ts'
 import { spawnCommand, spawnNode } from '../support/process.ts'
 
 /** Time for an application to start on a machine that has other things to do. */
@@ -30,5 +31,7 @@ export async function startServer(
   const place = options.cwd === undefined ? {} : { cwd: options.cwd }
   const server = spawnCommand(program, options.env, args(port), place)
   await server.waitForLine(options.ready, START_TIMEOUT_MS)
+  // Some say so just before they listen.
+  await vi.waitUntil(() => canConnect(port), { timeout: START_TIMEOUT_MS, interval: 20 })
   return port
 }

@@ -1,12 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../support/at-end.ts'
 import { certificateFiles, tlsSettings } from '../support/certificates.ts'
-import { freePort } from '../support/ports.ts'
+import { canConnect, freePort } from '../support/ports.ts'
 import { readPorts, startGateway, startWorker } from './processes.ts'
 
 /** A proxy, one process, with its defaults wherever the attack does not ask for something else. */
@@ -158,14 +157,4 @@ http {
   }
 }
 `
-}
-
-function canConnect(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
 }

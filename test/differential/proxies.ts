@@ -1,8 +1,8 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { canConnect } from '../support/ports.ts'
 
 /** A proxy in front of the recording backend. All of them tell it the client's address in `X-Real-IP`. */
 export type Proxy = { readonly name: string; readonly port: number; stop(): void }
@@ -120,14 +120,4 @@ export async function startProxy(name: ProxyName, port: number, backendPort: num
 /** The programs that are not there to compare with. */
 export function missingPrograms(): string[] {
   return ['nginx', 'haproxy'].filter((program) => spawnSync(program, ['-v']).error !== undefined)
-}
-
-function canConnect(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
 }

@@ -26,8 +26,8 @@ const defects: readonly Defect[] = [
         from:
           '    if (this.#slowBody) this.#slowBody.push(chunk)\n' +
           '    else if (last) endResponse(response, chunk)\n' +
-          '    else if (!response.write(chunk))\n' +
-          '      this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)\n',
+          '    else if (response.writableNeedDrain) this.#holdBody(chunk)\n' +
+          '    else response.write(chunk)\n',
         to:
           '    if (last) return endResponse(response, chunk)\n' +
           '    if (response.write(chunk)) return\n' +

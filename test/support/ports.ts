@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 
 /** Below the kernel's ephemeral range (32768 on Linux), so that no outgoing connection of another test takes one. */
 const lowest = 15_000
@@ -32,5 +32,16 @@ function canListen(port: number): Promise<boolean> {
     server.once('error', () => resolve(false))
     // Without a host: free on every interface, as the gateway listens by default.
     server.listen({ port, exclusive: true }, () => server.close(() => resolve(true)))
+  })
+}
+
+/** Whether something on this machine takes connections on the port. */
+export function canConnect(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => resolve(false))
   })
 }
