@@ -208,8 +208,15 @@ export class Forwarding implements UpstreamExchange {
     settlement?.onBody(chunk)
     if (this.#slowBody) this.#slowBody.push(chunk)
     else if (last) endResponse(response, chunk)
-    else if (!response.write(chunk))
-      this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)
+    else if (response.writableNeedDrain) this.#holdBody(chunk)
+    else response.write(chunk)
+  }
+
+  /** The client reads more slowly than the backend sends. */
+  #holdBody(chunk: Buffer): void {
+    const { response } = this.#forwarded
+    this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)
+    this.#slowBody.push(chunk)
   }
 
   onPause(): void {

@@ -21,6 +21,12 @@ export type BodyHooks = {
   trailers(): readonly string[]
 }
 
+/**
+ * Bytes that may wait for the backend's connection before the client's is paused: of a body that comes in one piece, the
+ * first read brings nearly all, and pausing for the rest would cost more than passing it on.
+ */
+const MOST_UNSENT = 128 * 1024
+
 /** Bytes of a body that are kept until the backend answers, in case that it has not begun with the request. */
 const MOST_KEPT = 64 * 1024
 /** The same of all bodies together. What is more is not kept. */
@@ -164,7 +170,7 @@ export class RequestBody {
         hooks.overLimit()
       } else {
         sink.write(stream, chunk)
-        if (!stream.writableNeedDrain) return
+        if (!stream.writableNeedDrain || stream.writableLength <= MOST_UNSENT) return
         connection.requestStalled(true)
         request.pause()
       }

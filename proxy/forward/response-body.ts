@@ -33,7 +33,7 @@ export class ResponseBody {
   #taken = 0
   #after: (() => void) | undefined
 
-  /** To be made when `response.write` has returned false. */
+  /** To be made when something arrives that `response` has no room for. */
   constructor(response: ClientResponse, readAhead: ReadAhead, source: ResponseSource | undefined) {
     this.#response = response
     this.#readAhead = readAhead
