@@ -68,6 +68,8 @@ export class Forwarding implements UpstreamExchange {
   #started = false
   #responding = false
   #flushed = false
+  /** Of a response to HTTP/2 whose body has not begun to arrive. */
+  #heldHead: string[] | undefined
   /** Set once the client reads more slowly than the backend sends. */
   #slowBody: ResponseBody | undefined
   /** The backend failed during its response; what it sent before is still being written to the client. */
@@ -195,16 +197,34 @@ export class Forwarding implements UpstreamExchange {
     if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
     const passed = this.#publicHead(settlement ? settlement.onHead(head) : head)
     const fields = responseFields(passed, request, response, this.#responseHeaders)
-    // Clients of gRPC take a head that ends the stream for the outcome of a call, and no other.
-    if (head.framing.kind === 'none' && request.httpVersionMajor > 1) {
+    if (request.httpVersionMajor === 1) writeHead(response, head.status, fields)
+    else this.#writeHttp2Head(head, fields)
+  }
+
+  #writeHttp2Head({ status, framing }: ResponseHead, fields: string[]): void {
+    const { response } = this.#forwarded
+    if (framing.kind === 'none') {
+      // Clients of gRPC take a head that ends the stream for the outcome of a call, and no other.
       this.#flushed = true
-      setHead(response, head.status, fields)
-    } else writeHead(response, head.status, fields)
+      setHead(response, status, fields)
+    } else if (framing.kind === 'length' && this.#connection?.socket !== undefined) {
+      response.statusCode = status
+      this.#heldHead = fields
+    } else writeHead(response, status, fields)
+  }
+
+  /** @param ends the rest of the response follows at once: nothing can cut it short, and no trailers come */
+  #releaseHead(ends: boolean): void {
+    const fields = this.#heldHead
+    if (!fields) return
+    this.#heldHead = undefined
+    writeHead(this.#forwarded.response, this.#forwarded.response.statusCode, fields, ends)
   }
 
   onBody(chunk: Buffer, last: boolean): void {
     const { response, settlement } = this.#forwarded
     this.#flushed = true
+    if (this.#heldHead) this.#releaseHead(last)
     settlement?.onBody(chunk)
     if (this.#slowBody) this.#slowBody.push(chunk)
     else if (last) endResponse(response, chunk)
@@ -222,7 +242,8 @@ export class Forwarding implements UpstreamExchange {
   onPause(): void {
     if (!this.#responding || this.#flushed) return
     this.#flushed = true
-    flushHead(this.#forwarded.response)
+    if (this.#heldHead) this.#releaseHead(false)
+    else flushHead(this.#forwarded.response)
   }
 
   onTrailers(fields: readonly string[]): void {
@@ -237,6 +258,7 @@ export class Forwarding implements UpstreamExchange {
   onEnd(): void {
     const { request, response, settlement } = this.#forwarded
     this.#connection = undefined
+    if (this.#heldHead) this.#releaseHead(true)
     settlement?.onEnd()
     this.#forwarded.trace?.ended()
     if (this.#slowBody) this.#slowBody.finish(() => response.end())
@@ -303,7 +325,7 @@ export class Forwarding implements UpstreamExchange {
     const { request, response } = this.#forwarded
     // After an exception the state of the response is unknown, and to HTTP/1.0 a normal end means that it is complete.
     if (kind === 'exception' || request.httpVersion === '1.0') return breakOff(response)
-    if (!this.#flushed) flushHead(response)
+    this.onPause()
     this.#isCut = true
     if (this.#slowBody) this.#slowBody.finish(() => cutShort(response))
     else cutShort(response)

@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
@@ -39,7 +40,7 @@ export function addToLocalReplies(response: Sourced, from: LocalReplySource): vo
 
 /** Writes the head of a local reply: the given fields, and those that go with each. */
 export function writeLocalHead(response: Sourced, status: number, fields: readonly string[]): void {
-  writeHead(response, status, [...fields, ...(response[source]?.localReplyFields ?? [])])
+  writeHead(response, status, [...fields, ...(response[source]?.localReplyFields ?? [])], true)
 }
 
 export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
@@ -92,15 +93,34 @@ export function statusOf(response: Sourced): number {
  * Writes a response's head. What HTTP/2 has no use for must have been taken out of the fields.
  *
  * @param fields name, value, name, value…; a name may repeat
+ * @param ends the response is ended before anything else happens, without trailers: over HTTP/2 the last piece of the body then
+ *   ends the stream, without a frame and a write of its own
  */
-export function writeHead(response: ClientResponse, status: number, fields: string[]): void {
+export function writeHead(response: ClientResponse, status: number, fields: string[], ends = false): void {
   const stream = streamOf(response)
   if (!stream) {
     response.writeHead(status, fields)
     return
   }
-  setHead(response, status, fields)
-  response.writeHead(status)
+  if (stream.destroyed || stream.closed) return
+  response.statusCode = status
+  // Not by Node's adapter, which waits for trailers of every response. Where none are waited for, Node would end the stream
+  // as if it were complete when it is reset behind a piece of the body.
+  stream.respond(headersOf(status, fields), { waitForTrailers: !ends })
+}
+
+/** The head of a response of HTTP/2: a list where a field repeats. What repeats with its value is there once. */
+function headersOf(status: number, fields: readonly string[]): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = Object.create(null) as OutgoingHttpHeaders
+  headers[constants.HTTP2_HEADER_STATUS] = status
+  for (let i = 0; i < fields.length; i += 2) {
+    const [name = '', value = ''] = [fields[i], fields[i + 1]]
+    const before = headers[name]
+    if (before === undefined) headers[name] = value
+    else if (Array.isArray(before)) before.push(value)
+    else if (before !== value) headers[name] = [String(before), value]
+  }
+  return headers
 }
 
 /** Sets the head of a response of HTTP/2 without a body: it goes out when the response is ended, and ends the stream. */

@@ -305,6 +305,19 @@ describe('a response to HTTP/2', () => {
     expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
   })
 
+  test.each(['/', '/%zz'])(
+    'ends with the last piece of its body, not with a frame of its own: %s',
+    async (path) => {
+      const client = await connectRawHttp2(gateway.port)
+      const fields = requestFields('GET', path)
+      client.send(frame(frameTypes.headers, endHeaders | endStream, 1, fields))
+      const last = await client.waitFor(({ stream, flags }) => stream === 1 && (flags & endStream) !== 0)
+      expect(last.type).toBe(frameTypes.data)
+      expect(last.payload.length).toBeGreaterThan(0)
+      client.socket.destroy()
+    },
+  )
+
   test('comes before the body does where the backend answers early', async () => {
     const early = { ':method': 'POST', ':path': '/early' }
     const reply = await sendHttp2(connectHttp2(gateway.port), early, (stream) => void stream.write('x'))
