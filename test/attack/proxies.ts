@@ -117,7 +117,7 @@ const pairFile = (directory: string): string => join(directory, 'pair.pem')
 function haproxyConfiguration(directory: string, port: number, { backendPort, tls }: ProxyOptions): string {
   return `global
   nbthread 1
-  maxconn ${peerConnections}
+  maxconn 8192
 defaults
   mode http
   timeout connect 5s
