@@ -13,6 +13,7 @@ const debianPackages = {
   'golang-go': '/usr/bin/go',
   'golang-github-masterminds-sprig-dev': '/usr/share/gocode/src/github.com/Masterminds/sprig/doc.go',
   'golang-k8s-sigs-yaml-dev': '/usr/share/gocode/src/sigs.k8s.io/yaml/yaml.go',
+  zsh: '/usr/bin/zsh',
   'python3-flask': '/usr/lib/python3/dist-packages/flask/__init__.py',
 }
 

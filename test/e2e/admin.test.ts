@@ -33,6 +33,8 @@ const token = 'correct horse battery staple'.replaceAll(' ', '-')
 const outsideAddress = Object.values(networkInterfaces())
   .flat()
   .find((entry) => entry?.family === 'IPv4' && !entry.internal)?.address
+if (outsideAddress === undefined)
+  console.log('This machine has loopback alone: no peer from outside asks the admin listener.')
 let store: StoreState = 'available'
 const closers: (() => void)[] = []
 
