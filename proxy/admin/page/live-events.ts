@@ -27,13 +27,15 @@ export function createLiveEvents(options: {
 }): LiveEvents {
   const { readStatus, readHistory, log } = options
   const listeners = new Set<ServerResponse>()
+  /** Those whose past has not been read yet: it comes first. */
+  const ungreeted = new Set<ServerResponse>()
   let timer: NodeJS.Timeout | undefined
   let lastId = 0
   let isReading = false
 
   const sendAll = (text: string): void => {
     for (const listener of listeners) {
-      if (listener.writableLength < UNREAD_AT_MOST) listener.write(text)
+      if (!ungreeted.has(listener) && listener.writableLength < UNREAD_AT_MOST) listener.write(text)
     }
   }
 
@@ -60,6 +62,8 @@ export function createLiveEvents(options: {
       listener.write(`event: history\ndata: ${JSON.stringify(await readHistory())}\n\n`)
     } catch (err) {
       log.error({ err }, 'cannot read the history for the page')
+    } finally {
+      ungreeted.delete(listener)
     }
     await tick()
   }
@@ -80,6 +84,7 @@ export function createLiveEvents(options: {
       }
       response.write('retry: 1000\n\n')
       listeners.add(response)
+      ungreeted.add(response)
       response.once('close', () => {
         listeners.delete(response)
         if (listeners.size > 0) return
