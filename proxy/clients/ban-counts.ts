@@ -2,6 +2,7 @@ import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { RedisClient } from '../limiter/redis/run-script.ts'
 import type { BanPolicy } from '../policy.ts'
 import { BoundedMemory, LONGEST_TIMER_S } from './bounded-memory.ts'
+import { banLengthMs } from './client-entry.ts'
 
 /** Counts the refusals of one policy's clients, and the bans that these lead to. */
 export type BanCounts = {
@@ -119,11 +120,6 @@ export function createBanCounts(
       await Promise.allSettled(all.map((each) => each.delete(partitionKey)))
     },
   }
-}
-
-/** @param times which ban in a row it is, from 1 */
-export function banLengthMs({ forMs, maxMs }: BanPolicy, times: number): number {
-  return Math.min(maxMs, forMs * 2 ** (times - 1))
 }
 
 type Counts = BoundedMemory | RateLimiterRedis

@@ -4,7 +4,7 @@ import type { RedisClient } from '../limiter/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
-import { MOST_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
+import { banLengthMs, MOST_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
 /** A rule's ban at work: counts refusals, in the background, and bans whoever has too many. */
@@ -60,7 +60,6 @@ export function createBanning(options: {
   }
 
   async function count(policy: WithBan, partitionKey: string): Promise<void> {
-    const { banLengthMs } = await import('./ban-counts.ts')
     const times = await (await countsOf(policy)).countRefusal(partitionKey)
     if (times === 0) return
     const { name, ban } = policy

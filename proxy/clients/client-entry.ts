@@ -1,4 +1,4 @@
-import { partName, type Policy } from '../policy.ts'
+import { partName, type BanPolicy, type Policy } from '../policy.ts'
 
 /** What is said of one client at run time, by an operator or by a rule's `ban`, until a given time. */
 export type ClientEntry = Ban | ClientOverride
@@ -41,6 +41,15 @@ export type EntryId = string
 export const MOST_ENTRIES = 10_000
 /** The most bans where a rule makes another: operators have room for theirs. */
 export const MOST_RULE_BANS = 9_000
+
+/**
+ * How long a ban by a rule lasts.
+ *
+ * @param times which ban in a row it is, from 1
+ */
+export function banLengthMs({ forMs, maxMs }: BanPolicy, times: number): number {
+  return Math.min(maxMs, forMs * 2 ** (times - 1))
+}
 
 export function idOf(entry: ClientEntry): EntryId {
   if (entry.kind === 'override') return entryId('override', entry.policy, entry.partitionKey)

@@ -16,6 +16,7 @@ import {
   request,
   type RandomRequest,
 } from '../support/random-requests.ts'
+import { refusalsCounted } from '../support/refusals-counted.ts'
 import { runs } from '../support/runs.ts'
 
 /** Requests, and now and then something that an operator does, to each table. */
@@ -247,6 +248,7 @@ test(
             const before = (await gateway.ask('/api/explain', question)) as Explained
             forwarded = undefined
             const { status, left } = await gateway.send(head, asked.from)
+            await refusalsCounted()
             const about = `${head}${JSON.stringify(before)}`
             const isRefused = before.refusedBy !== null
             seen.add(before.outcome === 'limited' && isRefused ? 'refused' : before.outcome)

@@ -6,12 +6,11 @@ import { counterOptions } from '../../proxy/app/counting.ts'
 import { composeServing } from '../../proxy/app/serving.ts'
 import { lineReader } from '../../proxy/cli/replay/formats/formats.ts'
 import { simulate, type Outcome } from '../../proxy/cli/replay/simulation.ts'
-// Loaded before the clock stands still: a gateway loads it at the first refusal that counts.
-import '../../proxy/clients/ban-counts.ts'
 import { createClientTable } from '../../proxy/clients/client-table.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
 import { createLimiter } from '../../proxy/limiter/create-limiter.ts'
 import { startBackend } from '../support/backend.ts'
+import { refusalsCounted } from '../support/refusals-counted.ts'
 import { loadWithFile } from '../support/settings.ts'
 
 const REQUESTS = 20_000
@@ -146,6 +145,7 @@ test(
             .on('error', reject)
             .end()
         })
+        if (status === 429) await refusalsCounted()
         expect([i, outcomeOf(status), line]).toEqual([i, expected, line])
         outcomes.set(expected, (outcomes.get(expected) ?? 0) + 1)
       }

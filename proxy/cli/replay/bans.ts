@@ -1,6 +1,5 @@
-import { banLengthMs } from '../../clients/ban-counts.ts'
 import { ClientEntries } from '../../clients/client-entries.ts'
-import { idOf, MOST_RULE_BANS, partsOf, type ClientEntry } from '../../clients/client-entry.ts'
+import { banLengthMs, idOf, MOST_RULE_BANS, partsOf, type ClientEntry } from '../../clients/client-entry.ts'
 import { TwoGenerations } from '../../limiter/two-generations.ts'
 import type { Policy } from '../../policy.ts'
 
