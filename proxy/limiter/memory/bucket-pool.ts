@@ -1,5 +1,5 @@
 import { KeyIndex, NONE } from './key-index.ts'
-import { SlotLists, type SlotList } from './slot-lists.ts'
+import { dropTables, SlotLists, type SlotList } from './slot-lists.ts'
 
 /**
  * Memory for token buckets: a bounded number of slots, shared by many tables.
@@ -115,18 +115,16 @@ export class BucketPool {
 
   /** Removes all buckets of tables but those with a debt that is to be handed out. Returns the tables of which some are left. */
   dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
-    const left = new Set<number>()
-    for (const list of this.#slots.all) {
-      this.#slots.forEach(list, (slot) => {
-        const table = this.#index.ownerOf(slot)
-        if (!tables.has(table)) return
-        if (this.#unsavedMs[slot] === 0) this.#remove(list, slot)
-        else left.add(table)
-      })
-    }
-    for (const table of tables) if (!left.has(table)) this.#listOfTable[table] = undefined
-    this.#slots.prune(new Set(this.#listOfTable))
-    return left
+    return dropTables(
+      {
+        slots: this.#slots,
+        listOfTable: this.#listOfTable,
+        tableOf: (slot) => this.#index.ownerOf(slot),
+        isUnsaved: (slot) => this.#unsavedMs[slot] !== 0,
+        remove: (list, slot) => this.#remove(list, slot),
+      },
+      tables,
+    )
   }
 
   /** Reclaims up to two full buckets of each window length. */

@@ -1,5 +1,5 @@
 import { KeyIndex, NONE } from './key-index.ts'
-import { SlotLists, type SlotList } from './slot-lists.ts'
+import { dropTables, SlotLists, type SlotList } from './slot-lists.ts'
 
 /**
  * A pool of a fixed number of slots for counters of fixed windows, which begin with a client's first request. Several tables
@@ -98,19 +98,17 @@ export class CounterPool {
 
   /** Removes all counters of tables whose count `takeUnsaved` has returned. Returns the tables of which some are left. */
   dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
-    const left = new Set<number>()
-    for (const list of this.#slots.all) {
-      this.#slots.forEach(list, (slot) => {
-        const table = this.#index.ownerOf(slot)
-        if (!tables.has(table)) return
-        if (this.#unsaved[slot] === 0) this.#remove(list, slot)
-        else left.add(table)
-      })
-    }
-    for (const table of tables) if (!left.has(table)) this.#listOfTable[table] = undefined
-    this.#slots.prune(new Set(this.#listOfTable))
     this.#turn = 0
-    return left
+    return dropTables(
+      {
+        slots: this.#slots,
+        listOfTable: this.#listOfTable,
+        tableOf: (slot) => this.#index.ownerOf(slot),
+        isUnsaved: (slot) => this.#unsaved[slot] !== 0,
+        remove: (list, slot) => this.#remove(list, slot),
+      },
+      tables,
+    )
   }
 
   /** Reclaims up to two counters that have ended. Called with every decision, so that ended ones do not accumulate. */
