@@ -6,10 +6,10 @@ import {
   cutShort,
   endAfterResponse,
   endResponse,
+  endWithHead,
   flushHead,
   sendError,
   writeEarlyHints,
-  setHead,
   writeHead,
 } from '../http/reply.ts'
 import { acceptsTrailers, addTrailers, requestTrailers, responseTrailers } from '../http/trailers.ts'
@@ -204,9 +204,8 @@ export class Forwarding implements UpstreamExchange {
   #writeHttp2Head({ status, framing }: ResponseHead, fields: string[]): void {
     const { response } = this.#forwarded
     if (framing.kind === 'none') {
-      // Clients of gRPC take a head that ends the stream for the outcome of a call, and no other.
       this.#flushed = true
-      setHead(response, status, fields)
+      endWithHead(response, status, fields)
     } else if (framing.kind === 'length' && this.#connection?.socket !== undefined) {
       response.statusCode = status
       this.#heldHead = fields
@@ -223,9 +222,9 @@ export class Forwarding implements UpstreamExchange {
 
   onBody(chunk: Buffer, last: boolean): void {
     const { response, settlement } = this.#forwarded
-    this.#flushed = true
-    if (this.#heldHead) this.#releaseHead(last)
     settlement?.onBody(chunk)
+    this.#flushed = true
+    this.#releaseHead(last)
     if (this.#slowBody) this.#slowBody.push(chunk)
     else if (last) endResponse(response, chunk)
     else if (response.writableNeedDrain) this.#holdBody(chunk)
@@ -240,10 +239,14 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onPause(): void {
+    this.#flushHead()
+  }
+
+  #flushHead(): void {
     if (!this.#responding || this.#flushed) return
     this.#flushed = true
-    if (this.#heldHead) this.#releaseHead(false)
-    else flushHead(this.#forwarded.response)
+    this.#releaseHead(false)
+    flushHead(this.#forwarded.response)
   }
 
   onTrailers(fields: readonly string[]): void {
@@ -251,15 +254,15 @@ export class Forwarding implements UpstreamExchange {
     const passed = responseTrailers(fields)
     if (passed.length === 0) return
     // Without a body, Node would end the response with its head.
-    if (request.httpVersionMajor > 1) this.onPause()
+    if (request.httpVersionMajor > 1) this.#flushHead()
     addTrailers(request, response, passed)
   }
 
   onEnd(): void {
     const { request, response, settlement } = this.#forwarded
     this.#connection = undefined
-    if (this.#heldHead) this.#releaseHead(true)
     settlement?.onEnd()
+    this.#releaseHead(true)
     this.#forwarded.trace?.ended()
     if (this.#slowBody) this.#slowBody.finish(() => response.end())
     else if (!response.writableEnded) response.end()
@@ -325,7 +328,7 @@ export class Forwarding implements UpstreamExchange {
     const { request, response } = this.#forwarded
     // After an exception the state of the response is unknown, and to HTTP/1.0 a normal end means that it is complete.
     if (kind === 'exception' || request.httpVersion === '1.0') return breakOff(response)
-    this.onPause()
+    this.#flushHead()
     this.#isCut = true
     if (this.#slowBody) this.#slowBody.finish(() => cutShort(response))
     else cutShort(response)

@@ -39,7 +39,6 @@ export class ResponseBody {
     this.#readAhead = readAhead
     this.#source = source
     response.on('drain', this.#onDrain)
-    this.#pauseWhereFull()
   }
 
   /** Bytes that have been read and not been written to the response. */

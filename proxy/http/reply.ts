@@ -68,8 +68,7 @@ export function sendError(
   if (isGrpcCall(request)) {
     response[meantStatus] = reply.status
     const local = response[source]?.localReplyFields ?? []
-    setHead(response, 200, fieldsOfFailedCall(reply, [...fields, ...local]))
-    response.end()
+    endWithHead(response, 200, fieldsOfFailedCall(reply, [...fields, ...local]))
     return
   }
   const length = String(reply.body.length)
@@ -123,15 +122,13 @@ function headersOf(status: number, fields: readonly string[]): OutgoingHttpHeade
   return headers
 }
 
-/** Sets the head of a response of HTTP/2 without a body: it goes out when the response is ended, and ends the stream. */
-export function setHead(response: ClientResponse, status: number, fields: readonly string[]): void {
+/** Ends a response of HTTP/2 with its head. Clients of gRPC take such a head for the outcome of a call, and no other. */
+export function endWithHead(response: ClientResponse, status: number, fields: readonly string[]): void {
+  const stream = streamOf(response)
+  if (!stream || stream.destroyed || stream.closed) return
   response.statusCode = status
-  // Node's adapter loses repeated fields of a flat list in some versions, and throws where a field repeats that may be
-  // there only once, be it with the same value. Backends do repeat `X-Content-Type-Options: nosniff`.
-  for (let i = 0; i < fields.length; i += 2) {
-    const [name = '', value = ''] = [fields[i], fields[i + 1]]
-    if (response.getHeader(name) !== value) response.appendHeader(name, value)
-  }
+  stream.respond(headersOf(status, fields), { endStream: true })
+  response.end()
 }
 
 /**
