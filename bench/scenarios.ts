@@ -1,5 +1,5 @@
 import { jsonBody, largeBodyBytes } from './backend.ts'
-import { bare, express, fastify, httpProxy, undici } from './subjects/node-stacks.ts'
+import { bare, bareHttp2, bareHttps, express, fastify, httpProxy, undici } from './subjects/node-stacks.ts'
 import { sluice, sluiceByRules, sluiceByWorkers } from './subjects/sluice.ts'
 import type { Subject } from './subjects/subject.ts'
 import { haproxy, nginx } from './subjects/system-proxies.ts'
@@ -99,7 +99,7 @@ export const scenarios: readonly Scenario[] = [
     meaning: 'as `pass`, with clients that use HTTPS',
     path: '/pass',
     protocol: 'https',
-    subjects: edges,
+    subjects: [bareHttps, ...edges],
   },
   {
     ...get,
@@ -107,7 +107,7 @@ export const scenarios: readonly Scenario[] = [
     meaning: 'as `pass`, with clients that use HTTP/2 over TLS, eight requests at a time on each connection',
     path: '/pass',
     protocol: 'h2',
-    subjects: edges,
+    subjects: [bareHttp2, ...edges],
   },
   {
     ...get,

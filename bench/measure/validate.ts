@@ -1,4 +1,5 @@
 import { request as httpRequest } from 'node:http'
+import { connect as connectHttp2 } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import { readFileSync } from 'node:fs'
 import { authorityFile } from '../../test/support/certificates.ts'
@@ -79,6 +80,31 @@ type Question = Pick<Scenario, 'method' | 'path'> & {
 }
 
 function ask({ port, method, path, protocol }: Question, body: Buffer): Promise<Reply> {
+  return protocol === 'h2'
+    ? askByHttp2(port, method, path)
+    : askByHttp1({ port, method, path, protocol }, body)
+}
+
+function askByHttp2(port: number, method: string, path: string): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { ca: authority })
+    session.setTimeout(answerTimeoutMs, () => session.destroy(new Error(`no answer to ${method} ${path}`)))
+    session.on('error', reject)
+    const stream = session.request({ ':method': method, ':path': path })
+    stream.on('error', reject)
+    stream.on('response', ({ ':status': status = 0 }) => {
+      let text = ''
+      stream.setEncoding('latin1')
+      stream.on('data', (piece: string) => (text += piece))
+      stream.on('end', () => {
+        session.close()
+        resolve({ status, body: text })
+      })
+    })
+  })
+}
+
+function askByHttp1({ port, method, path, protocol }: Question, body: Buffer): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const headers = body.length > 0 ? { 'content-length': body.length } : {}
     const options = { host: '127.0.0.1', port, method, path, headers, agent: false } as const

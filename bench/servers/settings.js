@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 /**
  * What the benchmark tells each server it starts. These servers are plain JavaScript because the packages they show, and
  * so their types, are there only after `npm ci --prefix bench`.
@@ -14,6 +16,11 @@ export const connections = Number(process.env.CONNECTIONS)
 export const windowMs = 3_600_000
 export const hugeQuota = 1_000_000_000
 export const tinyQuota = 1
+
+/** The certificate for clients, and its key. */
+export function readPair() {
+  return { cert: readFileSync(process.env.TLS_CERT_FILE), key: readFileSync(process.env.TLS_KEY_FILE) }
+}
 
 /** The usual fields of a proxy: what every subject adds to each request. */
 export function addForwardedFields(headers, request, clientAddress) {

@@ -9,7 +9,7 @@ function nodeSubject(name: string, kind: Subject['kind'], script: string): Subje
     kind,
     // Installed by the benchmark itself before anything is started.
     missing: () => undefined,
-    start: ({ port, backendPort, redisUrl, connections, nodeArgs = [] }) =>
+    start: ({ port, backendPort, redisUrl, tls, connections, nodeArgs = [] }) =>
       startServer(
         {
           program: process.execPath,
@@ -20,6 +20,7 @@ function nodeSubject(name: string, kind: Subject['kind'], script: string): Subje
             BODY: jsonBody,
             CONNECTIONS: String(connections),
             ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+            ...(tls && { TLS_CERT_FILE: tls.cert, TLS_KEY_FILE: tls.key }),
           },
         },
         port,
@@ -29,6 +30,8 @@ function nodeSubject(name: string, kind: Subject['kind'], script: string): Subje
 
 /** Node's HTTP server that only answers. It forwards nothing: what it costs is below every Node proxy. */
 export const bare = nodeSubject('bare node:http', 'floor', 'bare.js')
+export const bareHttps = nodeSubject('bare node:https', 'floor', 'bare-https.js')
+export const bareHttp2 = nodeSubject('bare node:http2', 'floor', 'bare-http2.js')
 export const httpProxy = nodeSubject('http-proxy', 'node', 'http-proxy.js')
 export const undici = nodeSubject('undici', 'node', 'undici.js')
 export const fastify = nodeSubject('fastify', 'node', 'fastify.js')
