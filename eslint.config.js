@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['**/node_modules/', '**/.next/', 'coverage/', 'data/'] },
+  { ignores: ['dist/', '**/node_modules/', '**/.next/', 'coverage/', 'data/'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true } },
