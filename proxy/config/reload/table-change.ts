@@ -111,5 +111,7 @@ export function hashTable(settings: GatewaySettings): string {
     rateLimitHeaders,
     ...(routes && { routes }),
   }
-  return createHash('sha256').update(JSON.stringify(table)).digest('hex').slice(0, 12)
+  // Workers count the revisions of their rules (`reviseRules`), which are no part of the table.
+  const text = JSON.stringify(table, (name, value: unknown) => (name === 'revision' ? undefined : value))
+  return createHash('sha256').update(text).digest('hex').slice(0, 12)
 }
