@@ -4,10 +4,13 @@ import { describeRedis, parseRedisUrl } from '../limiter/redis/url.ts'
 import type { Listening } from './serving.ts'
 
 /** The `listening` log line, which shows operators whether the right gateway was started. */
-export type StartLine = Listening & {
+export type ListeningLine = Listening & {
   /** Where clients connect, `*` standing for all interfaces. */
   readonly address: string
-  readonly upstream: string
+  /** Where requests go that take no route; undefined where these get 404. */
+  readonly upstream?: string
+  /** Of the table of routes, where there is one. */
+  readonly routes?: number
   /** Where the limits are from: a path, or words. */
   readonly limits: string
   /** Rules in force. */
@@ -23,15 +26,17 @@ export type StartLine = Listening & {
 export function describeStart(
   settings: GatewaySettings,
   { port, adminPort, decisionsPort }: Listening,
-): StartLine {
-  const { host = '*', tlsCertFile, upstreamUrl, redisUrl, namespace, rules, rateLimitingDisabled } = settings
+): ListeningLine {
+  const { host = '*', tlsCertFile, upstreamUrl, routes, hasFallback } = settings
+  const { redisUrl, namespace, rules, rateLimitingDisabled } = settings
   const scheme = tlsCertFile === undefined ? 'http' : 'https'
   return {
     address: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
     port,
     adminPort,
     ...(decisionsPort !== undefined && { decisionsPort }),
-    upstream: upstreamUrl.href.replace(/\/$/, ''),
+    ...((hasFallback || !routes) && { upstream: upstreamUrl.href.replace(/\/$/, '') }),
+    ...(routes && { routes: routes.length }),
     limits: describeLimits(settings),
     rules: rateLimitingDisabled ? 0 : rules.length,
     tableHash: hashTable(settings),

@@ -152,7 +152,7 @@ export class Exchange extends RequestSteps {
       return this.reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
     }
     if (!this.#held && expectsContinue(this.request)) writeContinue(this.response)
-    const trace = this.report.trace?.forwarded()
+    const trace = this.report.trace?.forwarded(route?.name)
     this.forwarding = forward(forwarder, {
       request: this.request,
       response: this.response,

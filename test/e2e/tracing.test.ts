@@ -177,6 +177,20 @@ test('the resource names the gateway and its version', async () => {
   expect(collector.resource['service.version']).toMatch(/^\d+\.\d+\.\d+/)
 })
 
+test('a request that takes a route names the route', async () => {
+  const routes = `routes: [{ name: shop, paths: /shop/*, upstream: '${backend.url}' }]\n`
+  const routed = await startHosted({
+    ...tracingTo(collector.url),
+    CONFIG_FILE: writeConfigFile(limits + routes),
+  })
+  expect((await routed.send('GET', '/shop/1')).status).toBe(200)
+  expect((await routed.send('GET', '/elsewhere-1')).status).toBe(404)
+  const { server, client } = await spansOf('/shop/1', 2)
+  expect(server?.attributes).toMatchObject({ 'sluice.route': 'shop' })
+  expect(client?.attributes).toMatchObject({ 'sluice.route': 'shop', 'http.response.status_code': 200 })
+  expect(client?.attributes).not.toHaveProperty('server.address')
+})
+
 test('a backend that is away is an error of both spans', async () => {
   const away = await startHosted({
     ...tracingTo(collector.url),

@@ -16,7 +16,7 @@ import type { RequestTrace, TracedDecision, TracedRequest, UpstreamTrace } from 
 export type SpanOptions = {
   readonly tracer: Tracer
   readonly scheme: 'http' | 'https'
-  /** The backend's host name and port. */
+  /** Host name and port of `upstream`. A route may have several servers, of which one is chosen later. */
   readonly upstream: { readonly address: string; readonly port: number }
   /** Without it no span names a client. */
   readonly logAddresses: boolean
@@ -110,7 +110,7 @@ export class RequestSpans implements RequestTrace {
     this.#endDecision()
   }
 
-  forwarded(): UpstreamTrace {
+  forwarded(route: string | undefined): UpstreamTrace {
     const { tracer, upstream } = this.#options
     const span = tracer.startSpan(
       this.#name,
@@ -118,8 +118,9 @@ export class RequestSpans implements RequestTrace {
         kind: SpanKind.CLIENT,
         attributes: {
           'http.request.method': this.#method,
-          'server.address': upstream.address,
-          'server.port': upstream.port,
+          ...(route === undefined
+            ? { 'server.address': upstream.address, 'server.port': upstream.port }
+            : { 'sluice.route': route }),
         },
       },
       this.#context,
@@ -131,11 +132,13 @@ export class RequestSpans implements RequestTrace {
     // The client left before these were over.
     this.#endDecision()
     this.#upstream?.ended()
-    const { status, path, requestId, clientAddress, refusedBy, list, rejected, wouldBeRefusedBy } = access
+    const { status, path, requestId, clientAddress, route, refusedBy, list, rejected, wouldBeRefusedBy } =
+      access
     const span = this.#span
     span.setAttribute('sluice.request_id', requestId)
     if (path !== '') span.setAttribute('url.path', path.slice(0, PATH_MAX_LENGTH))
     if (this.#options.logAddresses) span.setAttribute('client.address', clientAddress)
+    if (route !== undefined) span.setAttribute('sluice.route', route)
     if (refusedBy !== undefined) span.setAttribute('sluice.refused_by', refusedBy)
     if (list !== undefined) span.setAttribute('sluice.list', list)
     if (rejected !== undefined) span.setAttribute('sluice.rejected', rejected)

@@ -29,8 +29,12 @@ export type RequestTrace = {
   asked(policies: readonly string[]): void
   /** Ends it. */
   decided(decision: TracedDecision): void
-  /** Begins the span of the request to the backend. */
-  forwarded(): UpstreamTrace
+  /**
+   * Begins the span of the request to the backend.
+   *
+   * @param route the name of the route that it takes; undefined: it goes to `upstream`
+   */
+  forwarded(route: string | undefined): UpstreamTrace
   /** Ends the span of the request, and those of its steps that have not ended. */
   finished(access: Access): void
 }
