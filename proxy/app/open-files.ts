@@ -3,7 +3,7 @@ import type { GatewaySettings } from '../config/settings.ts'
 
 /** The settings that say how many connections there may be, each of which is an open file. */
 type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections' | 'upstreamStreams'> &
-  Partial<Pick<GatewaySettings, 'routes' | 'hasFallback'>>
+  Partial<Pick<GatewaySettings, 'routes' | 'hasFallback' | 'decisionsPort'>>
 
 /** For everything else: Node's own, logs, certificates, Redis, name lookups. A gateway at rest has some 25. */
 const othersReserve = 64
@@ -30,15 +30,17 @@ export function fitToOpenFiles<Settings extends Connections>(
   settings: Settings,
   limit: number | undefined,
 ): { readonly settings: Settings; readonly warnings: readonly string[] } {
-  const { maxConnections, upstreamConnections, upstreamStreams } = settings
+  const { maxConnections, upstreamConnections, upstreamStreams, decisionsPort } = settings
+  // The one of decisions may have as many connections as the one that forwards.
+  const listeners = decisionsPort === undefined ? 1 : 2
   const servers = countServers(settings)
   const reserve = othersReserve + adminConnectionsWithin(limit)
-  const needed = reserve + maxConnections + (upstreamConnections + upstreamStreams) * servers
+  const needed = reserve + maxConnections * listeners + (upstreamConnections + upstreamStreams) * servers
   if (limit === undefined || needed <= limit) return { settings, warnings: [] }
   const left = limit - reserve
   const upstream = lower(upstreamConnections, (left * upstreamShare) / servers)
-  const clients = lower(maxConnections, (left - upstream * servers) * clientsShare)
-  const leftForStreams = Math.floor((left - upstream * servers - clients) / servers)
+  const clients = lower(maxConnections, ((left - upstream * servers) * clientsShare) / listeners)
+  const leftForStreams = Math.floor((left - upstream * servers - clients * listeners) / servers)
   const streams = Math.max(0, Math.min(upstreamStreams, leftForStreams))
   const text =
     `the limit of open files is ${limit} (ulimit -n) and the settings can need ${needed}${servers === 1 ? '' : ` for ${servers} servers`}: ` +

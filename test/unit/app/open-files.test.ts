@@ -51,6 +51,16 @@ describe('connections', () => {
     expect(fitToOpenFiles({ ...usual, routes, hasFallback: false }, 41_088).warnings).toEqual([])
   })
 
+  test('of clients hold for each of two listeners', () => {
+    const fitted = fitToOpenFiles({ ...usual, decisionsPort: 8081 }, 4_096)
+    expect(fitted.settings).toMatchObject({
+      maxConnections: 1_056,
+      upstreamConnections: 256,
+      upstreamStreams: 1_408,
+    })
+    expect(fitted.warnings[0]).toContain('can need 30576')
+  })
+
   test('are never more than the limit, and none is more than was set', () => {
     for (let limit = 128; limit < 30_000; limit += 61) {
       const { settings } = fitToOpenFiles(usual, limit)
