@@ -20,7 +20,10 @@ function errorReply(status: number, text: string): ErrorReply {
 
 export const errors = {
   badRequest: errorReply(400, 'Bad request'),
-  authRequestUnreadable: errorReply(400, 'The auth request does not say what it is about'),
+  authRequestUnreadable: errorReply(
+    400,
+    'The auth request lacks a header that describes the original request',
+  ),
   jsonUnreadable: errorReply(400, 'The body is not valid JSON'),
   questionUnreadable: errorReply(400, 'The body must be a JSON object with client and, optionally, policy'),
   clientUnreadable: errorReply(400, 'The client must be an object such as {"ip": "192.0.2.7"}'),
@@ -34,6 +37,7 @@ export const errors = {
     400,
     'The body must be a JSON object with policy, client, requests and for and, optionally, label',
   ),
+  overrideRemovalUnreadable: errorReply(400, 'The body must be a JSON object with policy and client'),
   durationUnreadable: errorReply(400, 'The for must be a duration from 1s to 365d, such as 90s, 15m or 7d'),
   requestsUnreadable: errorReply(400, 'The requests must be a whole number that the rule could have'),
   entriesLimitUnreadable: errorReply(400, 'The limit must be a whole number from 1 to 10000'),
@@ -57,7 +61,7 @@ export const errors = {
   noSuchPolicy: errorReply(404, 'There is no rule with this name'),
   methodNotAllowed: errorReply(405, 'Method not allowed'),
   requestTimeout: errorReply(408, 'The request did not arrive in time'),
-  tooManyEntries: errorReply(409, 'There are 10000 already: remove some first'),
+  tooManyEntries: errorReply(409, 'There are already 10000 entries of this kind: remove some first'),
   bodyTooLarge: errorReply(413, 'The request body is too large'),
   targetTooLong: errorReply(414, 'The request target is too long'),
   notJson: errorReply(415, 'The body must be application/json'),

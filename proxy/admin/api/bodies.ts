@@ -60,7 +60,7 @@ export const overridden = {
 
 export const overrideRemoved = {
   schema: z.strictObject({ policy, client }),
-  errors: { ...entryErrors, otherwise: errors.questionUnreadable },
+  errors: { ...entryErrors, otherwise: errors.overrideRemovalUnreadable },
 }
 
 const line = z.string().min(1).refine(fitsInLine)
