@@ -29,7 +29,7 @@ export type Admin = Running & {
   tableChanged(): void
 }
 
-/** What an operator asks of, as far as it depends on the table of limits in force. */
+/** What the admin listener asks the gateway, as far as it depends on the table of limits in force. */
 type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
   readonly clients: ClientOperations
   readonly reloader: Reloader

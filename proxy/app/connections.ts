@@ -13,7 +13,7 @@ import { trimHeapAfterBursts } from './heap-trim.ts'
 import { scheduleMinorGcs } from './minor-gc.ts'
 import type { ClientServer } from './server.ts'
 
-/** About what a connection holds that is open. */
+/** Approximate memory of one open connection. */
 const bytesAConnection = 16 * 1024
 
 /** What bounds the connections of clients, and the memory that they take. */

@@ -26,11 +26,11 @@ export const mostReadings = 8
 /**
  * Identifies the client that a request counts for under a policy. Where a part has several values, these are as many
  * clients, of which the backend serves one, and all are counted: otherwise a client could pass for another one each time
- * with a value that the backend does not read. By address alone, the key is the address or network
- * itself, and of a policy for all clients together it is `global`; so it is where these are the first of several that the
- * request has. Else it is `h:` and a hash of all parts, as headers
- * can carry secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously
- * separated.
+ * with a value that the backend does not read.
+ *
+ * By address alone, the key is the address or network itself, and of a policy for all clients together it is `global`; so it
+ * is where these are the first of several that the request has. Else it is `h:` and a hash of all parts, as headers can carry
+ * secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously separated.
  *
  * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `mostReadings`
  *   where there would be more, but not all of them

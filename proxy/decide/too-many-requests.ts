@@ -28,7 +28,7 @@ export function refuse(
   sendRefusal(request, response, refusalOf(refusals, refusedBy), fields)
 }
 
-/** Answers a request of a banned client as one that is over a limit, which it can be again when the ban has ended. */
+/** Answers a request of a banned client: 429, with `Retry-After` until the ban ends. */
 export function refuseBanned(
   request: ClientRequest,
   response: ClientResponse,

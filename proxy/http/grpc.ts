@@ -30,7 +30,8 @@ const statuses = new Map([
 ])
 
 /**
- * The fields of a head that ends a call with an error, as that of a server that has not begun with it (gRPC's "Trailers-Only"). A status becomes that which gRPC's clients make of it (http-grpc-status-mapping.md), but 429, 413 and 431: RESOURCE_EXHAUSTED.
+ * The headers of a "Trailers-Only" response, which ends a gRPC call with an error before it has begun. The HTTP status is
+ * mapped as gRPC clients map it (http-grpc-status-mapping.md), except that 413, 429 and 431 become RESOURCE_EXHAUSTED.
  *
  * @param text says what is wrong, for people
  * @param fields of the reply: name, value, name, value…; `retry-after` in seconds also becomes what gRPC's clients wait for

@@ -19,7 +19,7 @@ export type CounterState = {
 
 /**
  * - `done`: the counters are gone, and every replica forgets within a second what it knows beside them.
- * - `away`: the store does not answer. Nothing was reset.
+ * - `unavailable`: the store does not answer. Nothing was reset.
  * - `uncertain`: the store was asked and has not confirmed all of it. To be repeated; a reset can be.
  */
 export type ResetOutcome = 'done' | 'unavailable' | 'uncertain'

@@ -11,7 +11,8 @@ export type LimiterPort = {
 
 /**
  * One question for several requests, each a list of policy name, partition key, policy name, partition key, … Behind a
- * name stands the number of its override after `#`, if it is one, and after a space the units to reserve, where they are not those of the policy.
+ * name stands the number of its override after `#`, if it is one, and after a space the units to reserve, where they are
+ * not those of the policy.
  */
 export type Question = {
   readonly limiter: 'ask'

@@ -21,7 +21,7 @@ const extAuthzPrefix = '/ext-authz'
 /** Headers that the proxy adds to those of the original request. */
 const addedFields = 16
 
-/** What a proxy has not set up as it should: the reply names the header. */
+/** A mistake in the configuration of the proxy that asks. `why` names the header, for the log; the reply does not. */
 type UnusableAuthRequest = { readonly reply: ErrorReply; readonly why: string }
 
 type Original = { readonly method: string; readonly target: string; readonly host: string }

@@ -1,7 +1,7 @@
 import type { Counters } from './counters.ts'
 import type { DecisionOutcome } from './telemetry.ts'
 
-/** What the operators' page shows of a process: a part of the metrics that costs little to read each second. */
+/** What the operators' page shows of a process: a part of the metrics that costs little to read twice a second. */
 export type Activity = {
   /** By policy, since the process was started. Pairs, as names may be those of any object's members. */
   readonly decisions: readonly (readonly [policy: string, Readonly<Record<DecisionOutcome, number>>])[]

@@ -24,7 +24,7 @@ export type Metrics = {
   readonly telemetry: Telemetry
   /** All metrics of this process now: those of the request path and those of Node. */
   takeSnapshot(): Promise<MetricSnapshot>
-  /** The few of them that the operators' page reads each second. */
+  /** The few of them that the operators' page reads twice a second. */
   readActivity(): Activity
   /** What the last forwarded request says of the backend. */
   upstreamState(): UpstreamState
@@ -32,7 +32,8 @@ export type Metrics = {
 
 /**
  * Counts for the request path and names what was counted. The names begin with `sluice_`, and those of Node are there without
- * it too; the reference is in `docs/operations.md`. Label values are the policies' and tables' names and words of this program, nothing else.
+ * it too; the reference is in `docs/operations.md`. Label values come from
+ * the settings (names of policies and routes, the hash of the table) and from this program; nothing comes from requests.
  *
  * @param readNode the metrics of Node itself, from `watchProcess('sluice_')`
  */

@@ -28,7 +28,7 @@ export type Rejection =
 /**
  * Why a request does not say how much to reserve for it: no number is there (`missing`), it is no JSON by its
  * `Content-Type` (`type`) or by its content (`json`), has a content coding, is too large to be looked at (`size`) or found no
- * room in memory (`memory`), or says something that is no number from 0, or twice.
+ * room in memory (`memory`), has something other than a number from 1 there (`number`), or a name twice (`repeated`).
  */
 export type UnreadReserve =
   'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
@@ -63,7 +63,7 @@ export type ServersUse = {
 export type UpstreamTelemetry = {
   /** A health check of one of its servers has ended. */
   upstreamProbed(hasPassed: boolean): void
-  /** The backend's response head has arrived, `durationMs` after the request was given to the client library. */
+  /** The backend's response head has arrived, `durationMs` after forwarding began, the wait for a connection included. */
   upstreamAnswered(durationMs: number): void
   upstreamFailed(kind: UpstreamFailure): void
 }

@@ -21,13 +21,13 @@ export type Status = HealthReport & {
   readonly version: string
   /** Whole seconds since the process that answers was started. */
   readonly uptimeSeconds: number
-  /** No with `RATE_LIMITING_DISABLED=1`. */
+  /** False with `RATE_LIMITING_DISABLED=1`. */
   readonly limitsEnabled: boolean
   /** Rules in the limits table; 0 with limiting switched off. */
   readonly rules: number
   /** A short SHA-256 of the table of limits, the same on all replicas that have the same. */
   readonly tableHash: string
-  /** No where the settings were wrong, or could not be used, when they were last read: the table before is in force. */
+  /** False if the settings were wrong, or could not be used, when they were last read: the table before is in force. */
   readonly lastReloadSuccessful: boolean
   /** Processes that serve clients. */
   readonly workers: number

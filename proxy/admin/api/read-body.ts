@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { ErrorReply } from '../../../shared/error-replies.ts'
 
-/** What a body or a query is answered that is not as it must be. */
+/** Error replies for an invalid body or query. */
 export type BodyErrors = {
   /** Something is missing, or unknown, or wrong where nothing else is said of it. */
   readonly otherwise: ErrorReply

@@ -15,8 +15,8 @@ export type LiveEvents = {
 
 /**
  * Server-sent events (HTML, section 9.2): first one `history` event for each listener, then twice a second one `status` event
- * with everything, so that a listener that missed some, or comes again, needs none of them. Ids go on from `Last-Event-ID`, also of a gateway that was restarted since. While nobody
- * listens nothing is read.
+ * with everything, so that a listener that missed some, or comes again, needs none of them. Ids go on from `Last-Event-ID`,
+ * also of a gateway that was restarted since. While nobody listens nothing is read.
  *
  * @param options.readStatus what an event has; called once for all listeners
  */

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns'
 import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { nameIn } from '../../upstream/servers/addresses.ts'
+import { hostNameOf } from '../../upstream/servers/addresses.ts'
 
 /** So many names at a time: lookups have four threads, which files and other lookups share. */
 const AT_A_TIME = 2
@@ -22,7 +22,7 @@ export function warnOfUnknownUpstreams(
   ]
   const places = new Map<string, string>()
   for (const { url, where } of placed) {
-    const name = nameIn(url)
+    const name = hostNameOf(url)
     if (name !== undefined && !places.has(name)) places.set(name, where)
   }
   const left = places.entries()

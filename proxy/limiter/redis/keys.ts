@@ -47,8 +47,8 @@ const letters = { fixed: ['f', 'F'], sliding: ['s', 'S'], 'token-bucket': ['T', 
 
 /**
  * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<window in ms>`, in a namespace
- * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides, `:bucket` for a token bucket, and `in-flight` in place of the window for
- * requests in flight. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
+ * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides, `:bucket` for a token bucket, and `in-flight`
+ * in place of the window for requests in flight. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
  * a changed one takes effect at once; a changed window or algorithm starts new counters.
  */
 export function keyOf({ keyStart, keySuffix }: RedisPolicy, partitionKey: string): string {

@@ -8,17 +8,19 @@ import { slidingLua } from './sliding.ts'
  * Decides any number of requests, each of one or several charges, each request atomically.
  *
  * KEYS   the counter of each charge, request by request
- * ARGV   for each charge its quota and its window in milliseconds; then two strings with a letter for each charge:
- *        its mode, `E` enforced, `S` shadow, in lower case where the charge belongs to the same request as the one
- *        before; and its algorithm, `f` fixed, `s` sliding, in upper case where it is a reservation, `T` a token bucket,
- *        whose quota and window are what a full one holds and how long it takes to be full, and `C` requests in flight, whose window is how long one is believed without a renewal; then for each of those in upper case the
- *        units to reserve, or the name of the request in flight
+ * ARGV   for each charge its quota and its window in milliseconds; then two strings with a letter for each charge, then
+ *        for each algorithm in upper case the units to reserve, or the name of the request in flight. The letters are
+ *        - of the mode: `E` enforced, `S` shadow, in lower case where the charge belongs to the same request as the one before
+ *        - of the algorithm: `f` fixed, `s` sliding, `F` and `S` where units are reserved
+ *        - `T` a token bucket, whose quota and window are what a full one holds and how long it takes to be full
+ *        - `C` requests in flight, whose window is how long one is believed without a renewal
  * reply  for each charge what remains, or -1 where the quota is exceeded, and how long until more is left, in
  *        milliseconds for a fixed window and in microseconds for a sliding one and a bucket; in place of the first charge's
  *        remainder the error text, where Redis has refused to touch one of the request's counters. Behind all these,
  *        where a letter is not `f`, the time by which it was counted, in microseconds; and for each letter in upper
- *        case where to find the reservation: when the fixed window ends, in milliseconds; the time in the sliding one; or when it was
- *        taken out of the bucket, when it will have run out, since when that is not full, and what has been given back since then
+ *        case where to find the reservation: when the fixed window ends, in milliseconds; the time in the sliding one; or
+ *        when it was taken out of the bucket, when it will have run out, since when that is not full, and what has been
+ *        given back since then
  *
  * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse

@@ -41,7 +41,7 @@ async function shortestTtl(name: string): Promise<number | undefined> {
   return ttls.length === 0 ? undefined : Math.min(...ttls)
 }
 
-/** Whether the host of a URL is a name: an address is not looked up. */
-export function nameIn({ hostname }: URL): string | undefined {
+/** The host name in a URL; undefined for an IP address, which needs no lookup. */
+export function hostNameOf({ hostname }: URL): string | undefined {
   return isIP(hostname.replace(/^\[|\]$/g, '')) > 0 ? undefined : hostname
 }

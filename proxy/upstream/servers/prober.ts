@@ -4,7 +4,7 @@ import type { Server } from './server.ts'
 
 export type ProberOptions = {
   readonly probe: Probe
-  /** From the begin of a probe of a server to that of the next, more or less a tenth. */
+  /** Time between the starts of two probes of a server, plus or minus 10 %. */
   readonly everyMs: number
   /** Probes in a row that fail before a server is not used. */
   readonly fails: number

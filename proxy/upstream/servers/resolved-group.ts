@@ -1,5 +1,5 @@
 import type { ServerPool, UpstreamExchange, UpstreamSender } from '../exchange.ts'
-import { nameIn, type LookUp } from './addresses.ts'
+import { hostNameOf, type LookUp } from './addresses.ts'
 import type { Pick } from './balancer.ts'
 import { ServerGroup } from './group.ts'
 import { Prober, type ProberOptions } from './prober.ts'
@@ -95,7 +95,7 @@ export class ResolvedGroup implements UpstreamSender {
   }
 
   #start(url: URL): void {
-    const name = nameIn(url)
+    const name = hostNameOf(url)
     if (name === undefined || this.#started.has(url)) return
     this.#started.add(url)
     void this.#resolve(url, name)

@@ -129,7 +129,7 @@ export const apiOperations = {
 export const streams = {
   '/api/events': {
     GET: {
-      summary: 'What the page shows, each second, as server-sent events',
+      summary: 'What the page shows, twice a second, as server-sent events',
       reply: replies.text,
       contentType: 'text/event-stream',
       failures: { 503: 'There are as many listeners as there can be' },

@@ -9,12 +9,13 @@ import { slidingLua } from '../sliding.ts'
  * KEYS   a mark that records that it was done; then the counters of fixed windows; then token buckets; then sliding windows
  * ARGV   how long the mark is kept, in milliseconds, and how many counters are of fixed windows, and how many are buckets.
  *        For each fixed window the amount and the milliseconds left of it, which count only where the counter is not
- *        there: a running window keeps its end. For each bucket the debt to add, in microseconds. For each of a sliding window the quota, the window in milliseconds, how many times
- *        follow, and these, oldest first, as ages in microseconds
+ *        there: a running window keeps its end. For each bucket the debt to add, in microseconds. For each sliding window
+ *        the quota, the window in milliseconds, how many times follow, and these, oldest first, as ages in microseconds
  * reply  1 where it was added now, 0 where it had been added before
  *
  * A sliding window keeps as many of its newest times as the quota allows: older ones would decide nothing. Where the
- * user lacks a right, the counter in question is restored or deleted, so that none stays without an expiry, and the script fails.
+ * user lacks a right, the counter in question is restored or deleted, so that none stays without an expiry, and the script
+ * fails.
  */
 export const addOnceScript = script(`
 if not redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') then return 0 end
