@@ -49,7 +49,10 @@ async function composeSingle(settings: GatewaySettings, log: Log, source: Settin
   })
   const stopWatching = source.watch(() => void reloader.reload('file'))
   return {
-    reload: () => void reloader.reload('signal'),
+    reload() {
+      serving.reloadCertificate()
+      void reloader.reload('signal')
+    },
     async listen() {
       const adminPort = await admin.listen()
       const ports = await serving.listen()

@@ -41,7 +41,7 @@ export type Listening = {
 }
 
 export type Gateway = Running & {
-  /** An operator has asked for it, by a signal. In a worker nothing: its primary process reads the settings. */
+  /** An operator has asked for it, by a signal: reads the settings again, in a worker nothing but certificate and key. */
   reload(): void
   /** Resolves with undefined where the gateway is closed before it listens. */
   listen(): Promise<Listening | undefined>
@@ -54,6 +54,8 @@ export type Serving = Running & {
   readonly clients: ClientOperations
   /** Makes all that serves requests of another table. Nothing changes before it is put in force, which cannot fail. */
   prepare(next: GatewaySettings): Promise<PreparedTable>
+  /** Reads certificate and key again, where there are any. */
+  reloadCertificate(): void
   /** Opens the ports for clients and decisions. Resolves with undefined if it was closed before; rejects if one cannot be opened. */
   listen(
     options?: ListenOptions,
@@ -187,16 +189,21 @@ export async function composeServing(
         abort: () => nextTokens?.keySet !== tokens?.keySet && nextTokens?.close(),
       }
     },
+    reloadCertificate: () => clients.reloadCertificate(),
     async listen(options = {}) {
       const { host, port, decisionsPort } = settings
       await Promise.all([counters.ready(), clients.ready(), tokens?.ready(KEYS_AT_START_MS)])
       if (isStopping()) return undefined
       const where = host === undefined ? {} : { host }
-      const decided = await clients.decisions?.listen({ ...where, port: decisionsPort })
+      const boundDecisionsPort = await clients.decisions?.listen({ ...where, port: decisionsPort })
       const bound = await listenOn(clients.server, { ...where, port, ...options }, 'HOST')
       health.markReady()
       const { address, port: ownPort } = bound
-      return { address, port: ownPort, ...(decided !== undefined && { decisionsPort: decided }) }
+      return {
+        address,
+        port: ownPort,
+        ...(boundDecisionsPort !== undefined && { decisionsPort: boundDecisionsPort }),
+      }
     },
     async close() {
       health.beginStopping()
@@ -222,6 +229,7 @@ function composeServer(
   Pick<Upstreams, 'readServers'> & {
     readonly server: NetServer
     readonly decisions: DecisionsListener | undefined
+    reloadCertificate(): void
     ready(): Promise<void>
   } {
   const { telemetry, log } = deps
@@ -254,8 +262,6 @@ function composeServer(
     settings.decisionsPort === undefined
       ? undefined
       : composeDecisions(settings, { live: options, addresses, tunnels, telemetry, onException, log, now })
-  const reload = (): void => void certificate?.reload()
-  if (certificate) process.on('SIGHUP', reload)
 
   return {
     server,
@@ -263,6 +269,7 @@ function composeServer(
     prepare: (...table) => live.prepare(...table),
     readTable: () => live.readTable(),
     readServers: () => upstreams.readServers(),
+    reloadCertificate: () => void certificate?.reload(),
     ready: async () => hosts?.ready(LOOKUP_AT_START_MS),
     async close() {
       endAfterResponses(server, connections.connectionLimit)
@@ -273,7 +280,6 @@ function composeServer(
         drain(server, { ...connections, log }, settings.shutdownGraceMs),
         decisions?.drain(settings.shutdownGraceMs),
       ])
-      process.off('SIGHUP', reload)
       certificate?.close()
       hosts?.close()
       connections.close()

@@ -27,7 +27,7 @@ export type SluiceOptions = {
 
 /** A gateway in this process. */
 export type Sluice = AsyncDisposable & {
-  /** `http://127.0.0.1:PORT`, for clients. */
+  /** For clients: `http://127.0.0.1:PORT`, `https:` with a certificate. */
   readonly url: string
   readonly port: number
   /** Of the admin listener, with health, metrics and the operators' interface. */
@@ -76,7 +76,7 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     const address = await serving.listen()
     if (!address) throw new Error('the gateway was closed before it listened')
     return {
-      url: `http://${writeHost(address.address)}:${address.port}`,
+      url: `${settings.tlsCertFile === undefined ? 'http' : 'https'}://${writeHost(address.address)}:${address.port}`,
       port: address.port,
       adminUrl: `http://${writeHost(settings.adminHost)}:${adminPort}`,
       reset: () => reset(serving, settings),

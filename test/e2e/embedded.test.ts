@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClock, startSluice, type Sluice } from '../../proxy/embedded/start-sluice.ts'
+import { certificateFiles } from '../support/certificates.ts'
 import { startBackend } from '../support/backend.ts'
 import { freshRedis } from '../support/redis.ts'
 
@@ -126,4 +127,15 @@ test('counts in Redis with other gateways, by the time of Redis', async () => {
 
 test.for([-1, Number.NaN, '15', '1.5m', '-1s', ''])('a clock cannot be moved by %j', (time) => {
   expect(() => createClock().advance(time)).toThrow(TypeError)
+})
+
+test('a gateway with a certificate has a URL with https, and leaves signals alone', async () => {
+  const before = process.listenerCount('SIGHUP')
+  const { cert, key } = certificateFiles('first')
+  await using gateway = await startSluice({
+    upstream: 'http://127.0.0.1:1',
+    settings: { tlsCertFile: cert, tlsKeyFile: key },
+  })
+  expect(gateway.url).toMatch(/^https:/)
+  expect(process.listenerCount('SIGHUP')).toBe(before)
 })

@@ -108,15 +108,15 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
     log,
   })
 
-  // The workers reload the certificates.
-  const passOn = (signal: NodeJS.Signals): void => {
-    for (const worker of listWorkers()) worker.process.kill(signal)
-  }
-  if (settings.tlsCertFile !== undefined) process.on('SIGHUP', passOn)
   const stopWatching = source.watch(() => void reloader.reload('file'))
 
   return {
-    reload: () => void reloader.reload('signal'),
+    reload() {
+      // The workers have the certificate.
+      if (settings.tlsCertFile !== undefined)
+        for (const worker of listWorkers()) worker.process.kill('SIGHUP')
+      void reloader.reload('signal')
+    },
     async listen() {
       const adminPort = await admin.listen()
       if (isStopping()) return undefined
@@ -137,7 +137,6 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
       own.beginStopping()
       await workers.stop()
       await Promise.all([admin.close(), webhooks?.close()])
-      process.off('SIGHUP', passOn)
     },
   }
 }

@@ -45,7 +45,7 @@ export async function composeWorker(settings: GatewaySettings, log: Log): Promis
     }
   })
   return {
-    reload: () => undefined,
+    reload: () => serving.reloadCertificate(),
     async listen() {
       const ports = await serving.listen()
       if (!ports) return undefined
