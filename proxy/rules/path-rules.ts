@@ -6,13 +6,13 @@ export type Mark = {
   readonly order: number
   readonly policy: Policy
   /** The rule does not match what the pattern matches. */
-  readonly excepts: boolean
+  readonly isException: boolean
   /** Upper-case; undefined is every method. */
   readonly methods: ReadonlySet<string> | undefined
 }
 
 /** What the rules say of one path. Lists are in the table's order. */
-export type Route = {
+export type PathRules = {
   /** @param method letter case is ignored */
   forMethod(method: string): readonly Policy[]
   /** Of the rules that match under some method. */
@@ -21,25 +21,25 @@ export type Route = {
 
 const none: readonly Policy[] = Object.freeze([])
 
-export const noRoute: Route = { forMethod: () => none, forSomeMethod: () => none }
+export const noPathRules: PathRules = { forMethod: () => none, forSomeMethod: () => none }
 
-/** A route for one request, of the marks of all patterns that match its path: answers when asked. */
-export function createRoute(marks: readonly Mark[]): Route {
+/** For one request, of the marks of all patterns that match its path: answers when asked. */
+export function lazyPathRules(marks: readonly Mark[]): PathRules {
   const ordered = inTableOrder(marks)
   return {
     forMethod: (method) => selectPolicies(ordered, method.toUpperCase()),
-    forSomeMethod: () => fixRoute(ordered).forSomeMethod(),
+    forSomeMethod: () => compiledPathRules(ordered).forSomeMethod(),
   }
 }
 
-/** The same with all answers made beforehand. `noRoute` where no rule matches under any method. */
-export function fixRoute(marks: readonly Mark[]): Route {
+/** The same with all answers made beforehand. `noPathRules` where no rule matches under any method. */
+export function compiledPathRules(marks: readonly Mark[]): PathRules {
   const ordered = inTableOrder(marks)
   const methods = new Set(ordered.flatMap((mark) => [...(mark.methods ?? [])]))
   const byMethod = new Map([...methods].map((method) => [method, selectPolicies(ordered, method)]))
   const byOther = selectPolicies(ordered, '')
   const matching = new Set([...byMethod.values(), byOther].flat())
-  if (matching.size === 0) return noRoute
+  if (matching.size === 0) return noPathRules
   const policies = new Set(ordered.map(({ policy }) => policy))
   const bySome = Object.freeze([...policies].filter((policy) => matching.has(policy)))
   return {
@@ -56,10 +56,10 @@ function inTableOrder(marks: readonly Mark[]): readonly Mark[] {
 function selectPolicies(marks: readonly Mark[], method: string): readonly Policy[] {
   const covering = marks.filter(({ methods }) => methods === undefined || methods.has(method))
   const excepted = new Set<number>()
-  for (const { excepts, order } of covering) if (excepts) excepted.add(order)
+  for (const { isException, order } of covering) if (isException) excepted.add(order)
   const selected = new Set<Policy>()
-  for (const { excepts, order, policy } of covering) {
-    if (!excepts && !excepted.has(order)) selected.add(policy)
+  for (const { isException, order, policy } of covering) {
+    if (!isException && !excepted.has(order)) selected.add(policy)
   }
   return selected.size === 0 ? none : Object.freeze([...selected])
 }

@@ -12,7 +12,7 @@ import {
   type PathPattern,
 } from './path-tree.ts'
 import type { Policy, RoutePattern, Rule } from '../policy.ts'
-import { createRoute, fixRoute, noRoute, type Mark, type Route } from './route.ts'
+import { compiledPathRules, lazyPathRules, noPathRules, type Mark, type PathRules } from './path-rules.ts'
 
 /** The limits table, compiled once. Matching costs the same with six rules or ten thousand. */
 export type RuleTable = {
@@ -31,8 +31,8 @@ export type RuleTable = {
 type MatchPath = (target: MatchPaths, method: string, headers: IncomingHttpHeaders) => readonly Policy[]
 type InTableOrder = (policies: readonly Policy[]) => readonly Policy[]
 
-/** The marks of one pattern of the tree, and the route of a path that no other pattern matches. */
-type Leaf = { readonly marks: Mark[]; route: Route }
+/** The marks of one pattern of the tree, and the rules of a path that no other pattern matches. */
+type Leaf = { readonly marks: Mark[]; pathRules: PathRules }
 
 const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
 
@@ -65,42 +65,46 @@ function isOfSomeHosts(rule: Rule): rule is Rule & { readonly hosts: readonly st
 
 /** Compiles rules, whatever hosts they are for. */
 function compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): MatchPath {
-  const findRoute = compileRoutes(rules.flatMap(toMarks))
+  const findPathRules = compilePathRules(rules.flatMap(toMarks))
 
-  const matchRoute = (route: Route, method: string, headers: IncomingHttpHeaders): readonly Policy[] => {
-    let policies = route.forMethod(method)
-    if (route === noRoute) return policies
+  const matchPathRules = (
+    pathRules: PathRules,
+    method: string,
+    headers: IncomingHttpHeaders,
+  ): readonly Policy[] => {
+    let policies = pathRules.forMethod(method)
+    if (pathRules === noPathRules) return policies
     for (const field of methodOverrideFields) {
       const override = headers[field]
-      if (override) policies = inTableOrder([...policies, ...matchOverride(route, override)])
+      if (override) policies = inTableOrder([...policies, ...matchOverride(pathRules, override)])
     }
     return policies
   }
 
   return ({ matchPath, otherMatchPaths }, method, headers) => {
-    const policies = matchRoute(findRoute(matchPath), method, headers)
+    const policies = matchPathRules(findPathRules(matchPath), method, headers)
     if (otherMatchPaths.length === 0) return policies
-    const others = otherMatchPaths.flatMap((path) => matchRoute(findRoute(path), method, headers))
+    const others = otherMatchPaths.flatMap((path) => matchPathRules(findPathRules(path), method, headers))
     return others.length === 0 ? policies : inTableOrder([...policies, ...others])
   }
 }
 
 type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
 
-/** @returns what finds the route of a match path */
-function compileRoutes(marks: readonly PlacedMark[]): (matchPath: string) => Route {
+/** @returns what finds the rules of a match path */
+function compilePathRules(marks: readonly PlacedMark[]): (matchPath: string) => PathRules {
   const tree = createPathTree<Leaf>()
   const leaves = new Set<Leaf>()
   const literals = new Map<string, Mark[]>()
   for (const { pattern, mark } of marks) {
     const literal = literalPath(pattern)
     if (literal === undefined) {
-      const leaf = valueAt(tree, pattern, () => ({ marks: [], route: noRoute }))
+      const leaf = valueAt(tree, pattern, () => ({ marks: [], pathRules: noPathRules }))
       leaf.marks.push(mark)
       leaves.add(leaf)
     } else literals.set(literal, [...(literals.get(literal) ?? []), mark])
   }
-  for (const leaf of leaves) leaf.route = fixRoute(leaf.marks)
+  for (const leaf of leaves) leaf.pathRules = compiledPathRules(leaf.marks)
 
   const findLeaves = (matchPath: string): Leaf[] => {
     const found: Leaf[] = []
@@ -110,40 +114,41 @@ function compileRoutes(marks: readonly PlacedMark[]): (matchPath: string) => Rou
   const marksOf = (found: readonly Leaf[]): Mark[] => found.flatMap((leaf) => leaf.marks)
 
   // What the patterns say of a literal path is known beforehand, so that a request for it is one look-up.
-  const routes = new Map<string, Route>()
-  for (const [path, own] of literals) routes.set(path, fixRoute([...own, ...marksOf(findLeaves(path))]))
+  const known = new Map<string, PathRules>()
+  for (const [path, own] of literals)
+    known.set(path, compiledPathRules([...own, ...marksOf(findLeaves(path))]))
 
-  /** What an empty name at the end adds to the route of the path itself; `noRoute` where no pattern takes it. */
-  const findWithEmptyName = (matchPath: string, path: string): Route => {
+  /** What an empty name at the end adds to the rules of the path itself; `noPathRules` where no pattern takes it. */
+  const findWithEmptyName = (matchPath: string, path: string): PathRules => {
     const found = findLeaves(path)
     const added = findLeaves(matchPath).filter((leaf) => !found.includes(leaf))
     return added.length === 0
-      ? noRoute
-      : createRoute([...(literals.get(path) ?? []), ...marksOf(found), ...marksOf(added)])
+      ? noPathRules
+      : lazyPathRules([...(literals.get(path) ?? []), ...marksOf(found), ...marksOf(added)])
   }
 
   return (matchPath) => {
-    const route = routes.get(matchPath)
-    if (route || leaves.size === 0) return route ?? noRoute
+    const pathRules = known.get(matchPath)
+    if (pathRules || leaves.size === 0) return pathRules ?? noPathRules
     const path = withoutEmptyName(matchPath)
     if (path !== undefined) return findWithEmptyName(matchPath, path)
     const found = findLeaves(matchPath)
     const [only] = found
-    if (!only) return noRoute
-    return found.length === 1 ? only.route : createRoute(marksOf(found))
+    if (!only) return noPathRules
+    return found.length === 1 ? only.pathRules : lazyPathRules(marksOf(found))
   }
 }
 
 /** What is no single method may be read as any: a list, of which backends take the first or the last, or nonsense. */
-function matchOverride(route: Route, override: string | string[]): readonly Policy[] {
+function matchOverride(pathRules: PathRules, override: string | string[]): readonly Policy[] {
   return typeof override === 'string' && methodToken.test(override)
-    ? route.forMethod(override)
-    : route.forSomeMethod()
+    ? pathRules.forMethod(override)
+    : pathRules.forSomeMethod()
 }
 
 function toMarks({ policy, match, except }: Rule, order: number): PlacedMark[] {
-  const place = ({ methods, path }: RoutePattern, excepts: boolean): PlacedMark => {
-    return { pattern: readPattern(path), mark: { order, policy, excepts, methods: readMethods(methods) } }
+  const place = ({ methods, path }: RoutePattern, isException: boolean): PlacedMark => {
+    return { pattern: readPattern(path), mark: { order, policy, isException, methods: readMethods(methods) } }
   }
   return [...match.map((pattern) => place(pattern, false)), ...except.map((pattern) => place(pattern, true))]
 }
