@@ -69,7 +69,7 @@ export function composeConnections(
     () => connectionLimit.size * bytesAConnection + slowClients.readUnread().size,
     returnMemory,
   )
-  const stopDividing = scheduleMinorGcs(() => connectionLimit.accepted, collectYoungGarbage)
+  const stopMinorGcs = scheduleMinorGcs(() => connectionLimit.accepted, collectYoungGarbage)
 
   return {
     connectionLimit,
@@ -78,7 +78,7 @@ export function composeConnections(
     close() {
       slowClients.close()
       stopReturningMemory()
-      stopDividing()
+      stopMinorGcs()
     },
   }
 }

@@ -153,7 +153,7 @@ function composeFixed(
     maxTargetBytes: settings.maxTargetBytes,
     maxHeaderCount: settings.maxHeaderCount,
     forwarder: {
-      pool: upstreams.fallback,
+      upstream: upstreams.fallback,
       telemetry,
       maxBodyBytes: settings.maxBodyBytes,
       readAhead: {
@@ -193,7 +193,7 @@ function composeRoutes(
       routes,
       routed.map(({ route: { name, upstream, upstreamHost, stripPrefix, paths }, group }) => ({
         name,
-        forwarder: { ...forwarder, pool: group, telemetry: forwarder.telemetry.ofUpstream(name) },
+        forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
         prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
         upstreamHost,
         stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),

@@ -1,3 +1,4 @@
+import { linesOf } from '../http/header-lines.ts'
 import type { ClientRequest } from '../http/messages.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import { singleParts, type Policy } from '../policy.ts'
@@ -56,7 +57,7 @@ function withAllLines(
   for (const { partition } of policies) {
     for (const part of singleParts(partition)) {
       if (part.kind !== 'header' || part.name === 'cookie') continue
-      const lines = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1] === part.name)
+      const lines = linesOf(rawHeaders, part.name)
       if (lines.length > 1) joined = { ...joined, [part.name]: lines.join(', ') }
     }
   }

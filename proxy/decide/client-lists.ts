@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import { linesOf } from '../http/header-lines.ts'
 import type { ClientRequest } from '../http/messages.ts'
 import type { ListEntry, Policy, Rule } from '../policy.ts'
 import { createAddressSet } from '../request/addresses/address-set.ts'
@@ -89,13 +90,10 @@ function compileList(entries: readonly ListEntry[], isIn: typeof isInOnlyLine): 
   return (client, request) => {
     const address = ranges.length > 0 ? parseAddress(client.address) : undefined
     if (address && addresses.has(address)) return true
-    for (const [name, digests] of secrets) if (isIn(linesOf(request, name), name, digests)) return true
+    for (const [name, digests] of secrets)
+      if (isIn(linesOf(request.rawHeaders, name), name, digests)) return true
     return false
   }
-}
-
-function linesOf({ rawHeaders }: WithLines, name: string): string[] {
-  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
 }
 
 /** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */

@@ -1,4 +1,5 @@
 import { declaredLength, hasContent } from '../http/framing.ts'
+import { linesOf } from '../http/header-lines.ts'
 import type { ClientRequest } from '../http/messages.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import { requestedUnits, type Policy, type RequestedUnits } from '../policy.ts'
@@ -20,9 +21,13 @@ export function areRequested(charges: readonly Charge[]): boolean {
 export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
   if (!hasContent(request)) return 'missing'
   if ((declaredLength(request) ?? 0) > LONGEST_BODY) return 'size'
-  if (linesOf(request, 'content-encoding').some((coding) => coding.trim().toLowerCase() !== 'identity'))
+  if (
+    linesOf(request.rawHeaders, 'content-encoding').some(
+      (coding) => coding.trim().toLowerCase() !== 'identity',
+    )
+  )
     return 'encoding'
-  const types = linesOf(request, 'content-type')
+  const types = linesOf(request.rawHeaders, 'content-type')
   return types.length > 1 || !types.every(isJson) ? 'type' : undefined
 }
 
@@ -35,11 +40,6 @@ function isJson(line: string): boolean {
       (parameter) => !/charset|,/i.test(parameter) || /^\s*charset\s*=\s*"?utf-?8"?\s*$/i.test(parameter),
     )
   )
-}
-
-/** All lines of a field: over HTTP/2 Node keeps only the first one of some. */
-function linesOf({ rawHeaders }: ClientRequest, name: string): string[] {
-  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
 }
 
 /**

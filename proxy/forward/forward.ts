@@ -27,7 +27,7 @@ import { responseFields, valuesOf } from './response-fields.ts'
 import { endOfHead } from './upstream-headers.ts'
 
 export type ForwarderOptions = {
-  readonly pool: UpstreamSender
+  readonly upstream: UpstreamSender
   readonly telemetry: Telemetry
   /** Bytes a request's body may have; 0 is no limit. */
   readonly maxBodyBytes: number
@@ -50,7 +50,7 @@ const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-A
  */
 export function forward(options: ForwarderOptions, forwarded: ForwardRequest): Forwarding {
   const forwarding = new Forwarding(options, forwarded)
-  options.pool.send(forwarding)
+  options.upstream.send(forwarding)
   return forwarding
 }
 
@@ -291,7 +291,7 @@ export class Forwarding implements UpstreamExchange {
     if (this.cancelled) return
     if (this.#maySendAgain(failure)) {
       this.#body?.hold()
-      this.#options.pool.sendAgain(this)
+      this.#options.upstream.sendAgain(this)
       return
     }
     this.#body?.release()

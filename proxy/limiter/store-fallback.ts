@@ -14,14 +14,14 @@ export function decideWithoutStore(
   uncertain: boolean,
   decideLocally: (charges: readonly Charge[]) => Decision,
 ): Decision {
-  if (charges.some(({ policy }) => answerOf(policy) === 'closed'))
+  if (charges.some(({ policy }) => fallbackOf(policy) === 'closed'))
     return { outcome: 'unavailable', uncertain }
-  const local = charges.filter(({ policy }) => answerOf(policy) === 'local')
+  const local = charges.filter(({ policy }) => fallbackOf(policy) === 'local')
   const decision: Decision = local.length > 0 ? decideLocally(local) : { outcome: 'allowed', states: [] }
   return decision.outcome === 'allowed' ? { ...decision, withoutStore: true } : decision
 }
 
 /** A shadow policy never refuses, so it cannot close either. */
-function answerOf({ mode, onStoreError }: Policy): Policy['onStoreError'] {
+function fallbackOf({ mode, onStoreError }: Policy): Policy['onStoreError'] {
   return mode === 'shadow' && onStoreError === 'closed' ? 'open' : onStoreError
 }

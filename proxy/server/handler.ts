@@ -1,8 +1,10 @@
 import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import type { Peer } from '../request/client-address.ts'
 import { connectionOf, peerOf } from '../request/connection-peer.ts'
 import { AuthRequest } from './auth-request.ts'
 import { Exchange } from './exchange.ts'
 import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
+import type { RequestSteps } from './request-steps.ts'
 
 /** What the steps of requests use. Each request keeps to the end what it found here at its beginning. */
 export type LiveOptions = { readonly options: HandlerOptions }
@@ -16,6 +18,31 @@ export type Handler = (request: ClientRequest, response: ClientResponse, onUpgra
  * Throws only if a request cannot be started; exceptions of its steps, synchronous or not, go to `onException`.
  */
 export function createHandler(live: LiveOptions): Handler {
+  return createStepsHandler(
+    live,
+    (options, peer, request, response, onUpgrade) =>
+      new Exchange(options, peer, request, response, onUpgrade),
+  )
+}
+
+/** Handles an auth request: decides about the original request as if it had come here, and answers with the decision. */
+export function createAuthHandler(live: LiveOptions): Handler {
+  return createStepsHandler(
+    live,
+    (options, peer, request, response) => new AuthRequest(options, peer, request, response),
+  )
+}
+
+function createStepsHandler(
+  live: LiveOptions,
+  createSteps: (
+    options: HandlerOptions,
+    peer: Peer,
+    request: ClientRequest,
+    response: ClientResponse,
+    onUpgrade: OnUpgrade | undefined,
+  ) => RequestSteps,
+): Handler {
   return (request, response, onUpgrade) => {
     const { options } = live
     const peer = peerOf(request, options)
@@ -23,21 +50,7 @@ export function createHandler(live: LiveOptions): Handler {
       connectionOf(request).destroy()
       return
     }
-    const exchange = new Exchange(options, peer, request, response, onUpgrade)
-    exchange.guard(() => exchange.begin())
-  }
-}
-
-/** Handles an auth request: decides about the original request as if it had come here, and answers with the decision. */
-export function createAuthHandler(live: LiveOptions): Handler {
-  return (request, response) => {
-    const { options } = live
-    const peer = peerOf(request, options)
-    if (!peer) {
-      connectionOf(request).destroy()
-      return
-    }
-    const asked = new AuthRequest(options, peer, request, response)
-    asked.guard(() => asked.begin())
+    const steps = createSteps(options, peer, request, response, onUpgrade)
+    steps.guard(() => steps.begin())
   }
 }

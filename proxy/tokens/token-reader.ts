@@ -1,3 +1,4 @@
+import { linesOf } from '../http/header-lines.ts'
 import type { ClientRequest } from '../http/messages.ts'
 import { singleParts, type Policy } from '../policy.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
@@ -36,9 +37,7 @@ export function createTokenReader(policies: readonly Policy[], verifier: TokenVe
 
 /** Of several lines there is no telling which one the backend takes: then there is no token. */
 function tokenIn(rawHeaders: readonly string[]): string | undefined {
-  const lines = rawHeaders.filter(
-    (_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'authorization',
-  )
+  const lines = linesOf(rawHeaders, 'authorization')
   const [line = ''] = lines
   if (lines.length !== 1 || line.length > LONGEST_TOKEN) return undefined
   return bearer.exec(line)?.[1]

@@ -128,7 +128,7 @@ beforeAll(async () => {
     maxTargetBytes: 1000,
     maxHeaderCount: 100,
     forwarder: {
-      pool,
+      upstream: pool,
       telemetry: {
         ...telemetry,
         upstreamAnswered: maybe('response', (ms) => {

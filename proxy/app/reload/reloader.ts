@@ -127,8 +127,8 @@ export function createReloader(options: {
   function tell(trigger: string, change: TableChange, isSame: boolean, warnings: readonly string[]): void {
     const { added, changed: changedRules, removed, routes, restart } = change
     // After a reload on demand the change of the file is nothing new.
-    const isTold = isSame && trigger === 'file'
-    if (isTold) log.debug({ trigger, tableHash: state.hash }, 'limits unchanged')
+    const isAlreadyLogged = isSame && trigger === 'file'
+    if (isAlreadyLogged) log.debug({ trigger, tableHash: state.hash }, 'limits unchanged')
     else if (isSame) log.info({ trigger, tableHash: state.hash }, 'limits unchanged')
     else {
       const counts = { added: added.length, changed: changedRules.length, removed: removed.length }
@@ -137,7 +137,7 @@ export function createReloader(options: {
         log.info(firstNames(routes), 'routes changed')
       for (const warning of warnings) log.warn(warning)
     }
-    if (restart.length > 0 && !(isTold && isDeepStrictEqual(restart, toldRestart)))
+    if (restart.length > 0 && !(isAlreadyLogged && isDeepStrictEqual(restart, toldRestart)))
       log.warn({ settings: restart }, 'settings changed that need a restart')
     toldRestart = restart
   }
