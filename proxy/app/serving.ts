@@ -180,7 +180,7 @@ export async function composeServing(
           ;({ refusals } = next)
           counters.useRules(rulesInForce(next))
           tableHash = hashTable(next)
-          telemetry.tableChanged(policies)
+          telemetry.tableChanged(policies, next.routes?.map(({ name }) => name) ?? [])
           throttledClients.keepPolicies(new Set(policies.map(({ name }) => name)))
           // Requests that have begun still read their tokens with its keys.
           if (tokens?.keySet !== nextTokens?.keySet) tokens?.close()

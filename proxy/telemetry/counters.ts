@@ -224,8 +224,10 @@ export function createTelemetry(counters: Counters): Telemetry {
     errorCaught(place) {
       counters.errors[place]++
     },
-    tableChanged(policies) {
+    tableChanged(policies, routes) {
       changeTable(counters, policies)
+      const upstreams = new Set([DEFAULT_UPSTREAM, ...routes])
+      for (const name of counters.upstreams.keys()) if (!upstreams.has(name)) counters.upstreams.delete(name)
     },
     observeTable(name, read) {
       counters.tables.set(name, read)

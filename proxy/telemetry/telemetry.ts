@@ -119,10 +119,12 @@ export type Telemetry = UpstreamTelemetry & {
   /** An exception that is a bug, answered with 500 or caught at the edge of the process. */
   errorCaught(place: ErrorPlace): void
   /**
-   * The table of limits is another one now: what its rules do is counted from 0, and of rules that are gone nothing is told
-   * any more.
+   * The tables of limits and routes are others now: what is new in them is counted from 0, and of rules and routes that are gone
+   * nothing is told any more.
+   *
+   * @param routes their names
    */
-  tableChanged(policies: readonly Policy[]): void
+  tableChanged(policies: readonly Policy[], routes: readonly string[]): void
   /** Called once for each table at start; `read` is called when metrics are asked for, and must be cheap. */
   observeTable(name: string, read: () => TableUse): void
   /** Called once at start; `read` is called when metrics are asked for, and must be cheap. */

@@ -74,7 +74,8 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
     counters?.useTable(policiesOf(rules))
     const policies = rules.map(({ policy }) => policy)
     clientTable.usePolicies(policies)
-    telemetry.tableChanged(policies)
+    // Requests take routes in the workers only.
+    telemetry.tableChanged(policies, [])
   }
   const admin = composeAdmin(settings, log, {
     clients: counters ? operateHere({ counters, clientTable, asked, onReset, log }) : asked,

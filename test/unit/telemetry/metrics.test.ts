@@ -87,9 +87,19 @@ describe('what the request path reports', () => {
       found.value('sluice_limited_requests_total', { policy, outcome })
     expect([count('login', 'within'), count('login', 'near'), count('login', 'over')]).toEqual([2, 1, 2])
     expect([count('share', 'within'), count('share', 'near'), count('share', 'over')]).toEqual([0, 0, 0])
-    metrics.telemetry.tableChanged([share])
+    metrics.telemetry.tableChanged([share], [])
     const names = (await scrape(metrics)).samples.flatMap(({ labels }) => labels['policy'] ?? [])
     expect(names).not.toContain('login')
+  })
+
+  test('of routes that are gone nothing is told', async () => {
+    const metrics = metricsFor([])
+    for (const name of ['kept', 'gone']) metrics.telemetry.ofUpstream(name).upstreamAnswered(1)
+    metrics.telemetry.tableChanged([], ['kept'])
+    const labels = (await scrape(metrics)).samples.flatMap(({ labels }) => labels['upstream'] ?? [])
+    expect(new Set(labels)).toEqual(new Set(['default', 'kept']))
+    const found = await scrape(metrics)
+    expect(found.value('sluice_upstream_duration_seconds_count', { upstream: 'kept' })).toBe(1)
   })
 
   test('a histogram has cumulative buckets in seconds, a sum and a count', async () => {
