@@ -149,8 +149,9 @@ export function flushHead(response: ClientResponse): void {
 
 /**
  * To be called before the head of a response that is given while the request's body may still be on its way. A short
- * body is read and dropped. For a long one the connection ends with the response, but not at once: closing a socket that
- * holds unread bytes resets it, and the client could lose the response (RFC 9112 section 9.6).
+ * body is read and dropped. For a long one, or where the client has asked for it, the connection ends with the response, but
+ * not at once: closing a socket that holds unread bytes resets it, and the client could lose the response (RFC 9112 section
+ * 9.6).
  */
 export function endAfterResponse(request: ClientRequest, response: ClientResponse): void {
   if (request.complete) return
@@ -162,7 +163,7 @@ export function endAfterResponse(request: ClientRequest, response: ClientRespons
     else stream.once('finish', close)
     return
   }
-  if (drainsCheaply(request)) return
+  if (!hasContent(request) || (response.shouldKeepAlive && drainsCheaply(request))) return
   closeAfterResponse(request, response)
 }
 
@@ -202,7 +203,6 @@ export function closeSoon(socket: Duplex): void {
 }
 
 function drainsCheaply(request: ClientRequest): boolean {
-  if (!hasContent(request)) return true
   if (request.headers['transfer-encoding'] !== undefined || request.headers.expect !== undefined) return false
   return (declaredLength(request) ?? 0) <= maxDrainedBytes
 }
