@@ -137,7 +137,8 @@ export class ResponseParser {
   #readHead(chunk: Buffer): Buffer {
     const bytes = this.#withoutBlankLine(this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk)
     const headEnd = this.#bareLf ? lenientHeadEnd(bytes, this.#held.length - 2) : bytes.indexOf('\r\n\r\n')
-    if (headEnd === -1 ? bytes.length > maxHeadBytes : headEnd > maxHeadBytes)
+    // The last of an unfinished head may be all but the final LF of its end.
+    if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('response head larger than 64 KiB')
     if (headEnd === -1) {
       const problem = problemOfUnfinishedHead(bytes, this.#bareLf)

@@ -36,7 +36,7 @@ function head(version: 0 | 1, status: number, phrase: string, lines: readonly st
   return [`HTTP/1.${version} ${status}${phrase}`, ...lines, '', ''].join('\r\n')
 }
 
-const interim = fc
+export const interim = fc
   .tuple(fc.constantFrom(100, 102, 103, 199), reason, fields)
   .map(([status, phrase, lines]) => head(1, status, phrase, lines))
 

@@ -1,0 +1,108 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ResponseSyntaxError, type ResponseHead } from '../../proxy/upstream/response-head.ts'
+import { ResponseParser } from '../../proxy/upstream/response-parser.ts'
+import { interim, wellFormed, type BackendBytes } from '../support/response-bytes.ts'
+import { runs } from '../support/runs.ts'
+
+/*
+ * Interim responses, with or without the empty line that some backends send behind one, and the response after them. They are
+ * read alike whether they arrive at once or in two pieces, wherever these meet, or byte by byte: in an empty line too.
+ */
+
+type Sent = BackendBytes & { readonly bareLf: boolean }
+
+/** Two empty lines, and a CR alone, are errors in whatever pieces. */
+const behind = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom('', '\r\n') },
+  fc.constantFrom('\n', '\r', '\r\n\r\n', '\n\r\n', '\n\n', '\r\r\n', ' '),
+)
+const sequences: fc.Arbitrary<Sent> = fc
+  .tuple(
+    fc.array(fc.tuple(interim, behind), { minLength: 1, maxLength: 3 }),
+    wellFormed,
+    fc.constantFrom('\r\n', '\n'),
+    fc.boolean(),
+  )
+  .map(([before, last, lineEnd, bareLf]) => ({
+    ...last,
+    bytes:
+      before.map(([head, blank]) => head.replaceAll('\r\n', lineEnd) + blank).join('') +
+      (bareLf ? withHeadLines(last.bytes, lineEnd) : last.bytes),
+    bareLf,
+  }))
+
+/** With the lines of its head ended otherwise. */
+function withHeadLines(response: string, lineEnd: string): string {
+  const end = response.indexOf('\r\n\r\n') + 4
+  return response.slice(0, end).replaceAll('\r\n', lineEnd) + response.slice(end)
+}
+
+/** What the parser tells, in its order; pieces of a body as one. */
+function read(pieces: readonly Buffer[], { method, closes, bareLf }: Sent): readonly unknown[] {
+  const told: unknown[] = []
+  let body = ''
+  const tellHead = ({ status, fields, upgrade }: ResponseHead): unknown =>
+    told.push({ status, fields, upgrade })
+  const parser = new ResponseParser(bareLf)
+  parser.expect(method, {
+    onInformation: tellHead,
+    onHead: tellHead,
+    onBody: (chunk) => (body += chunk.toString('latin1')),
+    onTrailers: (fields) => told.push({ trailers: fields }),
+    onEnd: (persistent) => told.push({ body, persistent }),
+    onUpgrade: tellHead,
+  })
+  if (!parser.untouched) told.push('touched before the first byte')
+  try {
+    for (const piece of pieces) {
+      parser.execute(piece)
+      if (parser.untouched) told.push('untouched')
+    }
+    if (closes) parser.finish()
+  } catch (error) {
+    if (!(error instanceof ResponseSyntaxError)) throw error
+    told.push('refused')
+  }
+  return told
+}
+
+/** At which of these places it makes a difference that the bytes are cut there. */
+function differingPlaces(sent: Sent, places: readonly number[]): readonly number[] {
+  const bytes = Buffer.from(sent.bytes, 'latin1')
+  const whole = read([bytes], sent)
+  return places.filter(
+    (at) => !isDeepStrictEqual(read([bytes.subarray(0, at), bytes.subarray(at)], sent), whole),
+  )
+}
+
+test('interim responses, and the one after them, are read alike in whatever pieces they arrive', () => {
+  fc.assert(
+    fc.property(sequences, (sent) => {
+      const bytes = Buffer.from(sent.bytes, 'latin1')
+      expect(differingPlaces(sent, [...bytes.keys()].slice(1))).toEqual([])
+      const each = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
+      expect(read(each, sent)).toEqual(read([bytes], sent))
+    }),
+    { numRuns: runs(2_000) },
+  )
+})
+
+const most = 64 * 1024
+const start = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: '
+
+test.each([
+  ['the largest head', false, '', '\r\n\r\n'],
+  ['the largest head behind an interim response', false, 'HTTP/1.1 100 Continue\r\n\r\n\r\n', '\r\n\r\n'],
+  ['the largest head with lines that end with LF', true, '', '\n\n'],
+  ['the largest head where lines may end with LF', true, '', '\r\n\r\n'],
+])('%s is read wherever it is cut', (_, bareLf, before, end) => {
+  const head = before + start + 'x'.repeat(most - start.length)
+  const sent: Sent = { method: 'GET', closes: false, bytes: head + end, bareLf }
+  expect(read([Buffer.from(sent.bytes)], sent).at(-1)).toEqual({ body: '', persistent: true })
+  expect(differingPlaces(sent, [1, ...Array.from(end, (_each, at) => head.length + at)])).toEqual([])
+  const larger: Sent = { ...sent, bytes: `${head}x${end}` }
+  expect(read([Buffer.from(larger.bytes)], larger).at(-1)).toBe('refused')
+  expect(differingPlaces(larger, [1, ...Array.from(end, (_each, at) => head.length + at + 1)])).toEqual([])
+})
