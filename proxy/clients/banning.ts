@@ -111,7 +111,10 @@ export function createBanning(options: {
   }
 }
 
-/** Tells of the client, or clients, that a decision refused, if the policy that refused bans. */
+/**
+ * Tells of the client, or clients, that a decision refused, if the policy that refused bans. They may have different quotas
+ * under it.
+ */
 export function noteRefusal(
   { refused }: Pick<Banning, 'refused'>,
   charges: readonly Charge[],
@@ -119,7 +122,7 @@ export function noteRefusal(
 ): void {
   if (!refusedBy.ban) return
   for (const [at, { policy, partitionKey }] of chargesOfStates(charges, states).entries())
-    if (policy === refusedBy && states[at]?.exceeded) refused(policy, partitionKey)
+    if (policy.name === refusedBy.name && states[at]?.exceeded) refused(policy, partitionKey)
 }
 
 function withBansOf(policies: readonly Policy[]): ReadonlyMap<string, WithBan> {

@@ -64,7 +64,7 @@ export function createThrottledClients(maxEntries: number, now: () => number): T
       if (decision.outcome === 'unavailable') return
       const isRefused = decision.outcome === 'refused'
       for (const [at, { policy, exceeded, resetMs }] of decision.states.entries()) {
-        if (!exceeded || (isRefused && policy !== decision.refusedBy)) continue
+        if (!exceeded || (isRefused && policy.name !== decision.refusedBy.name)) continue
         const charge = chargesOfStates(charges, decision.states)[at]
         const nowMs = now()
         if (charge) count(charge, nowMs + resetMs, nowMs)

@@ -27,3 +27,11 @@ test('of several clients under one policy, the one with least left is told', () 
     ...['ratelimit', '"b";r=3;t=1, "a";r=1;t=2'],
   ])
 })
+
+test('clients with different quotas under one policy are told of once', () => {
+  const more = makePolicy('a', 9, 60_000)
+  expect(createLimitHeaders(['ietf'])([state(more, 6), state(a, 2), state(b, 3)])).toEqual([
+    ...['ratelimit-policy', '"a";q=5;w=60, "b";q=5;w=60'],
+    ...['ratelimit', '"a";r=2;t=1, "b";r=3;t=1'],
+  ])
+})

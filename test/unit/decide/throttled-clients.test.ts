@@ -83,3 +83,12 @@ test('knows which of several clients under one policy was refused, also where an
   clients.note(charges, { outcome: 'refused', refusedBy: login, states })
   expect(clients.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['two'])
 })
+
+test('lists all clients that a policy refused, also where their quotas differ', () => {
+  const clients = create(100)
+  const more = makePolicy('login', 9, 60_000)
+  const charges = [...chargeAll('one', [more]), ...chargeAll('two', [login])]
+  const states = [more, login].map((policy) => ({ policy, exceeded: true, remaining: 0, resetMs: 500 }))
+  clients.note(charges, { outcome: 'refused', refusedBy: more, states })
+  expect(clients.list('login', 10).map(({ partitionKey }) => partitionKey)).toEqual(['one', 'two'])
+})
