@@ -12,6 +12,9 @@ export type ClusterProblems = {
 /** After the loss of a node the others are asked who serves its slots now, until every master answers. */
 const RELEARN_EVERY_MS = 300
 
+/** What the library says of a command that may not wait for its connection. */
+const NOT_ASKED = "Stream isn't writeable and enableOfflineQueue options is false"
+
 /**
  * Connects to all nodes of a cluster, replicas too, so that one that takes over is asked at once.
  *
@@ -41,16 +44,17 @@ export function connectCluster(
     // 0 is never: the command may have been executed before its connection was lost.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    // Of several nodes asked one after another, the first may be the one that hangs.
+    // Of several nodes asked one after another, the first may be one that hangs, and has not been noticed to.
     slotsRefreshTimeout: 500,
   })
   // `error` says that no node could be asked, `node error` why.
   cluster.on('error', () => undefined)
   cluster.on('node error', (error: Error, node: string) => {
-    if (error.message !== 'Connection is closed.') problems.tell(error, node)
+    if (error.message !== 'Connection is closed.' && error.message !== NOT_ASKED) problems.tell(error, node)
   })
   // The library connects to a node when the first command is sent there, and fails the commands after it until then.
   cluster.on('+node', (node: Redis) => {
+    passOverUnlessReady(node, () => cluster.nodes().some(({ status }) => status === 'ready'))
     node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
     if (node.status === 'wait') node.connect().catch(() => undefined)
   })
@@ -67,4 +71,17 @@ export function connectCluster(
   }
   cluster.on('-node', relearnSoon)
   return cluster
+}
+
+/**
+ * The library asks the nodes for the slots in random order, each over a connection made for it. A node that hangs would take
+ * up `slotsRefreshTimeout` each time. One that is not connected is therefore asked only where no other is connected.
+ */
+function passOverUnlessReady(node: Redis, isOtherReady: () => boolean): void {
+  const duplicate = node.duplicate.bind(node)
+  node.duplicate = (options) => {
+    const connection = duplicate(options)
+    if (node.status !== 'ready' && isOtherReady()) connection.options.enableOfflineQueue = false
+    return connection
+  }
 }
