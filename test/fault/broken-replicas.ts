@@ -4,7 +4,7 @@ import { createLimiter } from '../../proxy/limiter/create-limiter.ts'
 import type { Charge, Decision, PolicyState } from '../../proxy/limiter/limiter.ts'
 import { connectRedis } from '../../proxy/limiter/redis/connection.ts'
 import type { RedisClient } from '../../proxy/limiter/redis/run-script.ts'
-import { addOnceScript } from '../../proxy/limiter/redis/settling/add-once-script.ts'
+import { addFixedOnceScript, addOnceScript } from '../../proxy/limiter/redis/settling/add-once-script.ts'
 import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
 import { limiterOptions, recordLog } from '../support/limiters.ts'
 import type { Replica } from './stage.ts'
@@ -77,7 +77,7 @@ function startWithAddOnce(
   const evaluate: Evaluate = (source, count, args) => client.call('EVAL', source, count, ...args)
   Object.assign(client, {
     eval: (source: string, count: number, args: string[]) =>
-      source === addOnceScript.source
+      source === addOnceScript.source || source === addFixedOnceScript.source
         ? change((changed) => evaluate(source, count, changed), args)
         : evaluate(source, count, args),
   })

@@ -32,3 +32,18 @@ export async function runScript(
 export function script(source: string): RedisScript {
   return { source, sha1: createHash('sha1').update(source).digest('hex') }
 }
+
+/**
+ * Sends the commands that `send` calls for with one write to each server. A write for each command would cost more than all
+ * else about it.
+ */
+export function inOneWrite<Result>(redis: RedisClient, send: () => Result): Result {
+  const servers = 'nodes' in redis ? redis.nodes('master') : [redis]
+  const streams = servers.filter(({ status }) => status === 'ready').map(({ stream }) => stream)
+  for (const stream of streams) stream.cork()
+  try {
+    return send()
+  } finally {
+    for (const stream of streams) stream.uncork()
+  }
+}

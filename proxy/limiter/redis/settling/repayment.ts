@@ -1,8 +1,8 @@
 import type { Policy } from '../../../policy.ts'
 import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount, UnsavedDebt } from '../../memory/limiter.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
-import type { RedisClient, RedisScript } from '../run-script.ts'
-import { addOnceScript } from './add-once-script.ts'
+import { inOneWrite, type RedisClient, type RedisScript } from '../run-script.ts'
+import { addFixedOnceScript, addOnceScript } from './add-once-script.ts'
 
 /**
  * Adds requests that were admitted locally. Resolves to whether Redis confirmed it; sent again with the same id, they
@@ -44,7 +44,8 @@ export function createRepayment(options: {
     // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
     const longestMs = Math.ceil(Math.max(...charges.map(endOf)) - nowMs)
     const sizes = [counts.length, debts.length].map(String)
-    return runs(addOnceScript, 1 + keys.length, [mark, ...keys, String(longestMs), ...sizes, ...parameters])
+    const script = counts.length === charges.length ? addFixedOnceScript : addOnceScript
+    return runs(script, 1 + keys.length, [mark, ...keys, String(longestMs), ...sizes, ...parameters])
   }
 
   return async (id, charges) => {
@@ -53,9 +54,10 @@ export function createRepayment(options: {
     if (!redis.isCluster) return addPart(`${keyPrefix}:added:${id}`, running, nowMs)
     // In a cluster a command reaches the counters of one client, and the mark has to be in their hash slot.
     const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
-    const added = await Promise.all(
+    const parts = inOneWrite(redis, () =>
       Array.from(byClient, ([client, part]) => addPart(`${keyPrefix}:{${client}}:added:${id}`, part, nowMs)),
     )
+    const added = await Promise.all(parts)
     return !added.includes(false)
   }
 }
