@@ -17,6 +17,7 @@ import { watchStarvation } from './starvation.ts'
 
 const QUOTA = 10
 const OUTAGE_MS = 5_000
+const STORE_TIMEOUT_MS = 100
 const GIVEN_UP = /"msg":"Redis unavailable: circuit breaker open/g
 const BACK = /"msg":"Redis available: circuit breaker closed"/g
 
@@ -58,8 +59,16 @@ async function startAll(): Promise<{
   const redis = await startBreakableRedis()
   const relays = [await startRelay(redis.port), await startRelay(redis.port)]
   const [first, second, embedded] = await Promise.all([
-    startGateway({ ...env, STORE_TIMEOUT: '100ms', REDIS_URL: `redis://127.0.0.1:${relays[0]?.port}` }),
-    startGateway({ ...env, STORE_TIMEOUT: '100ms', REDIS_URL: `redis://127.0.0.1:${relays[1]?.port}` }),
+    startGateway({
+      ...env,
+      STORE_TIMEOUT: `${STORE_TIMEOUT_MS}ms`,
+      REDIS_URL: `redis://127.0.0.1:${relays[0]?.port}`,
+    }),
+    startGateway({
+      ...env,
+      STORE_TIMEOUT: `${STORE_TIMEOUT_MS}ms`,
+      REDIS_URL: `redis://127.0.0.1:${relays[1]?.port}`,
+    }),
     startGateway(env),
   ])
   return { redis, relays, replicas: [first, second], embedded }
@@ -139,6 +148,24 @@ async function statuses(
   return seen
 }
 
+/**
+ * As `statuses`, of what Redis decided. On a busy machine its reply now and then takes longer than the gateway waits for it;
+ * then the gateway decides by itself, as it should, and is asked again.
+ */
+async function statusesByRedis(
+  gateway: GatewayProcess,
+  path: string,
+  client: string,
+  times: number,
+): Promise<number[]> {
+  const seen: number[] = []
+  while (seen.length < times) {
+    const { status, waitedMs } = await ask(gateway, path, client)
+    if (waitedMs < STORE_TIMEOUT_MS) seen.push(status)
+  }
+  return seen
+}
+
 function medianWait(answers: readonly Answer[]): number {
   const waits = answers.map(({ waitedMs }) => waitedMs).toSorted((a, b) => a - b)
   return waits[Math.floor(waits.length / 2)] ?? NaN
@@ -182,8 +209,8 @@ test.each(Object.entries(outages))(
     )
 
     // What was used up in one gateway is used up in all.
-    expect(await statuses(first, '/local', spent, 2)).toEqual([429, 429])
-    expect(await statuses(second, '/local', spent, 2)).toEqual([429, 429])
+    expect(await statusesByRedis(first, '/local', spent, 2)).toEqual([429, 429])
+    expect(await statusesByRedis(second, '/local', spent, 2)).toEqual([429, 429])
     for (const gateway of replicas) expect(await statuses(gateway, '/closed', newAddress(), 5)).toContain(200)
     await sleep(500)
     const answers = await load.stop()
@@ -220,7 +247,7 @@ test('no request suffers when Redis restarts at once, and empty', async () => {
   // Redis decides again: what one gateway has counted, the other refuses.
   const client = newAddress()
   expect(await statuses(replicas[0], '/local', client, QUOTA)).toEqual(repeat(200, QUOTA))
-  expect(await statuses(replicas[1], '/local', client, 1)).toEqual([429])
+  expect(await statusesByRedis(replicas[1], '/local', client, 1)).toEqual([429])
   const answers = await load.stop()
   expect(answers.filter(({ status }) => status !== 200)).toEqual([])
   expect(longestWait(answers)).toBeLessThan(300)
