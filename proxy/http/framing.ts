@@ -1,4 +1,5 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { ClientRequest as OwnRequest } from '../message/client-request.ts'
 import type { ClientRequest } from './messages.ts'
 
 /** What is wrong with a request's framing: the reply to give, and the reason for the log. */
@@ -16,7 +17,7 @@ export type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
  */
 export function refuseFraming(request: ClientRequest): FaultyFraming | undefined {
   // HTTP/2 frames content by itself.
-  if ('stream' in request) return undefined
+  if (request.httpVersionMajor > 1) return undefined
   const { httpVersion, headers } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return { reply: errors.versionNotSupported, why: 'the version is neither HTTP/1.0 nor HTTP/1.1' }
@@ -61,6 +62,7 @@ export function expectsContinue(request: ClientRequest): boolean {
 
 /** Whether content follows the head, as far as is known before any of it has arrived. */
 export function hasContent(request: ClientRequest): boolean {
+  if (request instanceof OwnRequest) return request.hasContent
   if ('stream' in request) return !endedWithHeaders(request.stream)
   if (request.headers['transfer-encoding'] !== undefined) return true
   return (declaredLength(request) ?? 0) > 0

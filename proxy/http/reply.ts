@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
+import { ClientResponse as OwnResponse } from '../message/client-response.ts'
 import type { ErrorReply } from '../../shared/error-replies.ts'
 import { declaredLength, hasContent } from './framing.ts'
 import { fieldsOfFailedCall, isGrpcCall } from './grpc.ts'
@@ -96,6 +97,7 @@ export function statusOf(response: Sourced): number {
  *   ends the stream, without a frame and a write of its own
  */
 export function writeHead(response: ClientResponse, status: number, fields: string[], ends = false): void {
+  if (response instanceof OwnResponse) return void (response as OwnResponse).writeHead(status, fields, ends)
   const stream = streamOf(response)
   if (!stream) {
     response.writeHead(status, fields)
@@ -124,6 +126,7 @@ function headersOf(status: number, fields: readonly string[]): OutgoingHttpHeade
 
 /** Ends a response of HTTP/2 with its head. Clients of gRPC take such a head for the outcome of a call, and no other. */
 export function endWithHead(response: ClientResponse, status: number, fields: readonly string[]): void {
+  if (response instanceof OwnResponse) return response.endWithHead(status, fields)
   const stream = streamOf(response)
   if (!stream || stream.destroyed || stream.closed) return
   response.statusCode = status
@@ -136,12 +139,14 @@ export function endWithHead(response: ClientResponse, status: number, fields: re
  * head that has not gone out yet and text as one piece, a head and a buffer as two, which costs the kernel more.
  */
 export function endResponse(response: ClientResponse, last: Buffer): void {
+  if (response instanceof OwnResponse) return response.end(last)
   if (last.length <= maxEndedAsTextBytes) response.end(last.toString('latin1'), 'latin1')
   else response.end(last)
 }
 
 /** Sends a response's head before there is anything of its body. */
 export function flushHead(response: ClientResponse): void {
+  if (response instanceof OwnResponse) return response.flushHead()
   if (streamOf(response)) response.flushHeaders()
   // Node's own way for HTTP/1 encodes the head in UTF-8, and what is beyond ASCII in it was read as single bytes.
   else response.write('', 'latin1')
@@ -154,6 +159,7 @@ export function flushHead(response: ClientResponse): void {
  * 9.6).
  */
 export function endAfterResponse(request: ClientRequest, response: ClientResponse): void {
+  if (response instanceof OwnResponse) return response.endAfterResponse()
   if (request.complete) return
   const stream = streamOf(response)
   if (stream) {
@@ -172,6 +178,7 @@ export function endAfterResponse(request: ClientRequest, response: ClientRespons
  * HTTP/2 there is no such response.
  */
 export function closeAfterResponse(request: ClientRequest, response: ClientResponse): void {
+  if (response instanceof OwnResponse) return response.closeAfterResponse()
   if (streamOf(response)) return
   const { socket } = request
   response.shouldKeepAlive = false
@@ -219,6 +226,7 @@ function closeOnceSent(stream: ServerHttp2Stream): void {
 
 /** Sends 103 Early Hints (RFC 8297), which Node can do from version 26 on. */
 export function writeEarlyHints(response: ClientResponse, links: readonly string[]): void {
+  if (response instanceof OwnResponse) return response.writeEarlyHints(links)
   if (links.length > 0 && mayInform(response) && 'writeInformation' in response)
     response.writeInformation(103, { link: links.join(', ') })
 }
@@ -228,6 +236,7 @@ export function writeEarlyHints(response: ClientResponse, links: readonly string
  * missing bytes or last chunk, over HTTP/2 by the reset.
  */
 export function cutShort(response: ClientResponse): void {
+  if (response instanceof OwnResponse) return response.cutShort()
   const stream = streamOf(response)
   const { socket } = response
   if (stream) resetOnceSent(stream)
@@ -245,6 +254,7 @@ function resetOnceSent(stream: ServerHttp2Stream): void {
 
 /** Tells the client to send the content that it holds back (RFC 9110 section 10.1.1). */
 export function writeContinue(response: ClientResponse): void {
+  if (response instanceof OwnResponse) return response.writeContinue()
   if (mayInform(response)) response.writeContinue()
 }
 
@@ -266,6 +276,7 @@ export function onceOver(response: ClientResponse, callback: () => void): void {
 
 /** Aborts a response that cannot be completed, so that no client can take it for complete. */
 export function breakOff(response: ClientResponse): void {
+  if (response instanceof OwnResponse) return response.breakOff()
   const stream = streamOf(response)
   const { socket } = response
   if (stream?.closed) stream.destroy()
@@ -278,6 +289,7 @@ export function breakOff(response: ClientResponse): void {
 
 /** Closes the connection of a response, with all other responses on it. */
 export function breakOffConnection(response: ClientResponse): void {
+  if (response instanceof OwnResponse) return response.breakOffConnection()
   const stream = streamOf(response)
   if (stream) destroyConnection(stream)
   else breakOff(response)

@@ -1,3 +1,4 @@
+import { ClientResponse as OwnResponse } from '../message/client-response.ts'
 import type { RequestFieldClassifier } from './header-roles.ts'
 import { classifyResponseField } from './header-roles.ts'
 import type { ClientRequest, ClientResponse } from './messages.ts'
@@ -92,6 +93,7 @@ export function addTrailers(
   fields: readonly string[],
 ): void {
   if (fields.length === 0 || response.writableEnded) return
+  if (response instanceof OwnResponse) return response.addTrailers(fields)
   if (request.httpVersionMajor === 1) {
     if (response.chunkedEncoding && acceptsTrailers(request)) response.addTrailers(pairsOf(fields))
     return

@@ -1,0 +1,79 @@
+/** What is shorter is copied: a slice of a few bytes would hold on to the whole read that it came with. */
+const LEAST_KEPT_WHOLE = 4 * 1024
+const ROOM_BYTES = 4 * 1024
+
+/** Pieces of bytes that wait, first in, first out. However small they come, it takes little more memory than the bytes. */
+export class ByteQueue {
+  #pieces: Buffer[] = []
+  #first = 0
+  #bytes = 0
+  /** What short pieces are copied to. */
+  #room: Buffer | undefined
+  #roomStart = 0
+  #roomEnd = 0
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0
+  }
+
+  /** @param piece that is not written to any more; not empty */
+  push(piece: Buffer): void {
+    this.#bytes += piece.length
+    if (piece.length >= LEAST_KEPT_WHOLE) {
+      this.#endRoom()
+      this.#pieces.push(piece)
+      return
+    }
+    let at = 0
+    while (at < piece.length) at += this.#copy(piece, at)
+  }
+
+  /** Takes the first piece out. */
+  shift(): Buffer | undefined {
+    const piece = this.#pieces[this.#first]
+    if (!piece) return undefined
+    this.#pieces[this.#first++] = nothing
+    this.#bytes -= piece.length
+    if (this.#first === this.#pieces.length) {
+      this.#pieces = []
+      this.#first = 0
+      this.#endRoom()
+    }
+    return piece
+  }
+
+  clear(): void {
+    this.#pieces = []
+    this.#first = 0
+    this.#bytes = 0
+    this.#room = undefined
+    this.#roomStart = this.#roomEnd = 0
+  }
+
+  /** Returns how many bytes found room. */
+  #copy(piece: Buffer, from: number): number {
+    if (this.#room === undefined || this.#roomEnd === this.#room.length) {
+      this.#endRoom()
+      this.#room = Buffer.allocUnsafeSlow(ROOM_BYTES)
+      this.#roomStart = this.#roomEnd = 0
+    }
+    const copied = piece.copy(this.#room, this.#roomEnd, from)
+    const isNew = this.#roomStart === this.#roomEnd
+    this.#roomEnd += copied
+    const filled = this.#room.subarray(this.#roomStart, this.#roomEnd)
+    if (isNew) this.#pieces.push(filled)
+    else this.#pieces[this.#pieces.length - 1] = filled
+    return copied
+  }
+
+  /** What is copied next is a piece of its own. */
+  #endRoom(): void {
+    this.#roomStart = this.#roomEnd
+  }
+}
+
+const nothing = Buffer.alloc(0)

@@ -1,0 +1,78 @@
+import { EventEmitter } from 'node:events'
+import type { ClientRequest } from './client-request.ts'
+
+/**
+ * The response to a request of a client, of either version of HTTP.
+ *
+ * Events: `drain`, where `write` has returned false and there is room again; `close`, once, when the response is over: its last
+ * byte was handed to the system, or it was broken off, or its client has gone.
+ */
+export abstract class ClientResponse extends EventEmitter {
+  readonly req: ClientRequest
+  statusCode = 200
+  /** The head of the response has been given. */
+  headersSent = false
+  /** The end of the response has been given. */
+  writableEnded = false
+  /** It is over: nothing that is given any more goes out. */
+  destroyed = false
+
+  constructor(request: ClientRequest) {
+    super()
+    this.req = request
+  }
+
+  /** HTTP/1: the connection is kept after the response. It is true over HTTP/2. */
+  abstract readonly shouldKeepAlive: boolean
+  /** Bytes of the response that wait for the client to read. */
+  abstract readonly writableLength: number
+  /** `write` has returned false, and `drain` is to come. */
+  abstract readonly writableNeedDrain: boolean
+
+  /**
+   * Gives the head, which goes out with the first piece of the body, or with `flushHead`.
+   *
+   * @param fields name, value, name, value… with names in lower case; a name may repeat
+   * @param ends the response is ended before anything else happens, without trailers
+   */
+  abstract writeHead(status: number, fields: readonly string[], ends?: boolean): void
+  /** Gives a head that ends the response. */
+  abstract endWithHead(status: number, fields: readonly string[]): void
+  /** Sends the head before there is anything of the body. */
+  abstract flushHead(): void
+  /** Gives a piece of the body. Returns whether there is room for more. */
+  abstract write(piece: Buffer): boolean
+  /** Gives the last piece of the body, if there is one, and the end. Does nothing after the end. */
+  abstract end(last?: Buffer): void
+  /** The trailers to end with, where the client takes them: name, value, name, value… To be given before the end. */
+  abstract addTrailers(fields: readonly string[]): void
+  /** 100 Continue (RFC 9110 section 10.1.1), unless the response has begun. */
+  abstract writeContinue(): void
+  /** 103 Early Hints (RFC 8297), unless the response has begun. */
+  abstract writeEarlyHints(links: readonly string[]): void
+
+  /**
+   * To be called before the head of a response that is given while the request's body may still be on its way. A short body is
+   * read and dropped. For a long one the connection of HTTP/1 ends after the response, and over HTTP/2 the client is asked not to
+   * send the rest (RFC 9113 section 8.1).
+   */
+  abstract endAfterResponse(): void
+  /**
+   * To be called before the head of a response after which nothing that the client sent can be read as a request: its connection
+   * ends with it. Does nothing over HTTP/2.
+   */
+  abstract closeAfterResponse(): void
+  /** Ends the response early, behind what was written, such that the client can tell that it is incomplete. */
+  abstract cutShort(): void
+  /** Aborts a response that cannot be completed, so that no client can take it for complete. */
+  abstract breakOff(): void
+  /** Closes the connection of the response, with all other responses on it. */
+  abstract breakOffConnection(): void
+
+  /** It is over. */
+  protected close(): void {
+    if (this.destroyed) return
+    this.destroyed = true
+    this.emit('close')
+  }
+}
