@@ -2,7 +2,24 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 /** Without what plain objects inherit: a client may send a header of any name. */
 const Headers = function () {} as unknown as new () => Record<string, string | string[] | undefined>
-Headers.prototype = Object.create(null)
+Headers.prototype = Object.create(null) as object
+
+const maxRemembered = 1024
+const longestRemembered = 64
+
+/** Spellings of names in use, each with the name in lower case: it is the same text for all requests. */
+const remembered = new Map<string, string>()
+
+function lowerCase(spelling: string): string {
+  const known = remembered.get(spelling)
+  if (known !== undefined) return known
+  if (remembered.size >= maxRemembered || spelling.length > longestRemembered) return spelling.toLowerCase()
+  // Not a part of the head that it was found in, all of which would be kept with it.
+  const copy = Buffer.from(spelling, 'latin1').toString('latin1')
+  const name = copy.toLowerCase()
+  remembered.set(copy, name)
+  return name
+}
 
 /**
  * Header fields by name in lower case, all lines of one in one value, as Node reads them with `joinDuplicateHeaders`.
@@ -12,12 +29,13 @@ Headers.prototype = Object.create(null)
 export function headersOf(fields: readonly string[]): IncomingHttpHeaders {
   const headers = new Headers()
   for (let i = 0; i < fields.length; i += 2) {
-    const name = (fields[i] ?? '').toLowerCase()
+    const name = lowerCase(fields[i] ?? '')
     const value = fields[i + 1] ?? ''
     const before = headers[name]
-    if (name === 'set-cookie') headers[name] = before === undefined ? [value] : [...before, value]
+    if (Array.isArray(before)) before.push(value)
+    else if (name === 'set-cookie') headers[name] = [value]
     else if (before === undefined) headers[name] = value
-    else headers[name] = `${before as string}${name === 'cookie' ? '; ' : ', '}${value}`
+    else headers[name] = `${before}${name === 'cookie' ? '; ' : ', '}${value}`
   }
-  return headers as IncomingHttpHeaders
+  return headers
 }
