@@ -13,8 +13,9 @@ const floors = [
   ['rules', 'clients'],
   ['limiter', 'forward', 'request', 'tokens'],
   ['telemetry'],
-  ['upstream'],
+  ['upstream', 'http1'],
   ['http'],
+  ['message'],
   ['policy'],
 ]
 

@@ -3,7 +3,6 @@ import { collectYoungGarbage, returnMemory } from '../../shared/v8-gc.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { limitConnections, type ConnectionLimit } from '../connection/connection-limit.ts'
 import { superviseSessions, type Http2Sessions } from '../connection/http2/sessions.ts'
-import { endIdleConnections } from '../connection/idle-timeout.ts'
 import { readProxyHeader } from '../connection/proxy-protocol.ts'
 import { watchSlowClients, type SlowClients } from '../connection/slow-clients.ts'
 import type { AddressReader } from '../request/client-address.ts'
@@ -26,7 +25,7 @@ export type ClientConnections = {
 
 /** @param deps.now monotonic milliseconds */
 export function composeConnections(
-  { server, cleartextHttp2 }: ClientServer,
+  { server, http2 }: ClientServer,
   settings: GatewaySettings,
   deps: {
     readonly addresses: AddressReader
@@ -49,18 +48,13 @@ export function composeConnections(
     now,
   })
   const sessions = superviseSessions(
-    cleartextHttp2 ?? server,
+    http2,
     {
       idleMs: settings.idleTimeoutMs,
       firstRequestMs: settings.headersTimeoutMs,
       maxRequests: settings.requestsPerConnection,
       sendMs: settings.sendTimeoutMs,
     },
-    now,
-  )
-  endIdleConnections(
-    connectionLimit.connections,
-    { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs },
     now,
   )
   const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))

@@ -7,13 +7,12 @@ import { createClientOperations, type ClientOperations } from '../admin/client-o
 import { createHealth, type Health } from '../admin/health.ts'
 import { hashTable } from '../config/reload/table-change.ts'
 import type { GatewaySettings } from '../config/settings.ts'
-import { drain, endAfterResponses } from '../connection/drain.ts'
-import { serializeRequests } from '../connection/pipelining.ts'
+import { drain } from '../connection/drain.ts'
 import { createThrottledClients, type ThrottledClients } from '../decide/throttled-clients.ts'
 import { createTunnels } from '../forward/tunnel.ts'
 import { policiesOf, type Rule } from '../policy.ts'
 import { createErrorBoundary } from '../server/error-boundary.ts'
-import { serveClients, type ListenerDeps } from '../server/listener.ts'
+import { serveClients } from '../server/listener.ts'
 import { createMetrics, type ConfigState, type Metrics } from '../telemetry/metrics.ts'
 import { watchProcess, type MetricSnapshot } from '../telemetry/prometheus.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -25,7 +24,7 @@ import { explainHead } from './explain/explain-head.ts'
 import { composeDecisions, type DecisionsListener } from './decisions/listener.ts'
 import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
 import type { PreparedTable } from './reload/reloader.ts'
-import { createClientServer, listenOn } from './server.ts'
+import { createClientServer, http1Limits, listenOn } from './server.ts'
 import { composeAddresses, composeTrustedProxies } from './trusted-proxies.ts'
 import { composeReplicaExchange } from './observe/replicas.ts'
 import { composeTracing } from './observe/tracing.ts'
@@ -166,7 +165,7 @@ export async function composeServing(
       explain(asked) {
         const runTime = { entries: counters.clientTable.entries, refusals }
         const known = { table: clients.readTable(), tokens: tokens?.uncounted, runTime }
-        return explainHead(asked, settings, known, log)
+        return explainHead(asked, settings, known)
       },
     },
     async prepare(next) {
@@ -235,7 +234,7 @@ function composeServer(
   const { telemetry, log } = deps
   const upstreams = composeUpstreams(settings, telemetry, log, now)
   const clientServer = createClientServer(settings, log)
-  const { server, cleartextHttp2, certificate } = clientServer
+  const { server, http2, certificate } = clientServer
   const { ranges, hosts } = composeTrustedProxies(settings, log, now)
   const addresses = composeAddresses(settings, { ranges, hosts })
   const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })
@@ -246,22 +245,21 @@ function composeServer(
   })
   const onException = createErrorBoundary(telemetry, log)
   const live = composeHandler(settings, { ...deps, addresses, connections, upstreams, onException, now })
-  const listenerDeps: ListenerDeps = {
+  const http1 = serveClients(server, {
     handler: live.handler,
-    serveInTurn: serializeRequests(settings.requestsPerConnection),
+    limits: http1Limits(settings),
+    http2,
     tunnels,
     telemetry,
     onException,
-    onParserError: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
-    cleartextHttp2,
-  }
-  serveClients(server, listenerDeps)
-  if (cleartextHttp2) serveClients(cleartextHttp2, listenerDeps)
+    onFault: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
+    now,
+  })
   const { live: options } = live
   const decisions =
     settings.decisionsPort === undefined
       ? undefined
-      : composeDecisions(settings, { live: options, addresses, tunnels, telemetry, onException, log, now })
+      : composeDecisions(settings, { live: options, addresses, telemetry, onException, log, now })
 
   return {
     server,
@@ -272,12 +270,12 @@ function composeServer(
     reloadCertificate: () => void certificate?.reload(),
     ready: async () => hosts?.ready(LOOKUP_AT_START_MS),
     async close() {
-      endAfterResponses(server, connections.connectionLimit)
+      http1.endAfterResponses()
       decisions?.endAfterResponses()
       if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
       tunnels.closeAll()
       await Promise.all([
-        drain(server, { ...connections, log }, settings.shutdownGraceMs),
+        drain(server, { ...connections, http1, log }, settings.shutdownGraceMs),
         decisions?.drain(settings.shutdownGraceMs),
       ])
       certificate?.close()

@@ -4,7 +4,7 @@ import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import type { RoutePattern } from '../policy.ts'
 
 const example = 'METHOD PATH, such as "POST /login", "GET,HEAD /users/:id" or "* /api/*"'
-// CONNECT has no path, and Node's parser refuses methods that it does not know.
+// CONNECT has no path, and the parser of requests refuses methods that Node.js does not know.
 const knownMethods = METHODS.filter((method) => method !== 'CONNECT')
 
 /**

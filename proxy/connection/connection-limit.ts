@@ -45,6 +45,9 @@ export type ConnectionLimit = {
 
 type Named = { readonly socket: Socket; readonly address: string }
 
+/** The event of a server that is none of TLS for a connection that it may serve. */
+export const admitted = 'admitted'
+
 /** At most one line in this time says that `maxConnections` is reached. */
 const fullLineMs = 60_000
 
@@ -117,6 +120,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
   }
   const serveOn = (socket: Socket): void => {
     for (const listener of serve) listener.call(server, socket)
+    server.emit(admitted, socket)
   }
   /** The client that a connection counts for: undefined for a trusted proxy, which serves many. */
   const clientOf = ({ trusted, client }: Peer): string | undefined => (trusted ? undefined : client.prefix)

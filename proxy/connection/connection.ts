@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
+import { http1On } from '../http1/connection.ts'
 import { sessionOn } from './http2/sessions.ts'
-import { waitsSince } from './pending-responses.ts'
 
 /** A client's connection, as `limitConnections` has admitted it. */
 export type Connection = {
@@ -24,5 +24,6 @@ export type Connection = {
 export function idleSince({ socket, secured, openedMs }: Connection): number | undefined {
   const session = sessionOn(secured ?? socket)
   if (session) return session.open > 0 ? undefined : session.idleSinceMs
-  return waitsSince(secured ?? socket, openedMs)
+  const http1 = http1On(secured ?? socket)
+  return http1 ? http1.idleSinceMs : openedMs
 }

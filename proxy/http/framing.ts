@@ -7,10 +7,10 @@ export type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
 
 /**
  * Rejects a request whose body cannot be delimited safely: returns the reply to send, after which the connection has to
- * close; undefined for a request that can be forwarded. Adds to what Node's parser rejects by itself: differing or
+ * close; undefined for a request that can be forwarded. Adds to what the parser rejects by itself: repeated or
  * malformed lengths, a length with a coding, a coding after `chunked`.
  *
- * - Another version than HTTP/1.0 and HTTP/1.1, which the parser reads as if it were one of them (RFC 9110 section 2.5)
+ * - Another version than HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6)
  * - A transfer coding in HTTP/1.0, or one that does not end in `chunked` (RFC 9112 sections 6.1 and 6.3)
  * - Another coding under `chunked`, which would have to be undone before the content is framed anew (section 6.1)
  * - A length that no number here can hold

@@ -97,7 +97,11 @@ export function statusOf(response: Sourced): number {
  *   ends the stream, without a frame and a write of its own
  */
 export function writeHead(response: ClientResponse, status: number, fields: string[], ends = false): void {
-  if (response instanceof OwnResponse) return void (response as OwnResponse).writeHead(status, fields, ends)
+  if (response instanceof OwnResponse) {
+    const own: OwnResponse = response
+    own.writeHead(status, fields, ends)
+    return
+  }
   const stream = streamOf(response)
   if (!stream) {
     response.writeHead(status, fields)
@@ -139,7 +143,11 @@ export function endWithHead(response: ClientResponse, status: number, fields: re
  * head that has not gone out yet and text as one piece, a head and a buffer as two, which costs the kernel more.
  */
 export function endResponse(response: ClientResponse, last: Buffer): void {
-  if (response instanceof OwnResponse) return response.end(last)
+  if (response instanceof OwnResponse) {
+    const own: OwnResponse = response
+    own.end(last)
+    return
+  }
   if (last.length <= maxEndedAsTextBytes) response.end(last.toString('latin1'), 'latin1')
   else response.end(last)
 }
@@ -191,7 +199,7 @@ export function closeAfterResponse(request: ClientRequest, response: ClientRespo
  * still comes is read, as the system would reset the connection otherwise, and dropped before it gets to the parser: what
  * this makes of it would wait for its turn, and stop the reading.
  */
-export function closeSoon(socket: Duplex): void {
+function closeSoon(socket: Duplex): void {
   socket.removeAllListeners('data')
   socket.on('data', () => undefined)
   // Node's server may have stopped reading the system's socket, and no longer hears that the stream is resumed.

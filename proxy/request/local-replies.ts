@@ -3,7 +3,7 @@ import type { ClientRequest, ClientResponse } from '../http/messages.ts'
 import { endAfterResponse, writeLocalHead } from '../http/reply.ts'
 import type { Target } from './target.ts'
 
-/** Says which methods are passed on. Others that Node's parser knows are too; TRACE and CONNECT are not. */
+/** Says which methods are passed on. Others that Node.js knows are too; TRACE and CONNECT are not. */
 export const allow: readonly string[] = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
 
 /** What RFC 6455 section 4.4 has a server say to a version of WebSocket that it does not speak. */

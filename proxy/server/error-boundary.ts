@@ -6,12 +6,12 @@ import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /**
  * Called with an exception that a step of a request threw, which is a bug. Answers the request with 500, or closes its
- * connection if the response has begun. No other request is affected.
+ * connection if the response has begun. No other request is affected. Without a request, nothing is answered.
  */
 export type OnException = (
   error: unknown,
-  request: ClientRequest,
-  response: ClientResponse,
+  request?: ClientRequest,
+  response?: ClientResponse,
   requestId?: string,
 ) => void
 
@@ -19,6 +19,7 @@ export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException
   return (error, request, response, requestId) => {
     telemetry.errorCaught('request')
     log.error({ err: error, requestId }, 'exception while handling a request')
+    if (!request || !response) return
     try {
       if (response.headersSent) endIncomplete(response)
       else sendError(request, response, errors.internal)

@@ -3,7 +3,6 @@ import { errors } from '../../shared/error-replies.ts'
 import { noteRefusal } from '../clients/banning.ts'
 import type { AppliedBan } from '../clients/client-entries.ts'
 import type { ForwardProgress, PacedExchange } from '../connection/client-progress.ts'
-import { settleResponse } from '../connection/pending-responses.ts'
 import { chargesOf } from '../decide/charges.ts'
 import { refuse, refuseBanned, refuseUndecided } from '../decide/too-many-requests.ts'
 import { isPreflight } from '../http/cors.ts'
@@ -213,7 +212,6 @@ export abstract class RequestSteps implements PacedExchange, LocalReplySource {
     const { now, slowClients } = this.options
     this.isOver = true
     const nowMs = now()
-    settleResponse(this.request, this.response, nowMs)
     slowClients.finish(this)
     this.report.finished(status, nowMs)
   }

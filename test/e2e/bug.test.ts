@@ -1,23 +1,24 @@
 import { ClientEntries } from '../../proxy/clients/client-entries.ts'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { createSecureServer } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { createMetrics } from '../../proxy/telemetry/metrics.ts'
 import { createErrorBoundary } from '../../proxy/server/error-boundary.ts'
 import { createAddressReader } from '../../proxy/request/client-address.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
-import { serializeRequests } from '../../proxy/connection/pipelining.ts'
+import { admitted } from '../../proxy/connection/connection-limit.ts'
+import { chooseProtocol } from '../../proxy/connection/tls/alpn.ts'
 import { watchSlowClients } from '../../proxy/connection/slow-clients.ts'
 import { createRequestClassifier } from '../../proxy/http/header-roles.ts'
 import type { HandlerOptions } from '../../proxy/server/handler-options.ts'
 import { createHandler } from '../../proxy/server/handler.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import type { Limiter } from '../../proxy/limiter/limiter.ts'
-import { serveClients, takesUpgrade } from '../../proxy/server/listener.ts'
+import { serveClients } from '../../proxy/server/listener.ts'
 import { compileRules } from '../../proxy/rules/rule-table.ts'
 import { createTunnels } from '../../proxy/forward/tunnel.ts'
 import { connectionOpener } from '../../proxy/upstream/open-connection.ts'
@@ -59,7 +60,9 @@ const metrics = createMetrics({
 })
 const { telemetry } = metrics
 const onException = createErrorBoundary(telemetry, createLog('test', 'silent'))
-const servers = [createServer(), createSecureServer({ ...readPair('first'), allowHTTP1: true })] as const
+const plain = createServer({ allowHalfOpen: true })
+plain.on('connection', (socket: Socket) => plain.emit(admitted, socket))
+const servers = [plain, createTlsServer({ ...readPair('first'), ALPNCallback: chooseProtocol })] as const
 const slowClients = watchSlowClients(
   { bodyTimeoutMs: 10_000, minBodyRate: 0, sendTimeoutMs: 10_000, maxUnreadBytes: 2 ** 20 },
   now,
@@ -161,25 +164,21 @@ beforeAll(async () => {
     routes: undefined,
   } satisfies HandlerOptions
   const handler = createHandler({ options })
-  const takeTurn = serializeRequests(0)
   const tunnels = createTunnels({
     idleMs: 1000,
     onOpen: () => mayThrow('tunnel'),
     onClose: () => undefined,
   })
   for (const server of servers) {
-    Object.assign(server, { shouldUpgradeCallback: takesUpgrade })
     serveClients(server, {
-      handler,
-      serveInTurn: (request, response, serve) => {
-        mayThrow('turns')
-        takeTurn(request, response, serve)
-      },
+      handler: maybe('listener', handler),
+      limits: { maxHeadBytes: 16_384, maxRequests: 0, idleMs: 5_000, headersMs: 5_000 },
+      http2: server === plain ? undefined : createSecureServer(),
       telemetry,
       tunnels,
-      onParserError: () => undefined,
-      cleartextHttp2: undefined,
+      onFault: () => undefined,
       onException,
+      now,
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -231,7 +230,7 @@ const anywhere = [
 ]
 
 const ways: readonly [string, readonly string[], () => Promise<{ status: number | undefined }>][] = [
-  ['HTTP/1.1', [...anywhere, 'turns'], () => send(ports[0] ?? 0, 'POST', '/login', { body: 'text' })],
+  ['HTTP/1.1', [...anywhere, 'listener'], () => send(ports[0] ?? 0, 'POST', '/login', { body: 'text' })],
   [
     'HTTP/2',
     anywhere,

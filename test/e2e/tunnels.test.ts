@@ -280,7 +280,8 @@ test('a thousand tunnels, left at every stage, leave nothing open', async () => 
   expect(await metric(gateway, 'sluice_upgrades')).toBe(0)
   while (backend.connections.some(({ destroyed }) => !destroyed))
     await new Promise((resolve) => setTimeout(resolve, 20))
-  expect(backend.connections.length).toBeGreaterThan(700)
+  // A connection that was opened for a client that has left by then serves the next one.
+  expect(backend.connections.length).toBeGreaterThan(500)
   // The last ones may be closing still.
   await vi.waitFor(
     async () => expect(await metric(gateway, 'sluice_process_open_fds')).toBeLessThanOrEqual(before + 2),

@@ -1,17 +1,16 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer as createHttpServer } from 'node:http'
-import { createServer as createHttpsServer } from 'node:https'
-import { connect, type AddressInfo, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
-import { serializeRequests } from '../../proxy/connection/pipelining.ts'
+import { admitted } from '../../proxy/connection/connection-limit.ts'
 import type { ClientRequest, ClientResponse } from '../../proxy/http/messages.ts'
-import { serveClients, takesUpgrade, type ListenerDeps } from '../../proxy/server/listener.ts'
+import { endResponse, writeHead } from '../../proxy/http/reply.ts'
+import { serveClients, type ListenerDeps } from '../../proxy/server/listener.ts'
 import { authorityFile, readPair } from '../support/certificates.ts'
 
 /*
- * A client that has read all of a response may send its handshake before Node knows that the response is out: over TLS Node
+ * A client that has read all of a response may send its handshake before the gateway knows that the response is out: over TLS it
  * hears of that a turn of the event loop later. Here the response is large, and the client sends the handshake before it
  * reads.
  */
@@ -30,13 +29,17 @@ async function serve(secure: boolean): Promise<{ served: Served[]; client: Socke
   const handler = (request: ClientRequest, response: ClientResponse, open?: unknown): void => {
     served.push({ path: request.url, upgrades: open !== undefined })
     if (request.url === '/last') response.shouldKeepAlive = false
-    response.end(open ? 'served' : Buffer.alloc(bodyBytes, 'r'))
+    const body = open ? Buffer.from('served') : Buffer.alloc(bodyBytes, 'r')
+    writeHead(response, 200, ['content-length', String(body.length)])
+    endResponse(response, body)
   }
-  const server = secure ? createHttpsServer(readPair('first')) : createHttpServer()
-  Object.assign(server, { shouldUpgradeCallback: takesUpgrade })
+  const server = secure ? createTlsServer(readPair('first')) : createServer({ allowHalfOpen: true })
+  if (!secure) server.on('connection', (socket: Socket) => server.emit(admitted, socket))
   serveClients(server, {
     handler,
-    serveInTurn: serializeRequests(0),
+    limits: { maxHeadBytes: 16_384, maxRequests: 0, idleMs: 5_000, headersMs: 5_000 },
+    tunnels: {},
+    now: () => performance.now(),
     onException: (error: unknown) => {
       throw error
     },

@@ -43,20 +43,31 @@ const defects: readonly Defect[] = [
     ],
   },
   {
-    name: 'a large answer to a refused handshake never drains',
+    name: 'a large answer that has waited for its client is not told to go on',
     profiles: ['http, roomy', 'https, roomy'],
-    shownBy: /\[refused-upgrade.*\]|connections are left/,
-    patches: [{ file: 'proxy/server/listener.ts', from: '  keepDraining(socket)\n', to: '' }],
+    shownBy: /hangs|connections are left/,
+    patches: [
+      {
+        file: 'proxy/http1/connection.ts',
+        from: "    if (response && !response.writableEnded) this.#guard(() => response.emit('drain'))\n",
+        to: '',
+      },
+    ],
   },
   {
-    name: 'reading is paused behind requests that have been answered by then',
+    name: 'reading stays paused behind a body that was there before it was taken',
     profiles: ['http, roomy'],
     shownBy: /hangs|does not close the connection/,
     patches: [
       {
-        file: 'proxy/connection/pipelining.ts',
-        from: '        if (use.waiting >= mostWaiting && socket.writable) socket.pause()\n',
-        to: '        socket.pause()\n',
+        file: 'proxy/http1/connection.ts',
+        from: '!request || request.complete ? 0 : request.waitingBytes',
+        to: 'request?.waitingBytes ?? 0',
+      },
+      {
+        file: 'proxy/http1/connection.ts',
+        from: '    else this.#updateReading()\n  }\n\n  /** A',
+        to: '  }\n\n  /** A',
       },
     ],
   },

@@ -1,4 +1,3 @@
-import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { explain, explainUnparsed, type Asked, type Explanation } from '../../explain/explain.ts'
 import { parseRequest } from './parse-request.ts'
@@ -13,11 +12,10 @@ export async function explainHead(
   { head, ip }: { readonly head: string; readonly ip: string },
   settings: GatewaySettings,
   known: Pick<Asked, 'table' | 'tokens' | 'runTime'>,
-  log: Log,
 ): Promise<Explanation | undefined> {
   const peer = known.table.addresses.readPeer(ip)
   if (!peer) return undefined
-  const parsed = await parseRequest(settings, head, log)
+  const parsed = parseRequest(settings, head)
   if ('status' in parsed) return explainUnparsed(peer, parsed.status, parsed.why)
   return explain({ ...known, peer, ...parsed })
 }

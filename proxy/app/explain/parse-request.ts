@@ -1,10 +1,11 @@
-import type { IncomingMessage } from 'node:http'
-import { duplexPair } from 'node:stream'
-import type { Log } from '../../../shared/log.ts'
-import { createClientServer } from '../server.ts'
+import { Socket } from 'node:net'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { readParserError } from '../../connection/parser-errors.ts'
+import { faultOf } from '../../connection/http1/faults.ts'
 import type { ClientRequest } from '../../http/messages.ts'
+import { RequestParser } from '../../http1/parser/request-parser.ts'
+import { Http1Request } from '../../http1/request.ts'
+import { RequestSyntaxError } from '../../http1/parser/syntax-error.ts'
+import { takesUpgrade } from '../../server/http1-handlers.ts'
 
 /** A request as the steps get it, or why they do not get it. */
 export type ParsedRequest =
@@ -12,30 +13,29 @@ export type ParsedRequest =
   | { readonly status: number; readonly why: string }
 
 /**
- * Has the head of a request parsed by the server that serves clients, which is given a connection in memory: what Node's parser
- * makes of repeated headers, and what it refuses, is the same.
+ * Has the head of a request parsed as those of clients are: what is made of repeated headers, and what is refused, is the same.
  *
  * @param head the request line and the headers, one character a byte
  */
-export function parseRequest(settings: GatewaySettings, head: string, log: Log): Promise<ParsedRequest> {
-  const { server } = createClientServer({ ...settings, tlsCertFile: undefined }, log)
-  const [ours, theirs] = duplexPair()
-  return new Promise<ParsedRequest>((resolve) => {
-    const take = (request: IncomingMessage): void => resolve({ request, upgrades: false })
-    server.on('request', take)
-    server.on('checkContinue', take)
-    server.on('checkExpectation', take)
-    server.on('upgrade', (request: IncomingMessage) => resolve({ request, upgrades: true }))
-    server.on('connect', () => resolve({ status: 405, why: 'CONNECT is not supported' }))
-    server.on('clientError', (error: NodeJS.ErrnoException) => {
-      const found = readParserError(error)
-      resolve({ status: found?.reply.status ?? 400, why: found?.why ?? error.message })
-    })
-    server.emit('connection', theirs)
-    ours.resume().write(head, 'latin1')
-  }).finally(() => {
-    ours.destroy()
-    theirs.destroy()
-    server.close()
-  })
+export function parseRequest({ maxHeaderBytes }: GatewaySettings, head: string): ParsedRequest {
+  let parsed: Http1Request | undefined
+  const parser = new RequestParser(
+    {
+      onHead: (read) => (parsed = new Http1Request(new Socket(), read, { onBodyTaken: () => undefined })),
+      onBody: () => undefined,
+      onBodyEnd: () => undefined,
+    },
+    maxHeaderBytes,
+  )
+  try {
+    parser.execute(Buffer.from(head, 'latin1'), 0)
+  } catch (error) {
+    if (!(error instanceof RequestSyntaxError)) throw error
+    const { reply, why } = faultOf(error)
+    return { status: reply.status, why }
+  }
+  if (!parsed) return { status: 400, why: 'the head is incomplete' }
+  if (parsed.method === 'CONNECT') return { status: 405, why: 'CONNECT is not supported' }
+  const request = parsed as unknown as ClientRequest
+  return { request, upgrades: takesUpgrade(request) }
 }

@@ -65,7 +65,7 @@ export async function explainRequest(
   const table = compileTable(settings, composeAddresses(settings, { ranges, hosts }))
   const tokens = await composeTokens(settings, table.rules, log, now)
   try {
-    const explanation = await explainHead({ head, ip }, settings, { table, tokens: tokens?.reader }, log)
+    const explanation = await explainHead({ head, ip }, settings, { table, tokens: tokens?.reader })
     if (explanation) return explanation
     throw new CommandError(`--ip needs an IP address, got ${JSON.stringify(ip)}`, status.usage)
   } finally {

@@ -136,7 +136,7 @@ test('shows secret values as their hashes only, in the form that lists take', as
 
 test.each([
   ['GET /a%5cb', 400, 'the path has a backslash'],
-  ['GET /a b', 400, expect.stringMatching(/^HPE_/) as string],
+  ['GET /a b', 400, 'invalid HTTP version'],
   ['TRACE /', 405, 'TRACE is not supported'],
   ['CONNECT a:443', 405, 'CONNECT is not supported'],
 ])('%s is rejected with %i', async (request, status, why) => {

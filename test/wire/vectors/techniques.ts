@@ -1,4 +1,4 @@
-import { forwarded, because, refused, request, type Vector } from '../vector.ts'
+import { because, forwarded, inTurn, refused, request, type Vector } from '../vector.ts'
 
 const evil = request('GET /evil')
 const end = '0\r\n\r\n'
@@ -31,7 +31,7 @@ export const techniques: readonly Vector[] = [
     [
       'TE.TE, an encoded letter',
       post(['Content-Length: 4', 'Transfer-%45ncoding: chunked'], end + evil),
-      forwarded('POST /a 0\r\n\r', 'GET /evil'),
+      inTurn(forwarded('POST /a 0\r\n\r'), refused(400)),
       { sees: { 'transfer-%45ncoding': [] } },
     ],
   ]),

@@ -1,0 +1,173 @@
+import { readFieldLine, sizeOfFieldLine } from './field-line.ts'
+import { LineReader } from './line-reader.ts'
+import { RequestSyntaxError } from './syntax-error.ts'
+
+/** Receives the body of one request. */
+export type BodySink = {
+  /** A piece of it, never empty. */
+  onBody(piece: Buffer): void
+  /** All of it has arrived. @param trailers name, value, name, value… as they came */
+  onBodyEnd(trailers: readonly string[]): void
+}
+
+const inLength = 0
+const inChunkSize = 1
+const inChunk = 2
+const inChunkEnd = 3
+const inTrailers = 4
+
+const maxExtensionBytes = 16 * 1024
+/** Zeros before a size count for nothing, but they are no reason to go on for ever. */
+const maxSizeDigits = 1024
+
+/** RFC 9112 section 7.1.1, without blanks, which others take for a part of the size. */
+const chunkLine =
+  /^([0-9a-fA-F]+)((?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*)$/
+const beginsLikeSize = /^[0-9a-fA-F]+\r?$/
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+const noTrailers: readonly string[] = []
+
+/** Reads the bodies of one connection's requests, one after another (RFC 9112 sections 6 and 7). */
+export class BodyReader {
+  readonly #maxTrailerBytes: number
+  readonly #lines = new LineReader()
+  #state = inLength
+  #sink: BodySink
+  /** Bytes left of the body or of the chunk. */
+  #left = 0
+  /** CR has been read behind a chunk. */
+  #endHasBegun = false
+  #isInExtension = false
+  #trailers: string[] | undefined
+  #trailerBytes = 0
+
+  constructor(sink: BodySink, maxTrailerBytes: number) {
+    this.#sink = sink
+    this.#maxTrailerBytes = maxTrailerBytes
+  }
+
+  /** @param bytes more than 0 */
+  beginLength(bytes: number): void {
+    this.#state = inLength
+    this.#left = bytes
+  }
+
+  beginChunked(): void {
+    this.#state = inChunkSize
+    this.#trailers = undefined
+    this.#trailerBytes = 0
+  }
+
+  /**
+   * Takes the next bytes of the body. Returns where it ends in them; -1 if it goes on behind them.
+   *
+   * @throws {RequestSyntaxError}
+   */
+  read(bytes: Buffer, from: number): number {
+    let at = from
+    while (at < bytes.length) {
+      switch (this.#state) {
+        case inLength:
+          at = this.#readContent(bytes, at)
+          if (this.#left > 0) return -1
+          this.#sink.onBodyEnd(noTrailers)
+          return at
+        case inChunkSize:
+          at = this.#readChunkSize(bytes, at)
+          break
+        case inChunk:
+          at = this.#readContent(bytes, at)
+          if (this.#left === 0) this.#state = inChunkEnd
+          break
+        case inChunkEnd:
+          at = this.#readChunkEnd(bytes, at)
+          break
+        default:
+          at = this.#readTrailer(bytes, at)
+          if (this.#state === inTrailers) break
+          this.#sink.onBodyEnd(this.#trailers ?? noTrailers)
+          this.#trailers = undefined
+          return at
+      }
+    }
+    return -1
+  }
+
+  #readContent(bytes: Buffer, from: number): number {
+    const to = Math.min(bytes.length, from + this.#left)
+    this.#left -= to - from
+    this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+    return to
+  }
+
+  #readChunkSize(bytes: Buffer, from: number): number {
+    const line = this.#lines.read(bytes, from)
+    if (line === undefined) {
+      this.#checkUnfinishedSize(bytes, from)
+      return bytes.length
+    }
+    this.#isInExtension = false
+    checkExtension(line.length - line.indexOf(';'), line.includes(';'))
+    const size = chunkLine.exec(line)?.[1]
+    if (size === undefined || size.length > maxSizeDigits) throw new RequestSyntaxError('invalid chunk size')
+    this.#left = Number.parseInt(size, 16)
+    if (this.#left > Number.MAX_SAFE_INTEGER) throw new RequestSyntaxError('chunk size overflow')
+    this.#state = this.#left === 0 ? inTrailers : inChunk
+    return this.#lines.next
+  }
+
+  /** What cannot become a size is not waited for. */
+  #checkUnfinishedSize(bytes: Buffer, from: number): void {
+    if (!this.#isInExtension) {
+      const text = bytes.toString('latin1', from)
+      const extension = text.indexOf(';')
+      const size = extension === -1 ? text : text.slice(0, extension)
+      if (size !== '' && size !== '\r' && !beginsLikeSize.test(size))
+        throw new RequestSyntaxError('invalid chunk size')
+      this.#isInExtension = extension !== -1
+    }
+    checkExtension(this.#lines.heldBytes - maxSizeDigits, this.#isInExtension)
+    if (!this.#isInExtension && this.#lines.heldBytes > maxSizeDigits)
+      throw new RequestSyntaxError('invalid chunk size')
+  }
+
+  #readChunkEnd(bytes: Buffer, from: number): number {
+    const byte = bytes[from]
+    if (byte !== (this.#endHasBegun ? LINE_FEED : CARRIAGE_RETURN))
+      throw new RequestSyntaxError('a chunk longer than declared')
+    if (this.#endHasBegun) this.#state = inChunkSize
+    this.#endHasBegun = !this.#endHasBegun
+    return from + 1
+  }
+
+  #readTrailer(bytes: Buffer, from: number): number {
+    const line = this.#lines.read(bytes, from)
+    if (line === undefined) {
+      this.#checkTrailerSize(this.#lines.heldBytes - 3)
+      return bytes.length
+    }
+    if (line === '') {
+      this.#state = inLength
+      return this.#lines.next
+    }
+    this.#trailers ??= []
+    // A length or a coding, which might frame another message for somebody.
+    const meaning = readFieldLine(line, 0, line.length, this.#trailers)
+    if (meaning === 'content-length' || meaning === 'transfer-encoding')
+      throw new RequestSyntaxError('a trailer that frames')
+    this.#trailerBytes += sizeOfFieldLine(0, line.length)
+    this.#checkTrailerSize(0)
+    return this.#lines.next
+  }
+
+  #checkTrailerSize(unfinishedBytes: number): void {
+    if (this.#trailerBytes + unfinishedBytes >= this.#maxTrailerBytes)
+      throw new RequestSyntaxError('the trailers are too large (MAX_HEADER_SIZE)', 'head-size')
+  }
+}
+
+function checkExtension(bytes: number, isThere: boolean): void {
+  if (isThere && bytes > maxExtensionBytes)
+    throw new RequestSyntaxError('a chunk extension is too large', 'extension-size')
+}

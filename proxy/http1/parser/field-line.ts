@@ -1,0 +1,63 @@
+import { RequestSyntaxError } from './syntax-error.ts'
+
+/** Of the fields that the parser itself goes by. */
+export type FieldMeaning = 'content-length' | 'transfer-encoding' | 'connection' | undefined
+
+type FieldName = { readonly spelling: string; readonly meaning: FieldMeaning }
+
+/** RFC 9110 section 5.6.2. */
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const maxRemembered = 1024
+const longestRemembered = 64
+
+const HORIZONTAL_TAB = 0x09
+const SPACE = 0x20
+
+/** Spellings in use, so that each is checked once, and so that no request keeps a copy of its own. */
+const remembered = new Map<string, FieldName>()
+
+function fieldNameOf(spelling: string): FieldName {
+  if (!token.test(spelling)) throw new RequestSyntaxError('invalid header name')
+  if (spelling.length > longestRemembered) return { spelling, meaning: undefined }
+  // Not a part of the head that it was found in, all of which would be kept where the name is.
+  const copy = Buffer.from(spelling, 'latin1').toString('latin1')
+  const made = { spelling: copy, meaning: meaningOf(copy.toLowerCase()) }
+  if (remembered.size < maxRemembered) remembered.set(copy, made)
+  return made
+}
+
+function meaningOf(name: string): FieldMeaning {
+  return name === 'content-length' || name === 'transfer-encoding' || name === 'connection' ? name : undefined
+}
+
+/**
+ * Reads a line of a head or of trailers (RFC 9112 section 5), whose characters have been checked, and appends its name, as spelled,
+ * and its value without the blanks around it.
+ *
+ * @param start where in the text the line begins
+ * @param end where it ends, without its CRLF
+ * @throws {RequestSyntaxError}
+ */
+export function readFieldLine(text: string, start: number, end: number, fields: string[]): FieldMeaning {
+  const colon = text.indexOf(':', start)
+  if (colon === -1 || colon >= end) throw new RequestSyntaxError('header line without a colon')
+  const written = text.slice(start, colon)
+  const name = remembered.get(written) ?? fieldNameOf(written)
+  let from = colon + 1
+  let to = end
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+  fields.push(name.spelling, text.slice(from, to))
+  return name.meaning
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === HORIZONTAL_TAB
+}
+
+/**
+ * What a line counts towards the size of a head, as Node counts: name and value, neither the colon nor a blank behind it.
+ */
+export function sizeOfFieldLine(start: number, end: number): number {
+  return Math.max(0, end - start - 2)
+}

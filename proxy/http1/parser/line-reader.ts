@@ -1,0 +1,87 @@
+import { RequestSyntaxError } from './syntax-error.ts'
+import { WaitingBytes } from './waiting-bytes.ts'
+
+const LINE_FEED = 0x0a
+const CARRIAGE_RETURN = 0x0d
+
+/** What stands in no line of a request: control characters, and line ends that are no CRLF (RFC 9112 section 2.2). */
+const illegal = /[^\t\x20-\x7e\x80-\xff]/
+
+const illegalInLines = /[^\t\r\n\x20-\x7e\x80-\xff]/
+
+/**
+ * Checks the characters of several lines, but not their ends.
+ *
+ * @throws {RequestSyntaxError} for a character that no line may have
+ */
+export function checkLines(text: string): void {
+  if (illegalInLines.test(text)) throw new RequestSyntaxError('invalid character')
+}
+
+function checkLine(line: string): void {
+  if (illegal.test(line))
+    throw new RequestSyntaxError('invalid character, or a line that does not end in CRLF')
+}
+
+/**
+ * Reads lines that arrive in pieces. Each byte is looked at once or twice, however small the pieces are, and what no line may
+ * have is an error as soon as it arrives.
+ */
+export class LineReader {
+  readonly #held = new WaitingBytes()
+  /** The last byte that is held is a CR, which only LF may follow. */
+  #endsInCr = false
+  /** Behind `read`: where the rest of the bytes begins. */
+  next = 0
+
+  /** Bytes of a line that has not arrived whole. */
+  get heldBytes(): number {
+    return this.#held.length
+  }
+
+  /** Nothing has arrived but perhaps the CR of an empty line. */
+  get isEmpty(): boolean {
+    return this.#held.length === 0 || (this.#endsInCr && this.#held.length === 1)
+  }
+
+  /** The beginning of the line that is held, up to so many characters. */
+  begin(length: number): string {
+    return this.#held.begin(length)
+  }
+
+  /**
+   * Returns the next line without its CRLF, one character a byte; undefined where it has not arrived whole.
+   *
+   * @throws {RequestSyntaxError} for a character that no line may have
+   */
+  read(bytes: Buffer, from: number): string | undefined {
+    const lineEnd = bytes.indexOf(LINE_FEED, from)
+    if (lineEnd === -1) {
+      this.#hold(bytes, from)
+      this.next = bytes.length
+      return undefined
+    }
+    this.next = lineEnd + 1
+    const line =
+      this.#held.length === 0 ? bytes.toString('latin1', from, lineEnd) : this.#endHeld(bytes, from, lineEnd)
+    if (line.charCodeAt(line.length - 1) !== CARRIAGE_RETURN)
+      throw new RequestSyntaxError('a line ends with a bare LF')
+    const text = line.slice(0, -1)
+    checkLine(text)
+    return text
+  }
+
+  #endHeld(bytes: Buffer, from: number, to: number): string {
+    this.#endsInCr = false
+    this.#held.append(bytes.subarray(from, to))
+    return this.#held.take()
+  }
+
+  #hold(bytes: Buffer, from: number): void {
+    if (from === bytes.length) return
+    if (this.#endsInCr) throw new RequestSyntaxError('a bare CR')
+    this.#endsInCr = bytes[bytes.length - 1] === CARRIAGE_RETURN
+    checkLine(bytes.toString('latin1', from, this.#endsInCr ? bytes.length - 1 : bytes.length))
+    this.#held.append(from === 0 ? bytes : bytes.subarray(from))
+  }
+}

@@ -1,0 +1,123 @@
+import { BodyReader, type BodySink } from './body-reader.ts'
+import { checkLines, LineReader } from './line-reader.ts'
+import { beginsLikeRequest, HeadReader, type RequestHead } from './request-head.ts'
+import { RequestSyntaxError } from './syntax-error.ts'
+
+/** Receives requests as they are read. Called synchronously from `execute`, in the order of the names. */
+export type RequestSink = BodySink & {
+  /** Where the framing is `none` the request ends with its head, and nothing more is called. */
+  onHead(head: RequestHead): void
+}
+
+const endOfHead = Buffer.from('\r\n\r\n')
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+
+/**
+ * Parses the requests of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 2 to 7). It is as
+ * strict as the grammar: what others might read in another way is an error, and no more can be read of the connection then.
+ *
+ * A head that arrives whole is read from one text. Of another, each line is read once it is there.
+ */
+export class RequestParser {
+  readonly #sink: RequestSink
+  readonly #head: HeadReader
+  readonly #maxHeadBytes: number
+  #lines: LineReader | undefined
+  /** Made for the first request that has a body. */
+  #body: BodyReader | undefined
+  #isInBody = false
+  /** The end of the body is unknown: nothing behind the head is read. */
+  #isLost = false
+
+  /** @param maxHeadBytes of target, names and values together; the same of the trailers */
+  constructor(sink: RequestSink, maxHeadBytes: number) {
+    this.#sink = sink
+    this.#maxHeadBytes = maxHeadBytes
+    this.#head = new HeadReader(maxHeadBytes)
+  }
+
+  /** A request has begun to arrive, and its head is not there yet. Empty lines before it are none of it. */
+  get isInHead(): boolean {
+    return !this.#isInBody && (this.#head.hasBegun || this.#lines?.isEmpty === false)
+  }
+
+  /**
+   * Takes the next bytes of the connection, up to the end of a request. Returns where that is; the rest is to be given again when
+   * the next request may be read.
+   *
+   * @throws {RequestSyntaxError}
+   */
+  execute(bytes: Buffer, from: number): number {
+    if (this.#isLost) return bytes.length
+    if (this.#isInBody) return this.#readBody(bytes, from)
+    return this.#readBody(bytes, this.#readHead(bytes, from))
+  }
+
+  #readBody(bytes: Buffer, from: number): number {
+    if (!this.#isInBody || from === bytes.length) return from
+    const end = this.#body?.read(bytes, from) ?? -1
+    if (end === -1) return bytes.length
+    this.#isInBody = false
+    return end
+  }
+
+  #readHead(bytes: Buffer, from: number): number {
+    if (this.#head.hasBegun || (this.#lines && this.#lines.heldBytes > 0)) return this.#readLines(bytes, from)
+    let start = from
+    // RFC 9112 section 2.2: empty lines before a request are passed over.
+    while (bytes[start] === CARRIAGE_RETURN && bytes[start + 1] === LINE_FEED) start += 2
+    const end = bytes.indexOf(endOfHead, start)
+    if (end === -1) return start === bytes.length ? start : this.#readLines(bytes, start)
+    this.#readText(bytes.toString('latin1', start, end + 2))
+    this.#endHead()
+    return end + 4
+  }
+
+  /** @param text a whole head, in which each line ends with CRLF, without the empty line */
+  #readText(text: string): void {
+    checkLines(text)
+    let lineStart = 0
+    do {
+      const lineEnd = text.indexOf('\r', lineStart)
+      if (text.indexOf('\n', lineStart) !== lineEnd + 1)
+        throw new RequestSyntaxError('a line that does not end in CRLF')
+      if (lineStart === 0) this.#head.takeRequestLine(text, 0, lineEnd)
+      else this.#head.takeField(text, lineStart, lineEnd)
+      lineStart = lineEnd + 2
+    } while (lineStart < text.length)
+  }
+
+  #readLines(bytes: Buffer, from: number): number {
+    const lines = (this.#lines ??= new LineReader())
+    let at = from
+    while (at < bytes.length) {
+      const line = lines.read(bytes, at)
+      at = lines.next
+      if (line === undefined) {
+        if (!this.#head.hasBegun && !lines.isEmpty && !beginsLikeRequest(lines.begin(16)))
+          throw new RequestSyntaxError('unknown method, or no request line')
+        this.#head.checkUnfinished(lines.heldBytes)
+      } else if (line !== '') {
+        if (this.#head.hasBegun) this.#head.takeField(line, 0, line.length)
+        else this.#head.takeRequestLine(line, 0, line.length)
+      } else if (this.#head.hasBegun) {
+        this.#endHead()
+        return at
+      }
+    }
+    return at
+  }
+
+  #endHead(): void {
+    const head = this.#head.finish()
+    if (head.framing === 'unknown') this.#isLost = true
+    else if (head.framing !== 'none') {
+      this.#body ??= new BodyReader(this.#sink, this.#maxHeadBytes)
+      if (head.framing === 'chunked') this.#body.beginChunked()
+      else this.#body.beginLength(head.contentBytes)
+      this.#isInBody = true
+    }
+    this.#sink.onHead(head)
+  }
+}

@@ -1,0 +1,13 @@
+/** What is wrong with what a client has sent: it is no request, or one of its parts is larger than it may be. */
+export type SyntaxFault = 'syntax' | 'head-size' | 'extension-size'
+
+/** A client's bytes violate RFC 9112. The message says how, without anything of the request, and is for the log only. */
+export class RequestSyntaxError extends Error {
+  override readonly name = 'RequestSyntaxError'
+  readonly fault: SyntaxFault
+
+  constructor(message: string, fault: SyntaxFault = 'syntax') {
+    super(message)
+    this.fault = fault
+  }
+}

@@ -1,0 +1,63 @@
+import { ByteQueue } from '../message/byte-queue.ts'
+import { RequestParser } from './parser/request-parser.ts'
+
+/** Bytes behind a request that is being served, which are read when it is answered: first in, first out. */
+export class PipelinedBytes {
+  /** What was read of the connection with the request, or given back, which comes first. */
+  #first: Buffer | undefined
+  #later: ByteQueue | undefined
+
+  get bytes(): number {
+    return (this.#first?.length ?? 0) + (this.#later?.bytes ?? 0)
+  }
+
+  /** @param piece not empty */
+  push(piece: Buffer): void {
+    if (this.#first === undefined && !this.#later?.bytes) this.#first = piece
+    else (this.#later ??= new ByteQueue()).push(piece)
+  }
+
+  /** Puts back what is left of a piece that was taken out. */
+  giveBack(piece: Buffer): void {
+    this.#first = piece
+  }
+
+  shift(): Buffer | undefined {
+    const piece = this.#first ?? this.#later?.shift()
+    this.#first = undefined
+    if (this.#later?.isEmpty) this.#later = undefined
+    return piece
+  }
+
+  /** Takes out all of them. */
+  takeAll(): Buffer {
+    const pieces: Buffer[] = []
+    for (let piece = this.shift(); piece; piece = this.shift()) pieces.push(piece)
+    return pieces.length === 1 ? (pieces[0] ?? Buffer.alloc(0)) : Buffer.concat(pieces)
+  }
+}
+
+/** How many requests have arrived whole in these bytes. */
+export function countWholeRequests(bytes: Buffer, maxHeadBytes: number): number {
+  let whole = 0
+  const state = { isLost: false }
+  const parser = new RequestParser(
+    {
+      onHead({ framing, persistent }) {
+        if (framing !== 'length' && framing !== 'chunked') whole++
+        state.isLost = framing === 'unknown' || !persistent
+      },
+      onBody: () => undefined,
+      onBodyEnd() {
+        whole++
+      },
+    },
+    maxHeadBytes,
+  )
+  try {
+    for (let at = 0; at < bytes.length && !state.isLost;) at = parser.execute(bytes, at)
+  } catch {
+    // What cannot be read is answered in its turn.
+  }
+  return whole
+}

@@ -1,0 +1,26 @@
+/** What a client of HTTP/2 sends first (RFC 9113 section 3.4). */
+const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+
+/** Looks whether the first bytes of a connection are the preface of HTTP/2. */
+export class PrefaceWatch {
+  #held: Buffer | undefined
+  isPreface = false
+
+  /** Some bytes have come, all of which the preface begins with. */
+  get hasBegun(): boolean {
+    return this.#held !== undefined
+  }
+
+  /** Returns all bytes that have come as soon as it is known; undefined where that takes more of them. */
+  take(bytes: Buffer): Buffer | undefined {
+    const seen = this.#held ? Buffer.concat([this.#held, bytes]) : bytes
+    const length = Math.min(seen.length, preface.length)
+    const isAlike = preface.compare(seen, 0, length, 0, length) === 0
+    if (isAlike && length < preface.length) {
+      this.#held = seen
+      return undefined
+    }
+    this.isPreface = isAlike
+    return seen
+  }
+}

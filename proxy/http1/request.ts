@@ -1,0 +1,49 @@
+import type { Socket } from 'node:net'
+import { ClientRequest } from '../message/client-request.ts'
+import type { RequestHead } from './parser/request-head.ts'
+
+/** Hears how the body of a request is taken. */
+export type BodyReading = {
+  /** Some of it has been given out, or it flows again. */
+  onBodyTaken(): void
+}
+
+/** A request of HTTP/1, whose body its connection gives it as it arrives. */
+export class Http1Request extends ClientRequest {
+  readonly httpVersion: string
+  readonly httpVersionMajor = 1
+  readonly hasContent: boolean
+  readonly #reading: BodyReading
+
+  constructor(socket: Socket, head: RequestHead, reading: BodyReading) {
+    super(socket, head.method, head.url, head.fields)
+    this.httpVersion = head.version
+    this.hasContent = head.framing !== 'none'
+    this.complete = head.framing === 'none'
+    this.#reading = reading
+  }
+
+  takePiece(piece: Buffer): void {
+    this.receive(piece)
+  }
+
+  takeEnd(trailers: readonly string[]): void {
+    this.rawTrailers = trailers
+    this.receiveEnd()
+  }
+
+  /** Nobody wants the rest of the body: it is read and dropped. */
+  dump(): void {
+    this.removeAllListeners('data')
+    this.resume()
+  }
+
+  /** The connection has closed. */
+  takeClose(): void {
+    this.drop()
+  }
+
+  protected override onTaken(): void {
+    if (!this.complete) this.#reading.onBodyTaken()
+  }
+}

@@ -1,0 +1,48 @@
+import type { Socket } from 'node:net'
+import type { Http1Request } from './request.ts'
+import type { Http1Response } from './response.ts'
+import type { RequestSyntaxError } from './parser/syntax-error.ts'
+
+/** A connection, as those see it who serve its requests. */
+export type ServedConnection = {
+  readonly socket: Socket
+  /** The request in flight was sent before the one before it was answered. */
+  readonly cameEarly: boolean
+  /** Answers what is no request by hand, and ends the connection. */
+  refuse(
+    reply: { readonly status: number; readonly reason: string; readonly body: Buffer },
+    fields: readonly string[],
+  ): void
+  /** Ends it behind what was written, and reads on for a moment, so that what was written arrives. */
+  closeSoon(): void
+  /** Gives the socket away, paused and without listeners. Returns what has come behind the request in flight. */
+  becomeTunnel(): Buffer
+}
+
+/** What all connections of a listener share. */
+export type Http1Service = {
+  /** Bytes of target, names and values that a head may have, and trailers. */
+  readonly maxHeadBytes: number
+  /** Requests that a connection may bring; 0 is no limit. The last answer ends the connection. */
+  readonly maxRequests: number
+  /** What a response says of a connection that is kept: header lines. */
+  readonly keepAliveLine: string
+  /** The connections end after their responses, because the gateway stops. */
+  readonly isStopping: boolean
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  /** Serves a request. */
+  onRequest(connection: ServedConnection, request: Http1Request, response: Http1Response): void
+  /** The client's bytes are no request, or do not arrive in time. `exchange`: they are a part of its body. */
+  onFault(
+    connection: ServedConnection,
+    fault: RequestSyntaxError | 'late',
+    exchange: Exchange | undefined,
+  ): void
+  /** The client speaks HTTP/2 without TLS. Undefined where that is not served. */
+  readonly onPreface: ((socket: Socket, bytes: Buffer) => void) | undefined
+  /** What was thrown is a bug. */
+  onException(error: unknown, exchange: Exchange | undefined): void
+}
+
+export type Exchange = { readonly request: Http1Request; readonly response: Http1Response }

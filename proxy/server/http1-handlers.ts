@@ -1,0 +1,113 @@
+import { errors } from '../../shared/error-replies.ts'
+import { faultOf, type Fault } from '../connection/http1/faults.ts'
+import type { Http1Handlers } from '../connection/http1/connections.ts'
+import type { Tunnels } from '../forward/tunnel.ts'
+import type { Exchange, ServedConnection } from '../http1/service.ts'
+import { expectsOther } from '../http/framing.ts'
+import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { sendError } from '../http/reply.ts'
+import { isWebSocketHandshake, offersWebSocket } from '../http/websocket-handshake.ts'
+import { allow } from '../request/local-replies.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { OnException } from './error-boundary.ts'
+import type { OnUpgrade } from './handler-options.ts'
+import type { Handler } from './handler.ts'
+
+export type Http1Deps = {
+  readonly handler: Handler
+  /** Undefined where handshakes are served as any request. */
+  readonly tunnels: Tunnels | undefined
+  readonly telemetry: Telemetry
+  /** Called with exceptions that are thrown outside of the handler's steps. */
+  readonly onException: OnException
+  /** What a client sent is no request; for the log. */
+  readonly onFault: (found: Fault) => void
+  /** Serves a connection on which the client speaks HTTP/2 without TLS. */
+  readonly onPreface: Http1Handlers['onPreface']
+}
+
+/** Connects what connections of HTTP/1 bring to the handler. */
+export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
+  const { telemetry, onException, onFault, onPreface } = deps
+  return {
+    onPreface,
+    onRequest(connection, own, ownResponse) {
+      if (own.method === 'CONNECT') {
+        telemetry.requestRejected('other')
+        connection.refuse(errors.methodNotAllowed, allow)
+        return
+      }
+      const [request, response] = typed(own, ownResponse)
+      try {
+        const upgrades = own.headers.upgrade !== undefined && takesUpgrade(request) && !connection.cameEarly
+        if (upgrades && deps.tunnels)
+          serveHandshake(deps.handler, deps.tunnels, connection, { request: own, response: ownResponse })
+        else deps.handler(request, response)
+      } catch (error) {
+        onException(error, request, response)
+      }
+    },
+    onFault(connection, found, exchange) {
+      const fault = faultOf(found)
+      telemetry.requestRejected(fault.rejection)
+      onFault(fault)
+      answerFault(connection, fault, exchange)
+    },
+    onException(error, exchange) {
+      if (exchange) onException(error, ...typed(exchange.request, exchange.response))
+      else onException(error)
+    },
+  }
+}
+
+/** The steps see requests of both versions of HTTP in one shape. */
+function typed(
+  request: Exchange['request'],
+  response: Exchange['response'],
+): [request: ClientRequest, response: ClientResponse] {
+  return [request as unknown as ClientRequest, response as unknown as ClientResponse]
+}
+
+/**
+ * Whether to accept an upgrade: WebSocket handshakes only. Any other upgrade is ignored, and the request is served as
+ * usual (RFC 9110 section 7.8); an invalid handshake is answered as a request, so that its body, if any, is read as
+ * one.
+ */
+export function takesUpgrade(request: ClientRequest): boolean {
+  return offersWebSocket(request) && isWebSocketHandshake(request) && !expectsOther(request)
+}
+
+/** A handshake takes the same steps as any request. What the client sends behind it is kept for the tunnel. */
+function serveHandshake(
+  handler: Handler,
+  tunnels: Tunnels,
+  connection: ServedConnection,
+  { request, response }: Exchange,
+): void {
+  response.shouldKeepAlive = false
+  const open: OnUpgrade = (head, upstream, upstreamRest) => {
+    const { socket } = connection
+    const early = connection.becomeTunnel()
+    try {
+      tunnels.open(socket, early, head, upstream, upstreamRest)
+    } catch (error) {
+      // The 101 may have been sent already: no error reply is possible.
+      socket.destroy()
+      response.takeClose()
+      throw error
+    }
+  }
+  handler(...typed(request, response), open)
+}
+
+/** Answers what could not be read, and closes the connection, as what follows cannot be trusted. */
+function answerFault(connection: ServedConnection, { reply }: Fault, exchange: Exchange | undefined): void {
+  if (!exchange) return connection.refuse(reply, [])
+  const { response } = exchange
+  if (response.destroyed) connection.closeSoon()
+  else if (response.headersSent && !response.writableEnded) response.breakOff()
+  else {
+    response.closeAfterResponse()
+    sendError(...typed(exchange.request, response), reply)
+  }
+}

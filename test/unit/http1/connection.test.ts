@@ -1,0 +1,149 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { createHttp1Connections, type Http1Handlers } from '../../../proxy/connection/http1/connections.ts'
+import { http1On } from '../../../proxy/http1/connection.ts'
+import type { Exchange, ServedConnection } from '../../../proxy/http1/service.ts'
+import type { RequestSyntaxError } from '../../../proxy/http1/parser/syntax-error.ts'
+
+type Served = Exchange & { readonly connection: ServedConnection }
+
+/** A client whose requests are answered when a test says so. */
+async function serve(handlers: Partial<Http1Handlers> = {}) {
+  const served: Served[] = []
+  const faults: (RequestSyntaxError | 'late')[] = []
+  const http1 = createHttp1Connections(
+    { maxHeadBytes: 1024, maxRequests: 0, idleMs: 60_000, headersMs: 60_000 },
+    {
+      onRequest: (connection, request, response) => served.push({ connection, request, response }),
+      onFault: (connection, fault) => {
+        faults.push(fault)
+        connection.closeSoon()
+      },
+      onException: (error) => {
+        throw error
+      },
+      onPreface: undefined,
+      ...handlers,
+    },
+    () => performance.now(),
+  )
+  const server = createServer({ allowHalfOpen: true }, (socket) => http1.serve(socket)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [accepted] = (await once(server, 'connection')) as [Socket]
+  let received = ''
+  client.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
+  onTestFinished(() => {
+    client.destroy()
+    server.close()
+    http1.close()
+  })
+  const until = async (isSo: () => boolean): Promise<void> => {
+    while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  return { http1, served, faults, client, accepted, until, received: () => received }
+}
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+
+function answer({ response }: Exchange): void {
+  response.writeHead(200, ['content-length', '2'])
+  response.end(Buffer.from('ok'))
+}
+
+test('requests of one connection are served one at a time', async () => {
+  const { served, client, until, received } = await serve()
+  client.write(get('/1') + get('/2'))
+  await until(() => served.length === 1)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(served.map(({ request }) => request.url)).toEqual(['/1'])
+  served.forEach(answer)
+  await until(() => served.length === 2)
+  served.slice(1).forEach(answer)
+  await until(() => received().split('ok').length === 3)
+})
+
+test('a connection lets go of a response that is over, and counts as idle since then', async () => {
+  const { http1, served, client, accepted, until } = await serve()
+  const connection = http1On(accepted)
+  expect(connection?.exchange).toBeUndefined()
+  expect(http1.betweenRequests()).toEqual([])
+  client.write(get('/1'))
+  await until(() => served.length === 1)
+  expect(connection?.exchange?.request).toBe(served[0]?.request)
+  expect(connection?.idleSinceMs).toBeUndefined()
+  const answeredMs = performance.now()
+  served.forEach(answer)
+  await until(() => connection?.exchange === undefined)
+  expect(connection?.idleSinceMs).toBeGreaterThanOrEqual(answeredMs)
+  expect(http1.betweenRequests()).toEqual([connection])
+})
+
+test('not while some of the request is still to come', async () => {
+  const { http1, served, client, accepted, until } = await serve()
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n1')
+  await until(() => served.length === 1)
+  served.forEach(answer)
+  await until(() => served[0]?.response.destroyed === true)
+  expect(http1On(accepted)?.exchange?.response).toBe(served[0]?.response)
+  client.write('23')
+  await until(() => http1On(accepted)?.exchange === undefined)
+  client.write('GET /par')
+  await until(() => http1.betweenRequests().length === 0)
+})
+
+test('what has arrived whole when the gateway begins to stop is served, and nothing behind it', async () => {
+  const { http1, served, client, until, received } = await serve()
+  client.write(get('/1') + get('/2') + get('/3') + 'GET /part')
+  await until(() => served.length === 1)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  http1.endAfterResponses()
+  client.write('ial HTTP/1.1\r\nHost: a\r\n\r\n' + get('/5'))
+  for (let count = 1; count <= 3; count++) {
+    await until(() => served.length === count)
+    served.slice(-1).forEach(answer)
+  }
+  await once(client, 'close')
+  expect(served.map(({ request }) => request.url)).toEqual(['/1', '/2', '/3'])
+  expect(received().match(/^connection: .*$/gim)).toEqual([
+    'Connection: keep-alive',
+    'Connection: keep-alive',
+    'Connection: close',
+  ])
+})
+
+test('a request that was sent before the one before it was answered is known as such', async () => {
+  const { served, client, until } = await serve()
+  client.write(get('/1') + get('/2'))
+  await until(() => served.length === 1)
+  expect(served[0]?.connection.cameEarly).toBe(false)
+  served.forEach(answer)
+  await until(() => served.length === 2)
+  expect(served[1]?.connection.cameEarly).toBe(true)
+  served.slice(1).forEach(answer)
+  await until(() => served[1]?.response.destroyed === true)
+  client.write(get('/3'))
+  await until(() => served.length === 3)
+  expect(served[2]?.connection.cameEarly).toBe(false)
+})
+
+test('an exception in a listener of the body ends its request only', async () => {
+  const caught: unknown[] = []
+  const { served, client, until, received } = await serve({
+    onException: (error, exchange) => {
+      caught.push(error)
+      if (exchange) answer(exchange)
+    },
+  })
+  client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n')
+  await until(() => served.length === 1)
+  served[0]?.request.on('data', () => {
+    throw new Error('a bug')
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  client.write('abc')
+  await once(client, 'close')
+  expect(caught).toEqual([new Error('a bug')])
+  expect(received()).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*connection: close[^]*ok$/i)
+})
