@@ -13,10 +13,10 @@ const floors = [
   ['rules', 'clients'],
   ['limiter', 'forward', 'request', 'tokens'],
   ['telemetry'],
-  ['upstream', 'http1'],
+  ['upstream'],
+  ['http1', 'http2'],
   ['http'],
-  ['message'],
-  ['policy'],
+  ['message', 'policy'],
 ]
 
 /** The library, and the only files that may import it. */

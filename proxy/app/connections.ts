@@ -2,7 +2,6 @@ import type { Log } from '../../shared/log.ts'
 import { collectYoungGarbage, returnMemory } from '../../shared/v8-gc.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { limitConnections, type ConnectionLimit } from '../connection/connection-limit.ts'
-import { superviseSessions, type Http2Sessions } from '../connection/http2/sessions.ts'
 import { readProxyHeader } from '../connection/proxy-protocol.ts'
 import { watchSlowClients, type SlowClients } from '../connection/slow-clients.ts'
 import type { AddressReader } from '../request/client-address.ts'
@@ -18,14 +17,13 @@ const bytesAConnection = 16 * 1024
 /** What bounds the connections of clients, and the memory that they take. */
 export type ClientConnections = {
   readonly connectionLimit: ConnectionLimit
-  readonly sessions: Http2Sessions
   readonly slowClients: SlowClients
   close(): void
 }
 
 /** @param deps.now monotonic milliseconds */
 export function composeConnections(
-  { server, http2 }: ClientServer,
+  { server }: ClientServer,
   settings: GatewaySettings,
   deps: {
     readonly addresses: AddressReader
@@ -47,16 +45,6 @@ export function composeConnections(
     logAddresses: settings.logAddresses,
     now,
   })
-  const sessions = superviseSessions(
-    http2,
-    {
-      idleMs: settings.idleTimeoutMs,
-      firstRequestMs: settings.headersTimeoutMs,
-      maxRequests: settings.requestsPerConnection,
-      sendMs: settings.sendTimeoutMs,
-    },
-    now,
-  )
   const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
   telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
   const stopReturningMemory = trimHeapAfterBursts(
@@ -67,7 +55,6 @@ export function composeConnections(
 
   return {
     connectionLimit,
-    sessions,
     slowClients,
     close() {
       slowClients.close()

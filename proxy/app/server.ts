@@ -1,10 +1,4 @@
 import { readFileSync } from 'node:fs'
-import {
-  createSecureServer,
-  createServer as createHttp2Server,
-  type Http2SecureServer,
-  type Http2Server,
-} from 'node:http2'
 import { createServer, type AddressInfo, type ListenOptions, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { Log } from '../../shared/log.ts'
@@ -18,8 +12,6 @@ import { watchCertificate, type CertificateWatch } from '../connection/tls/reloa
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
   readonly server: Server
-  /** Serves the connections on which HTTP/2 is spoken. It does not listen itself. */
-  readonly http2: Http2Server | Http2SecureServer
   /** Of HTTPS: what follows the files. */
   readonly certificate: CertificateWatch | undefined
 }
@@ -31,11 +23,7 @@ const ofConnections = { allowHalfOpen: true, noDelay: true }
 export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
   const { tlsCertFile, tlsKeyFile, tlsMinVersion, tlsCiphers } = settings
   if (tlsCertFile === undefined || tlsKeyFile === undefined)
-    return {
-      server: createPlainServer(),
-      http2: createHttp2Server(http2Options(settings)),
-      certificate: undefined,
-    }
+    return { server: createPlainServer(), certificate: undefined }
 
   const tls = { minVersion: tlsMinVersion, ciphers: cipherList(tlsCiphers) }
   const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
@@ -53,7 +41,7 @@ export function createClientServer(settings: GatewaySettings, log: Log): ClientS
     use: (next) => server.setSecureContext({ ...tls, ...next }),
     log,
   })
-  return { server, http2: createSecureServer(http2Options(settings)), certificate }
+  return { server, certificate }
 }
 
 export function createPlainServer(): Server {
@@ -74,20 +62,6 @@ export function http1Limits({
     maxRequests: requestsPerConnection,
     headersMs: headersTimeoutMs,
     idleMs: idleTimeoutMs,
-  }
-}
-
-function http2Options({ maxHeaderBytes, maxHeaderCount, maxStreams }: GatewaySettings) {
-  return {
-    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes },
-    // Cookies may come in pieces. What is over this is reset, what is over the count alone is answered.
-    maxHeaderListPairs: 2 * maxHeaderCount + 100,
-    // What a backend repeats is passed on.
-    strictSingleValueFields: false,
-    // MiB a connection may make this process hold.
-    maxSessionMemory: 10,
-    // Node's default is 1,000. Nothing well-meaning sends even one.
-    maxSessionInvalidFrames: 100,
   }
 }
 

@@ -20,6 +20,7 @@ import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
 import { createTokens, type Tokens } from '../tokens/tokens.ts'
 import { composeConnections } from './connections.ts'
 import { composeCounting, type Counting } from './counting.ts'
+import { composeHttp2 } from './http2.ts'
 import { explainHead } from './explain/explain-head.ts'
 import { composeDecisions, type DecisionsListener } from './decisions/listener.ts'
 import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
@@ -234,7 +235,7 @@ function composeServer(
   const { telemetry, log } = deps
   const upstreams = composeUpstreams(settings, telemetry, log, now)
   const clientServer = createClientServer(settings, log)
-  const { server, http2, certificate } = clientServer
+  const { server, certificate } = clientServer
   const { ranges, hosts } = composeTrustedProxies(settings, log, now)
   const addresses = composeAddresses(settings, { ranges, hosts })
   const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })
@@ -245,6 +246,15 @@ function composeServer(
   })
   const onException = createErrorBoundary(telemetry, log)
   const live = composeHandler(settings, { ...deps, addresses, connections, upstreams, onException, now })
+  const http2 = composeHttp2(settings, {
+    handler: live.handler,
+    telemetry,
+    onException,
+    peers: { addresses, addressOf: (socket) => connections.connectionLimit.addressOf(socket) },
+    slowClients: connections.slowClients,
+    log,
+    now,
+  })
   const http1 = serveClients(server, {
     handler: live.handler,
     limits: http1Limits(settings),
@@ -275,7 +285,7 @@ function composeServer(
       if (settings.shutdownDelayMs > 0) await setTimeout(settings.shutdownDelayMs)
       tunnels.closeAll()
       await Promise.all([
-        drain(server, { ...connections, http1, log }, settings.shutdownGraceMs),
+        drain(server, { ...connections, http1, http2, log }, settings.shutdownGraceMs),
         decisions?.drain(settings.shutdownGraceMs),
       ])
       certificate?.close()

@@ -1,4 +1,4 @@
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 
 /** An exchange that a slow client can delay. */
 export type PacedExchange = {

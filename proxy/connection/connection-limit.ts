@@ -1,13 +1,13 @@
 import { Socket, type Server } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { Log } from '../../shared/log.ts'
-import type { ConnectionAddresses } from '../http/messages.ts'
+import type { ConnectionAddresses } from '../message/messages.ts'
 import type { AddressReader, Peer } from '../request/client-address.ts'
 import { paceLines } from '../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../telemetry/telemetry.ts'
 import { idleSince, type Connection } from './connection.ts'
 import { createEviction } from './eviction.ts'
-import { sessionOn } from './http2/sessions.ts'
+import { http2ConnectionOn } from './http2/connections.ts'
 
 export type ConnectionLimitOptions = {
   /** Connections at a time. */
@@ -104,9 +104,9 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
     evictions++
     telemetry.connectionEvicted(state)
     const { socket, secured } = connection
-    const session = sessionOn(secured ?? socket)?.session
+    const http2 = http2ConnectionOn(secured ?? socket)
     // With a GOAWAY, so that the client knows that nothing is in flight (RFC 9113 section 6.8).
-    if (session && !session.destroyed) session.destroy()
+    if (http2) http2.leave()
     // An aborted response must not look complete.
     else if (state === 'busy' && !secured) socket.resetAndDestroy()
     else socket.destroy()

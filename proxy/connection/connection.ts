@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { http1On } from '../http1/connection.ts'
-import { sessionOn } from './http2/sessions.ts'
+import { http2ConnectionOn } from './http2/connections.ts'
 
 /** A client's connection, as `limitConnections` has admitted it. */
 export type Connection = {
@@ -22,8 +22,8 @@ export type Connection = {
  * its handshake or a request head is arriving. Undefined with a request in flight, and for a tunnel.
  */
 export function idleSince({ socket, secured, openedMs }: Connection): number | undefined {
-  const session = sessionOn(secured ?? socket)
-  if (session) return session.open > 0 ? undefined : session.idleSinceMs
+  const http2 = http2ConnectionOn(secured ?? socket)
+  if (http2) return http2.openRequests > 0 ? undefined : http2.idleSinceMs
   const http1 = http1On(secured ?? socket)
   return http1 ? http1.idleSinceMs : openedMs
 }

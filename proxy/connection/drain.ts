@@ -3,7 +3,7 @@ import type { Log } from '../../shared/log.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
 import { idleSince } from './connection.ts'
 import type { Http1Connections } from './http1/connections.ts'
-import type { Http2Sessions } from './http2/sessions.ts'
+import type { Http2Connections } from './http2/connections.ts'
 
 /** How often connections that have fallen idle are closed while the others finish. */
 const sweepMs = 50
@@ -13,7 +13,7 @@ const longestNoticeMs = 500
 export type Draining = {
   readonly connectionLimit: ConnectionLimit
   readonly http1: Http1Connections
-  readonly sessions: Http2Sessions
+  readonly http2: Pick<Http2Connections, 'close' | 'destroy'>
   readonly log: Log
 }
 
@@ -23,7 +23,7 @@ export type Draining = {
  */
 export function drain(
   server: Server,
-  { connectionLimit, http1, sessions, log }: Draining,
+  { connectionLimit, http1, http2, log }: Draining,
   graceMs: number,
 ): Promise<void> {
   return new Promise((resolve) => {
@@ -43,10 +43,10 @@ export function drain(
       ).length
       if (connections > 0)
         log.warn({ connections }, 'SHUTDOWN_GRACE expired: closed the remaining connections')
-      sessions.destroy()
+      http2.destroy()
       connectionLimit.closeAll()
     }, graceMs)
-    sessions.close(Math.min(longestNoticeMs, graceMs / 2))
+    http2.close(Math.min(longestNoticeMs, graceMs / 2))
     for (const { socket } of http1.betweenRequests()) socket.destroy()
     closeUnused()
     server.close(() => {

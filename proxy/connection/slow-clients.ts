@@ -1,5 +1,4 @@
 import { afterInput } from '../../shared/after-input.ts'
-import { breakOffConnection } from '../http/reply.ts'
 import { connectionOf } from '../request/connection-peer.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 import {
@@ -111,7 +110,7 @@ export function watchSlowClients(
       }))
     const victims = chooseLargest(unread, unreadBytes - maxUnreadBytes * 0.75)
     endedConnections += victims.length
-    for (const { exchange } of victims) exchange.guard(() => breakOffConnection(exchange.response))
+    for (const { exchange } of victims) exchange.guard(() => exchange.response.breakOffConnection())
     onEnded(victims.length)
   }
   const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { linesOf } from '../http/header-lines.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { ListEntry, Policy, Rule } from '../policy.ts'
 import { createAddressSet } from '../request/addresses/address-set.ts'
 import type { ClientAddress } from '../request/client-address.ts'

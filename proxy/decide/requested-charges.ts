@@ -1,6 +1,6 @@
-import { declaredLength, hasContent } from '../http/framing.ts'
+import { declaredLength } from '../http/framing.ts'
 import { linesOf } from '../http/header-lines.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import { requestedUnits, type Policy, type RequestedUnits } from '../policy.ts'
 import type { Telemetry, UnreadReserve } from '../telemetry/telemetry.ts'
@@ -19,7 +19,7 @@ export function areRequested(charges: readonly Charge[]): boolean {
  * otherwise than as JSON. Undefined where it is to be read.
  */
 export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
-  if (!hasContent(request)) return 'missing'
+  if (!request.hasContent) return 'missing'
   if ((declaredLength(request) ?? 0) > LONGEST_BODY) return 'size'
   if (
     linesOf(request.rawHeaders, 'content-encoding').some(

@@ -1,5 +1,5 @@
 import type { KeySource } from '../decide/part-values.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { Charge } from '../limiter/limiter.ts'
 import type { Policy, Rule } from '../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'

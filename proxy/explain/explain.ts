@@ -1,5 +1,5 @@
 import { chargesOf } from '../decide/charges.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { Peer } from '../request/client-address.ts'
 import type { Target } from '../request/target.ts'
 import { DEFAULT_UPSTREAM } from '../telemetry/counters.ts'

@@ -1,5 +1,5 @@
 import { isPreflight } from '../http/cors.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { Policy } from '../policy.ts'
 import type { ClientAddress, Peer } from '../request/client-address.ts'
 import { localReply, whyRejected } from '../request/local-replies.ts'
@@ -50,7 +50,7 @@ export function readRequest(
   if (own === 'options') return { outcome: 'answered', client, head }
   if (own) return { outcome: 'rejected', client, status: own.status, why: whyRejected(own) }
   if (lists.denies(client, request)) return { outcome: 'denied', client, head }
-  const { method = 'GET', headers } = request
+  const { method, headers } = request
   const rules = preflightTable && isPreflight(request) ? preflightTable : table
   const matched = rules.match(head.target, method, headers, head.host)
   return { outcome: 'limited', client, head, matched, applying: lists.applying(matched, client, request) }

@@ -1,6 +1,6 @@
 import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import { isPreflight } from '../http/cors.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import { writePattern, type RoutePattern, type Rule } from '../policy.ts'
 import type { RequestHead } from '../request/request-head.ts'
 import { preflightRules } from '../rules/preflight-rules.ts'
@@ -30,7 +30,7 @@ const all = Object.keys(widened) as Unmet[]
 
 /** Why a rule does not match a request: found by what the real table says of the rule with one thing widened at a time. */
 export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, withCors: boolean): WhyNot {
-  const { method = 'GET', headers } = request
+  const { method, headers } = request
   const matches = (changed: Rule): boolean =>
     compileRules([changed]).match(head.target, method, headers, head.host).length > 0
   if (withCors && isPreflight(request)) {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import type { UpstreamTrace } from '../telemetry/tracing/tracing.ts'
 import type { FailureKind } from '../upstream/failure.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'

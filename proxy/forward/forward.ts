@@ -1,18 +1,8 @@
 import type { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
-import { declaredLength, hasContent } from '../http/framing.ts'
-import {
-  breakOff,
-  cutShort,
-  endAfterResponse,
-  endResponse,
-  endWithHead,
-  flushHead,
-  sendError,
-  writeEarlyHints,
-  writeHead,
-} from '../http/reply.ts'
-import { acceptsTrailers, addTrailers, requestTrailers, responseTrailers } from '../http/trailers.ts'
+import { declaredLength } from '../http/framing.ts'
+import { sendError } from '../http/reply.ts'
+import { acceptsTrailers, requestTrailers, responseTrailers } from '../http/trailers.ts'
 import { acceptsHandshake } from '../http/websocket-handshake.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Http2Channel, UpstreamChannel, UpstreamExchange, UpstreamSender } from '../upstream/exchange.ts'
@@ -68,8 +58,6 @@ export class Forwarding implements UpstreamExchange {
   #started = false
   #responding = false
   #flushed = false
-  /** Of a response to HTTP/2 whose body has not begun to arrive. */
-  #heldHead: string[] | undefined
   /** Set once the client reads more slowly than the backend sends. */
   #slowBody: ResponseBody | undefined
   /** The backend failed during its response; what it sent before is still being written to the client. */
@@ -79,16 +67,15 @@ export class Forwarding implements UpstreamExchange {
     this.#options = options
     this.#forwarded = forwarded
     this.#startedMs = options.now()
-    this.method = forwarded.request.method ?? 'GET'
+    this.method = forwarded.request.method
     this.client = forwarded.client
     const { request, held } = forwarded
     const hooks: BodyHooks = {
       isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
       overLimit: () => this.#refuseBody(),
       trailers: () => requestTrailers(request, forwarded.classifyField),
-      takenBack: () => this.#breakOffTakenBack(),
     }
-    this.#body = hasContent(request) ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
+    this.#body = request.hasContent ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
   }
 
   /** The client's connection has closed: the response is no longer needed. */
@@ -174,7 +161,7 @@ export class Forwarding implements UpstreamExchange {
   onInformation({ status, fields }: ResponseHead): void {
     // 100 was answered before forwarding. Of the other interim responses, only 103 (RFC 8297) is useful.
     const { request, response } = this.#forwarded
-    if (status === 103 && request.httpVersion !== '1.0') writeEarlyHints(response, valuesOf(fields, 'link'))
+    if (status === 103 && request.httpVersion !== '1.0') response.writeEarlyHints(valuesOf(fields, 'link'))
   }
 
   onHead(head: ResponseHead): void {
@@ -191,42 +178,19 @@ export class Forwarding implements UpstreamExchange {
     this.#responding = true
     if (this.#body) {
       this.#body.release()
-      endAfterResponse(request, response)
+      response.endAfterResponse()
     }
-    // Node would send chunks to HTTP/1.0 if its `TE` says so (RFC 9112 section 7.4 has no such field in that version).
-    if (request.httpVersion === '1.0') response.useChunkedEncodingByDefault = false
     const passed = this.#publicHead(settlement ? settlement.onHead(head) : head)
     const fields = responseFields(passed, request, response, this.#responseHeaders)
-    if (request.httpVersionMajor === 1) writeHead(response, head.status, fields)
-    else this.#writeHttp2Head(head, fields)
-  }
-
-  #writeHttp2Head({ status, framing }: ResponseHead, fields: string[]): void {
-    const { response } = this.#forwarded
-    if (framing.kind === 'none') {
-      this.#flushed = true
-      endWithHead(response, status, fields)
-    } else if (framing.kind === 'length' && this.#connection?.socket !== undefined) {
-      response.statusCode = status
-      this.#heldHead = fields
-    } else writeHead(response, status, fields)
-  }
-
-  /** @param ends the rest of the response follows at once: nothing can cut it short, and no trailers come */
-  #releaseHead(ends: boolean): void {
-    const fields = this.#heldHead
-    if (!fields) return
-    this.#heldHead = undefined
-    writeHead(this.#forwarded.response, this.#forwarded.response.statusCode, fields, ends)
+    response.writeHead(head.status, fields)
   }
 
   onBody(chunk: Buffer, last: boolean): void {
     const { response, settlement } = this.#forwarded
     settlement?.onBody(chunk)
     this.#flushed = true
-    this.#releaseHead(last)
     if (this.#slowBody) this.#slowBody.push(chunk)
-    else if (last) endResponse(response, chunk)
+    else if (last) response.end(chunk)
     else if (response.writableNeedDrain) this.#holdBody(chunk)
     else response.write(chunk)
   }
@@ -245,24 +209,18 @@ export class Forwarding implements UpstreamExchange {
   #flushHead(): void {
     if (!this.#responding || this.#flushed) return
     this.#flushed = true
-    this.#releaseHead(false)
-    flushHead(this.#forwarded.response)
+    this.#forwarded.response.flushHead()
   }
 
   onTrailers(fields: readonly string[]): void {
-    const { request, response } = this.#forwarded
     const passed = responseTrailers(fields)
-    if (passed.length === 0) return
-    // Without a body, Node would end the response with its head.
-    if (request.httpVersionMajor > 1) this.#flushHead()
-    addTrailers(request, response, passed)
+    if (passed.length > 0) this.#forwarded.response.addTrailers(passed)
   }
 
   onEnd(): void {
     const { request, response, settlement } = this.#forwarded
     this.#connection = undefined
     settlement?.onEnd()
-    this.#releaseHead(true)
     this.#forwarded.trace?.ended()
     if (this.#slowBody) this.#slowBody.finish(() => response.end())
     else if (!response.writableEnded) response.end()
@@ -327,22 +285,17 @@ export class Forwarding implements UpstreamExchange {
   #cutShort({ kind }: UpstreamFailure): void {
     const { request, response } = this.#forwarded
     // After an exception the state of the response is unknown, and to HTTP/1.0 a normal end means that it is complete.
-    if (kind === 'exception' || request.httpVersion === '1.0') return breakOff(response)
+    if (kind === 'exception' || request.httpVersion === '1.0') return response.breakOff()
     this.#flushHead()
     this.#isCut = true
-    if (this.#slowBody) this.#slowBody.finish(() => cutShort(response))
-    else cutShort(response)
-  }
-
-  #breakOffTakenBack(): void {
-    this.abandon('the client took the request back')
-    breakOff(this.#forwarded.response)
+    if (this.#slowBody) this.#slowBody.finish(() => response.cutShort())
+    else response.cutShort()
   }
 
   #refuseBody(): void {
     const { request, response } = this.#forwarded
     this.abandon('the request body is over the limit')
-    if (this.#responding) breakOff(response)
+    if (this.#responding) response.breakOff()
     else {
       this.#forwarded.onBodyOverLimit()
       sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)

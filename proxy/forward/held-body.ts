@@ -1,5 +1,4 @@
-import { wasTakenBack } from '../http/http2-reset.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 
 /** Bytes of bodies that are held back at the same time, of all clients together and of one of them. */
@@ -119,8 +118,6 @@ export class HeldBody {
 
   readonly #onEnd = (): void =>
     this.#options.guard(() => {
-      // The stream of HTTP/2 was reset: what came is not all of it, and nobody waits for a response.
-      if (wasTakenBack(this.#request)) return this.drop()
       this.#stopReading('whole')
       this.#onRead(this.#room.subarray(0, this.#bytes))
     })

@@ -1,8 +1,6 @@
-import type { Http2ServerRequest } from 'node:http2'
 import type { Writable } from 'node:stream'
 import { declaredLength } from '../http/framing.ts'
-import { wasTakenBack } from '../http/http2-reset.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { Http1Channel, Http2Channel, UpstreamChannel } from '../upstream/exchange.ts'
 import type { HeldBody } from './held-body.ts'
 
@@ -15,8 +13,6 @@ export type BodyHooks = {
   isWantedBy(connection: UpstreamChannel): boolean
   /** The body exceeds its limit. Nothing more is sent to the backend. */
   overLimit(): void
-  /** The client has reset the HTTP/2 stream: what arrived must not be taken for the whole body. */
-  takenBack(): void
   /** The trailers to pass on, once the body has ended: name, value, name, value… */
   trailers(): readonly string[]
 }
@@ -69,7 +65,7 @@ export class RequestBody {
 
   /** All of it has arrived, read or not. */
   get isHere(): boolean {
-    return isHere(this.#request)
+    return this.#request.complete
   }
 
   /** Whether it is waiting for the client to send more. */
@@ -178,7 +174,6 @@ export class RequestBody {
     const finish = (): void => {
       stop()
       if (!hooks.isWantedBy(connection)) return
-      if (wasTakenBack(request)) return hooks.takenBack()
       this.#hasEnded = true
       sink.end(stream)
       connection.requestSent()
@@ -212,10 +207,6 @@ export class RequestBody {
     this.#bytes += bytes
     return this.#maxBytes > 0 && this.#bytes > this.#maxBytes
   }
-}
-
-function isHere(request: ClientRequest | Http2ServerRequest): boolean {
-  return 'stream' in request ? request.stream.state.remoteClose === 1 : request.complete
 }
 
 /** Writes a body in the framing of the connection. */

@@ -1,4 +1,4 @@
-import type { ClientResponse } from '../http/messages.ts'
+import type { ClientResponse } from '../message/messages.ts'
 
 /** Limits for responses that are buffered for slow clients. */
 export type ReadAhead = {

@@ -1,4 +1,4 @@
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
 
 /**

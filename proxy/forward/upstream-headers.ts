@@ -1,5 +1,5 @@
 import { connectionOptions, type RequestFieldClassifier } from '../http/header-roles.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 
 /** What the gateway itself knows of a request and tells the backend. */
 export type Provenance = {

@@ -1,6 +1,5 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import { ClientRequest as OwnRequest } from '../message/client-request.ts'
-import type { ClientRequest } from './messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 
 /** What is wrong with a request's framing: the reply to give, and the reason for the log. */
 export type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
@@ -57,18 +56,5 @@ export function expectsOther({ headers, httpVersion }: ClientRequest): boolean {
  * no interim responses (RFC 9110 section 10.1.1).
  */
 export function expectsContinue(request: ClientRequest): boolean {
-  return request.headers.expect !== undefined && request.httpVersion !== '1.0' && hasContent(request)
-}
-
-/** Whether content follows the head, as far as is known before any of it has arrived. */
-export function hasContent(request: ClientRequest): boolean {
-  if (request instanceof OwnRequest) return request.hasContent
-  if ('stream' in request) return !endedWithHeaders(request.stream)
-  if (request.headers['transfer-encoding'] !== undefined) return true
-  return (declaredLength(request) ?? 0) > 0
-}
-
-/** HTTP/2 frames a body by itself: it may come without a declared length. */
-function endedWithHeaders(stream: unknown): boolean {
-  return (stream as { endAfterHeaders?: boolean }).endAfterHeaders === true
+  return request.headers.expect !== undefined && request.httpVersion !== '1.0' && request.hasContent
 }

@@ -1,4 +1,4 @@
-import type { ClientRequest } from './messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 
 // A call of gRPC is a request of HTTP/2 whose outcome is in `grpc-status`: its clients look at the status of HTTP only where that is
 // missing, and then take a 429 for a server that is away.

@@ -1,4 +1,5 @@
 import { unescape } from 'node:querystring'
+import { ownCopy } from '../message/own-copy.ts'
 import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './proxy-headers.ts'
 
 /**
@@ -91,9 +92,10 @@ function createClassifier(
     const known = remembered.get(spelling)
     if (known) return known
     if (!token.test(spelling)) return undefined
-    const name = spelling.toLowerCase()
+    const copy = ownCopy(spelling)
+    const name = copy.toLowerCase()
     const made: FieldClass = { name, role: roles.get(name) ?? roleOfOther(name) }
-    if (remembered.size < maxRemembered && spelling.length <= 64) remembered.set(spelling, made)
+    if (remembered.size < maxRemembered && spelling.length <= 64) remembered.set(copy, made)
     return made
   }
 }

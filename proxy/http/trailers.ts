@@ -1,7 +1,6 @@
-import { ClientResponse as OwnResponse } from '../message/client-response.ts'
 import type { RequestFieldClassifier } from './header-roles.ts'
 import { classifyResponseField } from './header-roles.ts'
-import type { ClientRequest, ClientResponse } from './messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 
 // RFC 9110 section 6.5.1: what frames, routes, authenticates, controls caches or says how content is to be read has no effect
 // in a trailer, or that of a header, which would have been checked.
@@ -81,32 +80,4 @@ const saysTrailers = /(?:^|,)[\t ]*trailers[\t ]*(?:;|,|$)/i
 /** `TE: trailers` (RFC 9110 section 10.1.4): the client reads trailers, and does not drop them. */
 export function acceptsTrailers({ headers, httpVersion }: ClientRequest): boolean {
   return headers.te !== undefined && httpVersion !== '1.0' && saysTrailers.test(headers.te.toString())
-}
-
-/**
- * Has a response end with these trailers, after all of its body. To HTTP/1.1 they go only where the client accepts them and the
- * body is sent in chunks.
- */
-export function addTrailers(
-  request: ClientRequest,
-  response: ClientResponse,
-  fields: readonly string[],
-): void {
-  if (fields.length === 0 || response.writableEnded) return
-  if (response instanceof OwnResponse) return response.addTrailers(fields)
-  if (request.httpVersionMajor === 1) {
-    if (response.chunkedEncoding && acceptsTrailers(request)) response.addTrailers(pairsOf(fields))
-    return
-  }
-  const values = new Map<string, string[]>()
-  for (const [name, value] of pairsOf(fields)) values.set(name, [...(values.get(name) ?? []), value])
-  // Node's adapter takes a list as the values of a field that is repeated.
-  for (const [name, list] of values)
-    (response as unknown as TrailerSetter).setTrailer(name, list.length === 1 ? (list[0] ?? '') : list)
-}
-
-type TrailerSetter = { setTrailer(name: string, value: string | readonly string[]): void }
-
-function pairsOf(fields: readonly string[]): [string, string][] {
-  return fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1] ?? '']] : []) as [string, string][])
 }

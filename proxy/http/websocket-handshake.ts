@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { ClientRequest } from './messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 
 // RFC 6455 section 4.1: 16 bytes in base64.
 const webSocketKey = /^[A-Za-z0-9+/]{22}==$/

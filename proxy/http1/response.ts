@@ -1,6 +1,5 @@
 import { TLSSocket } from 'node:tls'
 import { declaredLength } from '../http/framing.ts'
-import type { ClientRequest as AnyRequest } from '../http/messages.ts'
 import { acceptsTrailers } from '../http/trailers.ts'
 import { ClientResponse } from '../message/client-response.ts'
 import type { Output } from './output.ts'
@@ -66,11 +65,6 @@ export class Http1Response extends ClientResponse {
     this.#connection.output.hold(text)
   }
 
-  endWithHead(status: number, fields: readonly string[]): void {
-    this.writeHead(status, fields)
-    this.end()
-  }
-
   flushHead(): void {
     if (this.#isOpen) this.#connection.output.flush()
   }
@@ -96,8 +90,7 @@ export class Http1Response extends ClientResponse {
   }
 
   addTrailers(fields: readonly string[]): void {
-    if (this.#framing === 'chunked' && acceptsTrailers(this.req as unknown as AnyRequest))
-      this.#trailers += writeFields(fields)
+    if (this.#framing === 'chunked' && acceptsTrailers(this.req)) this.#trailers += writeFields(fields)
   }
 
   writeContinue(): void {
@@ -121,7 +114,7 @@ export class Http1Response extends ClientResponse {
   #drainsCheaply(): boolean {
     const { headers } = this.req
     if (headers['transfer-encoding'] !== undefined || headers.expect !== undefined) return false
-    return (declaredLength(this.req as unknown as AnyRequest) ?? 0) <= maxDrainedBytes
+    return (declaredLength(this.req) ?? 0) <= maxDrainedBytes
   }
 
   closeAfterResponse(): void {

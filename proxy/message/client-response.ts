@@ -32,12 +32,10 @@ export abstract class ClientResponse extends EventEmitter {
   /**
    * Gives the head, which goes out with the first piece of the body, or with `flushHead`.
    *
-   * @param fields name, value, name, value… with names in lower case; a name may repeat
-   * @param ends the response is ended before anything else happens, without trailers
+   * @param fields name, value, name, value… with names in lower case; a name may repeat. What HTTP/2 has no use for is not among them
+   *   for a response of HTTP/2
    */
-  abstract writeHead(status: number, fields: readonly string[], ends?: boolean): void
-  /** Gives a head that ends the response. */
-  abstract endWithHead(status: number, fields: readonly string[]): void
+  abstract writeHead(status: number, fields: readonly string[]): void
   /** Sends the head before there is anything of the body. */
   abstract flushHead(): void
   /** Gives a piece of the body. Returns whether there is room for more. */

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { ownCopy } from './own-copy.ts'
 
 /** Without what plain objects inherit: a client may send a header of any name. */
 const Headers = function () {} as unknown as new () => Record<string, string | string[] | undefined>
@@ -14,8 +15,7 @@ function lowerCase(spelling: string): string {
   const known = remembered.get(spelling)
   if (known !== undefined) return known
   if (remembered.size >= maxRemembered || spelling.length > longestRemembered) return spelling.toLowerCase()
-  // Not a part of the head that it was found in, all of which would be kept with it.
-  const copy = Buffer.from(spelling, 'latin1').toString('latin1')
+  const copy = ownCopy(spelling)
   const name = copy.toLowerCase()
   remembered.set(copy, name)
   return name

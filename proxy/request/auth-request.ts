@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { refuseFraming } from '../http/framing.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import { readAuthority } from './authority.ts'
 import { readHost } from './host.ts'
 import {
@@ -27,7 +27,7 @@ type UnusableAuthRequest = { readonly reply: ErrorReply; readonly why: string }
 type Original = { readonly method: string; readonly target: string; readonly host: string }
 
 /** @returns undefined for a path at which nothing is decided */
-export function formOf({ url = '' }: ClientRequest): AuthRequestForm | undefined {
+export function formOf({ url }: ClientRequest): AuthRequestForm | undefined {
   if (url.startsWith(`${extAuthzPrefix}/`)) return 'ext-authz'
   const question = url.indexOf('?')
   const path = question === -1 ? url : url.slice(0, question)
@@ -75,7 +75,7 @@ export function readAuthRequest(
 }
 
 function readOriginal(form: AuthRequestForm, request: ClientRequest): Original | UnusableAuthRequest {
-  const { method = '', url = '' } = request
+  const { method, url } = request
   if (form === 'forward-auth') {
     const forwarded = readAuthority(onlyValue(request, 'x-forwarded-host') ?? '')
     return allOf(

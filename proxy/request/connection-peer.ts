@@ -1,7 +1,6 @@
-import type { Http2ServerRequest, Http2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import type { ConnectionAddresses } from '../http/messages.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ConnectionAddresses } from '../message/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { AddressReader, Peer } from './client-address.ts'
 
 export type PeerOptions = {
@@ -17,10 +16,7 @@ const peers = new WeakMap<object, Peer>()
  *
  * @returns undefined if the connection has closed and its peer was never read
  */
-export function peerOf(
-  request: ClientRequest | Http2ServerRequest,
-  { addresses, addressOf }: PeerOptions,
-): Peer | undefined {
+export function peerOf(request: ClientRequest, { addresses, addressOf }: PeerOptions): Peer | undefined {
   const connection = connectionOf(request)
   const known = peers.get(connection)
   if (known) return known
@@ -29,7 +25,7 @@ export function peerOf(
   return peer
 }
 
-/** What all requests of a connection share: with HTTP/2 the socket is another object for each of them, the session is not. */
-export function connectionOf(request: ClientRequest | Http2ServerRequest): Socket | Http2Session {
-  return ('stream' in request && request.stream.session) || request.socket
+/** What all requests of a connection share. */
+export function connectionOf(request: ClientRequest): Socket {
+  return request.socket
 }

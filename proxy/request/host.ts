@@ -1,4 +1,5 @@
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
+import { ownCopy } from '../message/own-copy.ts'
 import { readAuthority } from './authority.ts'
 import { formatAddress, parseAddress } from './ip-address.ts'
 
@@ -43,8 +44,9 @@ function isHostField(name: string): boolean {
 function readHostValue(value: string): string | undefined {
   const known = remembered.get(value)
   if (known !== undefined) return known
-  const host = readAuthority(value)
-  if (host !== undefined && remembered.size < maxRemembered) remembered.set(value, host)
+  const copy = ownCopy(value)
+  const host = readAuthority(copy)
+  if (host !== undefined && remembered.size < maxRemembered) remembered.set(copy, host)
   return host
 }
 
@@ -62,6 +64,6 @@ export function comparableHost(authority: string): string {
   const address = parseAddress(bracketed ?? name)
   // A name of dots alone is no name, but it is the one that was sent.
   const host = address ? formatAddress(address) : (bracketed ?? name.replace(/(?<=[^.])\.+$/, ''))
-  if (comparable.size < maxRemembered) comparable.set(authority, host)
+  if (comparable.size < maxRemembered) comparable.set(ownCopy(authority), ownCopy(host))
   return host
 }

@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import { endAfterResponse, writeLocalHead } from '../http/reply.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import { writeLocalHead } from '../http/reply.ts'
 import type { Target } from './target.ts'
 
 /** Says which methods are passed on. Others that Node.js knows are too; TRACE and CONNECT are not. */
@@ -42,8 +42,8 @@ export function whyRejected(reply: ErrorReply): string {
 }
 
 /** Answers a successful OPTIONS. */
-export function answerOptions(request: ClientRequest, response: ClientResponse): void {
-  endAfterResponse(request, response)
+export function answerOptions(response: ClientResponse): void {
+  response.endAfterResponse()
   writeLocalHead(response, 204, allow)
   response.end()
 }

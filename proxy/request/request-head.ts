@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { expectsOther, refuseFraming } from '../http/framing.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import { asksForOtherVersion, offersWebSocket } from '../http/websocket-handshake.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
 import { readHost } from './host.ts'
@@ -43,7 +43,7 @@ export function readRequestHead(
   options: HeadOptions,
   upgrades: boolean,
 ): RequestHead | RejectedHead {
-  const { method = 'GET', url = '', rawHeaders } = request
+  const { method, url, rawHeaders } = request
   const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
   const faulty = refuseFraming(request)
   if (faulty) return reject('framing', faulty.reply, faulty.why)

@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { Peer } from './client-address.ts'
 
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/

@@ -1,6 +1,6 @@
 import { errors } from '../../shared/error-replies.ts'
-import { endAfterResponse, writeLocalHead, type LocalReply } from '../http/reply.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import { writeLocalHead, type LocalReply } from '../http/reply.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import { formOf, readAuthRequest, type AuthRequestForm } from '../request/auth-request.ts'
 import type { Peer } from '../request/client-address.ts'
 import type { RejectedHead, RequestHead } from '../request/request-head.ts'
@@ -61,7 +61,7 @@ export class AuthRequest extends RequestSteps {
   }
 
   protected override pass(): void {
-    endAfterResponse(this.request, this.response)
+    this.response.endAfterResponse()
     writeLocalHead(this.response, 200, ['content-length', '0', ...this.limitHeaders])
     this.response.end()
   }

@@ -1,7 +1,7 @@
 import { errors } from '../../shared/error-replies.ts'
 import type { Log } from '../../shared/log.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import { breakOff, sendError } from '../http/reply.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import { sendError } from '../http/reply.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /**
@@ -28,12 +28,12 @@ export function createErrorBoundary(telemetry: Telemetry, log: Log): OnException
         { err: again, requestId },
         'exception while sending an error response; closing the connection',
       )
-      breakOff(response)
+      response.breakOff()
     }
   }
 }
 
 /** A response that is already complete is left alone. */
 function endIncomplete(response: ClientResponse): void {
-  if (!response.writableEnded) breakOff(response)
+  if (!response.writableEnded) response.breakOff()
 }

@@ -1,6 +1,6 @@
 import type { ErrorReply } from '../../shared/error-replies.ts'
 import { reportDecision } from '../decide/decision-report.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import type { Charge, Decision } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
 import { unknownClient, type ClientAddress } from '../request/client-address.ts'
@@ -36,7 +36,7 @@ export class ExchangeReport {
 
   constructor(options: ReportOptions, request: ClientRequest) {
     this.#options = options
-    this.method = request.method ?? ''
+    this.method = request.method
     this.#startedMs = options.now()
     this.trace = options.tracing?.begin(request)
   }

@@ -7,8 +7,8 @@ import { HeldBody, type HeldBodyMemory } from '../forward/held-body.ts'
 import type { PublicNames } from '../forward/public-fields.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import { sendError, writeContinue } from '../http/reply.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import { sendError } from '../http/reply.ts'
 import type { Charge, Decision } from '../limiter/limiter.ts'
 import { requestedUnits } from '../policy.ts'
 import type { Peer } from '../request/client-address.ts'
@@ -70,7 +70,7 @@ export class Exchange extends RequestSteps {
     // The health check of a load balancer that cannot reach the admin listener.
     if (this.report.path === '*' && this.options.isStopping())
       return sendError(this.request, this.response, errors.stopping)
-    answerOptions(this.request, this.response)
+    answerOptions(this.response)
   }
 
   protected override charge(charges: readonly Charge[], head: RequestHead): void {
@@ -91,7 +91,7 @@ export class Exchange extends RequestSteps {
     }
     const unread = whyUnread(this.request)
     if (unread) return decide(unread)
-    if (expectsContinue(this.request)) writeContinue(this.response)
+    if (expectsContinue(this.request)) this.response.writeContinue()
     const guard = (step: () => void): void => this.guard(step)
     const options = { memory, client: this.report.client.prefix, maxBytes: LONGEST_BODY, guard }
     this.#held = new HeldBody(this.request, options, decide)
@@ -151,7 +151,7 @@ export class Exchange extends RequestSteps {
       this.#settlement?.cancel()
       return this.reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
     }
-    if (!this.#held && expectsContinue(this.request)) writeContinue(this.response)
+    if (!this.#held && expectsContinue(this.request)) this.response.writeContinue()
     const trace = this.report.trace?.forwarded(route?.name)
     this.forwarding = forward(forwarder, {
       request: this.request,

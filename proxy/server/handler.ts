@@ -1,4 +1,4 @@
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import type { Peer } from '../request/client-address.ts'
 import { connectionOf, peerOf } from '../request/connection-peer.ts'
 import { AuthRequest } from './auth-request.ts'

@@ -4,7 +4,7 @@ import type { Http1Handlers } from '../connection/http1/connections.ts'
 import type { Tunnels } from '../forward/tunnel.ts'
 import type { Exchange, ServedConnection } from '../http1/service.ts'
 import { expectsOther } from '../http/framing.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import { sendError } from '../http/reply.ts'
 import { isWebSocketHandshake, offersWebSocket } from '../http/websocket-handshake.ts'
 import { allow } from '../request/local-replies.ts'
@@ -31,17 +31,17 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
   const { telemetry, onException, onFault, onPreface } = deps
   return {
     onPreface,
-    onRequest(connection, own, ownResponse) {
-      if (own.method === 'CONNECT') {
+    onRequest(connection, request, response) {
+      if (request.method === 'CONNECT') {
         telemetry.requestRejected('other')
         connection.refuse(errors.methodNotAllowed, allow)
         return
       }
-      const [request, response] = typed(own, ownResponse)
       try {
-        const upgrades = own.headers.upgrade !== undefined && takesUpgrade(request) && !connection.cameEarly
+        const upgrades =
+          request.headers.upgrade !== undefined && takesUpgrade(request) && !connection.cameEarly
         if (upgrades && deps.tunnels)
-          serveHandshake(deps.handler, deps.tunnels, connection, { request: own, response: ownResponse })
+          serveHandshake(deps.handler, deps.tunnels, connection, { request, response })
         else deps.handler(request, response)
       } catch (error) {
         onException(error, request, response)
@@ -54,18 +54,10 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
       answerFault(connection, fault, exchange)
     },
     onException(error, exchange) {
-      if (exchange) onException(error, ...typed(exchange.request, exchange.response))
+      if (exchange) onException(error, exchange.request, exchange.response)
       else onException(error)
     },
   }
-}
-
-/** The steps see requests of both versions of HTTP in one shape. */
-function typed(
-  request: Exchange['request'],
-  response: Exchange['response'],
-): [request: ClientRequest, response: ClientResponse] {
-  return [request as unknown as ClientRequest, response as unknown as ClientResponse]
 }
 
 /**
@@ -97,7 +89,7 @@ function serveHandshake(
       throw error
     }
   }
-  handler(...typed(request, response), open)
+  handler(request, response, open)
 }
 
 /** Answers what could not be read, and closes the connection, as what follows cannot be trusted. */
@@ -108,6 +100,6 @@ function answerFault(connection: ServedConnection, { reply }: Fault, exchange: E
   else if (response.headersSent && !response.writableEnded) response.breakOff()
   else {
     response.closeAfterResponse()
-    sendError(...typed(exchange.request, response), reply)
+    sendError(exchange.request, response, reply)
   }
 }

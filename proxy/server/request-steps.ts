@@ -6,16 +6,8 @@ import type { ForwardProgress, PacedExchange } from '../connection/client-progre
 import { chargesOf } from '../decide/charges.ts'
 import { refuse, refuseBanned, refuseUndecided } from '../decide/too-many-requests.ts'
 import { isPreflight } from '../http/cors.ts'
-import type { ClientRequest, ClientResponse } from '../http/messages.ts'
-import {
-  addToLocalReplies,
-  breakOff,
-  closeAfterResponse,
-  onceOver,
-  sendError,
-  statusOf,
-  type LocalReplySource,
-} from '../http/reply.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import { addToLocalReplies, sendError, statusOf, type LocalReplySource } from '../http/reply.ts'
 import type { Charge, Decision } from '../limiter/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { Peer } from '../request/client-address.ts'
@@ -53,7 +45,7 @@ export abstract class RequestSteps implements PacedExchange, LocalReplySource {
     this.report = new ExchangeReport(options, request)
     options.slowClients.add(this)
     addToLocalReplies(response, this)
-    onceOver(response, () => this.guard(() => this.finish(response.headersSent ? this.status : 0)))
+    response.once('close', () => this.guard(() => this.finish(response.headersSent ? this.status : 0)))
   }
 
   protected abstract readHead(): RequestHead | RejectedHead
@@ -224,7 +216,7 @@ export abstract class RequestSteps implements PacedExchange, LocalReplySource {
   #rejectHead({ reason, reply, why, path }: RejectedHead): void {
     this.report.path = path
     // It is unknown where the next request would begin.
-    if (reason === 'framing') closeAfterResponse(this.request, this.response)
+    if (reason === 'framing') this.response.closeAfterResponse()
     this.reject(reason, reply, why)
   }
 
@@ -258,9 +250,9 @@ export abstract class RequestSteps implements PacedExchange, LocalReplySource {
   }
 
   #endSlow(): void {
-    if (this.response.headersSent) return breakOff(this.response)
+    if (this.response.headersSent) return this.response.breakOff()
     this.abandonSlow()
-    closeAfterResponse(this.request, this.response)
+    this.response.closeAfterResponse()
     const why = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'
     this.reject('timeout', errors.requestTimeout, why)
   }

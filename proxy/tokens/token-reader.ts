@@ -1,5 +1,5 @@
 import { linesOf } from '../http/header-lines.ts'
-import type { ClientRequest } from '../http/messages.ts'
+import type { ClientRequest } from '../message/messages.ts'
 import { singleParts, type Policy } from '../policy.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
 

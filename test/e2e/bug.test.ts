@@ -1,7 +1,6 @@
 import { ClientEntries } from '../../proxy/clients/client-entries.ts'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createSecureServer } from 'node:http2'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -19,6 +18,7 @@ import { createHandler } from '../../proxy/server/handler.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import type { Limiter } from '../../proxy/limiter/limiter.ts'
 import { serveClients } from '../../proxy/server/listener.ts'
+import { composeHttp2 } from '../../proxy/app/http2.ts'
 import { compileRules } from '../../proxy/rules/rule-table.ts'
 import { createTunnels } from '../../proxy/forward/tunnel.ts'
 import { connectionOpener } from '../../proxy/upstream/open-connection.ts'
@@ -169,11 +169,20 @@ beforeAll(async () => {
     onOpen: () => mayThrow('tunnel'),
     onClose: () => undefined,
   })
+  const http2 = composeHttp2(loadGatewaySettings({}, import.meta.dirname).settings, {
+    handler: maybe('listener', handler),
+    telemetry,
+    onException,
+    peers: { addresses, addressOf: ({ remoteAddress }) => remoteAddress },
+    slowClients,
+    log: createLog('test', 'silent'),
+    now,
+  })
   for (const server of servers) {
     serveClients(server, {
       handler: maybe('listener', handler),
       limits: { maxHeadBytes: 16_384, maxRequests: 0, idleMs: 5_000, headersMs: 5_000 },
-      http2: server === plain ? undefined : createSecureServer(),
+      http2: server === plain ? undefined : http2,
       telemetry,
       tunnels,
       onFault: () => undefined,

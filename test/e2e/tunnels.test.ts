@@ -267,7 +267,7 @@ test('a thousand tunnels, left at every stage, leave nothing open', async () => 
     const client = begin(gateway.port)
     const closed = once(client, 'close')
     if (i % 4 === 0) await once(client, 'connect')
-    else await Promise.race([once(client, 'data'), closed, new Promise((done) => setTimeout(done, 50))])
+    else await Promise.race([once(client, 'data'), closed, new Promise((done) => setTimeout(done, 250))])
     if (i % 4 === 1) client.resetAndDestroy()
     else if (i % 4 === 2) client.end(Buffer.from('half a frame'))
     else client.destroy()
@@ -281,7 +281,7 @@ test('a thousand tunnels, left at every stage, leave nothing open', async () => 
   while (backend.connections.some(({ destroyed }) => !destroyed))
     await new Promise((resolve) => setTimeout(resolve, 20))
   // A connection that was opened for a client that has left by then serves the next one.
-  expect(backend.connections.length).toBeGreaterThan(500)
+  expect(backend.connections.length).toBeGreaterThan(700)
   // The last ones may be closing still.
   await vi.waitFor(
     async () => expect(await metric(gateway, 'sluice_process_open_fds')).toBeLessThanOrEqual(before + 2),

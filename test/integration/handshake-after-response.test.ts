@@ -4,8 +4,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { admitted } from '../../proxy/connection/connection-limit.ts'
-import type { ClientRequest, ClientResponse } from '../../proxy/http/messages.ts'
-import { endResponse, writeHead } from '../../proxy/http/reply.ts'
+import type { ClientRequest, ClientResponse } from '../../proxy/message/messages.ts'
 import { serveClients, type ListenerDeps } from '../../proxy/server/listener.ts'
 import { authorityFile, readPair } from '../support/certificates.ts'
 
@@ -28,10 +27,10 @@ async function serve(secure: boolean): Promise<{ served: Served[]; client: Socke
   const served: Served[] = []
   const handler = (request: ClientRequest, response: ClientResponse, open?: unknown): void => {
     served.push({ path: request.url, upgrades: open !== undefined })
-    if (request.url === '/last') response.shouldKeepAlive = false
+    if (request.url === '/last') response.closeAfterResponse()
     const body = open ? Buffer.from('served') : Buffer.alloc(bodyBytes, 'r')
-    writeHead(response, 200, ['content-length', String(body.length)])
-    endResponse(response, body)
+    response.writeHead(200, ['content-length', String(body.length)])
+    response.end(body)
   }
   const server = secure ? createTlsServer(readPair('first')) : createServer({ allowHalfOpen: true })
   if (!secure) server.on('connection', (socket: Socket) => server.emit(admitted, socket))

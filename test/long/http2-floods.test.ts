@@ -17,6 +17,7 @@ import {
 // send itself (CVE-2025-8671), endless CONTINUATION (CVE-2024-27983), and PING, SETTINGS and empty DATA (CVE-2019-9512,
 // 9515, 9518). Each ends with its connection closed, memory as it was, and others served all the time.
 
+const padded = 0x8
 const requests = 50_000
 const mostGrowthBytes = 64 * 1024 * 1024
 
@@ -76,6 +77,25 @@ const floods: readonly [string, () => Buffer[]][] = [
       frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/')),
       manyOf(frame(frameTypes.data, 0, 1)),
     ],
+  ],
+  [
+    'a million DATA frames of padding',
+    () => [
+      frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/')),
+      manyOf(frame(frameTypes.data, padded, 1, Buffer.of(0))),
+    ],
+  ],
+  [
+    '3,000 headers that each stand for 64 MB',
+    () => {
+      const entry = Buffer.concat([Buffer.of(0x40, 1, 0x61, 127, 0xbd, 0x1d), Buffer.alloc(3_900, 'a')])
+      return [
+        frame(frameTypes.headers, endHeaders, 1, Buffer.concat([requestFields('POST', '/'), entry])),
+        ...Array.from({ length: 3_000 }, (_, i) =>
+          frame(frameTypes.headers, endHeaders | endStream, 2 * i + 3, Buffer.alloc(16_384, 0xbe)),
+        ),
+      ]
+    },
   ],
 ]
 

@@ -36,8 +36,8 @@ type DecisionsDeps = {
  */
 const MORE_HEADER_BYTES = 4
 
-/** HTTP sessions of version 2, which this listener has none of. */
-const noSessions = { close: () => undefined, destroy: () => undefined }
+/** This listener has none. */
+const noHttp2 = { close: () => undefined, destroy: () => undefined }
 
 /** The listener of `DECISIONS_PORT`: HTTP/1.1, with the limits and timeouts of the clients' listener. */
 export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps): DecisionsListener {
@@ -71,7 +71,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
   return {
     listen: async (options) => (await listenOn(server, options, 'HOST')).port,
     endAfterResponses: () => http1.endAfterResponses(),
-    drain: (graceMs) => drain(server, { connectionLimit, http1, sessions: noSessions, log }, graceMs),
+    drain: (graceMs) => drain(server, { connectionLimit, http1, http2: noHttp2, log }, graceMs),
   }
 }
 

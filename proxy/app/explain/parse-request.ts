@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { faultOf } from '../../connection/http1/faults.ts'
-import type { ClientRequest } from '../../http/messages.ts'
+import type { ClientRequest } from '../../message/messages.ts'
 import { RequestParser } from '../../http1/parser/request-parser.ts'
 import { Http1Request } from '../../http1/request.ts'
 import { RequestSyntaxError } from '../../http1/parser/syntax-error.ts'
@@ -36,6 +36,5 @@ export function parseRequest({ maxHeaderBytes }: GatewaySettings, head: string):
   }
   if (!parsed) return { status: 400, why: 'the head is incomplete' }
   if (parsed.method === 'CONNECT') return { status: 405, why: 'CONNECT is not supported' }
-  const request = parsed as unknown as ClientRequest
-  return { request, upgrades: takesUpgrade(request) }
+  return { request: parsed, upgrades: takesUpgrade(parsed) }
 }

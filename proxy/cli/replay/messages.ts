@@ -1,4 +1,4 @@
-import type { ClientRequest } from '../../http/messages.ts'
+import type { ClientRequest } from '../../message/messages.ts'
 import type { ResponseHead } from '../../upstream/response-head.ts'
 import type { LoggedRequest } from './formats/logged-request.ts'
 

@@ -1,3 +1,4 @@
+import { ownCopy } from '../../message/own-copy.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Of the fields that the parser itself goes by. */
@@ -19,8 +20,7 @@ const remembered = new Map<string, FieldName>()
 function fieldNameOf(spelling: string): FieldName {
   if (!token.test(spelling)) throw new RequestSyntaxError('invalid header name')
   if (spelling.length > longestRemembered) return { spelling, meaning: undefined }
-  // Not a part of the head that it was found in, all of which would be kept where the name is.
-  const copy = Buffer.from(spelling, 'latin1').toString('latin1')
+  const copy = ownCopy(spelling)
   const made = { spelling: copy, meaning: meaningOf(copy.toLowerCase()) }
   if (remembered.size < maxRemembered) remembered.set(copy, made)
   return made

@@ -1,8 +1,8 @@
-import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { areRequested, whyUnread, withRequestedUnits } from '../../../proxy/decide/requested-charges.ts'
+import { Http1Request } from '../../../proxy/http1/request.ts'
 import type { RequestedUnits } from '../../../proxy/policy.ts'
 import type { UnreadReserve } from '../../../proxy/telemetry/telemetry.ts'
 import { chargeAll, makePolicy } from '../../support/limiters.ts'
@@ -185,12 +185,13 @@ test('what is written anywhere else does not matter', () => {
 })
 
 describe('by its head', () => {
-  function request(...rawHeaders: string[]): IncomingMessage {
-    const made = new IncomingMessage(new Socket())
-    made.rawHeaders = rawHeaders
-    for (let i = 0; i < rawHeaders.length; i += 2)
-      made.headers[(rawHeaders[i] ?? '').toLowerCase()] ??= rawHeaders[i + 1]
-    return made
+  function request(...rawHeaders: string[]): Http1Request {
+    const declared = rawHeaders[rawHeaders.indexOf('Content-Length') + 1]
+    const isChunked = rawHeaders.includes('Transfer-Encoding')
+    const hasLength = rawHeaders.includes('Content-Length') && declared !== '0'
+    const framing = isChunked ? 'chunked' : hasLength ? 'length' : 'none'
+    const head = { method: 'POST', url: '/', version: '1.1', fields: rawHeaders, framing } as never
+    return new Http1Request(new Socket(), head, { onBodyTaken: () => undefined })
   }
   const length = ['Content-Length', '16']
   const type = 'Content-Type'

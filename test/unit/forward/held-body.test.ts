@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { HeldBody, HeldBodyMemory } from '../../../proxy/forward/held-body.ts'
-import type { ClientRequest } from '../../../proxy/http/messages.ts'
+import type { ClientRequest } from '../../../proxy/message/messages.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

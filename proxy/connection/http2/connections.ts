@@ -1,0 +1,79 @@
+import type { Socket } from 'node:net'
+import { Http2Connection, type Http2Options } from '../../http2/connection.ts'
+
+export type Http2Limits = {
+  /** Time to keep an idle client connection open (keep-alive). */
+  readonly idleMs: number
+  /** The same before its first request, and the time in which headers that have begun must be there. */
+  readonly headersMs: number
+}
+
+/** The connections of HTTP/2. */
+export type Http2Connections = {
+  /**
+   * Serves a connection.
+   *
+   * @param socket from which nothing is read any more by others
+   * @param first what was read of it, from the preface on
+   */
+  serve(socket: Socket, first?: Buffer): void
+  /**
+   * Ends them in order: no new requests, at once or after a moment in which those may arrive that the client has sent
+   * before it could know (RFC 9113 section 6.8).
+   */
+  close(noticeMs: number): void
+  /** Ends them now. */
+  destroy(): void
+}
+
+const sweepMs = 1_000
+
+const connectionsOfSockets = new WeakMap<Socket, Http2Connection>()
+
+/** Serves HTTP/2, and closes idle connections, with one periodic check of all. */
+export function createHttp2Connections(options: Http2Options, limits: Http2Limits): Http2Connections {
+  const { idleMs, headersMs } = limits
+  const connections = new Set<Http2Connection>()
+  let isClosing = false
+  const sweep = setInterval(
+    () => {
+      const nowMs = options.now()
+      for (const connection of connections) {
+        const { openRequests, requests, idleSinceMs, partSinceMs = nowMs } = connection
+        if (nowMs - partSinceMs >= headersMs) connection.leave()
+        else if (openRequests > 0) continue
+        else if (nowMs - idleSinceMs >= (requests === 0 ? headersMs : idleMs)) connection.close()
+      }
+    },
+    Math.min(sweepMs, idleMs / 4, headersMs / 4),
+  )
+  sweep.unref()
+
+  return {
+    serve(socket, first) {
+      const connection = new Http2Connection(socket, options)
+      connections.add(connection)
+      connectionsOfSockets.set(socket, connection)
+      socket.once('close', () => connections.delete(connection))
+      if (isClosing) connection.announceEnd()
+      if (first) connection.read(first)
+      socket.resume()
+    },
+    close(noticeMs) {
+      isClosing = true
+      clearInterval(sweep)
+      for (const connection of connections) connection.announceEnd()
+      setTimeout(() => {
+        for (const connection of connections) connection.close()
+      }, noticeMs).unref()
+    },
+    destroy() {
+      for (const connection of connections) connection.leave()
+    },
+  }
+}
+
+/** The connection of HTTP/2 on a socket, which with TLS is the one around the system's. */
+export function http2ConnectionOn(socket: Socket): Http2Connection | undefined {
+  return connectionsOfSockets.get(socket)
+}

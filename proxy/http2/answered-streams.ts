@@ -1,0 +1,79 @@
+import type { Http2Stream } from './stream.ts'
+
+/** How long what is left of a request may come when its response is complete. */
+const PATIENCE_MS = 1_000
+
+/**
+ * Streams whose response is complete while the client still sends its request. For a second what comes is read and dropped. A client
+ * that has not ended the request by then is asked not to send the rest (RFC 9113 section 8.1). Where it is asked at once, together with
+ * the response, curl takes that for an error and loses the response.
+ */
+export class AnsweredStreams {
+  readonly #streams = new Map<number, { readonly stream: Http2Stream; readonly untilMs: number }>()
+  readonly #most: number
+  readonly #now: () => number
+  readonly #stop: (id: number) => void
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * @param most streams at a time
+   * @param now monotonic milliseconds
+   * @param stop asks the client not to send the rest
+   */
+  constructor(most: number, now: () => number, stop: (id: number) => void) {
+    this.#most = most
+    this.#now = now
+    this.#stop = stop
+  }
+
+  add(stream: Http2Stream): void {
+    this.#streams.set(stream.id, { stream, untilMs: this.#now() + PATIENCE_MS })
+    if (this.#streams.size > this.#most) {
+      const [oldest] = this.#streams.keys()
+      if (oldest !== undefined) this.end(oldest)
+    }
+    this.#timer ??= setTimeout(this.#look, PATIENCE_MS).unref()
+  }
+
+  get isEmpty(): boolean {
+    return this.#streams.size === 0
+  }
+
+  get(id: number): Http2Stream | undefined {
+    return this.#streams.size > 0 ? this.#streams.get(id)?.stream : undefined
+  }
+
+  /**
+   * The client has ended its request, perhaps because it was answered. It is reset all the same: curl 7.88, which ends a request like
+   * that, waits for ever for the next frame. Returns whether it was there.
+   */
+  end(id: number): boolean {
+    if (!this.#streams.delete(id)) return false
+    this.#stop(id)
+    return true
+  }
+
+  /** The stream is reset. */
+  delete(id: number): void {
+    this.#streams.delete(id)
+  }
+
+  /** The connection ends, and with it all that would come. */
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#streams.clear()
+  }
+
+  readonly #look = (): void => {
+    this.#timer = undefined
+    const nowMs = this.#now()
+    for (const [id, { untilMs }] of this.#streams) {
+      if (untilMs > nowMs) {
+        this.#timer = setTimeout(this.#look, untilMs - nowMs).unref()
+        return
+      }
+      this.end(id)
+    }
+  }
+}

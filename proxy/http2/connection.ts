@@ -1,0 +1,283 @@
+import type { Socket } from 'node:net'
+import { AnsweredStreams } from './answered-streams.ts'
+import {
+  ConnectionError,
+  errorCodes,
+  frameTypes,
+  LAST_STREAM,
+  numbersFrame,
+  settingIds,
+  settingsFrame,
+} from './frames.ts'
+import { Glitches } from './glitches.ts'
+import { Incoming, type IncomingOwner } from './incoming.ts'
+import { Http2Output, type OutputEvents } from './output.ts'
+import { readRequestFields, type RequestFields } from './request-fields.ts'
+import type { Http2Request } from './request.ts'
+import type { Http2Response } from './response.ts'
+import { Http2Stream, type StreamOwner } from './stream.ts'
+
+export type Http2Options = {
+  /** Bytes of a request's headers: names, values and 32 for each. */
+  readonly maxHeaderBytes: number
+  /** Requests at a time. */
+  readonly maxStreams: number
+  /** Requests that a connection may bring; 0 is no limit. */
+  readonly maxRequests: number
+  /** Milliseconds in which the client must take what it is sent. */
+  readonly sendMs: number
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+  serve(request: Http2Request, response: Http2Response): void
+  /** The headers of a request are over `maxHeaderBytes`, and of the request nothing else is known. */
+  onHeadersTooLarge(request: Http2Request, response: Http2Response): void
+  /** A request was malformed, and its stream was reset. */
+  onMalformed(): void
+  /** An exception of the connection itself, which is a bug. The connection is closed. */
+  onException(error: unknown): void
+}
+
+/** How long a client may take to close its connection after a GOAWAY. */
+const LINGER_MS = 2_000
+/** An error of a stream counts as so many frames that are of no use. */
+const ERROR_WEIGHT = 10
+
+const tooLarge: RequestFields = { method: 'GET', path: '/', headers: [], contentLength: undefined }
+
+/** The server's side of a connection of HTTP/2 (RFC 9113). */
+export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents<Http2Stream> {
+  readonly socket: Socket
+  readonly output: Http2Output<Http2Stream>
+  isClosed = false
+  /** Requests that are served, or whose response has not been handed to the system. */
+  openRequests = 0
+  idleSinceMs: number
+  requests = 0
+  readonly #options: Http2Options
+  readonly #incoming: Incoming
+  readonly #glitches: Glitches
+  readonly streams = new Map<number, Http2Stream>()
+  readonly answered: AnsweredStreams
+  /** Streams of the last read, whose requests have not been served. */
+  #fresh: Http2Stream[] = []
+  lastStream = 0
+  /** Of streams beyond it the client was told that they are not served. */
+  #lastServed = LAST_STREAM
+  #isPaused = false
+  #cutOff: NodeJS.Timeout | undefined
+
+  /** @param socket from which nothing is read any more by others; its bytes begin with the preface */
+  constructor(socket: Socket, options: Http2Options) {
+    this.socket = socket
+    this.#options = options
+    this.idleSinceMs = options.now()
+    this.#incoming = new Incoming(this, options.maxHeaderBytes, options.now)
+    this.#glitches = new Glitches(options.now)
+    this.output = new Http2Output(socket, this)
+    this.answered = new AnsweredStreams(options.maxStreams, options.now, (id) => {
+      this.output.sendReset(id, errorCodes.noError)
+      this.endWhereDone()
+    })
+    this.output.send(
+      settingsFrame([
+        [settingIds.maxConcurrentStreams, options.maxStreams],
+        [settingIds.maxHeaderListSize, options.maxHeaderBytes],
+      ]),
+    )
+    socket.on('data', this.read)
+    socket.on('drain', this.#onDrain)
+    // Each error is followed by `close`. A client that ends its direction counts as disconnected.
+    socket.on('error', () => undefined)
+    socket.on('end', () => socket.destroy())
+    socket.on('close', this.#onClose)
+  }
+
+  /** Since when headers, or another frame than DATA, have begun and not ended. */
+  get partSinceMs(): number | undefined {
+    return this.#incoming.partSinceMs
+  }
+
+  /** Takes the next bytes of the connection. */
+  readonly read = (chunk: Buffer): void => {
+    try {
+      this.#incoming.read(chunk)
+      this.#serveFresh()
+      if (this.output.isFull) this.#pause()
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) this.#options.onException(error)
+      this.leave(error instanceof ConnectionError ? error.code : errorCodes.internalError)
+    }
+  }
+
+  #serveFresh(): void {
+    if (this.#fresh.length === 0) return
+    const fresh = this.#fresh
+    this.#fresh = []
+    for (const stream of fresh) if (stream.isOpen) this.#serve(stream)
+    this.endWhereDone()
+  }
+
+  #serve(stream: Http2Stream): void {
+    const { maxRequests } = this.#options
+    this.openRequests++
+    this.requests++
+    stream.isServed = true
+    if (maxRequests > 0 && this.requests >= maxRequests) this.close()
+    this.#options.serve(stream.request, stream.response)
+  }
+
+  open(id: number, list: readonly string[] | undefined, endsStream: boolean): void {
+    this.lastStream = id
+    if (id > this.#lastServed) return
+    if (this.streams.size >= this.#options.maxStreams) {
+      this.glitch(1)
+      this.output.sendReset(id, errorCodes.refusedStream)
+      return
+    }
+    const fields = list ? readRequestFields(list) : tooLarge
+    if (!fields || (endsStream && (fields.contentLength ?? 0) > 0)) {
+      this.#options.onMalformed()
+      return this.failStream(id, errorCodes.protocolError)
+    }
+    const stream = new Http2Stream(this, id, fields, endsStream)
+    this.streams.set(id, stream)
+    if (list) this.#fresh.push(stream)
+    else {
+      this.openRequests++
+      stream.isServed = true
+      this.#options.onHeadersTooLarge(stream.request, stream.response)
+    }
+  }
+
+  /** @throws {ConnectionError} */
+  glitch(weight: number): void {
+    if (!this.#glitches.add(weight))
+      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames of no use')
+  }
+
+  /** Resets a stream for what the client has done on it. */
+  failStream(id: number, code: number): void {
+    const stream = this.streams.get(id)
+    if (stream) this.resetStream(stream, code)
+    else this.output.sendReset(id, code)
+    this.glitch(ERROR_WEIGHT)
+  }
+
+  resetStream(stream: Http2Stream, code: number): void {
+    if (!stream.isOpen) return
+    this.output.sendReset(stream.id, code)
+    // A client that does not read takes no reset either.
+    if (this.socket.writableNeedDrain)
+      this.#cutOff ??= setTimeout(() => this.socket.destroy(), this.#options.sendMs).unref()
+    this.letGo(stream)
+  }
+
+  letGo(stream: Http2Stream): void {
+    this.streams.delete(stream.id)
+    this.output.forget(stream)
+    stream.onGone()
+    this.#countOver(stream)
+  }
+
+  onLocalEnd(stream: Http2Stream): void {
+    this.streams.delete(stream.id)
+    stream.isOpen = false
+    if (stream.hasRemoteEnded) return
+    this.answered.add(stream)
+    stream.dropRest()
+  }
+
+  onCut(stream: Http2Stream): void {
+    this.resetStream(stream, errorCodes.internalError)
+  }
+
+  onSent(stream: Http2Stream): void {
+    stream.response.onGone()
+    this.#countOver(stream)
+  }
+
+  onException(error: unknown): void {
+    this.#options.onException(error)
+    this.socket.destroy()
+  }
+
+  #countOver(stream: Http2Stream): void {
+    if (!stream.isServed) return
+    stream.isServed = false
+    this.openRequests--
+    this.idleSinceMs = this.#options.now()
+    this.endWhereDone()
+  }
+
+  /** Ends the connection, if it is to end and all that has come is answered. */
+  endWhereDone(): void {
+    if (this.#lastServed === LAST_STREAM || this.openRequests > 0 || this.#fresh.length > 0) return
+    if (this.answered.isEmpty) this.#end()
+  }
+
+  /** Says that the connection will end, and still serves what the client sends before it knows. */
+  announceEnd(): void {
+    if (!this.isClosed) this.#sendGoaway(LAST_STREAM, errorCodes.noError)
+  }
+
+  /** Serves no further requests, and ends the connection when those that have come are answered. */
+  close(): void {
+    if (this.isClosed || this.#lastServed !== LAST_STREAM) return
+    this.#lastServed = this.lastStream
+    this.#sendGoaway(this.#lastServed, errorCodes.noError)
+    this.endWhereDone()
+  }
+
+  #sendGoaway(lastStream: number, code: number): void {
+    this.output.send(numbersFrame(frameTypes.goaway, 0, 0, lastStream, code))
+  }
+
+  /** Ends the connection now, with a GOAWAY. What is in flight is lost. */
+  leave(code: number = errorCodes.noError): void {
+    if (this.isClosed) return
+    this.#sendGoaway(this.lastStream, code)
+    this.#end()
+    this.#dropStreams()
+  }
+
+  /** What is to be sent goes out. What still comes is dropped: with it unread the system would reset the connection. */
+  #end(): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.output.flush()
+    this.answered.clear()
+    const { socket } = this
+    socket.off('data', this.read)
+    socket.on('data', () => undefined)
+    socket.resume()
+    socket.end()
+    setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  }
+
+  #pause(): void {
+    if (this.#isPaused || this.isClosed) return
+    this.#isPaused = true
+    this.#incoming.partSinceMs = undefined
+    this.socket.pause()
+  }
+
+  readonly #onDrain = (): void => {
+    clearTimeout(this.#cutOff)
+    this.#cutOff = undefined
+    if (!this.#isPaused || this.output.isFull) return
+    this.#isPaused = false
+    this.socket.resume()
+  }
+
+  readonly #onClose = (): void => {
+    this.isClosed = true
+    this.answered.clear()
+    clearTimeout(this.#cutOff)
+    this.output.drop()
+    this.#dropStreams()
+  }
+
+  #dropStreams(): void {
+    for (const stream of [...this.streams.values()]) this.letGo(stream)
+  }
+}

@@ -1,0 +1,64 @@
+import { ConnectionError, errorCodes, flags } from './frames.ts'
+
+/** How much more than the headers may have a block may have: it has to be decoded to say that they are too large. */
+const SLACK = 4
+const PRIORITY_BYTES = 5
+
+const nothing: Buffer = Buffer.alloc(0)
+
+/** The header block that arrives on a connection, of one frame or of several (RFC 9113 section 4.3). */
+export class HeaderBlock {
+  readonly #maxBytes: number
+  /** What has come, from the beginning of one piece of memory: in pieces of its own each frame of a byte would take a hundred. */
+  #room = nothing
+  #bytes = 0
+  /** Parts of it have arrived, and not the last one. */
+  isOpen = false
+  stream = 0
+  endsStream = false
+
+  constructor(maxHeaderBytes: number) {
+    this.#maxBytes = SLACK * maxHeaderBytes
+  }
+
+  /** Begins with the payload of a HEADERS frame. @throws {ConnectionError} */
+  begin(stream: number, flagBits: number, payload: Buffer): void {
+    let start = 0
+    let end = payload.length
+    if ((flagBits & flags.padded) !== 0) {
+      start = 1
+      end -= payload[0] ?? 0
+    }
+    if ((flagBits & flags.priority) !== 0) start += PRIORITY_BYTES
+    if (start > end)
+      throw new ConnectionError(errorCodes.protocolError, 'padding that is longer than its frame')
+    this.isOpen = true
+    this.stream = stream
+    this.endsStream = (flagBits & flags.endStream) !== 0
+    this.#bytes = end - start
+    const fragment = payload.subarray(start, end)
+    this.#room = (flagBits & flags.endHeaders) === 0 ? Buffer.from(fragment) : fragment
+  }
+
+  /** @param payload of a CONTINUATION frame @throws {ConnectionError} */
+  add(payload: Buffer): void {
+    const needed = this.#bytes + payload.length
+    if (needed > this.#maxBytes)
+      throw new ConnectionError(errorCodes.enhanceYourCalm, 'headers that do not end')
+    if (needed > this.#room.length) {
+      const room = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * this.#room.length), this.#maxBytes))
+      this.#room.copy(room, 0, 0, this.#bytes)
+      this.#room = room
+    }
+    payload.copy(this.#room, this.#bytes)
+    this.#bytes = needed
+  }
+
+  /** The whole of it. */
+  take(): Buffer {
+    const whole = this.#room.subarray(0, this.#bytes)
+    this.isOpen = false
+    this.#room = nothing
+    return whole
+  }
+}

@@ -1,0 +1,155 @@
+import { ConnectionError, errorCodes } from '../frames.ts'
+import { decodeHuffman } from './huffman.ts'
+import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
+
+/** Bytes of the dynamic table, which is what clients may use unless they are told otherwise. */
+const TABLE_BYTES = 4096
+/** 2^28 and more stands for nothing that could be here. */
+const MOST_INTEGER_BYTES = 5
+
+/**
+ * Decodes the lists of fields of one connection, in order (RFC 7541). Names and values have one character a byte.
+ *
+ * Memory is bounded by the dynamic table, and by the list that is read: what is over its limit is decoded, because the table depends
+ * on it, and not kept.
+ */
+export class HpackDecoder {
+  /** Name, value, name, value… with the newest entry last. */
+  #entries: string[] = []
+  /** How many of them at the beginning are gone. */
+  #gone = 0
+  #bytes = 0
+  #maxBytes = TABLE_BYTES
+  readonly #maxListBytes: number
+  #block: Buffer = Buffer.alloc(0)
+  #at = 0
+
+  /** @param maxListBytes names, values and 32 bytes for each field */
+  constructor(maxListBytes: number) {
+    this.#maxListBytes = maxListBytes
+  }
+
+  /**
+   * @returns name, value, name, value…; undefined where the list is over its limit
+   * @throws {ConnectionError} for what is no list: what follows could not be decoded either
+   */
+  decode(block: Buffer): string[] | undefined {
+    this.#block = block
+    this.#at = 0
+    const list: string[] = []
+    let listBytes = 0
+    while (this.#at < block.length) {
+      const first = block[this.#at] ?? 0
+      let name: string
+      let value: string
+      if (first >= 0x80) {
+        const index = this.#readInteger(7)
+        name = this.#nameAt(index)
+        value = this.#valueAt(index)
+      } else if (first >= 0x40) {
+        name = this.#readName(6)
+        value = this.#readString()
+        this.#add(name, value)
+      } else if (first >= 0x20) {
+        if (listBytes > 0) throw malformed('a change of the size of the table behind a field')
+        this.#resize(this.#readInteger(5))
+        continue
+      } else {
+        name = this.#readName(4)
+        value = this.#readString()
+      }
+      listBytes += name.length + value.length + ENTRY_OVERHEAD
+      if (listBytes <= this.#maxListBytes) list.push(name, value)
+    }
+    this.#block = nothing
+    return listBytes <= this.#maxListBytes ? list : undefined
+  }
+
+  #readName(prefixBits: number): string {
+    const index = this.#readInteger(prefixBits)
+    return index === 0 ? this.#readString() : this.#nameAt(index)
+  }
+
+  #nameAt(index: number): string {
+    const name = index <= STATIC_ENTRIES ? staticTable[2 * index - 2] : this.#entries[this.#placeOf(index)]
+    if (name === undefined) throw malformed('an index that is not in the table')
+    return name
+  }
+
+  #valueAt(index: number): string {
+    const value =
+      index <= STATIC_ENTRIES ? staticTable[2 * index - 1] : this.#entries[this.#placeOf(index) + 1]
+    if (value === undefined) throw malformed('an index that is not in the table')
+    return value
+  }
+
+  /** The newest entry has the lowest index. */
+  #placeOf(index: number): number {
+    const place = this.#entries.length - 2 * (index - STATIC_ENTRIES)
+    return place >= this.#gone ? place : -2
+  }
+
+  #add(name: string, value: string): void {
+    const bytes = name.length + value.length + ENTRY_OVERHEAD
+    this.#shrinkTo(this.#maxBytes - bytes)
+    if (bytes > this.#maxBytes) return
+    this.#entries.push(name, value)
+    this.#bytes += bytes
+  }
+
+  #resize(maxBytes: number): void {
+    if (maxBytes > TABLE_BYTES) throw malformed('a table that is larger than allowed')
+    this.#maxBytes = maxBytes
+    this.#shrinkTo(maxBytes)
+  }
+
+  #shrinkTo(bytes: number): void {
+    while (this.#bytes > 0 && this.#bytes > bytes) {
+      const name = this.#entries[this.#gone] ?? ''
+      const value = this.#entries[this.#gone + 1] ?? ''
+      this.#bytes -= name.length + value.length + ENTRY_OVERHEAD
+      this.#entries[this.#gone] = this.#entries[this.#gone + 1] = ''
+      this.#gone += 2
+    }
+    // Now and then, so that an entry costs nothing but its own place.
+    if (this.#gone > 256 || this.#gone === this.#entries.length) {
+      this.#entries.splice(0, this.#gone)
+      this.#gone = 0
+    }
+  }
+
+  /** Section 5.1. */
+  #readInteger(prefixBits: number): number {
+    const most = (1 << prefixBits) - 1
+    let value = (this.#block[this.#at++] ?? 0) & most
+    if (value < most) return value
+    for (let i = 0; i < MOST_INTEGER_BYTES; i++) {
+      const byte = this.#block[this.#at++]
+      if (byte === undefined) throw malformed('an integer that does not end')
+      value += (byte & 0x7f) * 2 ** (7 * i)
+      if (byte < 0x80) return value
+    }
+    throw malformed('an integer that is too large')
+  }
+
+  /** Section 5.2. */
+  #readString(): string {
+    const isHuffman = (this.#block[this.#at] ?? 0) >= 0x80
+    if (this.#at >= this.#block.length) throw malformed('a field that does not end')
+    const length = this.#readInteger(7)
+    const start = this.#at
+    const end = start + length
+    if (end > this.#block.length) throw malformed('a text that does not end')
+    this.#at = end
+    if (!isHuffman) return this.#block.toString('latin1', start, end)
+    const text = decodeHuffman(this.#block, start, end)
+    if (text === undefined) throw malformed('a text that is not in the code')
+    return text
+  }
+}
+
+const nothing = Buffer.alloc(0)
+
+function malformed(message: string): ConnectionError {
+  return new ConnectionError(errorCodes.compressionError, message)
+}

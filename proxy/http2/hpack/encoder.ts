@@ -1,0 +1,153 @@
+import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
+
+/** Bytes of the dynamic table that are used, however many the client offers. */
+const TABLE_BYTES = 4096
+/** What is longer would push out too much else. */
+const LONGEST_ENTRY = 512
+/** Names of which the last value is known, so that what repeats is put into the table. */
+const MOST_NAMES = 64
+
+/** What nobody may guess by watching sizes, and what no two responses share (RFC 7541 section 7.1). */
+const neverIndexed = new Set(['set-cookie', 'authorization', 'www-authenticate', 'proxy-authenticate'])
+
+const staticFields = new Map<string, number>()
+const staticNames = new Map<string, number>()
+for (let i = STATIC_ENTRIES; i > 0; i--) {
+  const [name = '', value = ''] = [staticTable[2 * i - 2], staticTable[2 * i - 1]]
+  if (value !== '') staticFields.set(`${name}:${value}`, i)
+  staticNames.set(name, i)
+}
+
+/** Where lists are encoded to, before they are copied. Grows to the largest. */
+let room = Buffer.allocUnsafeSlow(16 * 1024)
+
+/** What is in the table of one name: its last value, and under which number it went in. */
+type Known = { value: string; entry: number }
+
+/**
+ * Encodes the lists of fields of one connection, in order (RFC 7541). A field goes into the table when it is sent with the same value
+ * twice in a row: values that are new each time cost nothing there.
+ *
+ * Texts are sent as they are: the code of Huffman would save a quarter of what the table leaves, and cost more time than all the rest.
+ */
+export class HpackEncoder {
+  readonly #known = new Map<string, Known>()
+  /** Sizes of the entries, the oldest first. */
+  #sizes: number[] = []
+  #bytes = 0
+  #maxBytes = TABLE_BYTES
+  /** The number of the next entry, and of the oldest one. Indexes count back from the newest. */
+  #next = 1
+  #oldest = 1
+  #resizedTo: number | undefined
+  #at = 0
+
+  /** The client has said how large the table may be. */
+  resize(maxBytes: number): void {
+    const bytes = Math.min(maxBytes, TABLE_BYTES)
+    if (bytes === this.#maxBytes) return
+    // Smaller and larger again in between has to be said too: then the table begins anew.
+    this.#shrinkTo(0)
+    this.#maxBytes = bytes
+    this.#resizedTo = bytes
+  }
+
+  /**
+   * @param offset bytes to leave free before the list
+   * @param fields name, value, name, value… with names in lower case, one character a byte
+   */
+  encode(offset: number, status: number | undefined, fields: readonly string[]): Buffer {
+    this.#at = offset
+    this.#reserve(64)
+    if (this.#resizedTo !== undefined) {
+      this.#writeInteger(0x20, 5, 0)
+      this.#writeInteger(0x20, 5, this.#resizedTo)
+      this.#resizedTo = undefined
+    }
+    if (status !== undefined) this.#writeField(':status', String(status))
+    for (let i = 0; i < fields.length; i += 2) this.#writeField(fields[i] ?? '', fields[i + 1] ?? '')
+    const encoded = Buffer.allocUnsafe(this.#at)
+    room.copy(encoded, 0, 0, this.#at)
+    return encoded
+  }
+
+  #writeField(name: string, value: string): void {
+    this.#reserve(name.length + value.length + 16)
+    const nameIndex = staticNames.get(name)
+    if (nameIndex !== undefined && staticTable[2 * nameIndex - 1] !== '') {
+      const index = staticFields.get(`${name}:${value}`)
+      if (index !== undefined) return this.#writeInteger(0x80, 7, index)
+    }
+    if (neverIndexed.has(name)) return this.#writeLiteral(0x10, 4, nameIndex, name, value)
+    const known = this.#known.get(name)
+    if (known === undefined) {
+      if (this.#known.size < MOST_NAMES) this.#known.set(name, { value, entry: 0 })
+      return this.#writeLiteral(0, 4, nameIndex, name, value)
+    }
+    if (known.value !== value) {
+      known.value = value
+      const index = this.#indexOf(known) ?? nameIndex
+      known.entry = 0
+      return this.#writeLiteral(0, 4, index, name, value)
+    }
+    const index = this.#indexOf(known)
+    if (index !== undefined) return this.#writeInteger(0x80, 7, index)
+    const bytes = name.length + value.length + ENTRY_OVERHEAD
+    if (bytes > Math.min(LONGEST_ENTRY, this.#maxBytes))
+      return this.#writeLiteral(0, 4, nameIndex, name, value)
+    this.#writeLiteral(0x40, 6, nameIndex, name, value)
+    this.#shrinkTo(this.#maxBytes - bytes)
+    this.#sizes.push(bytes)
+    this.#bytes += bytes
+    known.entry = this.#next++
+  }
+
+  #indexOf({ entry }: Known): number | undefined {
+    return entry >= this.#oldest ? STATIC_ENTRIES + this.#next - entry : undefined
+  }
+
+  #shrinkTo(bytes: number): void {
+    while (this.#bytes > bytes) {
+      this.#bytes -= this.#sizes.shift() ?? 0
+      this.#oldest++
+    }
+  }
+
+  #writeLiteral(
+    bits: number,
+    prefixBits: number,
+    nameIndex: number | undefined,
+    name: string,
+    value: string,
+  ): void {
+    if (nameIndex === undefined) {
+      room[this.#at++] = bits
+      this.#writeText(name)
+    } else this.#writeInteger(bits, prefixBits, nameIndex)
+    this.#writeText(value)
+  }
+
+  #writeText(text: string): void {
+    this.#writeInteger(0, 7, text.length)
+    this.#at += room.write(text, this.#at, 'latin1')
+  }
+
+  #writeInteger(bits: number, prefixBits: number, value: number): void {
+    const most = (1 << prefixBits) - 1
+    if (value < most) {
+      room[this.#at++] = bits | value
+      return
+    }
+    room[this.#at++] = bits | most
+    let rest = value - most
+    for (; rest >= 0x80; rest >>>= 7) room[this.#at++] = (rest & 0x7f) | 0x80
+    room[this.#at++] = rest
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= room.length) return
+    const larger = Buffer.allocUnsafeSlow(2 * (this.#at + bytes))
+    room.copy(larger, 0, 0, this.#at)
+    room = larger
+  }
+}

@@ -1,0 +1,255 @@
+import type { AnsweredStreams } from './answered-streams.ts'
+import { FrameReader, type FrameSink } from './frame-reader.ts'
+import { ConnectionError, errorCodes, flags, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
+import { HeaderBlock } from './header-block.ts'
+import { HpackDecoder } from './hpack/decoder.ts'
+import type { Http2Output } from './output.ts'
+import { readTrailerFields } from './request-fields.ts'
+import { applySettings } from './settings.ts'
+import type { Http2Stream } from './stream.ts'
+
+/** The connection that frames come on. */
+export type IncomingOwner = {
+  readonly output: Http2Output<Http2Stream>
+  readonly isClosed: boolean
+  /** Those that are open, by number. */
+  readonly streams: ReadonlyMap<number, Http2Stream>
+  readonly answered: AnsweredStreams
+  /** The last one that the client has opened. */
+  readonly lastStream: number
+  /** The client opens a stream. @param list the fields of the request; undefined where they are over the limit */
+  open(id: number, list: readonly string[] | undefined, endsStream: boolean): void
+  /** The client has reset a stream. */
+  letGo(stream: Http2Stream): void
+  /** Resets a stream for what the client has done on it. @throws {ConnectionError} */
+  failStream(id: number, code: number): void
+  /** Counts a frame that no request needs. @throws {ConnectionError} where there are too many */
+  glitch(weight: number): void
+  /** Ends the connection, if it is to end and all that has come is answered. */
+  endWhereDone(): void
+  /** The client will open no more streams. */
+  close(): void
+}
+
+/** What may come on a stream that was reset before the client could know. */
+const LATE_WEIGHT = 0.25
+
+/** What comes in on a connection of HTTP/2: frames, in the order and with the content that RFC 9113 allows. */
+export class Incoming implements FrameSink {
+  /** Monotonic milliseconds since when headers, or another frame than DATA, have begun and not ended. */
+  partSinceMs: number | undefined
+  readonly #owner: IncomingOwner
+  readonly #now: () => number
+  readonly #reader = new FrameReader(this)
+  readonly #decoder: HpackDecoder
+  readonly #block: HeaderBlock
+  #hasSettings = false
+  #receiveWindow = INITIAL_WINDOW
+  #dataStream: Http2Stream | undefined
+  #dataEnds = false
+  #dataHasContent = false
+  /** Bytes of the payload of the DATA frame that begun which are no content. */
+  #dataPadding = 0
+
+  /**
+   * @param maxHeaderBytes of a request: names, values and 32 for each
+   * @param now monotonic milliseconds
+   */
+  constructor(owner: IncomingOwner, maxHeaderBytes: number, now: () => number) {
+    this.#owner = owner
+    this.#now = now
+    this.#decoder = new HpackDecoder(maxHeaderBytes)
+    this.#block = new HeaderBlock(maxHeaderBytes)
+  }
+
+  get isClosed(): boolean {
+    return this.#owner.isClosed
+  }
+
+  /** Takes the next bytes of the connection. @throws {ConnectionError} */
+  read(chunk: Buffer): void {
+    this.#reader.read(chunk)
+    if (this.#block.isOpen || this.#reader.isWithinFrame) this.partSinceMs ??= this.#now()
+    else this.partSinceMs = undefined
+  }
+
+  onFrame(type: number, flagBits: number, id: number, payload: Buffer): void {
+    this.#checkOrder(type, id)
+    if (type !== frameTypes.continuation) this.partSinceMs = undefined
+    switch (type) {
+      case frameTypes.headers:
+        return this.#onHeaders(flagBits, id, payload)
+      case frameTypes.continuation:
+        this.#block.add(payload)
+        if (payload.length === 0) this.#owner.glitch(1)
+        if ((flagBits & flags.endHeaders) !== 0) this.#onHeaderBlock()
+        return
+      case frameTypes.rstStream:
+        return this.#onReset(id, payload)
+      case frameTypes.settings:
+        return this.#onSettings(flagBits, id, payload)
+      case frameTypes.ping:
+        return this.#onPing(flagBits, id, payload)
+      case frameTypes.windowUpdate:
+        return this.#onWindowUpdate(id, payload)
+      case frameTypes.goaway:
+        if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'a GOAWAY on a stream')
+        return this.#owner.close()
+      case frameTypes.pushPromise:
+        throw new ConnectionError(errorCodes.protocolError, 'a PUSH_PROMISE of a client')
+      case frameTypes.priority:
+        if (id === 0) throw new ConnectionError(errorCodes.protocolError, 'a PRIORITY on no stream')
+        if (payload.length !== 5) this.#owner.failStream(id, errorCodes.frameSizeError)
+    }
+    // PRIORITY has no meaning any more, and unknown types are ignored (sections 5.3.2 and 5.5).
+    this.#owner.glitch(1)
+  }
+
+  /** The first frame is SETTINGS, and nothing comes between the parts of a header block. */
+  #checkOrder(type: number, id: number): void {
+    if (!this.#hasSettings && type !== frameTypes.settings)
+      throw new ConnectionError(errorCodes.protocolError, 'a frame before SETTINGS')
+    const isContinued = this.#block.isOpen
+    if (isContinued !== (type === frameTypes.continuation) || (isContinued && id !== this.#block.stream))
+      throw new ConnectionError(errorCodes.protocolError, 'a frame within, or without, a header block')
+  }
+
+  #onHeaders(flagBits: number, id: number, payload: Buffer): void {
+    if (id % 2 === 0) throw new ConnectionError(errorCodes.protocolError, 'a stream that no client can open')
+    this.#block.begin(id, flagBits, payload)
+    if ((flagBits & flags.endHeaders) !== 0) this.#onHeaderBlock()
+  }
+
+  /** All of a header block has arrived. It is decoded in any case: the table of the following ones depends on it. */
+  #onHeaderBlock(): void {
+    const { stream: id, endsStream } = this.#block
+    const list = this.#decoder.decode(this.#block.take())
+    // A byte of it may stand for all of a table.
+    if (!list) this.#owner.glitch(1)
+    const stream = this.#owner.streams.get(id)
+    if (stream) this.#onTrailers(stream, list, endsStream)
+    else if (id <= this.#owner.lastStream) {
+      if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
+    } else this.#owner.open(id, list, endsStream)
+  }
+
+  #onTrailers(stream: Http2Stream, list: readonly string[] | undefined, endsStream: boolean): void {
+    if (stream.hasRemoteEnded) return this.#owner.failStream(stream.id, errorCodes.streamClosed)
+    const trailers = list && endsStream ? readTrailerFields(list) : undefined
+    if (!trailers) return this.#owner.failStream(stream.id, errorCodes.protocolError)
+    stream.request.rawTrailers = trailers
+    this.#endRemote(stream)
+  }
+
+  onDataFrame(flagBits: number, id: number, length: number): void {
+    this.#checkOrder(frameTypes.data, id)
+    this.partSinceMs = undefined
+    this.#receiveWindow -= length
+    if (this.#receiveWindow < 0)
+      throw new ConnectionError(errorCodes.flowControlError, 'more DATA than the connection has a window for')
+    this.#dataStream = undefined
+    this.#dataEnds = (flagBits & flags.endStream) !== 0
+    this.#dataPadding = length
+    this.#dataHasContent = false
+    const stream = this.#owner.streams.get(id) ?? this.#owner.answered.get(id)
+    if (!stream) {
+      if (id === 0 || id > this.#owner.lastStream || id % 2 === 0)
+        throw new ConnectionError(errorCodes.protocolError, 'DATA on a stream that is not open')
+      return this.#owner.glitch(LATE_WEIGHT)
+    }
+    const error = stream.onDataFrame(length)
+    if (error !== undefined) {
+      this.#owner.answered.delete(id)
+      this.#owner.failStream(id, error)
+    } else if (stream.isOpen) this.#dataStream = stream
+    else if (this.#dataEnds) this.#owner.answered.end(id)
+    else stream.onTaken(length)
+  }
+
+  onData(piece: Buffer): void {
+    const stream = this.#dataStream
+    this.#dataPadding -= piece.length
+    this.#dataHasContent = true
+    if (!stream?.isOpen) return
+    const error = stream.onData(piece)
+    if (error !== undefined) this.#owner.failStream(stream.id, error)
+  }
+
+  onDataEnd(): void {
+    // What waits for a slow backend is bounded by the windows of streams: one that waits is not to hold up the others.
+    if (this.#receiveWindow < INITIAL_WINDOW / 2) {
+      this.#owner.output.send(
+        numbersFrame(frameTypes.windowUpdate, 0, 0, INITIAL_WINDOW - this.#receiveWindow),
+      )
+      this.#receiveWindow = INITIAL_WINDOW
+    }
+    if (!this.#dataHasContent && !this.#dataEnds) this.#owner.glitch(1)
+    const stream = this.#dataStream
+    this.#dataStream = undefined
+    if (!stream?.isOpen) return
+    if (this.#dataEnds) this.#endRemote(stream)
+    else if (this.#dataPadding > 0) stream.onTaken(this.#dataPadding)
+  }
+
+  #endRemote(stream: Http2Stream): void {
+    const error = stream.onRemoteEnd()
+    if (error !== undefined) this.#owner.failStream(stream.id, error)
+  }
+
+  #onReset(id: number, payload: Buffer): void {
+    this.#checkStream(id)
+    if (payload.length !== 4)
+      throw new ConnectionError(errorCodes.frameSizeError, 'a RST_STREAM of another length')
+    const stream = this.#owner.streams.get(id)
+    // Of a stream that is over it costs nothing more: clients send it where they stop an upload that was answered.
+    this.#owner.glitch(stream ? 1 : LATE_WEIGHT)
+    this.#owner.answered.delete(id)
+    if (stream) this.#owner.letGo(stream)
+    else this.#owner.endWhereDone()
+  }
+
+  #onSettings(flagBits: number, id: number, payload: Buffer): void {
+    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'SETTINGS on a stream')
+    this.#hasSettings = true
+    if ((flagBits & flags.ack) !== 0) {
+      if (payload.length > 0)
+        throw new ConnectionError(errorCodes.frameSizeError, 'an acknowledgement with content')
+      return
+    }
+    this.#owner.glitch(1)
+    applySettings(payload, this.#owner.output, this.#owner.streams)
+    this.#owner.output.send(numbersFrame(frameTypes.settings, flags.ack, 0))
+  }
+
+  #onPing(flagBits: number, id: number, payload: Buffer): void {
+    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'a PING on a stream')
+    if (payload.length !== 8) throw new ConnectionError(errorCodes.frameSizeError, 'a PING of another length')
+    if ((flagBits & flags.ack) !== 0) return
+    // Clients of gRPC measure the connection by one with each piece of a response, hundreds in a second.
+    if (!this.#owner.output.takeResponded()) this.#owner.glitch(1)
+    const [first, second] = [payload.readUInt32BE(0), payload.readUInt32BE(4)]
+    this.#owner.output.send(numbersFrame(frameTypes.ping, flags.ack, 0, first, second))
+  }
+
+  #onWindowUpdate(id: number, payload: Buffer): void {
+    if (payload.length !== 4)
+      throw new ConnectionError(errorCodes.frameSizeError, 'a WINDOW_UPDATE of another length')
+    const bytes = payload.readUInt32BE(0) & 0x7fff_ffff
+    if (id === 0) {
+      if (bytes === 0) throw new ConnectionError(errorCodes.protocolError, 'a WINDOW_UPDATE of nothing')
+      return this.#owner.output.widen(bytes)
+    }
+    this.#checkStream(id)
+    const stream = this.#owner.streams.get(id)
+    if (!stream) return
+    if (bytes === 0) this.#owner.failStream(id, errorCodes.protocolError)
+    else if (!this.#owner.output.widenStream(stream, bytes))
+      this.#owner.failStream(id, errorCodes.flowControlError)
+  }
+
+  /** Frames other than HEADERS are about streams that the client has opened. */
+  #checkStream(id: number): void {
+    if (id === 0 || id % 2 === 0 || id > this.#owner.lastStream)
+      throw new ConnectionError(errorCodes.protocolError, 'a frame of a stream that is not open')
+  }
+}

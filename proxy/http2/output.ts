@@ -1,0 +1,308 @@
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import {
+  ConnectionError,
+  errorCodes,
+  flags,
+  FRAME_HEAD_BYTES,
+  frameTypes,
+  INITIAL_WINDOW,
+  MAX_FRAME_BYTES,
+  MAX_WINDOW,
+  numbersFrame,
+  writeFrameHead,
+} from './frames.ts'
+import { HpackEncoder } from './hpack/encoder.ts'
+import type { Http2Response } from './response.ts'
+
+/** Bytes that are copied to one place, as several would cost more. TLS makes a record of each, so there it is all. */
+const MOST_JOINED = 8 * 1024
+/** Bytes of one write. */
+const WRITE_BYTES = 64 * 1024
+/** Beyond this nothing more is read from the client, which would be answered. */
+const MOST_WAITING = 256 * 1024
+
+/** Connections that have something to send at the end of this turn of the event loop. */
+let waiting: { flush(): void }[] = []
+
+function flushAll(): void {
+  const outputs = waiting
+  waiting = []
+  for (const output of outputs) output.flush()
+}
+
+/** A stream, as far as it is sent on. */
+export type OutgoingStream = {
+  readonly id: number
+  readonly response: Http2Response
+  /** More can be sent on it. */
+  readonly isOpen: boolean
+  /** What the client has made of its window, beside that with which each begins. */
+  windowDifference: number
+  /** It is among those that have something to send. */
+  hasTurn: boolean
+}
+
+export type OutputEvents<Stream> = {
+  /** The end of the response of a stream was written. */
+  onLocalEnd(stream: Stream): void
+  /** A response was cut short: its stream is to be reset. */
+  onCut(stream: Stream): void
+  /** All of a response was handed to the system. */
+  onSent(stream: Stream): void
+  onException(error: unknown): void
+}
+
+/**
+ * What goes out on a connection of HTTP/2: frames, within the windows that the client gives, streams in turns. All that is given in
+ * one turn of the event loop is one write, as far as the client reads.
+ */
+export class Http2Output<Stream extends OutgoingStream> {
+  readonly #socket: Socket
+  readonly #events: OutputEvents<Stream>
+  readonly #encoder = new HpackEncoder()
+  #window = INITIAL_WINDOW
+  #initialWindow = INITIAL_WINDOW
+  /** Streams that have something to send, in the order of their turns. */
+  #turns: Stream[] = []
+  #frames: Buffer[] = []
+  #bytes = 0
+  /** Streams whose end is in `frames`. */
+  #ending: Stream[] = []
+  #isScheduled = false
+  #hasResponded = false
+  readonly #isTls: boolean
+
+  constructor(socket: Socket, events: OutputEvents<Stream>) {
+    this.#socket = socket
+    this.#events = events
+    this.#isTls = socket instanceof TLSSocket
+    socket.on('drain', () => this.#schedule())
+  }
+
+  /** The client does not take what is sent. */
+  get isFull(): boolean {
+    return this.#bytes + this.#socket.writableLength > MOST_WAITING
+  }
+
+  /** Whether something of a response has been written since this was asked last. */
+  takeResponded(): boolean {
+    const hasResponded = this.#hasResponded
+    this.#hasResponded = false
+    return hasResponded
+  }
+
+  /** Sends a frame. */
+  send(frame: Buffer): void {
+    this.#push(frame)
+    this.#schedule()
+  }
+
+  /** Something of a response is to be sent. */
+  begin(stream: Stream): void {
+    if (!stream.isOpen || stream.hasTurn) return
+    stream.hasTurn = true
+    this.#turns.push(stream)
+    this.#schedule()
+  }
+
+  /** Sends an interim response. */
+  sendInformation(stream: Stream, status: number, fields: readonly string[]): void {
+    this.#sendFields(stream, status, fields, false)
+    this.#schedule()
+  }
+
+  /** The stream is over: nothing more is sent on it. */
+  forget(stream: Stream): void {
+    if (!stream.hasTurn) return
+    stream.hasTurn = false
+    this.#turns.splice(this.#turns.indexOf(stream), 1)
+  }
+
+  /** The client has said how large its table for fields is. */
+  resizeTable(bytes: number): void {
+    this.#encoder.resize(bytes)
+  }
+
+  /** The client gives the connection a larger window. @throws {ConnectionError} */
+  widen(bytes: number): void {
+    this.#window += bytes
+    if (this.#window > MAX_WINDOW)
+      throw new ConnectionError(errorCodes.flowControlError, 'a window that is too large')
+    this.#schedule()
+  }
+
+  /** The client gives a stream a larger window. Returns whether it may be that large. */
+  widenStream(stream: Stream, bytes: number): boolean {
+    stream.windowDifference += bytes
+    if (this.#windowOf(stream) > MAX_WINDOW) return false
+    if (stream.response.waitingBytes > 0) this.begin(stream)
+    return true
+  }
+
+  /** The client gives each stream another window to begin with, the open ones too. @throws {ConnectionError} */
+  setInitialWindow(bytes: number, open: Iterable<Stream>): void {
+    this.#initialWindow = bytes
+    for (const stream of open)
+      if (!this.widenStream(stream, 0))
+        throw new ConnectionError(errorCodes.flowControlError, 'a window that is too large')
+  }
+
+  /** It is below zero where the client has taken back more than was left. */
+  #windowOf({ windowDifference }: Stream): number {
+    return this.#initialWindow + windowDifference
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    waiting.push(this)
+    if (waiting.length === 1) setImmediate(flushAll)
+  }
+
+  #push(frame: Buffer): void {
+    this.#frames.push(frame)
+    this.#bytes += frame.length
+  }
+
+  /** Writes what can be written now. */
+  flush(): void {
+    this.#isScheduled = false
+    if (this.#socket.destroyed) return
+    try {
+      do this.#writeOnce()
+      while (this.#canWriteMore)
+    } catch (error) {
+      this.#events.onException(error)
+    }
+  }
+
+  #writeOnce(): void {
+    if (!this.#socket.writableNeedDrain) this.#takeTurns()
+    if (this.#frames.length === 0) return
+    const frames = this.#frames
+    const ended = this.#ending
+    this.#frames = []
+    this.#ending = []
+    const sent =
+      ended.length === 0
+        ? undefined
+        : () => {
+            for (const stream of ended) this.#events.onSent(stream)
+          }
+    if (this.#bytes <= MOST_JOINED || this.#isTls) this.#socket.write(joined(frames, this.#bytes), sent)
+    else {
+      this.#socket.cork()
+      const last = frames.pop() ?? noBytes
+      for (const frame of frames) this.#socket.write(frame)
+      this.#socket.write(last, sent)
+      this.#socket.uncork()
+    }
+    this.#bytes = 0
+  }
+
+  get #canWriteMore(): boolean {
+    return this.#turns.length > 0 && this.#window > 0 && !this.#socket.writableNeedDrain
+  }
+
+  /** Takes of each stream in turn what one frame holds, as long as there is room. */
+  #takeTurns(): void {
+    let blocked = 0
+    while (blocked < this.#turns.length && this.#bytes < WRITE_BYTES) {
+      const stream = this.#turns.shift()
+      if (!stream) return
+      // What it sends may make room, and bring more.
+      stream.hasTurn = false
+      if (!this.#takeTurn(stream)) continue
+      this.begin(stream)
+      // The connection has no window: no stream that has a body gets further.
+      if (this.#window <= 0) blocked++
+    }
+  }
+
+  /** Returns whether the stream has more to send, and a window for it. */
+  #takeTurn(stream: Stream): boolean {
+    const { response } = stream
+    const { isLast } = response
+    const fields = response.takeHead()
+    const hasTrailers = response.trailers.length > 0
+    if (fields) {
+      const ends = isLast && response.waitingBytes === 0 && !hasTrailers
+      this.#sendFields(stream, response.statusCode, fields, ends)
+      if (ends) {
+        this.#end(stream, 0)
+        return false
+      }
+    }
+    const streamWindow = this.#windowOf(stream)
+    const waitingBytes = response.waitingBytes
+    const bytes = Math.max(0, Math.min(waitingBytes, streamWindow, this.#window, MAX_FRAME_BYTES))
+    const isAll = bytes === waitingBytes
+    const ends = isAll && isLast && !hasTrailers
+    if (bytes > 0 || ends) this.#sendBody(stream, bytes, ends)
+    stream.windowDifference -= bytes
+    if (ends) this.#end(stream, bytes)
+    else if (isAll && response.isCut) this.#events.onCut(stream)
+    else if (isAll && isLast) {
+      this.#sendFields(stream, undefined, response.trailers, true)
+      this.#end(stream, bytes)
+    } else {
+      if (bytes > 0) response.onWritten()
+      return response.waitingBytes > 0 && streamWindow > bytes
+    }
+    return false
+  }
+
+  #end(stream: Stream, bytes: number): void {
+    stream.response.onLeaving(bytes)
+    this.#ending.push(stream)
+    this.#events.onLocalEnd(stream)
+  }
+
+  #sendBody({ id, response }: Stream, bytes: number, ends: boolean): void {
+    const head = Buffer.allocUnsafe(FRAME_HEAD_BYTES)
+    writeFrameHead(head, 0, bytes, frameTypes.data, ends ? flags.endStream : 0, id)
+    this.#push(head)
+    this.#hasResponded = true
+    response.takeBody(bytes, this.#frames)
+    this.#bytes += bytes
+    this.#window -= bytes
+  }
+
+  #sendFields({ id }: Stream, status: number | undefined, fields: readonly string[], ends: boolean): void {
+    this.#hasResponded = true
+    const encoded = this.#encoder.encode(FRAME_HEAD_BYTES, status, fields)
+    const length = encoded.length - FRAME_HEAD_BYTES
+    const streamFlag = ends ? flags.endStream : 0
+    if (length <= MAX_FRAME_BYTES) {
+      writeFrameHead(encoded, 0, length, frameTypes.headers, flags.endHeaders | streamFlag, id)
+      this.#push(encoded)
+      return
+    }
+    for (let at = 0; at < length; at += MAX_FRAME_BYTES) {
+      const bytes = Math.min(MAX_FRAME_BYTES, length - at)
+      const head = Buffer.allocUnsafe(FRAME_HEAD_BYTES)
+      const type = at === 0 ? frameTypes.headers : frameTypes.continuation
+      const isLast = at + bytes === length
+      writeFrameHead(head, 0, bytes, type, (at === 0 ? streamFlag : 0) | (isLast ? flags.endHeaders : 0), id)
+      this.#push(head)
+      this.#push(encoded.subarray(FRAME_HEAD_BYTES + at, FRAME_HEAD_BYTES + at + bytes))
+    }
+  }
+
+  /** The connection has closed: nothing more goes out. */
+  drop(): void {
+    for (const stream of this.#ending.splice(0)) this.#events.onSent(stream)
+  }
+
+  /** Sends the reset of a stream. */
+  sendReset(id: number, code: number): void {
+    this.send(numbersFrame(frameTypes.rstStream, 0, id, code))
+  }
+}
+
+const noBytes = Buffer.alloc(0)
+
+function joined(frames: readonly Buffer[], bytes: number): Buffer {
+  return frames.length === 1 ? (frames[0] ?? noBytes) : Buffer.concat(frames, bytes)
+}

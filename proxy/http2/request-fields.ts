@@ -1,0 +1,101 @@
+/** What the fields of a request say (RFC 9113 section 8.3.1). */
+export type RequestFields = {
+  readonly method: string
+  /** Empty for CONNECT. */
+  readonly path: string
+  /** As a list of headers: name, value, name, value… `:authority` stays where it came. */
+  readonly headers: readonly string[]
+  /** The bytes of content that are declared. */
+  readonly contentLength: number | undefined
+}
+
+const fieldName = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
+const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
+const illegalInPseudoValue = /[^\x21-\x7e\x80-\xff]/
+const scheme = /^https?$/i
+const digits = /^\d{1,16}$/
+
+/** Of HTTP/1 only (section 8.2.2). */
+const ofConnection = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+
+/**
+ * Reads the fields of a request.
+ *
+ * @param list name, value, name, value…
+ * @returns undefined for a malformed request (section 8.1.1)
+ */
+export function readRequestFields(list: readonly string[]): RequestFields | undefined {
+  let method: string | undefined
+  let path: string | undefined
+  let sentScheme: string | undefined
+  let authority: string | undefined
+  let contentLength: string | undefined
+  const headers: string[] = []
+  let at = 0
+  for (; at < list.length; at += 2) {
+    const name = list[at] ?? ''
+    const value = list[at + 1] ?? ''
+    if (name.charCodeAt(0) !== 0x3a) break
+    if (illegalInPseudoValue.test(value)) return undefined
+    if (name === ':method' && method === undefined) method = value
+    else if (name === ':path' && path === undefined) path = value
+    else if (name === ':scheme' && sentScheme === undefined) sentScheme = value
+    else if (name === ':authority' && authority === undefined) headers.push(name, (authority = value))
+    else return undefined
+  }
+  for (; at < list.length; at += 2) {
+    const name = list[at] ?? ''
+    const value = readValue(list[at + 1] ?? '')
+    if (value === undefined || !fieldName.test(name) || ofConnection.has(name)) return undefined
+    if (name === 'te' && value.toLowerCase() !== 'trailers') return undefined
+    if (name === 'content-length') {
+      if (contentLength !== undefined || !digits.test(value)) return undefined
+      contentLength = value
+    }
+    headers.push(name, value)
+  }
+  const length = contentLength === undefined ? undefined : Number(contentLength)
+  if (method === undefined || method === '') return undefined
+  if (method === 'CONNECT') {
+    if (path !== undefined || sentScheme !== undefined || authority === undefined) return undefined
+    return { method, path: '', headers, contentLength: length }
+  }
+  if (path === undefined || sentScheme === undefined || !scheme.test(sentScheme)) return undefined
+  if (!path.startsWith('/') && !(path === '*' && method === 'OPTIONS')) return undefined
+  return { method, path, headers, contentLength: length }
+}
+
+/**
+ * Reads the trailers of a request.
+ *
+ * @returns undefined where they are malformed
+ */
+export function readTrailerFields(list: readonly string[]): string[] | undefined {
+  const trailers: string[] = []
+  for (let i = 0; i < list.length; i += 2) {
+    const name = list[i] ?? ''
+    const value = readValue(list[i + 1] ?? '')
+    if (value === undefined || !fieldName.test(name) || ofConnection.has(name)) return undefined
+    trailers.push(name, value)
+  }
+  return trailers
+}
+
+/** Without blanks at its ends, which HTTP/1 takes off too. Undefined for a value that no field has. */
+function readValue(value: string): string | undefined {
+  if (illegalInValue.test(value)) return undefined
+  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1)) ? trim(value) : value
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09
+}
+
+/** An expression would take time by the square of the blanks within a value. */
+function trim(value: string): string {
+  let start = 0
+  let end = value.length
+  while (start < end && isBlank(value.charCodeAt(start))) start++
+  while (end > start && isBlank(value.charCodeAt(end - 1))) end--
+  return value.slice(start, end)
+}

@@ -1,0 +1,199 @@
+import type { ClientRequest } from '../message/client-request.ts'
+import { ClientResponse } from '../message/client-response.ts'
+import { currentDate } from '../message/date.ts'
+
+/** The stream of a response. */
+export type ResponseStream = {
+  /** Something of the response is to be sent. */
+  begin(): void
+  /** Sends an interim response. */
+  sendInformation(status: number, fields: readonly string[]): void
+  /** Resets the stream: the response cannot be completed. */
+  fail(): void
+  /** Closes the connection. */
+  destroyConnection(): void
+}
+
+/** Bytes that may wait, of those that are given: what one read of a backend brings. */
+const MOST_WAITING = 16 * 1024
+
+const nothing: readonly string[] = []
+
+/** The response on a stream of HTTP/2. What is given in one turn of the event loop goes out together, in as few frames as it takes. */
+export class Http2Response extends ClientResponse {
+  readonly shouldKeepAlive = true
+  readonly #stream: ResponseStream
+  #fields: readonly string[] = nothing
+  #trailers: readonly string[] = nothing
+  #isHeadDue = false
+  /** The head is given and was not written. */
+  #isHeadWaiting = false
+  #pieces: Buffer[] = []
+  #firstPiece = 0
+  /** Bytes of the first piece that were written. */
+  #written = 0
+  #waitingBytes = 0
+  /** Bytes of the end of the response that were written and not handed to the system. */
+  #leavingBytes = 0
+  #needsDrain = false
+  #isCut = false
+  /** Its end is on its way to the system. */
+  #isLeaving = false
+
+  constructor(stream: ResponseStream, request: ClientRequest) {
+    super(request)
+    this.#stream = stream
+  }
+
+  override get writableLength(): number {
+    return this.#waitingBytes + this.#leavingBytes
+  }
+
+  override get writableNeedDrain(): boolean {
+    return this.#needsDrain
+  }
+
+  override writeHead(status: number, fields: readonly string[]): void {
+    if (this.headersSent) return
+    this.headersSent = true
+    this.statusCode = status
+    this.#isHeadWaiting = true
+    this.#fields = fields.includes('date') ? fields : [...fields, 'date', currentDate()]
+  }
+
+  override flushHead(): void {
+    if (!this.#isHeadWaiting || this.#isHeadDue) return
+    this.#isHeadDue = true
+    this.#stream.begin()
+  }
+
+  override write(piece: Buffer): boolean {
+    if (this.destroyed || this.writableEnded) return true
+    this.#push(piece)
+    this.#stream.begin()
+    if (this.#waitingBytes > MOST_WAITING) this.#needsDrain = true
+    return !this.#needsDrain
+  }
+
+  override end(last?: Buffer): void {
+    if (this.destroyed || this.writableEnded) return
+    this.writableEnded = true
+    if (last) this.#push(last)
+    this.#stream.begin()
+  }
+
+  #push(piece: Buffer): void {
+    if (piece.length === 0) return
+    this.#pieces.push(piece)
+    this.#waitingBytes += piece.length
+  }
+
+  override addTrailers(fields: readonly string[]): void {
+    this.#trailers = fields
+  }
+
+  override writeContinue(): void {
+    if (this.headersSent || this.destroyed) return
+    this.#stream.sendInformation(100, nothing)
+  }
+
+  override writeEarlyHints(links: readonly string[]): void {
+    if (links.length === 0 || this.headersSent || this.destroyed) return
+    this.#stream.sendInformation(103, ['link', links.join(', ')])
+  }
+
+  /** Where the rest of the request has not come when the end is written, the client is asked not to send it. */
+  override endAfterResponse(): void {}
+
+  override closeAfterResponse(): void {}
+
+  override cutShort(): void {
+    this.#isCut = true
+    if (!this.destroyed) this.#stream.begin()
+  }
+
+  override breakOff(): void {
+    if (this.destroyed) return
+    // The client has not even taken the end: nothing else can be said to it.
+    if (this.#isLeaving) this.breakOffConnection()
+    else this.#stream.fail()
+  }
+
+  override breakOffConnection(): void {
+    this.#stream.destroyConnection()
+  }
+
+  /** The head, once, if it is to be written before anything else can be. */
+  takeHead(): readonly string[] | undefined {
+    if (!this.#isHeadWaiting) return undefined
+    this.#isHeadWaiting = false
+    const fields = this.#fields
+    this.#fields = nothing
+    return fields
+  }
+
+  /** Bytes of the body that wait to be written. */
+  get waitingBytes(): number {
+    return this.#waitingBytes
+  }
+
+  /** Nothing of the body follows but what waits. */
+  get isLast(): boolean {
+    return this.writableEnded && !this.#isCut
+  }
+
+  /** What was given is all there will be, and the client is to know that it is not all. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  get trailers(): readonly string[] {
+    return this.#trailers
+  }
+
+  /** Takes bytes of the body that wait, at most all of them, and puts them into `target`. */
+  takeBody(bytes: number, target: Buffer[]): void {
+    this.#waitingBytes -= bytes
+    let left = bytes
+    while (left > 0) {
+      const piece = this.#pieces[this.#firstPiece]
+      if (!piece) break
+      const available = piece.length - this.#written
+      if (available > left) {
+        target.push(piece.subarray(this.#written, this.#written + left))
+        this.#written += left
+        return
+      }
+      target.push(this.#written === 0 ? piece : piece.subarray(this.#written))
+      left -= available
+      this.#written = 0
+      this.#pieces[this.#firstPiece++] = noBytes
+    }
+    if (this.#firstPiece < this.#pieces.length) return
+    this.#pieces = []
+    this.#firstPiece = 0
+  }
+
+  /** What waited has become so little that there is room. */
+  onWritten(): void {
+    if (!this.#needsDrain || this.#waitingBytes > MOST_WAITING / 2) return
+    this.#needsDrain = false
+    this.emit('drain')
+  }
+
+  /** Its end has been written, and waits to be handed to the system. @param bytes of the body that wait with it */
+  onLeaving(bytes: number): void {
+    this.#isLeaving = true
+    this.#leavingBytes = bytes
+  }
+
+  /** It was handed to the system, or it cannot be any more. */
+  onGone(): void {
+    this.#pieces = []
+    this.#firstPiece = 0
+    this.#waitingBytes = this.#leavingBytes = 0
+    this.close()
+  }
+}
+
+const noBytes = Buffer.alloc(0)

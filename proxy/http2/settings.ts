@@ -1,0 +1,46 @@
+import { ConnectionError, errorCodes, MAX_FRAME_BYTES, MAX_WINDOW, settingIds } from './frames.ts'
+import type { Http2Output, OutgoingStream } from './output.ts'
+
+const SETTING_BYTES = 6
+/** There are seven of them. */
+const MOST_SETTINGS = 32
+
+/**
+ * Applies what a client sets (RFC 9113 section 6.5.2). Larger frames, pushes and the size of lists are not made use of.
+ *
+ * @throws {ConnectionError}
+ */
+export function applySettings<Stream extends OutgoingStream>(
+  payload: Buffer,
+  output: Http2Output<Stream>,
+  open: ReadonlyMap<number, Stream>,
+): void {
+  if (payload.length % SETTING_BYTES !== 0)
+    throw new ConnectionError(errorCodes.frameSizeError, 'SETTINGS of another length')
+  if (payload.length > MOST_SETTINGS * SETTING_BYTES)
+    throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many settings')
+  let initialWindow: number | undefined
+  for (let at = 0; at < payload.length; at += SETTING_BYTES) {
+    const value = payload.readUInt32BE(at + 2)
+    switch (payload.readUInt16BE(at)) {
+      case settingIds.headerTableSize:
+        output.resizeTable(value)
+        break
+      case settingIds.enablePush:
+        if (value > 1) throw new ConnectionError(errorCodes.protocolError, 'a setting that is no flag')
+        break
+      case settingIds.initialWindowSize:
+        if (value > MAX_WINDOW)
+          throw new ConnectionError(errorCodes.flowControlError, 'a window that is too large')
+        initialWindow = value
+        break
+      case settingIds.maxFrameSize:
+        if (value < MAX_FRAME_BYTES || value >= 2 ** 24)
+          throw new ConnectionError(errorCodes.protocolError, 'a size of frames that is not allowed')
+        break
+      default:
+    }
+  }
+  // Once, however often it is in there: each stream is changed.
+  if (initialWindow !== undefined) output.setInitialWindow(initialWindow, open.values())
+}

@@ -1,0 +1,117 @@
+import type { Socket } from 'node:net'
+import { errorCodes, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
+import type { Http2Output, OutgoingStream } from './output.ts'
+import { Http2Request, type RequestStream } from './request.ts'
+import type { RequestFields } from './request-fields.ts'
+import { Http2Response, type ResponseStream } from './response.ts'
+
+/** The connection of a stream. */
+export type StreamOwner = {
+  readonly socket: Socket
+  readonly output: Http2Output<Http2Stream>
+  /** Resets a stream, and lets go of it. */
+  resetStream(stream: Http2Stream, code: number): void
+}
+
+/** A stream that a client has opened: a request, and the response to it. */
+export class Http2Stream implements RequestStream, ResponseStream, OutgoingStream {
+  readonly #connection: StreamOwner
+  readonly id: number
+  readonly request: Http2Request
+  readonly response: Http2Response
+  /** The client has sent all of the request. */
+  hasRemoteEnded: boolean
+  /** It is served, and neither the end of the response was written nor has one side reset it. */
+  isOpen = true
+  windowDifference = 0
+  /** The handler has its request. */
+  isServed = false
+  hasTurn = false
+  /** Bytes of content that are declared and have not come; undefined where nothing was declared. */
+  #contentLeft: number | undefined
+  #receiveWindow = INITIAL_WINDOW
+  #isGone = false
+  /** Bytes that were taken, and that the client has not been told of. */
+  #taken = 0
+
+  constructor(connection: StreamOwner, id: number, fields: RequestFields, endsWithHeaders: boolean) {
+    this.#connection = connection
+    this.id = id
+    this.hasRemoteEnded = endsWithHeaders
+    this.#contentLeft = fields.contentLength
+    this.request = new Http2Request(this, fields, !endsWithHeaders)
+    this.response = new Http2Response(this, this.request)
+  }
+
+  /**
+   * Counts the payload of a DATA frame.
+   *
+   * @returns the code of the error that it is, if it is one
+   */
+  onDataFrame(length: number): number | undefined {
+    if (this.hasRemoteEnded) return errorCodes.streamClosed
+    this.#receiveWindow -= length
+    return this.#receiveWindow < 0 ? errorCodes.flowControlError : undefined
+  }
+
+  /** Returns the code of the error that a piece of content is, if it is one. */
+  onData(piece: Buffer): number | undefined {
+    if (this.#contentLeft !== undefined && (this.#contentLeft -= piece.length) < 0)
+      return errorCodes.protocolError
+    this.request.takePiece(piece)
+    return undefined
+  }
+
+  /** The client has sent all of the request. Returns the code of the error that this is, if it is one. */
+  onRemoteEnd(): number | undefined {
+    if (this.#contentLeft !== undefined && this.#contentLeft > 0) return errorCodes.protocolError
+    this.hasRemoteEnded = true
+    this.request.takeEnd()
+    return undefined
+  }
+
+  /** Bytes of content, or what padded it, were taken: the client may send as many more. */
+  onTaken(bytes: number): void {
+    if (this.hasRemoteEnded || this.#isGone) return
+    this.#taken += bytes
+    if (this.#taken < INITIAL_WINDOW / 2) return
+    this.#receiveWindow += this.#taken
+    this.#connection.output.send(numbersFrame(frameTypes.windowUpdate, 0, this.id, this.#taken))
+    this.#taken = 0
+  }
+
+  /** The response is complete: what is left of the request is dropped, for which the client gets its windows. */
+  dropRest(): void {
+    const { waitingBytes } = this.request
+    this.request.dropRest()
+    this.onTaken(waitingBytes)
+  }
+
+  /** The client has reset it, or its connection has closed. */
+  onGone(): void {
+    this.isOpen = false
+    this.#isGone = true
+    this.request.dropRest()
+    this.response.onGone()
+  }
+
+  get socket(): Socket {
+    return this.#connection.socket
+  }
+
+  begin(): void {
+    this.#connection.output.begin(this)
+  }
+
+  sendInformation(status: number, fields: readonly string[]): void {
+    this.#connection.output.sendInformation(this, status, fields)
+  }
+
+  fail(): void {
+    this.#connection.resetStream(this, errorCodes.internalError)
+  }
+
+  destroyConnection(): void {
+    this.#connection.socket.destroy()
+  }
+}

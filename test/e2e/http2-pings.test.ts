@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { startBackend } from '../support/backend.ts'
+import { startHosted } from '../support/hosted-gateway.ts'
+import {
+  connectRawHttp2,
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  requestFields,
+} from '../support/raw-http2.ts'
+
+test('a client of HTTP/2 may ping with each response, as those of gRPC do', async () => {
+  const backend = await startBackend()
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url })
+  const raw = await connectRawHttp2(gateway.port, { cleartext: true })
+  const ping = frame(frameTypes.ping, 0, 0, Buffer.alloc(8))
+  for (let id = 1; id < 2_600; id += 2) {
+    const seen = raw.received.length
+    raw.send(frame(frameTypes.headers, endHeaders | endStream, id, requestFields('GET', '/')))
+    await raw.waitFor((each) => each.stream === id && (each.flags & endStream) !== 0)
+    raw.send(ping)
+    await raw.waitFor((each) => each.type === frameTypes.ping && raw.received.indexOf(each) >= seen)
+  }
+  expect(raw.received.some(({ type }) => type === frameTypes.goaway)).toBe(false)
+  raw.socket.destroy()
+})
