@@ -25,11 +25,11 @@ const defects: readonly Defect[] = [
         file: 'proxy/forward/forward.ts',
         from:
           '    if (this.#slowBody) this.#slowBody.push(chunk)\n' +
-          '    else if (last) endResponse(response, chunk)\n' +
+          '    else if (last) response.end(chunk)\n' +
           '    else if (response.writableNeedDrain) this.#holdBody(chunk)\n' +
           '    else response.write(chunk)\n',
         to:
-          '    if (last) return endResponse(response, chunk)\n' +
+          '    if (last) return response.end(chunk)\n' +
           '    if (response.write(chunk)) return\n' +
           '    const connection = this.#connection\n' +
           '    connection?.pause()\n' +
