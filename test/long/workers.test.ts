@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
@@ -57,6 +57,8 @@ test('a worker that cannot be started is tried again', async () => {
       .split('\n')
       .filter((line) => line.includes('"msg":"worker listening"'))
       .map((line) => (JSON.parse(line) as { pid: number }).pid)
+  // Each says so itself, perhaps behind the line of the gateway.
+  await vi.waitUntil(() => pids().length === 2, { timeout: 30_000 })
   const primary = Number(readFileSync(`/proc/${pids()[0] ?? 0}/stat`, 'utf8').split(' ')[3])
   const limit = (files: string): void => {
     execFileSync('prlimit', ['--pid', String(primary), `--nofile=${files}:`])
