@@ -1,24 +1,11 @@
 import { STATUS_CODES } from 'node:http'
+import { currentDate } from '../message/date.ts'
 
 const statusLines: (string | undefined)[] = []
 
 /** With the usual reason phrase: that of a backend is not passed on. */
 function statusLine(status: number): string {
   return (statusLines[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`)
-}
-
-let dateSecond = 0
-let date = ''
-
-/** The header, which is the same for a second (RFC 9110 section 6.6.1). */
-function dateLine(): string {
-  const nowMs = Date.now()
-  const second = Math.floor(nowMs / 1000)
-  if (second !== dateSecond) {
-    dateSecond = second
-    date = `Date: ${new Date(nowMs).toUTCString()}\r\n`
-  }
-  return date
 }
 
 /** What ends the body of a response (RFC 9112 section 6.3). */
@@ -67,7 +54,7 @@ export function writeHead(
     else if (name === 'date') hasDate = true
     else if (name === 'connection') connection = value
   }
-  if (!hasDate) text += dateLine()
+  if (!hasDate) text += `Date: ${currentDate()}\r\n`
   const framing = framingOf(status, toHead, hasLength, takesChunks)
   const isKept =
     connection === undefined

@@ -58,7 +58,9 @@ export class Http2Response extends ClientResponse {
     this.headersSent = true
     this.statusCode = status
     this.#isHeadWaiting = true
-    this.#fields = fields.includes('date') ? fields : [...fields, 'date', currentDate()]
+    this.#fields = fields.some((name, i) => i % 2 === 0 && name === 'date')
+      ? fields
+      : [...fields, 'date', currentDate()]
   }
 
   override flushHead(): void {

@@ -1,15 +1,13 @@
+let second = 0
 let text = ''
-let expires: NodeJS.Timeout | undefined
 
-/** The time as the header `date` has it (RFC 9110 section 5.6.7), to the second. */
+/** The time as the header `date` has it (RFC 9110 section 5.6.7): one text for all responses of a second. */
 export function currentDate(): string {
-  if (expires) return text
-  const now = new Date()
-  text = now.toUTCString()
-  expires = setTimeout(forget, 1000 - now.getMilliseconds()).unref()
+  const nowMs = Date.now()
+  const nowSecond = Math.floor(nowMs / 1000)
+  if (nowSecond !== second) {
+    second = nowSecond
+    text = new Date(nowMs).toUTCString()
+  }
   return text
-}
-
-function forget(): void {
-  expires = undefined
 }
