@@ -42,10 +42,6 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
   /** Bytes have come that were read as HTTP/1, empty lines too. */
   #hasReceived = false
   #requests = 0
-  /** What waits came before the request in flight was answered. */
-  #waitsEarly = false
-  /** So did the request in flight. */
-  #cameEarly = false
   /** Requests that had arrived whole when the gateway began to stop. */
   #wholeAtStop = 0
   /** Since when there is no request in flight. */
@@ -103,11 +99,6 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
     return this.#state === 'open' && !this.#request && this.#requests > 0 && !this.#parser.isInHead
   }
 
-  /** The request in flight was sent before the one before it was answered. */
-  get cameEarly(): boolean {
-    return this.#cameEarly
-  }
-
   /** Whether more can be written than what has been. */
   get isOpen(): boolean {
     return this.#state === 'open'
@@ -163,7 +154,6 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
   /** Keeps what is behind a request that is being served. */
   #keep(bytes: Buffer): void {
     this.#pipelined ??= new PipelinedBytes()
-    if (!this.#response?.writableEnded) this.#waitsEarly = true
     this.#pipelined.push(bytes)
     this.#updateReading()
   }
@@ -192,7 +182,6 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
     this.#request = request
     this.#response = response
     this.#headSinceMs = undefined
-    this.#cameEarly = this.#waitsEarly
     this.#requests++
     if (service.maxRequests > 0 && this.#requests >= service.maxRequests) response.closeAfterResponse()
     if (service.isStopping && --this.#wholeAtStop <= 0) response.closeAfterResponse()
@@ -236,7 +225,6 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
   #endExchange(): void {
     this.#request = this.#response = undefined
     this.#idleSinceMs = this.#service.now()
-    this.#waitsEarly &&= this.#hasPipelined
     if (this.#pipelined) this.#guard(() => this.#readPipelined())
     else this.#updateReading()
   }

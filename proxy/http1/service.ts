@@ -6,8 +6,6 @@ import type { RequestSyntaxError } from './parser/syntax-error.ts'
 /** A connection, as those see it who serve its requests. */
 export type ServedConnection = {
   readonly socket: Socket
-  /** The request in flight was sent before the one before it was answered. */
-  readonly cameEarly: boolean
   /** Answers what is no request by hand, and ends the connection. */
   refuse(
     reply: { readonly status: number; readonly reason: string; readonly body: Buffer },

@@ -38,9 +38,7 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
         return
       }
       try {
-        const upgrades =
-          request.headers.upgrade !== undefined && takesUpgrade(request) && !connection.cameEarly
-        if (upgrades && deps.tunnels)
+        if (request.headers.upgrade !== undefined && takesUpgrade(request) && deps.tunnels)
           serveHandshake(deps.handler, deps.tunnels, connection, { request, response })
         else deps.handler(request, response)
       } catch (error) {

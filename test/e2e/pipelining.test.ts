@@ -21,6 +21,14 @@ beforeAll(async () => {
     if (request.url?.startsWith('/held')) held.set(request.url, response)
     else request.resume().on('end', () => response.end(`answer to ${request.url ?? ''}`))
   })
+  backend.server.on('upgrade', (request, socket) => {
+    backend.seen.push({ method: 'GET', url: request.url ?? '', rawHeaders: request.rawHeaders })
+    socket.write(
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n',
+    )
+    socket.pipe(socket)
+  })
   const settings = { UPSTREAM_URL: backend.url, UPSTREAM_CONNECTIONS: '4', UPSTREAM_QUEUE: '4' }
   gateway = await startHosted(settings)
   secure = await startHosted({ ...settings, ...tlsSettings() })
@@ -133,15 +141,27 @@ test.each([15, 16, 17, 18, 19, 33, 100])(
   },
 )
 
-test('a handshake after a request without a response yet becomes no tunnel', async () => {
-  const handshake =
-    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
-  const answers = sendRaw(gateway.port, get('/held-before') + get('/chat', handshake))
-  const response = await arrival('/held-before')
+const handshake =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+
+test.each([
+  ['HTTP', () => connect(gateway.port, '127.0.0.1')],
+  ['HTTPS', () => connectSecurely(secure.port)],
+])('a handshake is served when the requests before it are answered, over %s', async (protocol, open) => {
+  const socket = await open()
+  let answers = ''
+  socket.on('data', (chunk: Buffer) => (answers += chunk.toString('latin1')))
+  const before = `/held-before-${protocol}`
+  socket.write(get(before) + get('/second') + get('/chat', handshake) + 'what follows')
+  const response = await arrival(before)
+  expect(paths()).toEqual([before])
   response.end('first')
-  expect(await answers).toMatch(/\r\n\r\nfirstHTTP\/1\.1 400 /)
-  expect(paths()).not.toContain('/chat')
+  while (!answers.endsWith('what follows')) await once(socket, 'data')
+  expect(answers).toMatch(/\r\n\r\nfirst.*\r\n\r\nanswer to \/secondHTTP\/1\.1 101 .*\r\n\r\nwhat follows$/s)
+  expect(paths()).toEqual([before, '/second', '/chat'])
+  socket.end()
+  await once(socket, 'close')
 })
 
 test("a client that resets the connection while a CONNECT waits for its turn is nobody's bug", async () => {

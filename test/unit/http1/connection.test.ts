@@ -113,21 +113,6 @@ test('what has arrived whole when the gateway begins to stop is served, and noth
   ])
 })
 
-test('a request that was sent before the one before it was answered is known as such', async () => {
-  const { served, client, until } = await serve()
-  client.write(get('/1') + get('/2'))
-  await until(() => served.length === 1)
-  expect(served[0]?.connection.cameEarly).toBe(false)
-  served.forEach(answer)
-  await until(() => served.length === 2)
-  expect(served[1]?.connection.cameEarly).toBe(true)
-  served.slice(1).forEach(answer)
-  await until(() => served[1]?.response.destroyed === true)
-  client.write(get('/3'))
-  await until(() => served.length === 3)
-  expect(served[2]?.connection.cameEarly).toBe(false)
-})
-
 test('an exception in a listener of the body ends its request only', async () => {
   const caught: unknown[] = []
   const { served, client, until, received } = await serve({
