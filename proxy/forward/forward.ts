@@ -139,7 +139,7 @@ export class Forwarding implements UpstreamExchange {
       this.#body.sendTo(connection, head)
       return
     }
-    connection.socket.write(head + endOfHead(request, onUpgrade !== undefined), 'latin1')
+    connection.sendHead(head + endOfHead(request, onUpgrade !== undefined))
     connection.requestSent()
   }
 

@@ -1,14 +1,17 @@
 import type { Socket } from 'node:net'
+import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 
 /** What is shorter is copied into the text of a write: one write of one text costs the system less than one of several pieces. */
 const MOST_COPIED = 8 * 1024
 const MOST_TEXT = 32 * 1024
 
 /** What is written on a connection: what comes in one turn of the event loop goes out in one write, where it can. */
-export class Output {
+export class Output implements Flushable {
   readonly #socket: Socket
   /** One character a byte. */
   #text = ''
+  /** The text is the last of a response: called when it was handed to the system. */
+  #onWritten: (() => void) | undefined
   #isCorked = false
   #isScheduled = false
 
@@ -21,7 +24,7 @@ export class Output {
     return this.#text.length + this.#socket.writableLength
   }
 
-  /** Adds text that is to go out with what follows it, or at the next `flush`. */
+  /** Adds text that is to go out with what follows it, or at the next flush. */
   hold(text: string): void {
     this.#text += text
   }
@@ -29,7 +32,7 @@ export class Output {
   /** Adds text that goes out at the end of this turn. */
   write(text: string): void {
     this.#text += text
-    this.#schedule()
+    this.flushSoon()
   }
 
   /** Adds bytes, and text behind them. They go out at the end of this turn. */
@@ -42,45 +45,50 @@ export class Output {
       this.#socket.write(bytes)
       this.#text = behind
     }
-    this.#schedule()
+    this.flushSoon()
+  }
+
+  /** Has what is held go out at the end of this turn. */
+  flushSoon(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    flushAtEndOfTurn(this)
   }
 
   /** Sends what there is. */
   flush(): void {
+    this.#isScheduled = false
     this.#writeText()
     this.#uncork()
   }
 
   /**
-   * Sends what there is, with these bytes and text behind them, as the last of a response.
+   * Adds these bytes, and text behind them, as the last of a response. They go out at the end of this turn.
    *
    * @param onWritten called once, in another turn, when all of it was handed to the system or never will be
    */
   finish(bytes: Buffer | undefined, behind: string, onWritten: () => void): void {
-    let isLast = true
     if (bytes && bytes.length > MOST_COPIED) {
-      if (this.#text !== '') this.#cork()
+      this.#cork()
       this.#writeText()
-      if (behind !== '') this.#cork()
-      isLast = behind !== ''
-      if (isLast) this.#socket.write(bytes)
-      else this.#socket.write(bytes, onWritten)
+      this.#socket.write(bytes, behind === '' ? onWritten : undefined)
       this.#text = behind
-    } else this.#text += bytes ? bytes.toString('latin1') + behind : behind
-    if (isLast) {
-      const text = this.#text
-      this.#text = ''
-      if (text !== '' || this.#socket.writableLength > 0) this.#socket.write(text, 'latin1', onWritten)
-      else process.nextTick(onWritten)
+      if (behind !== '') this.#onWritten = onWritten
+    } else {
+      this.#text += bytes ? bytes.toString('latin1') + behind : behind
+      this.#onWritten = onWritten
     }
-    this.#uncork()
+    this.flushSoon()
   }
 
   #writeText(): void {
-    if (this.#text === '') return
     const text = this.#text
+    const onWritten = this.#onWritten
     this.#text = ''
-    this.#socket.write(text, 'latin1')
+    this.#onWritten = undefined
+    if (text === '' && (!onWritten || this.#socket.writableLength === 0)) {
+      if (onWritten) process.nextTick(onWritten)
+    } else this.#socket.write(text, 'latin1', onWritten)
   }
 
   #cork(): void {
@@ -94,20 +102,4 @@ export class Output {
     this.#isCorked = false
     this.#socket.uncork()
   }
-
-  #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    process.nextTick(flushScheduled, this)
-  }
-
-  /** At the end of a turn. */
-  flushScheduled(): void {
-    this.#isScheduled = false
-    this.flush()
-  }
-}
-
-function flushScheduled(output: Output): void {
-  output.flushScheduled()
 }

@@ -66,7 +66,7 @@ export class Http1Response extends ClientResponse {
   }
 
   flushHead(): void {
-    if (this.#isOpen) this.#connection.output.flush()
+    if (this.#isOpen) this.#connection.output.flushSoon()
   }
 
   write(piece: Buffer): boolean {

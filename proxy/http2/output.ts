@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
+import { endOfTurn, type Flushable } from '../message/end-of-turn.ts'
 import {
   ConnectionError,
   errorCodes,
@@ -22,14 +23,8 @@ const WRITE_BYTES = 64 * 1024
 /** Beyond this nothing more is read from the client, which would be answered. */
 const MOST_WAITING = 256 * 1024
 
-/** Connections that have something to send at the end of this turn of the event loop. */
-let waiting: { flush(): void }[] = []
-
-function flushAll(): void {
-  const outputs = waiting
-  waiting = []
-  for (const output of outputs) output.flush()
-}
+/** Not before the end of the turn: what all streams of a connection have by then is one write. */
+const flushAtEndOfTurn = endOfTurn()
 
 /** A stream, as far as it is sent on. */
 export type OutgoingStream = {
@@ -57,7 +52,7 @@ export type OutputEvents<Stream> = {
  * What goes out on a connection of HTTP/2: frames, within the windows that the client gives, streams in turns. All that is given in
  * one turn of the event loop is one write, as far as the client reads.
  */
-export class Http2Output<Stream extends OutgoingStream> {
+export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   readonly #socket: Socket
   readonly #events: OutputEvents<Stream>
   readonly #encoder = new HpackEncoder()
@@ -156,8 +151,7 @@ export class Http2Output<Stream extends OutgoingStream> {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    waiting.push(this)
-    if (waiting.length === 1) setImmediate(flushAll)
+    flushAtEndOfTurn(this)
   }
 
   #push(frame: Buffer): void {

@@ -65,7 +65,7 @@ export function readRequestHead(
   return reject(
     'framing',
     errors.badRequest,
-    'the WebSocket handshake is malformed, or sent before the previous response',
+    'the WebSocket handshake is malformed',
     target.path,
   )
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 import type { ConnectionLife } from './connection-life.ts'
 import type { Http1Channel, UpstreamExchange } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
@@ -37,7 +38,7 @@ const responseAfterResetMs = 1_000
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
-export class UpstreamConnection implements Http1Channel, ResponseSink {
+export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   readonly #timeouts: UpstreamTimeouts
@@ -45,6 +46,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink {
   readonly #now: () => number
   readonly #parser: ResponseParser
   #exchange: UpstreamExchange | undefined
+  /** A request that is sent at the end of this turn. */
+  #unsent = ''
   /** Whose exchange it serves, or has served last. */
   client = ''
   /** Set by the pool: its response is a long one, so that it counts as a stream. */
@@ -105,6 +108,18 @@ export class UpstreamConnection implements Http1Channel, ResponseSink {
     const before = this.#seenAnswered
     this.#seenAnswered = true
     return before
+  }
+
+  sendHead(head: string): void {
+    this.#unsent = head
+    flushAtEndOfTurn(this)
+  }
+
+  flush(): void {
+    if (this.#gone) return
+    const head = this.#unsent
+    this.#unsent = ''
+    this.socket.write(head, 'latin1')
   }
 
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
@@ -179,7 +194,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink {
     this.#responseDone = true
     this.#deadline = Number.POSITIVE_INFINITY
     // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
-    const isWhole = this.#requestSent && this.takesRequest
+    const isWhole = this.#requestSent && this.#unsent === '' && this.takesRequest
     this.#reusable = persistent && isWhole
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()
@@ -271,7 +286,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink {
     const exchange = this.#exchange
     const onReusedConnection = this.#life.isReused && this.#parser.untouched
     this.socket.destroy()
-    this.#leave(exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause))
+    const isUnsent = kind === 'reset' && this.#unsent !== ''
+    this.#leave(
+      exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause, isUnsent),
+    )
   }
 
   /** Tells the owner once, whatever ends the connection first. */

@@ -35,8 +35,10 @@ export type UpstreamExchange = {
 export type UpstreamChannel = Http1Channel | Http2Channel
 
 export type Http1Channel = Channel & {
-  /** Where the request is written. */
+  /** Where a request with a body is written. */
   readonly socket: Socket
+  /** Sends a request without a body at the end of this turn. */
+  sendHead(head: string): void
 }
 
 export type Http2Channel = Channel & {

@@ -28,7 +28,7 @@ export class UpstreamFailure extends Error {
   /** The connection had served a request before, and not one byte of a response to this one arrived. */
   readonly onReusedConnection: boolean
 
-  /** The backend has said that it did not begin with the request, whatever its method. */
+  /** The backend has not begun with the request, whatever its method: it says so, or was not sent it. */
   readonly isUnprocessed: boolean
 
   constructor(

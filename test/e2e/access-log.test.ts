@@ -41,7 +41,7 @@ test('a response before any rule is matched has an access line too, with the cli
       `Host: a\r\n${offer}Sec-WebSocket-Version: 13\r\n`,
       '/keyless',
       400,
-      'the WebSocket handshake is malformed, or sent before the previous response',
+      'the WebSocket handshake is malformed',
     ],
     ['GET /hostless', '', '/hostless', 400, 'the Host header is missing, repeated or invalid'],
     ['TRACE /traced', 'Host: a\r\n', '/traced', 405, 'TRACE is not supported'],

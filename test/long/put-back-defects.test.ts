@@ -79,7 +79,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/upstream/connection.ts',
-        from: 'const isWhole = this.#requestSent && this.takesRequest\n',
+        from: "const isWhole = this.#requestSent && this.#unsent === '' && this.takesRequest\n",
         to: 'const isWhole = true\n',
       },
     ],

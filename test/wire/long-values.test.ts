@@ -48,10 +48,11 @@ function filled(filler: string): string {
   return filler.repeat(Math.ceil(bytes / filler.length)).slice(0, bytes)
 }
 
-async function millisecondsOf(step: () => unknown): Promise<number> {
-  const startedMs = performance.now()
-  await step()
-  return performance.now() - startedMs
+/** The least of up to three tries, as a busy machine may hold one up: what takes the square of its length does so each time. */
+async function leastMs(boundMs: number, step: () => number | Promise<number>): Promise<number> {
+  let least = Infinity
+  for (let tries = 0; tries < 3 && least >= boundMs; tries++) least = Math.min(least, await step())
+  return least
 }
 
 test.each(names)('a long value of %s is read in time', async (name) => {
@@ -59,17 +60,20 @@ test.each(names)('a long value of %s is read in time', async (name) => {
     const offer = name === 'Upgrade' ? 'Connection: upgrade\r\n' : ''
     const host = name === 'Host' ? '' : 'Host: a\r\n'
     const request = `GET / HTTP/1.1\r\n${host}${offer}${name}: x${filled(filler)}x\r\n\r\n`
-    const tookMs = await millisecondsOf(async () => {
+    const tookMs = await leastMs(longestMs, async () => {
+      const startedMs = performance.now()
       expect(
         await sendRaw(gateway.port, request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')),
       ).toMatch(/^HTTP\/1\.1 \d{3} /)
+      return performance.now() - startedMs
     })
     expect(tookMs, JSON.stringify(filler)).toBeLessThan(longestMs)
   }
 })
 
-/** Parses until it is refused. */
-function parse(pieces: Iterable<Buffer>): void {
+/** Parses until it is refused. Returns how many milliseconds of a processor that took. */
+function parse(pieces: Iterable<Buffer>): number {
+  const before = process.threadCpuUsage()
   const parser = new RequestParser(
     { onHead: () => undefined, onBody: () => undefined, onBodyEnd: () => undefined },
     10 * 1024 * 1024,
@@ -79,6 +83,8 @@ function parse(pieces: Iterable<Buffer>): void {
   } catch (error) {
     if (!(error instanceof RequestSyntaxError)) throw error
   }
+  const { user, system } = process.threadCpuUsage(before)
+  return (user + system) / 1000
 }
 
 const head = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n'
@@ -98,8 +104,8 @@ const parts: [string, string, string][] = [
 test.each(parts)('%s that is long is parsed in time, whole and byte by byte', async (_, before, behind) => {
   for (const filler of [...fillers, '\r\n', ';a=b', '\\"', '0']) {
     const text = Buffer.from(before + filled(filler) + behind, 'latin1')
-    const wholeMs = await millisecondsOf(() => parse([text]))
-    const inBytesMs = await millisecondsOf(() => parse(Array.from(text, (byte) => Buffer.of(byte))))
+    const wholeMs = await leastMs(100, () => parse([text]))
+    const inBytesMs = await leastMs(longestMs, () => parse(Array.from(text, (byte) => Buffer.of(byte))))
     expect({ filler, wholeMs }).toEqual({
       filler,
       wholeMs: expect.toSatisfy((ms: number) => ms < 100) as number,
