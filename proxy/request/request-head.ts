@@ -62,12 +62,7 @@ export function readRequestHead(
   if (upgrades || !offersWebSocket(request)) return { method, target, host }
   if (asksForOtherVersion(request))
     return reject('framing', errors.upgradeRequired, 'the WebSocket version is not 13', target.path)
-  return reject(
-    'framing',
-    errors.badRequest,
-    'the WebSocket handshake is malformed',
-    target.path,
-  )
+  return reject('framing', errors.badRequest, 'the WebSocket handshake is malformed', target.path)
 }
 
 export function reject(reason: Rejection, reply: ErrorReply, why: string, path = ''): RejectedHead {
