@@ -208,7 +208,9 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
 
   /** A response was handed to the system. */
   #responseOut(response: Http1Response | undefined): void {
-    if (response !== this.#response || !response || response.destroyed || this.#state === 'closed') return
+    if (response !== this.#response || !response || response.destroyed) return
+    // The client has gone before it could be written: that is told when the connection closes.
+    if (this.#state === 'closed' || this.socket.destroyed) return
     response.takeClose()
     const request = this.#request
     if (this.#state !== 'open') return

@@ -113,6 +113,16 @@ test('what has arrived whole when the gateway begins to stop is served, and noth
   ])
 })
 
+test('what waits is not served where the client goes before the response is written', async () => {
+  const { served, client, accepted, until } = await serve()
+  client.write(get('/1') + get('/2'))
+  await until(() => served.length === 1)
+  served.forEach(answer)
+  accepted.destroy()
+  await once(accepted, 'close')
+  expect(served.map(({ request, response }) => [request.url, response.destroyed])).toEqual([['/1', true]])
+})
+
 test('an exception in a listener of the body ends its request only', async () => {
   const caught: unknown[] = []
   const { served, client, until, received } = await serve({
