@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 
 type States = Record<
   '_readableState' | '_writableState',
-  { autoDestroy: boolean; errored: Error | null | undefined }
+  { autoDestroy: boolean; errored: Error | null | undefined; errorEmitted: boolean }
 >
 
 /** Has a socket emit `error` when a write fails, and stay open. Whatever else goes wrong ends it as before. */
@@ -26,7 +26,10 @@ function setAutoDestroy(socket: Socket, value: boolean): void {
 
 /** To be called when such a socket has emitted `error` and is not destroyed: what has arrived can be read. */
 export function readOnAfterError(socket: Socket): void {
-  statesOf(socket)._readableState.errored = null
+  const { _readableState } = statesOf(socket)
+  _readableState.errored = null
+  // Otherwise what waits in the stream would be taken out of it and given to nobody.
+  _readableState.errorEmitted = false
 }
 
 function statesOf(socket: Socket): States {
