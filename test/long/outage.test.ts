@@ -203,6 +203,7 @@ test.each(Object.entries(outages))(
     expect(await statuses(second, '/open', passing, QUOTA + 5)).toEqual(repeat(200, QUOTA + 5))
     await sleep(Math.max(0, beganAtMs + OUTAGE_MS - performance.now()))
     const endedAtMs = performance.now()
+    for (const { process } of replicas) expect(process.output().match(GIVEN_UP)).toHaveLength(1)
     await outage.end(redis, relays)
     await Promise.all(
       replicas.map(({ process }) => process.waitForLine(/Redis available: circuit breaker closed/)),
@@ -227,8 +228,10 @@ test.each(Object.entries(outages))(
     )
     expect(alone).toBeLessThan(1.5 * atEmbedded + 0.5)
     for (const { process } of replicas) {
-      expect(process.output().match(GIVEN_UP)).toHaveLength(1)
-      expect(process.output().match(BACK)).toHaveLength(1)
+      // Once for the outage. Redis may be slow once more when it is back on a busy machine, and then gets well again.
+      const openings = process.output().match(GIVEN_UP)?.length
+      expect(openings).toBeLessThanOrEqual(2)
+      expect(process.output().match(BACK)).toHaveLength(openings ?? 0)
       expect(await process.stop()).toBe(0)
     }
     await embedded.process.stop()
