@@ -5,10 +5,11 @@ export type Flushable = {
 }
 
 /**
- * Has connections write when all that has arrived was read, one after another. What is written wakes up the process that it is for;
- * one that is written to between two reads goes to sleep in between, and waking it up each time costs more than the rest of a write.
+ * Makes a function that collects connections and flushes them together at the end of the turn, when all that has arrived was read.
+ * A write wakes up the process that it is for. Where reads come between the writes, that process falls asleep after each of them and
+ * is woken up again, which costs more than the rest of the write.
  *
- * @param most so many write at once: with more the first would wait long, and who has been woken up would have nothing to do
+ * @param most flushes earlier when so many have been collected, so that the first does not wait long
  */
 export function endOfTurn(most = Infinity): (flushable: Flushable) => void {
   let waiting: Flushable[] = []

@@ -76,7 +76,7 @@ async function ask(gateway: HostedGateway, times: number): Promise<number[]> {
 }
 
 /** Resolves when the log has said this reason. Each is one line, and on a busy machine the first may be that it took too long. */
-async function withoutConnection(gateway: HostedGateway, reason: RegExp): Promise<void> {
+async function untilReasonLogged(gateway: HostedGateway, reason: RegExp): Promise<void> {
   const isTold = (): boolean =>
     gateway
       .output()
@@ -105,7 +105,7 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
 
     const without = await start(url, trusting)
     expect(await ask(without, 1)).toEqual([503])
-    await withoutConnection(without, /^All sentinels are unreachable\. Last error: NOAUTH/)
+    await untilReasonLogged(without, /^All sentinels are unreachable\. Last error: NOAUTH/)
   })
 
   test('a cluster whose nodes have names decides, and the names are verified', async () => {
@@ -130,7 +130,7 @@ describe.concurrent('is not asked, and the log says why,', () => {
   async function expectNoRedis(url: string, env: Record<string, string>, reason: RegExp): Promise<void> {
     const gateway = await start(url, env)
     expect(await ask(gateway, 1)).toEqual([503])
-    await withoutConnection(gateway, reason)
+    await untilReasonLogged(gateway, reason)
   }
 
   test('a server with a certificate of an unknown CA', async () => {
