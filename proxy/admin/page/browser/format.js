@@ -1,6 +1,10 @@
-export function formatNumber(count) {
-  return count.toLocaleString('en')
-}
+// Made once: to make one takes longer than to format a row.
+const numbers = new Intl.NumberFormat('en')
+const times = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'short' })
+
+export const formatNumber = (count) => numbers.format(count)
+
+export const formatTime = (time) => times.format(new Date(time))
 
 export function formatRate(rate) {
   if (rate === 0) return '0'

@@ -9,6 +9,13 @@ import { setHealth, showHealth, showReplicas, showState } from './overview.js'
 import { takeCounts, takeHistory } from './rates.js'
 import { setLimits, showRules } from './rules.js'
 
+/** Each in a frame of its own: to write them all takes longer than a frame has. */
+const tables = [showRules, showLimited, showBans, showOverrides, showReplicas]
+/** Which of them is next, and how many do not have the newest yet. */
+let nextTable = 0
+let outdatedTables = 0
+let newest
+
 let tableHash = ''
 let awaySince
 let isRunning = false
@@ -50,11 +57,15 @@ function show(now) {
   showHealth(now)
   showState(now)
   takeCounts(now)
-  showRules()
-  showLimited(now)
-  showBans(now)
-  showOverrides(now)
-  showReplicas(now)
+  newest = now
+  if (outdatedTables === 0) requestAnimationFrame(writeTable)
+  outdatedTables = tables.length
+}
+
+function writeTable() {
+  tables[nextTable](newest)
+  nextTable = (nextTable + 1) % tables.length
+  if (--outdatedTables > 0) requestAnimationFrame(writeTable)
 }
 
 function showAway(problem) {

@@ -1,5 +1,5 @@
 import { at, fill, make, setClass, setText } from './dom.js'
-import { formatSeconds } from './format.js'
+import { formatSeconds, formatTime } from './format.js'
 
 export function setHealth(text, kind) {
   setText(at('health'), text)
@@ -33,10 +33,7 @@ function describeServers(status) {
 const kinds = { ready: 'good', available: 'good', unavailable: 'bad', stopping: 'warn', starting: 'warn' }
 
 export function showState({ status, workersAnswering, breakerOpen, connections, config }) {
-  const lastRight = new Date(config.lastRightAt).toLocaleString([], {
-    dateStyle: 'medium',
-    timeStyle: 'short',
-  })
+  const lastRight = formatTime(config.lastRightAt)
   const shown = [
     ['Gateway', status.status, kinds[status.status]],
     ['Store', status.store === 'memory' ? 'in memory' : status.store, kinds[status.store]],
