@@ -1,5 +1,14 @@
 import { jsonBody, largeBodyBytes } from './backend.ts'
-import { bare, bareHttp2, bareHttps, express, fastify, httpProxy, undici } from './subjects/node-stacks.ts'
+import {
+  bare,
+  bareHttp2,
+  bareHttps,
+  bytes,
+  express,
+  fastify,
+  httpProxy,
+  undici,
+} from './subjects/node-stacks.ts'
 import { sluice, sluiceByRules, sluiceByWorkers } from './subjects/sluice.ts'
 import type { Subject } from './subjects/subject.ts'
 import { haproxy, nginx } from './subjects/system-proxies.ts'
@@ -44,7 +53,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'pass',
     meaning: 'a request that no limit matches',
     path: '/pass',
-    subjects: [bare, ...proxies],
+    subjects: [bare, bytes, ...proxies],
   },
   {
     ...get,
@@ -99,7 +108,7 @@ export const scenarios: readonly Scenario[] = [
     meaning: 'as `pass`, with clients that use HTTPS',
     path: '/pass',
     protocol: 'https',
-    subjects: [bareHttps, ...edges],
+    subjects: [bareHttps, bytes, ...edges],
   },
   {
     ...get,
