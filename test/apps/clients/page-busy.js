@@ -4,7 +4,7 @@ import { withPage } from './browser.js'
 // that it makes no difference what else the machine does.
 
 const [origin, protocol, seconds, picture] = process.argv.slice(2)
-/** What a task of the main thread does beside scripts, each by itself: none of these is within another. */
+/** What a task of the main thread does beside scripts. */
 const rendering = new Set([
   'UpdateLayoutTree',
   'Layout',
@@ -53,11 +53,23 @@ function scriptingOf(events) {
   const threadOf = ({ pid, tid }) => `${pid} ${tid}`
   const main = timed.find(({ name }) => name === 'FireAnimationFrame' || name === 'Layout')
   const ours = main ? timed.filter((event) => threadOf(event) === threadOf(main)) : []
-  const parts = ours.filter(({ name }) => rendering.has(name))
+  const parts = outermost(ours.filter(({ name }) => rendering.has(name)))
   return ours
     .filter(({ name }) => name === 'RunTask')
     .map(({ ts, dur, tdur }) => {
       const within = parts.filter((part) => part.ts >= ts && part.ts < ts + dur)
       return (tdur - within.reduce((sum, part) => sum + part.tdur, 0)) / 1000
+    })
+}
+
+/** Those that are not within another. */
+function outermost(events) {
+  let end = 0
+  return events
+    .toSorted((a, b) => a.ts - b.ts || b.dur - a.dur)
+    .filter(({ ts, dur }) => {
+      if (ts + dur <= end) return false
+      end = ts + dur
+      return true
     })
 }
