@@ -128,9 +128,15 @@ export class Incoming implements FrameSink {
     if (!list) this.#owner.glitch(1)
     const stream = this.#owner.streams.get(id)
     if (stream) this.#onTrailers(stream, list, endsStream)
-    else if (id <= this.#owner.lastStream) {
-      if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
-    } else this.#owner.open(id, list, endsStream)
+    else if (id > this.#owner.lastStream) this.#owner.open(id, list, endsStream)
+    else this.#onLateHeaders(id, list, endsStream)
+  }
+
+  /** Trailers may come on a stream that was reset before the client could know. A request would be a stream out of turn (section 5.1.1). */
+  #onLateHeaders(id: number, list: readonly string[] | undefined, endsStream: boolean): void {
+    if (list?.[0]?.startsWith(':'))
+      throw new ConnectionError(errorCodes.protocolError, 'a stream that is older than another one')
+    if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
   }
 
   #onTrailers(stream: Http2Stream, list: readonly string[] | undefined, endsStream: boolean): void {
