@@ -165,9 +165,12 @@ function request(start: string, more: string, times: number, port = gateway.port
   })
 }
 
-/** A reset takes back what has not been read yet: it has to wait a moment. */
+/**
+ * A reset takes back what has not been read yet. Nobody tells when it has been: the reset waits for longer than a busy machine holds up
+ * the gateway, and not until it gives up waiting for the rest.
+ */
 function sendThen(socket: Socket, bytes: string, then: () => void): void {
-  socket.write(bytes, () => setTimeout(then, 30))
+  socket.write(bytes, () => setTimeout(then, 250))
 }
 
 function trickle(socket: Socket, bytes: string, everyMs: number, before = ''): void {
