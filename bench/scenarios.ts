@@ -3,10 +3,10 @@ import {
   bare,
   bareHttp2,
   bareHttps,
-  bytes,
   express,
   fastify,
   httpProxy,
+  relay,
   undici,
 } from './subjects/node-stacks.ts'
 import { sluice, sluiceByRules, sluiceByWorkers } from './subjects/sluice.ts'
@@ -53,7 +53,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'pass',
     meaning: 'a request that no limit matches',
     path: '/pass',
-    subjects: [bare, bytes, ...proxies],
+    subjects: [bare, relay, ...proxies],
   },
   {
     ...get,
@@ -108,7 +108,7 @@ export const scenarios: readonly Scenario[] = [
     meaning: 'as `pass`, with clients that use HTTPS',
     path: '/pass',
     protocol: 'https',
-    subjects: [bareHttps, bytes, ...edges],
+    subjects: [bareHttps, relay, ...edges],
   },
   {
     ...get,

@@ -32,8 +32,8 @@ function nodeSubject(name: string, kind: Subject['kind'], script: string): Subje
 export const bare = nodeSubject('bare node:http', 'floor', 'bare.js')
 export const bareHttps = nodeSubject('bare node:https', 'floor', 'bare-https.js')
 export const bareHttp2 = nodeSubject('bare node:http2', 'floor', 'bare-http2.js')
-/** Hands on what it reads, unread: what two sockets and, over HTTPS, the encryption cost every proxy on Node. */
-export const bytes = nodeSubject('bytes handed on', 'floor', 'bytes.js')
+/** Relays bytes unread: what two sockets and, over HTTPS, the encryption cost every proxy on Node. */
+export const relay = nodeSubject('byte relay', 'floor', 'relay.js')
 export const httpProxy = nodeSubject('http-proxy', 'node', 'http-proxy.js')
 export const undici = nodeSubject('undici', 'node', 'undici.js')
 export const fastify = nodeSubject('fastify', 'node', 'fastify.js')

@@ -132,10 +132,10 @@ export class Incoming implements FrameSink {
     else this.#onLateHeaders(id, list, endsStream)
   }
 
-  /** Trailers may come on a stream that was reset before the client could know. A request would be a stream out of turn (section 5.1.1). */
+  /** Trailers may come on a stream that was reset before the client could know. A request may not: its number is to be new (section 5.1.1). */
   #onLateHeaders(id: number, list: readonly string[] | undefined, endsStream: boolean): void {
     if (list?.[0]?.startsWith(':'))
-      throw new ConnectionError(errorCodes.protocolError, 'a stream that is older than another one')
+      throw new ConnectionError(errorCodes.protocolError, 'a request with the number of an older stream')
     if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
   }
 

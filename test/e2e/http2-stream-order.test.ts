@@ -1,3 +1,4 @@
+import { constants } from 'node:http2'
 import { beforeAll, expect, test } from 'vitest'
 import { startBackend } from '../support/backend.ts'
 import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
@@ -5,6 +6,7 @@ import {
   connectRawHttp2,
   endHeaders,
   endStream,
+  fieldBlock,
   frame,
   frameTypes,
   requestFields,
@@ -12,8 +14,6 @@ import {
 } from '../support/raw-http2.ts'
 
 // RFC 9113 section 5.1.1: each stream of a client has a greater number than those before it.
-
-const PROTOCOL_ERROR = 1
 
 let gateway: HostedGateway
 
@@ -34,18 +34,13 @@ test.each([
   await raw.waitFor(({ stream, flags }) => stream === 5 && (flags & endStream) !== 0)
   raw.send(request(id))
   const { payload } = await raw.waitFor(({ type }) => type === frameTypes.goaway)
-  expect(payload.readUInt32BE(4)).toBe(PROTOCOL_ERROR)
+  expect(payload.readUInt32BE(4)).toBe(constants.NGHTTP2_PROTOCOL_ERROR)
   await raw.closed
 })
 
 test('trailers on a stream that the client has reset end nothing', async () => {
   const raw = await connectRawHttp2(gateway.port, { cleartext: true })
-  const trailers = Buffer.concat([
-    Buffer.from([0, 5]),
-    Buffer.from('x-sum'),
-    Buffer.from([1]),
-    Buffer.from('1'),
-  ])
+  const trailers = fieldBlock([['x-sum', '1']])
   raw.send(
     frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/')),
     frame(frameTypes.rstStream, 0, 1, uint32(8)),

@@ -115,7 +115,7 @@ export function frame(
 }
 
 /** A field block of literals without indexing or Huffman coding (RFC 7541 section 6.2.2). */
-function fieldBlock(fields: readonly (readonly [string, string])[]): Buffer {
+export function fieldBlock(fields: readonly (readonly [string, string])[]): Buffer {
   return Buffer.concat(
     fields.flatMap(([name, value]) => [Buffer.from([0]), lengthPrefixed(name), lengthPrefixed(value)]),
   )

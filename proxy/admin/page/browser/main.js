@@ -63,9 +63,11 @@ function show(now) {
 }
 
 function writeTable() {
-  tables[nextTable](newest)
+  const write = tables[nextTable]
   nextTable = (nextTable + 1) % tables.length
+  // First, so that the others are written where this one fails.
   if (--outdatedTables > 0) requestAnimationFrame(writeTable)
+  write(newest)
 }
 
 function showAway(problem) {
