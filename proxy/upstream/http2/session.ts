@@ -1,5 +1,5 @@
 import { connect, constants, type ClientHttp2Session } from 'node:http2'
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { UpstreamTimeouts } from '../connection.ts'
 import type { UpstreamExchange } from '../exchange.ts'
 import type { FailureKind } from '../failure.ts'
@@ -58,7 +58,7 @@ export class UpstreamSession implements StreamOwner {
   isReady = false
   /** No further request is sent on it. */
   isRetired = false
-  readonly #socket: Socket
+  readonly #socket: Duplex
   readonly #owner: SessionOwner
   readonly #options: SessionOptions
   readonly #streams = new Set<UpstreamStream>()
@@ -68,7 +68,7 @@ export class UpstreamSession implements StreamOwner {
   #idleSinceMs: number
   #message = 'the backend closed the connection'
 
-  constructor(socket: Socket, owner: SessionOwner, options: SessionOptions) {
+  constructor(socket: Duplex, owner: SessionOwner, options: SessionOptions) {
     this.#socket = socket
     this.#owner = owner
     this.#options = options

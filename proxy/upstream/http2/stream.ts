@@ -87,10 +87,11 @@ export class UpstreamStream implements Http2Channel {
     stream.on('headers', (_fields, _flags, raw: readonly string[]) =>
       this.#guard(() => this.#exchange?.onInformation(readResponseHead(raw))),
     )
-    stream.on('response', (_fields, flags, raw: readonly string[]) =>
-      this.#guard(() => this.#onHead(head, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0)),
-    )
-    stream.on('data', (chunk: Buffer) => this.#guard(() => this.#onData(chunk)))
+    stream.on('response', (_fields, flags, raw: readonly string[]) => {
+      this.#guard(() => this.#onHead(head, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0))
+      // Not before: Node queues `response`, and may give out content that came with it ahead of it, which would be lost.
+      stream.on('data', (chunk: Buffer) => this.#guard(() => this.#onData(chunk)))
+    })
     stream.on('trailers', (_fields, _flags, raw: readonly string[]) =>
       this.#guard(() => this.#exchange?.onTrailers(raw)),
     )
