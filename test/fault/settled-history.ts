@@ -163,7 +163,8 @@ async function playEdge(stage: Stage, random: () => number): Promise<string[]> {
     )
   }
   const early = await reserve(1 + Math.floor(random() * 5))
-  await sleep(BRIEF_MS + 50)
+  // The next window begins with its first request, and what is settled late has to be told from it by a few milliseconds too.
+  await sleep(BRIEF_MS + 5 + random() * 45)
   const beganMs = performance.now()
   const wanted = 1 + Math.floor(random() * 5)
   const late = await reserve(wanted)
