@@ -6,7 +6,7 @@ import { acceptsTrailers, requestTrailers, responseTrailers } from '../http/trai
 import { acceptsHandshake } from '../http/websocket-handshake.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Http2Channel, UpstreamChannel, UpstreamExchange, UpstreamSender } from '../upstream/exchange.ts'
-import { UpstreamFailure } from '../upstream/failure.ts'
+import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
 import type { ForwardRequest } from './forward-request.ts'
@@ -259,7 +259,7 @@ export class Forwarding implements UpstreamExchange {
     this.#forwarded.trace?.failed(failure.kind)
     // The backend may have seen it the first time.
     settlement?.onFailure(this.#started ? 'reset' : failure.kind)
-    if (response.headersSent || this.#responding) this.#cutShort(failure)
+    if (response.headersSent || this.#responding) this.#cutShort(failure.kind)
     else {
       const reply = failureReply(failure)
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
@@ -282,7 +282,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
-  #cutShort({ kind }: UpstreamFailure): void {
+  #cutShort(kind: FailureKind): void {
     const { request, response } = this.#forwarded
     // After an exception the state of the response is unknown, and to HTTP/1.0 a normal end means that it is complete.
     if (kind === 'exception' || request.httpVersion === '1.0') return response.breakOff()
@@ -295,7 +295,7 @@ export class Forwarding implements UpstreamExchange {
   #refuseBody(): void {
     const { request, response } = this.#forwarded
     this.abandon('the request body is over the limit')
-    if (this.#responding) response.breakOff()
+    if (this.#responding) this.#cutShort('aborted')
     else {
       this.#forwarded.onBodyOverLimit()
       sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)
