@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
 import { closeSoon } from './close-soon.ts'
 import { Output } from './output.ts'
 import { countWholeRequests, PipelinedBytes } from './pipelined-bytes.ts'
@@ -26,12 +27,16 @@ export function http1On(socket: Socket): Http1Connection | undefined {
  * A client's connection of HTTP/1: reads requests, and serves one at a time. What comes behind a request is kept, and read when that
  * is answered, so that a client that sends many at once gets no more of the backend than one that waits (RFC 9112 section 9.3.2).
  */
-export class Http1Connection implements RequestSink, BodyReading, ResponseConnection, ServedConnection {
+export class Http1Connection
+  implements RequestSink, BodyReading, ResponseConnection, ServedConnection, Reader
+{
   readonly socket: Socket
   readonly output: Output
   readonly #service: Http1Service
   readonly #parser: RequestParser
   #preface: PrefaceWatch | undefined
+  /** What has come in this turn while no request is in flight, and is read at its end. */
+  #kept: Buffer | undefined
   #request: Http1Request | undefined
   #response: Http1Response | undefined
   #pipelined: PipelinedBytes | undefined
@@ -85,7 +90,7 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
 
   /** Since when no request is in flight, also while the head of one arrives; undefined with one in flight, and for a tunnel. */
   get idleSinceMs(): number | undefined {
-    return this.#request || this.#state === 'tunnel' ? undefined : this.#idleSinceMs
+    return this.#request || this.#kept || this.#state === 'tunnel' ? undefined : this.#idleSinceMs
   }
 
   /** Since when the head of a request has been arriving, the first one since the connection was opened. */
@@ -96,7 +101,9 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
 
   /** All requests have been answered, and nothing of another has come. */
   get isBetweenRequests(): boolean {
-    return this.#state === 'open' && !this.#request && this.#requests > 0 && !this.#parser.isInHead
+    return (
+      this.#state === 'open' && !this.#request && !this.#kept && this.#requests > 0 && !this.#parser.isInHead
+    )
   }
 
   /** Whether more can be written than what has been. */
@@ -105,6 +112,24 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
   }
 
   onData(bytes: Buffer): void {
+    if (this.#kept) {
+      this.#kept = Buffer.concat([this.#kept, bytes])
+      this.readKept()
+      // The end of a connection that is left to another protocol is told to that only behind its first bytes.
+    } else if (this.#request || this.#preface) this.#receive(bytes)
+    else {
+      this.#kept = bytes
+      readAtEndOfTurn(this)
+    }
+  }
+
+  readKept(): void {
+    const bytes = this.#kept
+    this.#kept = undefined
+    if (bytes && !this.socket.destroyed) this.#receive(bytes)
+  }
+
+  #receive(bytes: Buffer): void {
     if (this.#state !== 'open' || this.#isDeaf) return
     this.#hasReceived = true
     this.#guard(() => this.#take(bytes))
@@ -301,6 +326,7 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
 
   /** The client has ended its direction: it counts as disconnected. */
   onEnd(): void {
+    this.readKept()
     if (this.#state !== 'open' || this.#isDeaf) return
     const { exchange } = this
     if (!exchange) {
@@ -324,6 +350,7 @@ export class Http1Connection implements RequestSink, BodyReading, ResponseConnec
 
   onClose(): void {
     const { exchange } = this
+    this.#kept = undefined
     if (this.#state === 'tunnel') return
     this.#state = 'closed'
     this.#pipelined = undefined

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { endOfTurn, type Flushable } from '../message/end-of-turn.ts'
+import { joinAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 import {
   ConnectionError,
   errorCodes,
@@ -22,9 +22,6 @@ const MOST_JOINED = 8 * 1024
 const WRITE_BYTES = 64 * 1024
 /** Beyond this nothing more is read from the client, which would be answered. */
 const MOST_WAITING = 256 * 1024
-
-/** Not before the end of the turn: what all streams of a connection have by then is one write. */
-const flushAtEndOfTurn = endOfTurn()
 
 /** A stream, as far as it is sent on. */
 export type OutgoingStream = {
@@ -151,7 +148,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    flushAtEndOfTurn(this)
+    joinAtEndOfTurn(this)
   }
 
   #push(frame: Buffer): void {

@@ -4,27 +4,71 @@ export type Flushable = {
   flush(): void
 }
 
-/**
- * Makes a function that collects connections and flushes them together at the end of the turn, when all that has arrived was read.
- * A write wakes up the process that it is for. Where reads come between the writes, that process falls asleep after each of them and
- * is woken up again, which costs more than the rest of the write.
- *
- * @param most flushes earlier when so many have been collected, so that the first does not wait long
- */
-export function endOfTurn(most = Infinity): (flushable: Flushable) => void {
-  let waiting: Flushable[] = []
-  const flushAll = (): void => {
-    const flushables = waiting
-    waiting = []
-    for (const flushable of flushables) flushable.flush()
-  }
-  return (flushable) => {
-    if (waiting.push(flushable) === 1) setImmediate(flushAll)
-    else if (waiting.length >= most) flushAll()
-  }
+/** Keeps something that has arrived until the end of a turn. */
+export type Reader = {
+  /** Reads it. Does not throw. */
+  readKept(): void
 }
 
+/** So many connections are read or written together, earlier than at the end of the turn, so that the first does not wait long. */
 const MOST_AT_ONCE = 16
 
-/** For connections of which each has one thing to write. */
-export const flushAtEndOfTurn = endOfTurn(MOST_AT_ONCE)
+let readers: Reader[] = []
+let single: Flushable[] = []
+let joined: Flushable[] = []
+let isReading = false
+let isScheduled = false
+
+/**
+ * Reads what has arrived when the turn of the event loop is over, and before anything is written. Where a request is read, decided and
+ * forwarded between two system calls, the processor has to find all that code and data again after each of them.
+ */
+export function readAtEndOfTurn(reader: Reader): void {
+  if (readers.push(reader) < MOST_AT_ONCE) schedule()
+  else readAndWrite()
+}
+
+/**
+ * Writes at the end of the turn, when all that has arrived was read: for connections of which each has one thing to write.
+ * A write wakes up the process that it is for. Where reads come between the writes, that process falls asleep after each of them and
+ * is woken up again, which costs more than the rest of the write.
+ */
+export function flushAtEndOfTurn(flushable: Flushable): void {
+  if (single.push(flushable) < MOST_AT_ONCE || isReading) schedule()
+  else writeSingle()
+}
+
+/** As `flushAtEndOfTurn`, and never earlier: for connections that join what comes in one turn. */
+export function joinAtEndOfTurn(flushable: Flushable): void {
+  joined.push(flushable)
+  schedule()
+}
+
+function schedule(): void {
+  if (isScheduled) return
+  isScheduled = true
+  setImmediate(endTurn)
+}
+
+function endTurn(): void {
+  isScheduled = false
+  readAndWrite()
+  const flushables = joined
+  joined = []
+  for (const flushable of flushables) flushable.flush()
+}
+
+function readAndWrite(): void {
+  const kept = readers
+  readers = []
+  isReading = true
+  for (const reader of kept) reader.readKept()
+  isReading = false
+  writeSingle()
+}
+
+function writeSingle(): void {
+  const flushables = single
+  single = []
+  for (const flushable of flushables) flushable.flush()
+}

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
+import { flushAtEndOfTurn, readAtEndOfTurn, type Flushable, type Reader } from '../message/end-of-turn.ts'
 import type { ConnectionLife } from './connection-life.ts'
 import type { Http1Channel, UpstreamExchange } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
@@ -38,7 +38,7 @@ const responseAfterResetMs = 1_000
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
-export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable {
+export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable, Reader {
   readonly socket: Socket
   readonly #owner: ConnectionOwner
   readonly #timeouts: UpstreamTimeouts
@@ -48,6 +48,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   #exchange: UpstreamExchange | undefined
   /** A request that is sent at the end of this turn. */
   #unsent = ''
+  /** What has come in this turn of a response that has not begun, and is read at its end. */
+  #kept: Buffer | undefined
   /** Whose exchange it serves, or has served last. */
   client = ''
   /** Set by the pool: its response is a long one, so that it counts as a stream. */
@@ -160,7 +162,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
 
   /** Called by the sweep: ends the connection when what it waits for is overdue. */
   expire(nowMs: number): void {
-    if (nowMs < this.#deadline) return
+    if (nowMs < this.#deadline || this.#kept) return
     if (this.#exchange) this.#fail(this.#deadlineKind, 'the backend did not answer in time')
     else this.destroy()
   }
@@ -219,6 +221,27 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   readonly #onData = (chunk: Buffer): void => {
+    if (this.#kept) {
+      this.#kept = Buffer.concat([this.#kept, chunk])
+      this.readKept()
+    } else if (this.#isDue) {
+      this.#kept = chunk
+      readAtEndOfTurn(this)
+    } else this.#receive(chunk)
+  }
+
+  /** What comes begins the response to a request that was sent as a whole. Anything else is read at once: it might pass for that later. */
+  get #isDue(): boolean {
+    return this.#exchange !== undefined && this.#requestSent && this.#unsent === '' && !this.#answered
+  }
+
+  readKept(): void {
+    const chunk = this.#kept
+    this.#kept = undefined
+    if (chunk && !this.#gone) this.#receive(chunk)
+  }
+
+  #receive(chunk: Buffer): void {
     try {
       this.#parser.execute(chunk)
       if (!this.#gone && !this.#responseDone) this.#exchange?.onPause()
@@ -232,6 +255,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   readonly #onSocketEnd = (): void => {
+    this.readKept()
+    if (this.#gone) return
     try {
       // After a reset that a failed write has reported, reading finds an ordinary end of the connection.
       if (this.takesRequest && this.#parser.finish()) this.destroy()
@@ -247,6 +272,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   readonly #onSocketError = (error: Error): void => {
+    this.readKept()
     // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
     // but the response can be on its way, or here and unread.
     if (this.#exchange && !this.socket.destroyed) {
@@ -256,7 +282,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     } else this.#fail('reset', error.message)
   }
 
-  readonly #onSocketClose = (): void => this.#fail('reset', 'the backend closed the connection')
+  readonly #onSocketClose = (): void => {
+    this.readKept()
+    this.#fail('reset', 'the backend closed the connection')
+  }
 
   /** Frees the connection for the next exchange, for as long as the backend is expected to keep it open. */
   release(): void {
@@ -270,7 +299,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   #free(idleUntilMs: number | undefined): void {
-    if (!this.#reusable || idleUntilMs === undefined) return this.destroy()
+    if (!this.#reusable || idleUntilMs === undefined || !this.socket.readable) return this.destroy()
     // Reading may have been paused for a slow client in the same read that completed the response.
     if (this.socket.isPaused()) this.socket.resume()
     this.#deadline = idleUntilMs

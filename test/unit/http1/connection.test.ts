@@ -142,3 +142,69 @@ test('an exception in a listener of the body ends its request only', async () =>
   expect(caught).toEqual([new Error('a bug')])
   expect(received()).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*connection: close[^]*ok$/i)
 })
+
+// Requests are read at the end of the turn of the event loop in which they have come. What happens before that?
+
+const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('requests of all connections are read when the turn is over', async () => {
+  const { accepted, served } = await serve()
+  accepted.emit('data', Buffer.from(get('/1')))
+  expect(served).toEqual([])
+  await endOfTurn()
+  expect(served.map(({ request }) => request.url)).toEqual(['/1'])
+})
+
+test('a request in several pieces of one turn is whole', async () => {
+  const { accepted, served, faults } = await serve()
+  for (const piece of get('/pieces').match(/.{1,9}/gs) ?? []) accepted.emit('data', Buffer.from(piece))
+  await endOfTurn()
+  expect(served.map(({ request }) => request.url)).toEqual(['/pieces'])
+  expect(faults).toEqual([])
+})
+
+test('a request is served although the client ends its direction in the same turn', async () => {
+  const { accepted, served, faults } = await serve()
+  accepted.emit('data', Buffer.from(get('/last')))
+  accepted.emit('end')
+  expect(served.map(({ request }) => request.url)).toEqual(['/last'])
+  expect(faults).toEqual([])
+})
+
+test('a request of a connection that has closed in the same turn is not served', async () => {
+  const { accepted, served } = await serve()
+  accepted.emit('data', Buffer.from(get('/gone')))
+  accepted.destroy()
+  await once(accepted, 'close')
+  await endOfTurn()
+  expect(served).toEqual([])
+})
+
+test('a connection whose next request is here and unread is not idle', async () => {
+  const { http1, accepted, served, client, until, received } = await serve()
+  client.write(get('/1'))
+  await until(() => served.length === 1)
+  served.forEach(answer)
+  await until(() => received().endsWith('ok'))
+  expect([...http1.betweenRequests()]).toHaveLength(1)
+  accepted.emit('data', Buffer.from(get('/2')))
+  expect(http1On(accepted)?.idleSinceMs).toBeUndefined()
+  expect([...http1.betweenRequests()]).toEqual([])
+  await endOfTurn()
+  expect(served.map(({ request }) => request.url)).toEqual(['/1', '/2'])
+})
+
+test('what may be another protocol is read at once, so that it is told of the end of the connection', async () => {
+  const told: string[] = []
+  const { accepted } = await serve({
+    onPreface(socket, bytes) {
+      told.push(bytes.toString('latin1'))
+      socket.on('data', (more: Buffer) => told.push(more.toString('latin1')))
+      socket.on('end', () => told.push('end'))
+    },
+  })
+  const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+  for (const piece of [preface, 'settings']) accepted.emit('data', Buffer.from(piece))
+  accepted.emit('end')
+  expect(told).toEqual([preface, 'settings', 'end'])
+})

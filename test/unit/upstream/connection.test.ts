@@ -7,7 +7,8 @@ import type { UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/
 import type { UpstreamFailure } from '../../../proxy/upstream/failure.ts'
 import { startRawBackend } from '../../support/backend.ts'
 
-// A request without a body is written at the end of the turn of the event loop. What becomes of the connection before that?
+// A request without a body is written at the end of the turn of the event loop, and a response is read there. What becomes of the
+// connection before that?
 
 const head = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
 
@@ -99,4 +100,71 @@ test('behind a response to nothing that was sent the connection is not used agai
   expect(owner.onFree).not.toHaveBeenCalled()
   expect(owner.onGone).toHaveBeenCalledOnce()
   expect(socket.bytesWritten).toBe(0)
+})
+
+const response = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** A connection whose request was sent, and that now waits for the response. */
+async function waiting() {
+  const made = await connected()
+  const { sent, told, failures } = exchange()
+  made.connection.begin(sent)
+  await endOfTurn()
+  return { ...made, told, failures }
+}
+
+test('a response is read when the turn is over', async () => {
+  const { socket, owner, told } = await waiting()
+  socket.emit('data', Buffer.from(response))
+  expect(told.onHead).not.toHaveBeenCalled()
+  await endOfTurn()
+  expect(told.onEnd).toHaveBeenCalledOnce()
+  expect(owner.onFree).toHaveBeenCalledOnce()
+})
+
+test('the rest of it that comes in the same turn is read behind it', async () => {
+  const { socket, told, failures } = await waiting()
+  socket.emit('data', Buffer.from(response.slice(0, 9)))
+  socket.emit('data', Buffer.from(response.slice(9)))
+  await endOfTurn()
+  expect(told.onEnd).toHaveBeenCalledOnce()
+  expect(failures).toEqual([])
+})
+
+test.each(['end', 'close'])('it is read although "%s" comes in the same turn', async (event) => {
+  const { socket, told, failures, owner } = await waiting()
+  socket.emit('data', Buffer.from(response))
+  socket.emit(event)
+  expect(told.onEnd).toHaveBeenCalledOnce()
+  expect(failures).toEqual([])
+  expect(owner.onGone).toHaveBeenCalledOnce()
+})
+
+test('a connection that the backend has closed behind its response serves no other request', async () => {
+  const { connection, socket, owner, told } = await waiting()
+  socket.emit('data', Buffer.from(response))
+  socket.destroy()
+  await once(socket, 'close')
+  expect(told.onEnd).toHaveBeenCalledOnce()
+  expect(owner.onFree).not.toHaveBeenCalled()
+  expect(owner.onGone).toHaveBeenCalledWith(connection)
+})
+
+test('a response that is here and unread is not late', async () => {
+  const { connection, socket, told, failures } = await waiting()
+  socket.emit('data', Buffer.from(response))
+  connection.expire(Number.POSITIVE_INFINITY)
+  await endOfTurn()
+  expect(failures).toEqual([])
+  expect(told.onEnd).toHaveBeenCalledOnce()
+})
+
+// Kept until the end of the turn, it would answer a request that has begun meanwhile.
+test('what comes on an idle connection ends it at once', async () => {
+  const { socket, owner } = await waiting()
+  socket.emit('data', Buffer.from(response))
+  await endOfTurn()
+  expect(owner.onGone).not.toHaveBeenCalled()
+  socket.emit('data', Buffer.from(response))
+  expect(owner.onGone).toHaveBeenCalledOnce()
 })
