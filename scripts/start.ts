@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { constants } from 'node:os'
 import { join } from 'node:path'
@@ -22,6 +23,7 @@ type Address = { readonly host: string | undefined; readonly port: number }
 const lateSignalMs = 250
 
 const running = new Set<ChildProcess>()
+const chosenPorts = new Set<number>()
 let gatewayProcess: ChildProcess | undefined
 let stopping = false
 let status = 0
@@ -91,14 +93,24 @@ function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boo
   return !origins.some((url) => new URL(url).href === upstreamUrl.href)
 }
 
-/** Any free port in place of 0: each process has to be told of the other's before that listens. */
-function choosePort({ host, port }: Address, hostSetting: string): Promise<Address> {
+/**
+ * Any free port in place of 0: each process has to be told of the other's before that listens. It is below those that the system gives
+ * to outgoing connections (from 32768 on Linux), which would take it meanwhile.
+ */
+function choosePort({ host, port }: Address, hostSetting: string, attempts = 20): Promise<Address> {
   if (port !== 0) return Promise.resolve({ host, port })
+  const candidate = attempts === 0 ? 0 : randomInt(32_000, 32_768)
   return new Promise((resolve, reject) => {
+    const next = (): void => resolve(choosePort({ host, port }, hostSetting, attempts - 1))
+    if (chosenPorts.has(candidate)) return next()
     const server = createServer()
-    server.once('error', (error) => reject(nameHostSetting(error, hostSetting, host)))
-    server.listen(0, host, () => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE' && attempts > 0) next()
+      else reject(nameHostSetting(error, hostSetting, host))
+    })
+    server.listen(candidate, host, () => {
       const { port: free } = server.address() as AddressInfo
+      chosenPorts.add(free)
       server.close(() => resolve({ host, port: free }))
     })
   })

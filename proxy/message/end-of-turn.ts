@@ -1,12 +1,12 @@
 /** Has something to write at the end of a turn of the event loop. */
 export type Flushable = {
-  /** Writes it. Does not throw. */
+  /** Writes it. */
   flush(): void
 }
 
 /** Keeps something that has arrived until the end of a turn. */
 export type Reader = {
-  /** Reads it. Does not throw. */
+  /** Reads it. */
   readKept(): void
 }
 
@@ -55,14 +55,14 @@ function endTurn(): void {
   readAndWrite()
   const flushables = joined
   joined = []
-  for (const flushable of flushables) flushable.flush()
+  forEach(flushables, write)
 }
 
 function readAndWrite(): void {
   const kept = readers
   readers = []
   isReading = true
-  for (const reader of kept) reader.readKept()
+  forEach(kept, read)
   isReading = false
   writeSingle()
 }
@@ -70,5 +70,26 @@ function readAndWrite(): void {
 function writeSingle(): void {
   const flushables = single
   single = []
-  for (const flushable of flushables) flushable.flush()
+  forEach(flushables, write)
+}
+
+function read(reader: Reader): void {
+  reader.readKept()
+}
+
+function write(flushable: Flushable): void {
+  flushable.flush()
+}
+
+/** What one throws is an uncaught exception, as it were in a callback of its own, and holds up none of the others. */
+function forEach<Item>(items: readonly Item[], step: (item: Item) => void): void {
+  for (const item of items) {
+    try {
+      step(item)
+    } catch (error) {
+      process.nextTick(() => {
+        throw error
+      })
+    }
+  }
 }

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { flushAtEndOfTurn, joinAtEndOfTurn, readAtEndOfTurn } from '../../proxy/message/end-of-turn.ts'
+
+const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Connections that note what is done with them. */
+function noting() {
+  const done: string[] = []
+  const reader = (name: string, then?: () => void) => ({
+    readKept() {
+      done.push(name)
+      then?.()
+    },
+  })
+  const flushable = (name: string, then?: () => void) => ({
+    flush() {
+      done.push(name)
+      then?.()
+    },
+  })
+  return { done, reader, flushable }
+}
+
+test('all is read, then written, and what is joined comes last', async () => {
+  const { done, reader, flushable } = noting()
+  joinAtEndOfTurn(flushable('joined'))
+  flushAtEndOfTurn(flushable('written'))
+  readAtEndOfTurn(reader('first', () => flushAtEndOfTurn(flushable('written by the first'))))
+  readAtEndOfTurn(reader('second', () => joinAtEndOfTurn(flushable('joined by the second'))))
+  expect(done).toEqual([])
+  await endOfTurn()
+  expect(done).toEqual([
+    ...['first', 'second'],
+    ...['written', 'written by the first'],
+    ...['joined', 'joined by the second'],
+  ])
+})
+
+test('the sixteenth has all sixteen read and written at once', async () => {
+  const { done, reader, flushable } = noting()
+  for (let i = 1; i <= 17; i++)
+    readAtEndOfTurn(reader(`read ${i}`, () => flushAtEndOfTurn(flushable(`written ${i}`))))
+  const sixteen = Array.from({ length: 16 }, (_, i) => i + 1)
+  expect(done).toEqual([...sixteen.map((i) => `read ${i}`), ...sixteen.map((i) => `written ${i}`)])
+  await endOfTurn()
+  expect(done.slice(32)).toEqual(['read 17', 'written 17'])
+})
+
+test('what one throws is an uncaught exception and holds up no other', async () => {
+  const { done, reader, flushable } = noting()
+  const listeners = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException')
+  const fail = (): never => {
+    throw new Error('a bug')
+  }
+  const uncaught = new Promise<Error>((resolve) => process.once('uncaughtException', resolve))
+  readAtEndOfTurn(reader('failing', fail))
+  readAtEndOfTurn(reader('other'))
+  flushAtEndOfTurn(flushable('written'))
+  joinAtEndOfTurn(flushable('joined'))
+  const { message } = await uncaught
+  for (const listener of listeners) process.on('uncaughtException', listener)
+  expect(message).toBe('a bug')
+  expect(done).toEqual(['failing', 'other', 'written', 'joined'])
+})
