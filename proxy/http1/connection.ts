@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
+import { MOST_KEPT_BYTES, readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
 import { closeSoon } from './close-soon.ts'
 import { Output } from './output.ts'
 import { countWholeRequests, PipelinedBytes } from './pipelined-bytes.ts'
@@ -116,7 +116,7 @@ export class Http1Connection
       this.#kept = Buffer.concat([this.#kept, bytes])
       this.readKept()
       // The end of a connection that is left to another protocol is told to that only behind its first bytes.
-    } else if (this.#request || this.#preface) this.#receive(bytes)
+    } else if (this.#request || this.#preface || bytes.length > MOST_KEPT_BYTES) this.#receive(bytes)
     else {
       this.#kept = bytes
       readAtEndOfTurn(this)

@@ -10,6 +10,9 @@ export type Reader = {
   readKept(): void
 }
 
+/** Larger pieces are read at once: more follows in the same turn mostly, and would have to be joined with what is kept. */
+export const MOST_KEPT_BYTES = 8 * 1024
+
 /** So many connections are read or written together, earlier than at the end of the turn, so that the first does not wait long. */
 const MOST_AT_ONCE = 16
 
@@ -34,7 +37,10 @@ export function readAtEndOfTurn(reader: Reader): void {
  * is woken up again, which costs more than the rest of the write.
  */
 export function flushAtEndOfTurn(flushable: Flushable): void {
-  if (single.push(flushable) < MOST_AT_ONCE || isReading) schedule()
+  const count = single.push(flushable)
+  // What is written while all is read goes out right behind that.
+  if (isReading) return
+  if (count < MOST_AT_ONCE) schedule()
   else writeSingle()
 }
 
@@ -58,7 +64,8 @@ function endTurn(): void {
   forEach(flushables, write)
 }
 
-function readAndWrite(): void {
+/** Reads all that has arrived and is kept, and writes: for those that must not take it for missing before the end of the turn. */
+export function readAndWrite(): void {
   const kept = readers
   readers = []
   isReading = true

@@ -1,5 +1,11 @@
 import type { Socket } from 'node:net'
-import { flushAtEndOfTurn, readAtEndOfTurn, type Flushable, type Reader } from '../message/end-of-turn.ts'
+import {
+  flushAtEndOfTurn,
+  MOST_KEPT_BYTES,
+  readAtEndOfTurn,
+  type Flushable,
+  type Reader,
+} from '../message/end-of-turn.ts'
 import type { ConnectionLife } from './connection-life.ts'
 import type { Http1Channel, UpstreamExchange } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
@@ -224,15 +230,20 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     if (this.#kept) {
       this.#kept = Buffer.concat([this.#kept, chunk])
       this.readKept()
-    } else if (this.#isDue) {
+    } else if (this.#isDue && chunk.length <= MOST_KEPT_BYTES) {
       this.#kept = chunk
       readAtEndOfTurn(this)
     } else this.#receive(chunk)
   }
 
-  /** What comes begins the response to a request that was sent as a whole. Anything else is read at once: it might pass for that later. */
+  /**
+   * What comes begins the response to a request that was sent as a whole. Anything else is read at once: it might pass for that later.
+   * So is what may begin a tunnel, which takes the connection over before that ends.
+   */
   get #isDue(): boolean {
-    return this.#exchange !== undefined && this.#requestSent && this.#unsent === '' && !this.#answered
+    const exchange = this.#exchange
+    if (!exchange || exchange.upgrades) return false
+    return this.#requestSent && this.#unsent === '' && !this.#answered
   }
 
   readKept(): void {

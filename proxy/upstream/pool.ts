@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { afterInput } from '../../shared/after-input.ts'
+import { readAndWrite } from '../message/end-of-turn.ts'
 import { ClientShares } from './client-shares.ts'
 import { ConnectionLife } from './connection-life.ts'
 import { UpstreamConnection, type UpstreamTimeouts } from './connection.ts'
@@ -306,6 +307,8 @@ export class UpstreamPool implements ServerPool {
   }
 
   #expire(): void {
+    // Responses that are here make places free, for requests that are not late then.
+    readAndWrite()
     const nowMs = this.#options.now()
     for (const connection of this.#all) connection.expire(nowMs)
     for (const queue of [this.#queue, this.#uploadQueue])

@@ -82,6 +82,8 @@ export function createHttp1Connections(
       socket.once('close', () => open.delete(connection))
     },
     endAfterResponses() {
+      // What is kept until the end of the turn has arrived too.
+      for (const connection of open) connection.readKept()
       isStopping = true
       for (const connection of open) connection.stop()
     },

@@ -180,6 +180,17 @@ test('a request of a connection that has closed in the same turn is not served',
   expect(served).toEqual([])
 })
 
+test('all requests that are here and unread when the gateway begins to stop are served', async () => {
+  const { http1, accepted, served, received, until } = await serve()
+  accepted.emit('data', Buffer.from(get('/1') + get('/2')))
+  http1.endAfterResponses()
+  expect(served.map(({ request }) => request.url)).toEqual(['/1'])
+  served.forEach(answer)
+  await until(() => served.length === 2)
+  served.slice(1).forEach(answer)
+  await until(() => received().split('ok').length === 3)
+})
+
 test('a connection whose next request is here and unread is not idle', async () => {
   const { http1, accepted, served, client, until, received } = await serve()
   client.write(get('/1'))

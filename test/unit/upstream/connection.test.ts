@@ -150,6 +150,32 @@ test('a connection that the backend has closed behind its response serves no oth
   expect(owner.onGone).toHaveBeenCalledWith(connection)
 })
 
+test('what comes with a handshake is left to the tunnel, although the connection ends in the same turn', async () => {
+  const { connection, socket } = await connected()
+  const { sent } = exchange()
+  const rests: string[] = []
+  connection.begin({
+    ...sent,
+    upgrades: true,
+    onUpgrade: (_, __, rest) => rests.push(rest.toString('latin1')),
+  })
+  await endOfTurn()
+  socket.emit(
+    'data',
+    Buffer.from('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\nmore'),
+  )
+  expect(rests).toEqual(['more'])
+})
+
+test('a large piece is read at once, as the rest of it follows', async () => {
+  const { socket, told } = await waiting()
+  socket.emit(
+    'data',
+    Buffer.concat([Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n'), Buffer.alloc(10_000)]),
+  )
+  expect(told.onHead).toHaveBeenCalledOnce()
+})
+
 test('a response that is here and unread is not late', async () => {
   const { connection, socket, told, failures } = await waiting()
   socket.emit('data', Buffer.from(response))
