@@ -139,13 +139,13 @@ describe.concurrent('a client that does not read', () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     let bytes = 0
-    let restUntilMs = 0
+    let rests = 0
     socket.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      // Four rests, each shorter than the timeout, and together longer.
-      if (bytes > 3_000_000 * (restUntilMs + 1) && restUntilMs++ < 4) {
+      // Eight rests, each far shorter than the timeout, so that a busy machine does not stretch one beyond it, and together longer.
+      if (bytes > 1_800_000 * (rests + 1) && rests++ < 8) {
         socket.pause()
-        setTimeout(() => socket.resume(), 250)
+        setTimeout(() => socket.resume(), 125)
       }
     })
     await once(socket, 'end')
