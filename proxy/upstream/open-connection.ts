@@ -1,7 +1,10 @@
-import { connect, isIP, type Socket } from 'node:net'
+import { connect, isIP, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterInput } from '../../shared/after-input.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
+
+/** As much as Node asks for by itself. */
+const READ_BUFFER_BYTES = 64 * 1024
 
 /**
  * How connections to the backend are opened: TCP, or TLS with the backend's certificate verified against its name.
@@ -22,7 +25,10 @@ export function connectionOpener(
   const host = address ?? name
   if (url.protocol !== 'https:') {
     const port = Number(url.port || 80)
-    return (ready) => connect({ host, port, noDelay: true, keepAlive: true, allowHalfOpen: true }, ready)
+    const options = { host, port, noDelay: true, keepAlive: true, allowHalfOpen: true }
+    // A session of HTTP/2 reads from below the socket.
+    if (url.protocol === 'h2c:') return (ready) => connect(options, ready)
+    return (ready) => connectWithReadBuffer(options, ready)
   }
   const port = Number(url.port || 443)
   // An address is no server name (RFC 6066 section 3); the certificate is checked against it all the same.
@@ -43,6 +49,25 @@ export function connectionOpener(
     socket.on('session', (fresh) => (session = fresh))
     return socket
   }
+}
+
+/**
+ * Connects with one buffer that is read into. By itself Node allocates 64 KiB for each read, and then gives back what was not filled,
+ * which costs more than to copy a short response.
+ *
+ * What has been handed on is never written over: a piece of less than half of the buffer is copied, a larger one keeps the buffer, and the
+ * next read gets another.
+ */
+function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): Socket {
+  let buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+  const push = (bytes: number): boolean => {
+    const piece = buffer.subarray(0, bytes)
+    if (bytes < READ_BUFFER_BYTES / 2) return socket.push(Buffer.from(piece))
+    buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+    return socket.push(piece)
+  }
+  const socket = connect({ ...options, onread: { buffer: () => buffer, callback: push } }, ready)
+  return socket
 }
 
 /**

@@ -1,0 +1,86 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
+import { startRawBackend } from '../../support/backend.ts'
+
+// All reads of a connection go into the same buffer. What was read before must not change.
+
+async function connectedTo(onConnection: (side: Socket) => void): Promise<Socket> {
+  const { url } = await startRawBackend(onConnection)
+  const open = connectionOpener(new URL(url))
+  const socket = open(() => undefined)
+  await once(socket, 'connect')
+  return socket
+}
+
+const hash = (pieces: readonly Buffer[]): string =>
+  createHash('sha256').update(Buffer.concat(pieces)).digest('hex')
+
+test('pieces of every size stay what they were while others come', async () => {
+  const sizes = [1, 100, 4_000, 20_000, 32_767, 32_768, 50_000, 65_535, 65_536, 65_537, 300_000, 2]
+  const sent = sizes.map((size) => randomBytes(size))
+  const socket = await connectedTo((side) => {
+    let next = 0
+    // The reader says when it has one.
+    side.on('data', () => side.write(sent[next++] ?? ''))
+  })
+  const received: Buffer[] = []
+  for (const { length } of sent) {
+    socket.write('.')
+    let left = length
+    while (left > 0) {
+      const [piece] = (await once(socket, 'data')) as [Buffer]
+      received.push(piece)
+      left -= piece.length
+    }
+    expect(left).toBe(0)
+  }
+  expect(received.length).toBeGreaterThanOrEqual(sizes.length)
+  expect(hash(received)).toBe(hash(sent))
+  socket.destroy()
+})
+
+test('a pause holds up the backend, and nothing is lost by it', async () => {
+  const sent = randomBytes(32 * 1024 * 1024)
+  const sides: Socket[] = []
+  const socket = await connectedTo((side) => {
+    sides.push(side)
+    side.end(sent)
+  })
+  const received: Buffer[] = []
+  socket.on('data', (piece: Buffer) => {
+    received.push(piece)
+    socket.pause()
+  })
+  await expect.poll(() => received.length).toBe(1)
+  const [side] = sides
+  // More than the buffers of both ends.
+  expect(side?.writableLength).toBeGreaterThan(0)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(received.length).toBe(1)
+  expect(side?.writableLength).toBeGreaterThan(0)
+  const timer = setInterval(() => socket.resume(), 0)
+  await once(socket, 'end')
+  clearInterval(timer)
+  expect(hash(received)).toBe(hash([sent]))
+  socket.destroy()
+})
+
+test('what comes before anybody listens is kept, and no more than a little', async () => {
+  const sent = randomBytes(32 * 1024 * 1024)
+  const sides: Socket[] = []
+  const socket = await connectedTo((side) => {
+    sides.push(side)
+    side.end(sent)
+  })
+  await expect.poll(() => socket.readableLength).toBeGreaterThan(0)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(socket.readableLength).toBeLessThan(256 * 1024)
+  const received: Buffer[] = []
+  socket.on('data', (piece: Buffer) => received.push(piece))
+  await once(socket, 'end')
+  expect(hash(received)).toBe(hash([sent]))
+  socket.destroy()
+})
