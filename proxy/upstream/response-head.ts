@@ -1,4 +1,5 @@
-import { classifyResponseField, connectionOptions } from '../http/header-roles.ts'
+import { classifyResponseField, connectionOptions, type FieldClass } from '../http/header-roles.ts'
+import { ownCopy } from '../message/own-copy.ts'
 
 /** What ends a response's body (RFC 9112 section 6.3). */
 export type BodyFraming =
@@ -36,73 +37,117 @@ const illegalInValue = /[^\t\x20-\x7e\x80-\xff]/
 const lengthDigits = /^[0-9]{1,15}$/
 const keepAliveTimeout = /(?:^|[,;\s])timeout=([0-9]{1,6})(?:$|[,;\s])/i
 
-/**
- * Reads a response head as strictly as RFC 9112 allows: what is read leniently here could be read otherwise by the
- * client. Folded lines, bare CR or LF, a space before the colon, both framings, differing lengths and transfer codings
- * other than a single `chunked` are errors.
- *
- * @param text the head in Latin-1, from the status line up to, without, the empty line
- * @param requestMethod the method of the request that is answered: HEAD has no body whatever is declared
- * @throws {ResponseSyntaxError}
- */
-export function parseResponseHead(text: string, requestMethod: string): ResponseHead {
-  let lineEnd = text.indexOf('\r\n')
-  const firstLine = lineEnd === -1 ? text : text.slice(0, lineEnd)
-  const matched = statusLine.exec(firstLine)
-  if (!matched) throw new ResponseSyntaxError('invalid status line')
-  const status = Number(matched[2])
-  const fields: string[] = []
-  let contentLength: string | undefined
-  let transferEncoding: string | undefined
-  let connection: string | undefined
-  let keepAlive: string | undefined
-  let upgrade: string | undefined
+/** A line with its CRLF, and what it says. */
+type FieldLine = { readonly text: string; readonly field: FieldClass; readonly value: string }
+type StatusLine = { readonly text: string; readonly status: number; readonly isHttp11: boolean }
 
-  while (lineEnd !== -1) {
-    const lineStart = lineEnd + 2
-    lineEnd = text.indexOf('\r\n', lineStart)
-    const end = lineEnd === -1 ? text.length : lineEnd
-    const colon = text.indexOf(':', lineStart)
-    if (colon === -1 || colon > end) throw new ResponseSyntaxError('header line without a colon')
-    const field = classifyResponseField(text.slice(lineStart, colon))
-    if (!field) throw new ResponseSyntaxError('invalid header name')
-    const value = trimmedValue(text, colon + 1, end)
-    switch (field.role) {
-      case 'content-length':
-        if (contentLength !== undefined && contentLength !== value)
-          throw new ResponseSyntaxError('conflicting Content-Length headers')
-        if (contentLength === undefined) fields.push(field.name, value)
-        contentLength = value
-        break
-      case 'transfer-encoding':
-        if (transferEncoding !== undefined) throw new ResponseSyntaxError('more than one Transfer-Encoding')
-        transferEncoding = value
-        break
-      case 'connection':
-        connection = connection === undefined ? value : `${connection},${value}`
-        break
-      case 'keep-alive':
-        keepAlive = value
-        break
-      case 'upgrade':
-        upgrade = upgrade === undefined ? value : `${upgrade}, ${value}`
-        break
-      case 'hop-by-hop':
-        break
-      default:
-        fields.push(field.name, value)
+/** Of longer heads nothing is remembered, as each line that is keeps its head in memory. */
+const LONGEST_REMEMBERED_HEAD = 4 * 1024
+const MOST_REMEMBERED_LINES = 32
+
+/**
+ * Reads the response heads of one connection as strictly as RFC 9112 allows: what is read leniently here could be read
+ * otherwise by the client. Folded lines, bare CR or LF, a space before the colon, both framings, differing lengths and
+ * transfer codings other than a single `chunked` are errors.
+ *
+ * Most lines of a head are those of the head before it. What they say is remembered.
+ */
+export class ResponseHeadReader {
+  #statusLine: StatusLine | undefined
+  readonly #lines: FieldLine[] = []
+
+  /**
+   * @param text the head in Latin-1, each line with its CRLF, without the empty line
+   * @param requestMethod the method of the request that is answered: HEAD has no body whatever is declared
+   * @throws {ResponseSyntaxError}
+   */
+  read(text: string, requestMethod: string): ResponseHead {
+    const { status, isHttp11, text: statusLine } = this.#readStatusLine(text)
+    const fields: string[] = []
+    let contentLength: string | undefined
+    let transferEncoding: string | undefined
+    let connection: string | undefined
+    let keepAlive: string | undefined
+    let upgrade: string | undefined
+
+    let start = statusLine.length
+    for (let index = 0; start < text.length; index++) {
+      const { text: line, field, value } = this.#readLine(text, start, index)
+      start += line.length
+      switch (field.role) {
+        case 'content-length':
+          if (contentLength !== undefined && contentLength !== value)
+            throw new ResponseSyntaxError('conflicting Content-Length headers')
+          if (contentLength === undefined) fields.push(field.name, value)
+          contentLength = value
+          break
+        case 'transfer-encoding':
+          if (transferEncoding !== undefined) throw new ResponseSyntaxError('more than one Transfer-Encoding')
+          transferEncoding = value
+          break
+        case 'connection':
+          connection = connection === undefined ? value : `${connection},${value}`
+          break
+        case 'keep-alive':
+          keepAlive = value
+          break
+        case 'upgrade':
+          upgrade = upgrade === undefined ? value : `${upgrade}, ${value}`
+          break
+        case 'hop-by-hop':
+          break
+        default:
+          fields.push(field.name, value)
+      }
+    }
+
+    const options = connection === undefined ? undefined : connectionOptions(connection)
+    return {
+      status,
+      fields: options ? withoutNamed(fields, options) : fields,
+      framing: framingOf(status, requestMethod, isHttp11, transferEncoding, contentLength),
+      persistent: isHttp11 ? !options?.has('close') : (options?.has('keep-alive') ?? false),
+      keepAliveMs: keepAlive === undefined ? undefined : keepAliveMsOf(keepAlive),
+      upgrade: options?.has('upgrade') ? upgrade : undefined,
     }
   }
 
-  const options = connection === undefined ? undefined : connectionOptions(connection)
-  return {
-    status,
-    fields: options ? withoutNamed(fields, options) : fields,
-    framing: framingOf(status, requestMethod, matched[1] === '1', transferEncoding, contentLength),
-    persistent: matched[1] === '1' ? !options?.has('close') : (options?.has('keep-alive') ?? false),
-    keepAliveMs: keepAlive === undefined ? undefined : keepAliveMsOf(keepAlive),
-    upgrade: options?.has('upgrade') ? upgrade : undefined,
+  #readStatusLine(text: string): StatusLine {
+    const known = this.#statusLine
+    if (known && text.slice(0, known.text.length) === known.text) return known
+    return (this.#statusLine = parseStatusLine(text))
   }
+
+  #readLine(text: string, start: number, index: number): FieldLine {
+    const known = this.#lines[index]
+    if (known && text.slice(start, start + known.text.length) === known.text) return known
+    const line = parseLine(text, start)
+    if (index < MOST_REMEMBERED_LINES && text.length <= LONGEST_REMEMBERED_HEAD) this.#lines[index] = line
+    return line
+  }
+}
+
+/** Behind the line that begins there, with its line end. */
+function endOfLine(text: string, start: number): number {
+  const end = text.indexOf('\r\n', start)
+  if (end === -1) throw new ResponseSyntaxError('header line without a line end')
+  return end + 2
+}
+
+function parseStatusLine(text: string): StatusLine {
+  const line = text.slice(0, endOfLine(text, 0))
+  const matched = statusLine.exec(line.slice(0, -2))
+  if (!matched) throw new ResponseSyntaxError('invalid status line')
+  return { text: ownCopy(line), status: Number(matched[2]), isHttp11: matched[1] === '1' }
+}
+
+function parseLine(text: string, start: number): FieldLine {
+  const end = endOfLine(text, start)
+  const colon = text.indexOf(':', start)
+  if (colon === -1 || colon >= end) throw new ResponseSyntaxError('header line without a colon')
+  const field = classifyResponseField(text.slice(start, colon))
+  if (!field) throw new ResponseSyntaxError('invalid header name')
+  return { text: text.slice(start, end), field, value: trimmedValue(text, colon + 1, end - 2) }
 }
 
 /**

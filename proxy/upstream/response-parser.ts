@@ -6,7 +6,7 @@ import {
   withCrlf,
   withoutEmptyLine,
 } from './head-lines.ts'
-import { parseResponseHead, parseTrailer, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
+import { parseTrailer, ResponseHeadReader, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
 export type ResponseSink = {
@@ -47,6 +47,7 @@ const carriageReturn = 0x0d
  * section 2.2 has servers skip it before a request). It carries nothing, and a response is expected either way.
  */
 export class ResponseParser {
+  readonly #heads = new ResponseHeadReader()
   #state = idle
   #method = ''
   #sink: ResponseSink | undefined
@@ -147,8 +148,10 @@ export class ResponseParser {
       return nothing
     }
     this.#held = nothing
-    const text = bytes.toString('latin1', 0, headEnd)
-    const head = parseResponseHead(this.#bareLf ? withCrlf(text) : text, this.#method)
+    const text = this.#bareLf
+      ? withCrlf(bytes.toString('latin1', 0, headEnd) + '\n')
+      : bytes.toString('latin1', 0, headEnd + 2)
+    const head = this.#heads.read(text, this.#method)
     return this.#begin(head, bytes.subarray(this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4))
   }
 

@@ -207,6 +207,55 @@ test('the pieces in which a response arrives change nothing', () => {
   )
 })
 
+/** The heads of responses to HEAD, each read behind those before it; the message of the error in place of one that is none. */
+function headsOf(texts: readonly string[], parserOf: () => ResponseParser): (ResponseHead | string)[] {
+  return texts.map((text) => {
+    const heads: ResponseHead[] = []
+    const parser = parserOf()
+    const ignore = (): void => undefined
+    const told = {
+      onInformation: ignore,
+      onBody: ignore,
+      onEnd: ignore,
+      onTrailers: ignore,
+      onUpgrade: ignore,
+    }
+    parser.expect('HEAD', { ...told, onHead: (head) => heads.push(head) })
+    try {
+      parser.execute(Buffer.from(text, 'latin1'))
+    } catch (error) {
+      if (!(error instanceof ResponseSyntaxError)) throw error
+      return error.message
+    }
+    return heads[0] ?? 'nothing'
+  })
+}
+
+test('what was read before a head on the same connection changes nothing', () => {
+  const first = fc.constantFrom(
+    'HTTP/1.1 200 OK',
+    'HTTP/1.1 404 Not Found',
+    'HTTP/1.0 200 OK',
+    'HTTP/1.1 20 OK',
+  )
+  const line = fc.constantFrom(
+    ...['X-A: b', 'X-A: bc', 'X-A:b', 'x-a: b', 'X-A: b\r', 'X-A: b\n', 'X-A', ' X-A: b', 'X-A : b', ''],
+    ...['Content-Length: 1', 'Content-Length: 2', 'Transfer-Encoding: chunked', 'Set-Cookie: a=b'],
+    ...['Connection: close', 'Connection: keep-alive', 'Connection: x-a', 'Keep-Alive: timeout=5'],
+    ...[`X-Long: ${'y'.repeat(5_000)}`, 'Upgrade: a', 'Trailer: X-A'],
+  )
+  const head = fc
+    .tuple(first, fc.array(line, { maxLength: 4 }))
+    .map(([status, lines]) => `${[status, ...lines].join('\r\n')}\r\n\r\n`)
+  fc.assert(
+    fc.property(fc.array(head, { maxLength: 8 }), (texts) => {
+      const one = new ResponseParser()
+      expect(headsOf(texts, () => one)).toEqual(headsOf(texts, () => new ResponseParser()))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
 test('no bytes make it throw anything but its own error', () => {
   const bit = fc.constantFrom(
     'HTTP/1.1 200 OK',
