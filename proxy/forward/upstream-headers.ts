@@ -106,13 +106,10 @@ export function upstreamHeaders(
     lines += `x-forwarded-prefix: ${outerPrefix.replace(/\/+$/, '')}${from.strippedPrefix}\r\n`
   if (cookie !== '') lines += `cookie: ${cookie}\r\n`
   return (
-    lines +
-    `x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\n` +
-    `x-forwarded-host: ${forwardedHost || from.host}\r\n` +
-    `x-forwarded-proto: ${forwardedProto || from.scheme}\r\n` +
-    `x-real-ip: ${from.clientAddress}\r\n` +
-    `x-request-id: ${from.requestId}\r\n` +
-    `via: ${via}${from.protocolVersion} sluice\r\n${from.traceHeaders ?? ''}`
+    // What stands between two values is one piece of text: each piece costs when the head is put together.
+    `${lines}x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\nx-forwarded-host: ${forwardedHost || from.host}\r\n` +
+    `x-forwarded-proto: ${forwardedProto || from.scheme}\r\nx-real-ip: ${from.clientAddress}\r\n` +
+    `x-request-id: ${from.requestId}\r\nvia: ${via}${from.protocolVersion} sluice\r\n${from.traceHeaders ?? ''}`
   )
 }
 

@@ -61,10 +61,13 @@ export function connectionOpener(
 function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): Socket {
   let buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
   const push = (bytes: number): boolean => {
-    const piece = buffer.subarray(0, bytes)
-    if (bytes < READ_BUFFER_BYTES / 2) return socket.push(Buffer.from(piece))
-    buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
-    return socket.push(piece)
+    let piece = buffer.subarray(0, bytes)
+    if (bytes < READ_BUFFER_BYTES / 2) piece = Buffer.from(piece)
+    else buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+    if (!socket.readableFlowing || socket.readableLength > 0) return socket.push(piece)
+    // As `push` does, which then also has the stream ask for more, in vain.
+    socket.emit('data', piece)
+    return true
   }
   const socket = connect({ ...options, onread: { buffer: () => buffer, callback: push } }, ready)
   return socket

@@ -33,6 +33,7 @@ const inTrailers = 6
 const untilClose = 7
 
 const nothing = Buffer.alloc(0)
+const endOfHead = Buffer.from('\r\n\r\n')
 const maxHeadBytes = 64 * 1024
 const maxInterimResponses = 16
 const carriageReturn = 0x0d
@@ -137,7 +138,7 @@ export class ResponseParser {
 
   #readHead(chunk: Buffer): Buffer {
     const bytes = this.#withoutBlankLine(this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk)
-    const headEnd = this.#bareLf ? lenientHeadEnd(bytes, this.#held.length - 2) : bytes.indexOf('\r\n\r\n')
+    const headEnd = this.#bareLf ? lenientHeadEnd(bytes, this.#held.length - 2) : bytes.indexOf(endOfHead)
     // The last of an unfinished head may be all but the final LF of its end.
     if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('response head larger than 64 KiB')
