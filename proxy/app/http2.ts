@@ -90,8 +90,8 @@ function watchAnswer(
     onTooSlow: () => response.breakOff(),
   }
   slowClients.add(exchange)
-  response.once('close', () => {
+  response.onClose = () => {
     exchange.isOver = true
     slowClients.finish(exchange)
-  })
+  }
 }

@@ -38,7 +38,7 @@ export class ResponseBody {
     this.#response = response
     this.#readAhead = readAhead
     this.#source = source
-    response.on('drain', this.#onDrain)
+    response.onDrain = this.#onDrain
   }
 
   /** Bytes that have been read and not been written to the response. */
@@ -78,7 +78,7 @@ export class ResponseBody {
     this.#after = undefined
     this.#held = []
     this.#count(-this.#heldBytes)
-    this.#response.off('drain', this.#onDrain)
+    this.#response.onDrain = undefined
   }
 
   readonly #onDrain = (): void => {

@@ -345,7 +345,7 @@ export class Http1Connection
 
   onDrain(): void {
     const response = this.#response
-    if (response && !response.writableEnded) this.#guard(() => response.emit('drain'))
+    if (response && !response.writableEnded) this.#guard(() => response.onDrain?.())
   }
 
   onClose(): void {

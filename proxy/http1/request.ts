@@ -32,12 +32,6 @@ export class Http1Request extends ClientRequest {
     this.receiveEnd()
   }
 
-  /** Nobody wants the rest of the body: it is read and dropped. */
-  dump(): void {
-    this.removeAllListeners('data')
-    this.resume()
-  }
-
   /** The connection has closed. */
   takeClose(): void {
     this.drop()

@@ -180,7 +180,7 @@ export class Http2Response extends ClientResponse {
   onWritten(): void {
     if (!this.#needsDrain || this.#waitingBytes > MOST_WAITING / 2) return
     this.#needsDrain = false
-    this.emit('drain')
+    this.onDrain?.()
   }
 
   /** Its end has been written, and waits to be handed to the system. @param bytes of the body that wait with it */

@@ -7,6 +7,9 @@ import { headersOf } from './headers.ts'
 /** Shared by all requests without trailers. */
 const none: readonly string[] = []
 
+type RequestEvent = 'data' | 'end' | 'close'
+type Listener = (...args: never[]) => void
+
 /**
  * A request of a client, of either version of HTTP. Its body is read as a stream is: it flows from the first listener of
  * `data` or from `resume` on, in later turns of the event loop, unless it has been paused.
@@ -14,7 +17,7 @@ const none: readonly string[] = []
  * Events: `data`, with a piece of the body; `end`, once all of the body has been given out; `close`, last and once: the body
  * was read to its end, or will not come.
  */
-export abstract class ClientRequest extends EventEmitter {
+export abstract class ClientRequest {
   abstract readonly httpVersion: string
   abstract readonly httpVersionMajor: number
   readonly method: string
@@ -28,6 +31,8 @@ export abstract class ClientRequest extends EventEmitter {
   /** The body has arrived to its end, read or not. */
   complete = false
   #headers: IncomingHttpHeaders | undefined
+  /** Made for the first listener. Without a body there is mostly none. */
+  #events: EventEmitter | undefined
   #waiting: ByteQueue | undefined
   /** Undefined until it is said whether the body is to flow. */
   #flowing: boolean | undefined
@@ -36,7 +41,6 @@ export abstract class ClientRequest extends EventEmitter {
   #closed = false
 
   constructor(socket: Socket, method: string, url: string, rawHeaders: readonly string[]) {
-    super()
     this.socket = socket
     this.method = method
     this.url = url
@@ -78,16 +82,34 @@ export abstract class ClientRequest extends EventEmitter {
     return this
   }
 
-  override on(event: string, listener: (...args: never[]) => void): this {
-    super.on(event, listener as (...args: unknown[]) => void)
+  on(event: RequestEvent, listener: Listener): this {
+    this.#events ??= new EventEmitter()
+    this.#events.on(event, listener as (...args: unknown[]) => void)
     if (event === 'data' && this.#flowing === undefined) this.resume()
     return this
+  }
+
+  once(event: RequestEvent, listener: Listener): this {
+    this.#events ??= new EventEmitter()
+    this.#events.once(event, listener as (...args: unknown[]) => void)
+    return this
+  }
+
+  off(event: RequestEvent, listener: Listener): this {
+    this.#events?.off(event, listener as (...args: unknown[]) => void)
+    return this
+  }
+
+  /** Nobody wants the rest of the body: it is read and dropped. */
+  dump(): void {
+    this.#events?.removeAllListeners('data')
+    this.resume()
   }
 
   /** Takes the next piece of the body as it arrives. */
   protected receive(piece: Buffer): void {
     if (this.#flowing === true && this.#waiting === undefined) {
-      this.emit('data', piece)
+      this.#events?.emit('data', piece)
       this.onTaken(piece.length)
       return
     }
@@ -127,18 +149,18 @@ export abstract class ClientRequest extends EventEmitter {
         this.#waiting = undefined
         break
       }
-      this.emit('data', piece)
+      this.#events?.emit('data', piece)
       this.onTaken(piece.length)
     }
     if (!this.complete || this.#flowing !== true || this.#waiting || this.#ended || this.#closed) return
     this.#ended = true
-    this.emit('end')
+    this.#events?.emit('end')
     this.#close()
   }
 
   #close(): void {
     if (this.#closed) return
     this.#closed = true
-    this.emit('close')
+    this.#events?.emit('close')
   }
 }

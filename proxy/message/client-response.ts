@@ -1,14 +1,12 @@
-import { EventEmitter } from 'node:events'
 import type { ClientRequest } from './client-request.ts'
 
-/**
- * The response to a request of a client, of either version of HTTP.
- *
- * Events: `drain`, where `write` has returned false and there is room again; `close`, once, when the response is over: its last
- * byte was handed to the system, or it was broken off, or its client has gone.
- */
-export abstract class ClientResponse extends EventEmitter {
+/** The response to a request of a client, of either version of HTTP. */
+export abstract class ClientResponse {
   readonly req: ClientRequest
+  /** Called once, when the response is over: its last byte was handed to the system, or it was broken off, or its client has gone. */
+  onClose: (() => void) | undefined
+  /** Called where `write` has returned false and there is room again. */
+  onDrain: (() => void) | undefined
   statusCode = 200
   /** The head of the response has been given. */
   headersSent = false
@@ -18,7 +16,6 @@ export abstract class ClientResponse extends EventEmitter {
   destroyed = false
 
   constructor(request: ClientRequest) {
-    super()
     this.req = request
   }
 
@@ -71,6 +68,6 @@ export abstract class ClientResponse extends EventEmitter {
   protected close(): void {
     if (this.destroyed) return
     this.destroyed = true
-    this.emit('close')
+    this.onClose?.()
   }
 }

@@ -45,7 +45,7 @@ export abstract class RequestSteps implements PacedExchange, LocalReplySource {
     this.report = new ExchangeReport(options, request)
     options.slowClients.add(this)
     addToLocalReplies(response, this)
-    response.on('close', () => this.guard(() => this.finish(response.headersSent ? this.status : 0)))
+    response.onClose = () => this.guard(() => this.finish(response.headersSent ? this.status : 0))
   }
 
   protected abstract readHead(): RequestHead | RejectedHead

@@ -64,7 +64,7 @@ function answer(request: Http2Request, response: Http2Response): void {
         response.addTrailers(exchange.answerTrailers.flat())
         response.end()
       } else if (response.write(Buffer.alloc(size, `${i}-`))) send(i + 1)
-      else response.once('drain', () => send(i + 1))
+      else response.onDrain = () => send(i + 1)
     }
     send(0)
   })
