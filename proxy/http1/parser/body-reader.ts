@@ -153,7 +153,7 @@ export class BodyReader {
     }
     this.#trailers ??= []
     // A length or a coding, which might frame another message for somebody.
-    const meaning = readFieldLine(line, 0, line.length, this.#trailers)
+    const meaning = readFieldLine(line, 0, line.length, this.#trailers, [])
     if (meaning === 'content-length' || meaning === 'transfer-encoding')
       throw new RequestSyntaxError('a trailer that frames')
     this.#trailerBytes += sizeOfFieldLine(0, line.length)

@@ -4,12 +4,15 @@ import { RequestSyntaxError } from './syntax-error.ts'
 /** Of the fields that the parser itself goes by. */
 export type FieldMeaning = 'content-length' | 'transfer-encoding' | 'connection' | undefined
 
-type FieldName = { readonly spelling: string; readonly meaning: FieldMeaning }
+/** A name as it was spelled, and what it means. */
+export type FieldName = { readonly spelling: string; readonly meaning: FieldMeaning }
 
 /** RFC 9110 section 5.6.2. */
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const maxRemembered = 1024
 const longestRemembered = 64
+/** Of one connection. */
+const MOST_NAMES = 32
 
 const HORIZONTAL_TAB = 0x09
 const SPACE = 0x20
@@ -36,13 +39,25 @@ function meaningOf(name: string): FieldMeaning {
  *
  * @param start where in the text the line begins
  * @param end where it ends, without its CRLF
+ * @param names of the lines of the head before it on the connection, mostly the same: found there, a name is not looked up
  * @throws {RequestSyntaxError}
  */
-export function readFieldLine(text: string, start: number, end: number, fields: string[]): FieldMeaning {
+export function readFieldLine(
+  text: string,
+  start: number,
+  end: number,
+  fields: string[],
+  names: FieldName[],
+): FieldMeaning {
   const colon = text.indexOf(':', start)
   if (colon === -1 || colon >= end) throw new RequestSyntaxError('header line without a colon')
   const written = text.slice(start, colon)
-  const name = remembered.get(written) ?? fieldNameOf(written)
+  const place = fields.length / 2
+  let name = names[place]
+  if (name?.spelling !== written) {
+    name = remembered.get(written) ?? fieldNameOf(written)
+    if (place < MOST_NAMES && written.length <= longestRemembered) names[place] = name
+  }
   let from = colon + 1
   let to = end
   while (from < to && isBlank(text.charCodeAt(from))) from++

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import { connectionOptions } from '../../http/header-roles.ts'
-import { readFieldLine, sizeOfFieldLine } from './field-line.ts'
+import { readFieldLine, sizeOfFieldLine, type FieldName } from './field-line.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /**
@@ -47,6 +47,7 @@ export class HeadReader {
   #url = ''
   #version = ''
   #fields: string[] = []
+  readonly #names: FieldName[] = []
   #bytes = 0
   #length: string | undefined
   #coding: string | undefined
@@ -96,7 +97,7 @@ export class HeadReader {
 
   /** @throws {RequestSyntaxError} */
   takeField(text: string, start: number, end: number): void {
-    const meaning = readFieldLine(text, start, end, this.#fields)
+    const meaning = readFieldLine(text, start, end, this.#fields, this.#names)
     this.#bytes += sizeOfFieldLine(start, end)
     this.#checkSize(this.#bytes)
     if (meaning === undefined) return
