@@ -3,8 +3,10 @@ import { connect as connectTls } from 'node:tls'
 import { afterInput } from '../../shared/after-input.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 
+/** Most responses are shorter. Each connection to a backend keeps as much. */
+const USUAL_READ_BYTES = 16 * 1024
 /** As much as Node asks for by itself. */
-const READ_BUFFER_BYTES = 64 * 1024
+const MOST_READ_BYTES = 64 * 1024
 
 /**
  * How connections to the backend are opened: TCP, or TLS with the backend's certificate verified against its name.
@@ -52,18 +54,21 @@ export function connectionOpener(
 }
 
 /**
- * Connects with one buffer that is read into. By itself Node allocates 64 KiB for each read, and then gives back what was not filled,
+ * Connects with a buffer that is read into. By itself Node allocates 64 KiB for each read, and then gives back what was not filled,
  * which costs more than to copy a short response.
  *
  * What has been handed on is never written over: a piece of less than half of the buffer is copied, a larger one keeps the buffer, and the
  * next read gets another.
  */
 function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): Socket {
-  let buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+  let buffer = Buffer.allocUnsafeSlow(USUAL_READ_BYTES)
   const push = (bytes: number): boolean => {
-    let piece = buffer.subarray(0, bytes)
-    if (bytes < READ_BUFFER_BYTES / 2) piece = Buffer.from(piece)
-    else buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES)
+    const { length } = buffer
+    const isCopied = bytes < length / 2
+    const piece = isCopied ? Buffer.from(buffer.subarray(0, bytes)) : buffer.subarray(0, bytes)
+    // After a full buffer there is more to read, mostly.
+    const nextLength = bytes === length ? MOST_READ_BYTES : USUAL_READ_BYTES
+    if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
     if (!socket.readableFlowing || socket.readableLength > 0) return socket.push(piece)
     // As `push` does, which then also has the stream ask for more, in vain.
     socket.emit('data', piece)

@@ -19,7 +19,9 @@ const hash = (pieces: readonly Buffer[]): string =>
   createHash('sha256').update(Buffer.concat(pieces)).digest('hex')
 
 test('pieces of every size stay what they were while others come', async () => {
-  const sizes = [1, 100, 4_000, 20_000, 32_767, 32_768, 50_000, 65_535, 65_536, 65_537, 300_000, 2]
+  const sizes = [
+    1, 8_191, 8_192, 16_383, 16_384, 20_000, 32_767, 32_768, 50_000, 65_536, 81_920, 300_000, 2, 100,
+  ]
   const sent = sizes.map((size) => randomBytes(size))
   const socket = await connectedTo((side) => {
     let next = 0
