@@ -82,7 +82,7 @@ export class HeadReader {
     const line = start === 0 && end === text.length ? text : text.slice(start, end)
     const targetStart = line.indexOf(' ') + 1
     const written = line.slice(0, Math.max(0, targetStart - 1))
-    // A look at the table makes a part of the text a name of its own first.
+    // To look a new string up in a Map, V8 interns it first.
     const method = written === 'GET' ? 'GET' : methods.get(written)
     if (method === undefined) throw new RequestSyntaxError('unknown method, or no request line')
     const targetEnd = line.indexOf(' ', targetStart)
