@@ -69,13 +69,14 @@ const slowClients = watchSlowClients(
   () => undefined,
 )
 let backend: Backend
+let pool: UpstreamPool
 let ports: number[]
 
 beforeAll(async () => {
   backend = await startBackend()
   const sockets = new WebSocketServer({ server: backend.server })
   sockets.on('connection', (socket) => socket.on('message', () => socket.close()))
-  const pool = new UpstreamPool({
+  pool = new UpstreamPool({
     open: connectionOpener(new URL(backend.url)),
     connectMs: 1000,
     firstByteMs: 1000,
@@ -198,6 +199,7 @@ beforeAll(async () => {
 afterAll(() => {
   for (const server of servers) server.close()
   slowClients.close()
+  pool.destroy()
 })
 
 async function errorsCounted(): Promise<number> {

@@ -59,7 +59,7 @@ test('what one throws is an uncaught exception and holds up no other', async () 
   flushAtEndOfTurn(flushable('written'))
   joinAtEndOfTurn(flushable('joined'))
   const { message } = await uncaught
-  // A pool that another file of this process has left running reads and writes at its own time, which does not join.
+  // A pool of a test before, in this process, may have read and written earlier, by its timer, which does not join.
   await endOfTurn()
   for (const listener of listeners) process.on('uncaughtException', listener)
   expect(message).toBe('a bug')
