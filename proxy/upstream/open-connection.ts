@@ -71,7 +71,13 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
     if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
     if (!socket.readableFlowing || socket.readableLength > 0) return socket.push(piece)
     // As `push` does, which then also has the stream ask for more, in vain.
-    socket.emit('data', piece)
+    try {
+      socket.emit('data', piece)
+    } catch (error) {
+      // Node does not ask for another buffer then, and would write over what was handed on.
+      socket.destroy()
+      throw error
+    }
     return true
   }
   const socket = connect({ ...options, onread: { buffer: () => buffer, callback: push } }, ready)

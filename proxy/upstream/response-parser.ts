@@ -150,7 +150,7 @@ export class ResponseParser {
     }
     this.#held = nothing
     const text = this.#bareLf
-      ? withCrlf(bytes.toString('latin1', 0, headEnd) + '\n')
+      ? withCrlf(bytes.toString('latin1', 0, headEnd)) + '\r\n'
       : bytes.toString('latin1', 0, headEnd + 2)
     const head = this.#heads.read(text, this.#method)
     return this.#begin(head, bytes.subarray(this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4))

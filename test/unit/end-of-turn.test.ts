@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { flushAtEndOfTurn, joinAtEndOfTurn, readAtEndOfTurn } from '../../proxy/message/end-of-turn.ts'
+import { nextUncaughtException } from '../support/uncaught-exception.ts'
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -48,20 +49,16 @@ test('the sixteenth has all sixteen read and written at once', async () => {
 
 test('what one throws is an uncaught exception and holds up no other', async () => {
   const { done, reader, flushable } = noting()
-  const listeners = process.listeners('uncaughtException')
-  process.removeAllListeners('uncaughtException')
+  const uncaught = nextUncaughtException()
   const fail = (): never => {
     throw new Error('a bug')
   }
-  const uncaught = new Promise<Error>((resolve) => process.once('uncaughtException', resolve))
   readAtEndOfTurn(reader('failing', fail))
   readAtEndOfTurn(reader('other'))
   flushAtEndOfTurn(flushable('written'))
   joinAtEndOfTurn(flushable('joined'))
-  const { message } = await uncaught
+  expect(await uncaught).toEqual(new Error('a bug'))
   // A pool of a test before, in this process, may have read and written earlier, by its timer, which does not join.
   await endOfTurn()
-  for (const listener of listeners) process.on('uncaughtException', listener)
-  expect(message).toBe('a bug')
   expect(done).toEqual(['failing', 'other', 'written', 'joined'])
 })

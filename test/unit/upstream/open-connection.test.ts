@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
 import { startRawBackend } from '../../support/backend.ts'
+import { nextUncaughtException } from '../../support/uncaught-exception.ts'
 
 // All reads of a connection go into the same buffer. What was read before must not change.
 
@@ -85,4 +86,23 @@ test('what comes before anybody listens is kept, and no more than a little', asy
   await once(socket, 'end')
   expect(hash(received)).toBe(hash([sent]))
   socket.destroy()
+})
+
+test('a listener that throws ends the connection, and what it was given stays what it was', async () => {
+  const sent = randomBytes(12_000)
+  const socket = await connectedTo((side) => {
+    side.on('error', () => undefined)
+    side.on('data', () => side.write(sent))
+    side.write(sent)
+  })
+  const received: Buffer[] = []
+  const uncaught = nextUncaughtException()
+  socket.on('data', (piece: Buffer) => {
+    received.push(piece)
+    socket.write('.')
+    throw new Error('a bug')
+  })
+  expect(await uncaught).toEqual(new Error('a bug'))
+  await expect.poll(() => socket.destroyed).toBe(true)
+  expect(hash(received)).toBe(hash([sent.subarray(0, Buffer.concat(received).length)]))
 })

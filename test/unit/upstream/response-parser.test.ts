@@ -304,6 +304,7 @@ describe('lines of a head that end with LF alone', () => {
     ['chunks that end with LF', `${ok}Transfer-Encoding: chunked\n\n1\na\n0\n\n`],
     ['CR in a value', 'HTTP/1.1 200 OK\nX-A: b\rX-B: c\nContent-Length: 0\n\n'],
     ['CR before the CR of a line end', 'HTTP/1.1 200 OK\nX-A: b\r\r\nContent-Length: 0\n\n'],
+    ['CR before the CR of the last line end', 'HTTP/1.1 200 OK\nContent-Length: 0\r\r\n\n'],
     ['a folded line', 'HTTP/1.1 200 OK\nX-A: b\n c\nContent-Length: 0\n\n'],
     ['differing lengths', 'HTTP/1.1 200 OK\nContent-Length: 1\nContent-Length: 2\n\nab'],
     ['a length and a coding', 'HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked\n\n1\r\na\r\n'],
