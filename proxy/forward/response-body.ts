@@ -1,3 +1,4 @@
+import { ByteQueue } from '../message/byte-queue.ts'
 import type { ClientResponse } from '../message/messages.ts'
 
 /** Limits for responses that are buffered for slow clients. */
@@ -27,8 +28,7 @@ export class ResponseBody {
   readonly #response: ClientResponse
   readonly #readAhead: ReadAhead
   #source: ResponseSource | undefined
-  #held: Buffer[] = []
-  #heldBytes = 0
+  readonly #held = new ByteQueue()
   #paused = false
   #taken = 0
   #after: (() => void) | undefined
@@ -43,7 +43,7 @@ export class ResponseBody {
 
   /** Bytes that have been read and not been written to the response. */
   get heldBytes(): number {
-    return this.#heldBytes
+    return this.#held.bytes
   }
 
   /** Grows with each piece that the client takes. */
@@ -52,12 +52,12 @@ export class ResponseBody {
   }
 
   push(chunk: Buffer): void {
-    if (this.#held.length === 0 && !this.#response.writableNeedDrain) {
+    if (this.#held.isEmpty && !this.#response.writableNeedDrain) {
       if (!this.#response.write(chunk)) this.#pauseWhereFull()
       return
     }
     this.#held.push(chunk)
-    this.#count(chunk.length)
+    this.#readAhead.heldBytes += chunk.length
     this.#pauseWhereFull()
   }
 
@@ -69,28 +69,25 @@ export class ResponseBody {
   finish(after: () => void): void {
     this.#source = undefined
     this.#after = after
-    if (this.#held.length === 0) this.#complete()
+    if (this.#held.isEmpty) this.#complete()
   }
 
   /** The client is gone. */
   drop(): void {
     this.#source = undefined
     this.#after = undefined
-    this.#held = []
-    this.#count(-this.#heldBytes)
+    this.#readAhead.heldBytes -= this.#held.bytes
+    this.#held.clear()
     this.#response.onDrain = undefined
   }
 
   readonly #onDrain = (): void => {
     this.#taken++
-    let written = 0
-    for (const chunk of this.#held) {
-      written++
-      this.#count(-chunk.length)
-      if (!this.#response.write(chunk)) break
+    for (let piece = this.#held.shift(); piece; piece = this.#held.shift()) {
+      this.#readAhead.heldBytes -= piece.length
+      if (!this.#response.write(piece)) break
     }
-    this.#held.splice(0, written)
-    if (this.#held.length === 0 && this.#after) this.#complete()
+    if (this.#held.isEmpty && this.#after) this.#complete()
     else this.#resumeWhereEmpty()
   }
 
@@ -102,19 +99,14 @@ export class ResponseBody {
 
   #pauseWhereFull(): void {
     const { perResponseBytes, totalBytes, heldBytes } = this.#readAhead
-    if (this.#paused || (this.#heldBytes < perResponseBytes && heldBytes < totalBytes)) return
+    if (this.#paused || (this.#held.bytes < perResponseBytes && heldBytes < totalBytes)) return
     this.#paused = true
     this.#source?.pause()
   }
 
   #resumeWhereEmpty(): void {
-    if (!this.#paused || this.#heldBytes > this.#readAhead.perResponseBytes / 2) return
+    if (!this.#paused || this.#held.bytes > this.#readAhead.perResponseBytes / 2) return
     this.#paused = false
     this.#source?.resume()
-  }
-
-  #count(bytes: number): void {
-    this.#heldBytes += bytes
-    this.#readAhead.heldBytes += bytes
   }
 }

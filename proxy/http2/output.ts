@@ -163,6 +163,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     try {
       do this.#writeOnce()
       while (this.#canWriteMore)
+      for (const { response } of this.#turns) response.keepWaiting()
     } catch (error) {
       this.#events.onException(error)
     }
@@ -181,7 +182,8 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
         : () => {
             for (const stream of ended) this.#events.onSent(stream)
           }
-    if (this.#bytes <= MOST_JOINED || this.#isTls) this.#socket.write(joined(frames, this.#bytes), sent)
+    if (this.#bytes <= MOST_JOINED || this.#isTls)
+      this.#socket.write(joined(frames, this.#bytes, this.#socket.writableLength > 0), sent)
     else {
       this.#socket.cork()
       const last = frames.pop() ?? noBytes
@@ -239,7 +241,8 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
       this.#end(stream, bytes)
     } else {
       if (bytes > 0) response.onWritten()
-      return response.waitingBytes > 0 && streamWindow > bytes
+      if (streamWindow > bytes) return response.waitingBytes > 0
+      response.keepWaiting()
     }
     return false
   }
@@ -294,6 +297,14 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
 
 const noBytes = Buffer.alloc(0)
 
-function joined(frames: readonly Buffer[], bytes: number): Buffer {
-  return frames.length === 1 ? (frames[0] ?? noBytes) : Buffer.concat(frames, bytes)
+/** @param waits it waits for the client, and keeps no memory but its own */
+function joined(frames: readonly Buffer[], bytes: number, waits: boolean): Buffer {
+  if (frames.length === 1 && !waits) return frames[0] ?? noBytes
+  const all = waits ? Buffer.allocUnsafeSlow(bytes) : Buffer.allocUnsafe(bytes)
+  let at = 0
+  for (const frame of frames) {
+    all.set(frame, at)
+    at += frame.length
+  }
+  return all
 }

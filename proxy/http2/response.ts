@@ -1,6 +1,8 @@
+import { ByteQueue } from '../message/byte-queue.ts'
 import type { ClientRequest } from '../message/client-request.ts'
 import { ClientResponse } from '../message/client-response.ts'
 import { currentDate } from '../message/date.ts'
+import { ownBytes } from '../message/own-copy.ts'
 
 /** The stream of a response. */
 export type ResponseStream = {
@@ -28,10 +30,12 @@ export class Http2Response extends ClientResponse {
   #isHeadDue = false
   /** The head is given and was not written. */
   #isHeadWaiting = false
+  /** What is left of a piece of which the rest was taken: comes first. */
+  #part: Buffer | undefined
+  /** What has waited for longer than a turn: comes next. */
+  #kept: ByteQueue | undefined
   #pieces: Buffer[] = []
   #firstPiece = 0
-  /** Bytes of the first piece that were written. */
-  #written = 0
   #waitingBytes = 0
   /** Bytes of the end of the response that were written and not handed to the system. */
   #leavingBytes = 0
@@ -158,22 +162,43 @@ export class Http2Response extends ClientResponse {
     this.#waitingBytes -= bytes
     let left = bytes
     while (left > 0) {
-      const piece = this.#pieces[this.#firstPiece]
-      if (!piece) break
-      const available = piece.length - this.#written
-      if (available > left) {
-        target.push(piece.subarray(this.#written, this.#written + left))
-        this.#written += left
+      const piece = this.#takePiece()
+      if (!piece) return
+      if (piece.length > left) {
+        target.push(piece.subarray(0, left))
+        this.#part = piece.subarray(left)
         return
       }
-      target.push(this.#written === 0 ? piece : piece.subarray(this.#written))
-      left -= available
-      this.#written = 0
-      this.#pieces[this.#firstPiece++] = noBytes
+      target.push(piece)
+      left -= piece.length
     }
-    if (this.#firstPiece < this.#pieces.length) return
+  }
+
+  #takePiece(): Buffer | undefined {
+    const first = this.#part ?? this.#kept?.shift()
+    this.#part = undefined
+    if (first) return first
+    const piece = this.#pieces[this.#firstPiece]
+    this.#pieces[this.#firstPiece++] = noBytes
+    if (this.#firstPiece >= this.#pieces.length) this.#clearPieces()
+    return piece
+  }
+
+  #clearPieces(): void {
     this.#pieces = []
     this.#firstPiece = 0
+  }
+
+  /** What waits stays for longer than this turn: it is to keep no memory but its own. */
+  keepWaiting(): void {
+    if (this.#pieces.length > 0 && this.#part === undefined && !this.#kept?.bytes)
+      this.#part = this.#takePiece()
+    if (this.#part) this.#part = ownBytes(this.#part)
+    if (this.#pieces.length === 0) return
+    this.#kept ??= new ByteQueue()
+    for (let at = this.#firstPiece; at < this.#pieces.length; at++)
+      this.#kept.push(this.#pieces[at] ?? noBytes)
+    this.#clearPieces()
   }
 
   /** What waited has become so little that there is room. */
@@ -191,8 +216,8 @@ export class Http2Response extends ClientResponse {
 
   /** It was handed to the system, or it cannot be any more. */
   onGone(): void {
-    this.#pieces = []
-    this.#firstPiece = 0
+    this.#part = this.#kept = undefined
+    this.#clearPieces()
     this.#waitingBytes = this.#leavingBytes = 0
     this.close()
   }

@@ -1,3 +1,5 @@
+import { ownBytes } from './own-copy.ts'
+
 /** What is shorter is copied: a slice of a few bytes would hold on to the whole read that it came with. */
 const LEAST_KEPT_WHOLE = 4 * 1024
 const ROOM_BYTES = 4 * 1024
@@ -25,7 +27,7 @@ export class ByteQueue {
     this.#bytes += piece.length
     if (piece.length >= LEAST_KEPT_WHOLE) {
       this.#endRoom()
-      this.#pieces.push(piece)
+      this.#pieces.push(ownBytes(piece))
       return
     }
     let at = 0

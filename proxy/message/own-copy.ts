@@ -6,3 +6,19 @@
 export function ownCopy(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
+
+/** Bytes keep all the memory that they are a part of, of which they may be as small a part as this. */
+const LEAST_SHARE = 1 / 4
+
+/**
+ * The same bytes, in memory of their own where they are a small part of what they keep. What is read of a backend lies in memory with
+ * much else: what waits for a slow client is copied.
+ *
+ * @param piece that is not written to any more
+ */
+export function ownBytes(piece: Buffer): Buffer {
+  if (piece.length >= piece.buffer.byteLength * LEAST_SHARE) return piece
+  const own = Buffer.allocUnsafeSlow(piece.length)
+  piece.copy(own)
+  return own
+}

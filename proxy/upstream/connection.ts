@@ -9,6 +9,7 @@ import {
 import type { ConnectionLife } from './connection-life.ts'
 import type { Http1Channel, UpstreamExchange } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
+import { shareMemory } from './open-connection.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
 import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
@@ -86,6 +87,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#now = now
     socket.setNoDelay(true)
     surviveWriteErrors(socket)
+    shareMemory(socket, true)
     socket.on('data', this.#onData)
     socket.on('end', this.#onSocketEnd)
     socket.on('error', this.#onSocketError)
@@ -216,6 +218,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.socket.off('error', this.#onSocketError)
     this.socket.off('close', this.#onSocketClose)
     endOnWriteErrors(this.socket)
+    shareMemory(this.socket, false)
     try {
       exchange?.onUpgrade(head, this.socket, rest)
     } catch (error) {

@@ -65,7 +65,8 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
   const push = (bytes: number): boolean => {
     const { length } = buffer
     const isCopied = bytes < length / 2
-    const piece = isCopied ? Buffer.from(buffer.subarray(0, bytes)) : buffer.subarray(0, bytes)
+    const filled = buffer.subarray(0, bytes)
+    const piece = isCopied ? copyOf(filled, socket[sharesMemory]) : filled
     // After a full buffer there is more to read, mostly.
     const nextLength = bytes === length ? MOST_READ_BYTES : USUAL_READ_BYTES
     if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
@@ -80,8 +81,26 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
     }
     return true
   }
-  const socket = connect({ ...options, onread: { buffer: () => buffer, callback: push } }, ready)
+  const socket: ReadSocket = connect({ ...options, onread: { buffer: () => buffer, callback: push } }, ready)
   return socket
+}
+
+const sharesMemory = Symbol('sharesMemory')
+type ReadSocket = Socket & { [sharesMemory]?: boolean }
+
+/**
+ * Says whether the pieces that are read of a connection to the backend may share memory, which costs less. Each of them keeps all that
+ * memory, so that is only for a reader who copies what it holds for long (`ownBytes`).
+ */
+export function shareMemory(socket: Socket, isShared: boolean): void {
+  ;(socket as ReadSocket)[sharesMemory] = isShared
+}
+
+function copyOf(bytes: Buffer, isShared = false): Buffer {
+  if (isShared) return Buffer.from(bytes)
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  copy.set(bytes)
+  return copy
 }
 
 /**

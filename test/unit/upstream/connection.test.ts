@@ -5,6 +5,7 @@ import { ConnectionLife } from '../../../proxy/upstream/connection-life.ts'
 import { UpstreamConnection } from '../../../proxy/upstream/connection.ts'
 import type { UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import type { UpstreamFailure } from '../../../proxy/upstream/failure.ts'
+import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
 import { startRawBackend } from '../../support/backend.ts'
 
 // A request without a body is written at the end of the turn of the event loop, and a response is read there. What becomes of the
@@ -19,11 +20,15 @@ async function connected() {
   })
   const socket: Socket = connect(Number(new URL(backend.url).port), '127.0.0.1')
   await once(socket, 'connect')
+  return { ...connectionOn(socket), received: () => received }
+}
+
+function connectionOn(socket: Socket) {
   const owner = { onRequestSent: vi.fn(), onFree: vi.fn(), onGone: vi.fn(), onPlaceFree: vi.fn() }
   const timeouts = { firstByteMs: 1_000, idleMs: 1_000, bareLf: false }
   const life = new ConnectionLife(0, Number.POSITIVE_INFINITY)
   const connection = new UpstreamConnection(socket, owner, timeouts, life, () => performance.now())
-  return { connection, socket, owner, received: () => received }
+  return { connection, socket, owner }
 }
 
 function exchange() {
@@ -165,6 +170,26 @@ test('what comes with a handshake is left to the tunnel, although the connection
     Buffer.from('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\nmore'),
   )
   expect(rests).toEqual(['more'])
+})
+
+// They may wait for a slow client there, and nobody copies them.
+test('the pieces of a tunnel do not share memory', async () => {
+  const backend = await startRawBackend((side) => {
+    side.once('data', () => {
+      side.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\n')
+      side.on('data', () => side.write('short'))
+    })
+  })
+  const socket = connectionOpener(new URL(backend.url))(() => undefined)
+  await once(socket, 'connect')
+  const tunnels: Socket[] = []
+  const connection = connectionOn(socket).connection
+  connection.begin({ ...exchange().sent, upgrades: true, onUpgrade: (_, tunnel) => tunnels.push(tunnel) })
+  await vi.waitFor(() => expect(tunnels).toEqual([socket]))
+  socket.write('.')
+  const [piece] = (await once(socket, 'data')) as [Buffer]
+  expect(piece.buffer.byteLength).toBe(5)
+  socket.destroy()
 })
 
 test('a large piece is read at once, as the rest of it follows', async () => {

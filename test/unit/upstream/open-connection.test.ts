@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
+import { connectionOpener, shareMemory } from '../../../proxy/upstream/open-connection.ts'
 import { startRawBackend } from '../../support/backend.ts'
 import { nextUncaughtException } from '../../support/uncaught-exception.ts'
 
@@ -105,4 +105,19 @@ test('a listener that throws ends the connection, and what it was given stays wh
   expect(await uncaught).toEqual(new Error('a bug'))
   await expect.poll(() => socket.destroyed).toBe(true)
   expect(hash(received)).toBe(hash([sent.subarray(0, Buffer.concat(received).length)]))
+})
+
+test('short pieces share memory only for a reader who asks for it', async () => {
+  const socket = await connectedTo((side) => side.on('data', (bytes) => side.write(bytes)))
+  const echoed = async (): Promise<Buffer> => {
+    socket.write('short')
+    const [piece] = (await once(socket, 'data')) as [Buffer]
+    return piece
+  }
+  expect((await echoed()).buffer.byteLength).toBe(5)
+  shareMemory(socket, true)
+  expect((await echoed()).buffer.byteLength).toBeGreaterThan(5)
+  shareMemory(socket, false)
+  expect((await echoed()).buffer.byteLength).toBe(5)
+  socket.destroy()
 })
