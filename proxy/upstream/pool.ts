@@ -311,7 +311,6 @@ export class UpstreamPool implements ServerPool {
     readAndWrite()
     const nowMs = this.#options.now()
     for (const connection of this.#all) connection.expire(nowMs)
-    for (const queue of [this.#queue, this.#uploadQueue])
-      for (const exchange of queue.takeOverdue(nowMs)) exchange.onFailure(allBusy())
+    for (const queue of [this.#queue, this.#uploadQueue]) queue.failOverdue(nowMs, allBusy)
   }
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { afterInput } from '../../../shared/after-input.ts'
 import { Http1Connection } from '../../http1/connection.ts'
 import type { Http1Service } from '../../http1/service.ts'
 
@@ -33,6 +34,8 @@ export type Http1Connections = {
 /** Clients may go by what the response says: theirs is not to be the connection that closes under a request. */
 const graceMs = 1_000
 const longestSweepMs = 500
+/** To end a connection takes time, over TLS a tenth of a millisecond, and many may be overdue at the same sweep. */
+const mostEndedInTurn = 8
 
 /**
  * Closes connections that are idle for too long, or on which the head of a request arrives too slowly. One sweep looks at all
@@ -59,20 +62,30 @@ export function createHttp1Connections(
     now,
   }
 
-  const look = (connection: Http1Connection, nowMs: number): void => {
+  /** What is overdue on a connection: the head of a request, which has begun, or another request. */
+  const overdueOn = (connection: Http1Connection, nowMs: number): 'head' | 'request' | undefined => {
     const { headSinceMs, idleSinceMs } = connection
-    if (headSinceMs !== undefined) {
-      if (nowMs - headSinceMs >= headersMs) connection.timeOut()
-    } else if (idleSinceMs !== undefined && connection.isOpen && nowMs - idleSinceMs >= idleMs + graceMs)
-      connection.socket.destroy()
+    if (headSinceMs !== undefined) return nowMs - headSinceMs >= headersMs ? 'head' : undefined
+    if (idleSinceMs === undefined || !connection.isOpen) return undefined
+    return nowMs - idleSinceMs >= idleMs + graceMs ? 'request' : undefined
   }
-  const sweep = setInterval(
-    () => {
-      const nowMs = now()
-      for (const connection of open) look(connection, nowMs)
-    },
-    Math.min(longestSweepMs, headersMs / 4, idleMs / 4),
-  )
+  /** Ends some in each turn of the event loop, so that others are served in between. */
+  const endInTurns = (connections: Http1Connection[]): void => {
+    const nowMs = now()
+    for (const connection of connections.splice(0, mostEndedInTurn)) {
+      // What is kept until the end of the turn has arrived in time.
+      connection.readKept()
+      const overdue = overdueOn(connection, nowMs)
+      if (overdue === 'head') connection.timeOut()
+      else if (overdue === 'request') connection.socket.destroy()
+    }
+    if (connections.length > 0) setImmediate(endInTurns, connections)
+  }
+  const endOverdue = (): void => {
+    const nowMs = now()
+    endInTurns(Array.from(open).filter((connection) => overdueOn(connection, nowMs) !== undefined))
+  }
+  const sweep = setInterval(() => afterInput(endOverdue), Math.min(longestSweepMs, headersMs / 4, idleMs / 4))
   sweep.unref()
 
   return {

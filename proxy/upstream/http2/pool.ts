@@ -194,7 +194,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
       session.expire(nowMs, session.open === 0 || retired < maxConnections / 2)
       if (!wasRetired && session.isRetired) retired++
     }
-    for (const exchange of this.#queue.takeOverdue(nowMs)) exchange.onFailure(allBusy())
+    this.#queue.failOverdue(nowMs, allBusy)
     if (this.#queue.size > 0) this.#serveQueue()
   }
 }

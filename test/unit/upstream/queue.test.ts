@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
+import { UpstreamFailure } from '../../../proxy/upstream/failure.ts'
 import { ExchangeQueue } from '../../../proxy/upstream/queue.ts'
 
 type Named = UpstreamExchange & { readonly name: string; cancelled: boolean }
@@ -7,6 +8,8 @@ type Named = UpstreamExchange & { readonly name: string; cancelled: boolean }
 function exchange(client: string, name: string): Named {
   return { client, name, cancelled: false } as Named
 }
+
+const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const anyone = (): boolean => true
 
@@ -55,11 +58,37 @@ test('requests whose client has disconnected are skipped and make room', () => {
   expect(takeAll(queue)).toEqual(['a2', 'a3'])
 })
 
-test('those that have waited too long come out', () => {
+const tooLate = new UpstreamFailure('busy', 'too late')
+
+function failing(name: string, failed: string[]): Named {
+  return { ...exchange('a', name), onFailure: () => void failed.push(name) }
+}
+
+test('those that have waited too long fail', () => {
   const queue = new ExchangeQueue(10, 1_000)
-  queue.add(exchange('a', 'a1'), 0)
-  queue.add(exchange('b', 'b1'), 500)
-  expect(queue.takeOverdue(999)).toEqual([])
-  expect(queue.takeOverdue(1_000)).toMatchObject([{ name: 'a1' }])
+  const failed: string[] = []
+  const gone = failing('gone', failed)
+  queue.add(failing('first', failed), 0)
+  queue.add(gone, 0)
+  queue.add(failing('second', failed), 500)
+  gone.cancelled = true
+  queue.failOverdue(999, () => tooLate)
+  expect(failed).toEqual([])
+  queue.failOverdue(1_000, () => tooLate)
+  expect(failed).toEqual(['first'])
   expect(queue.size).toBe(1)
+})
+
+// To answer one takes time, and others are served in between.
+test('a few of them in each turn of the event loop', async () => {
+  const queue = new ExchangeQueue(100, 1_000)
+  const failed: string[] = []
+  for (let i = 0; i < 30; i++) queue.add(failing(String(i), failed), 0)
+  queue.failOverdue(1_000, () => tooLate)
+  const counts = [failed.length]
+  for (let turn = 1; turn < 4; turn++) {
+    await endOfTurn()
+    counts.push(failed.length)
+  }
+  expect(counts).toEqual([8, 16, 24, 30])
 })
