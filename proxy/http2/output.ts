@@ -92,10 +92,16 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
 
   /** Something of a response is to be sent. */
   begin(stream: Stream): void {
-    if (!stream.isOpen || stream.hasTurn) return
+    if (!stream.isOpen) return
+    this.#addTurn(stream)
+    // Where nothing can be written, what was given is at least to be kept in memory of its own.
+    this.#schedule()
+  }
+
+  #addTurn(stream: Stream): void {
+    if (stream.hasTurn) return
     stream.hasTurn = true
     this.#turns.push(stream)
-    this.#schedule()
   }
 
   /** Sends an interim response. */
@@ -207,7 +213,8 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
       // What it sends may make room, and bring more.
       stream.hasTurn = false
       if (!this.#takeTurn(stream)) continue
-      this.begin(stream)
+      // Not scheduled: what it waits for, a window or the socket, does that.
+      if (stream.isOpen) this.#addTurn(stream)
       // The connection has no window: no stream that has a body gets further.
       if (this.#window <= 0) blocked++
     }

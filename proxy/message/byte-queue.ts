@@ -3,6 +3,8 @@ import { ownBytes } from './own-copy.ts'
 /** What is shorter is copied: a slice of a few bytes would hold on to the whole read that it came with. */
 const LEAST_KEPT_WHOLE = 4 * 1024
 const ROOM_BYTES = 4 * 1024
+/** Places of pieces that were taken out, in a queue that is never empty. */
+const MOST_PLACES_LEFT = 1024
 
 /** Pieces of bytes that wait, first in, first out. However small they come, it takes little more memory than the bytes. */
 export class ByteQueue {
@@ -44,6 +46,9 @@ export class ByteQueue {
       this.#pieces = []
       this.#first = 0
       this.#endRoom()
+    } else if (this.#first === MOST_PLACES_LEFT) {
+      this.#pieces.splice(0, this.#first)
+      this.#first = 0
     }
     return piece
   }

@@ -17,6 +17,8 @@ export class ExchangeQueue {
   /** In the order in which the clients have their turn. None is empty. */
   readonly #clients = new Map<string, Waiting[]>()
   #size = 0
+  /** Some of those that are overdue have their turn later. */
+  #isFailing = false
 
   /**
    * @param max exchanges that may wait
@@ -68,14 +70,35 @@ export class ExchangeQueue {
   /** Takes out all for which the test holds. */
   takeWhere(test: (exchange: UpstreamExchange) => boolean): UpstreamExchange[] {
     this.#dropCancelled()
-    return this.#remove(({ exchange }) => test(exchange), this.#size)
+    return this.#remove(({ exchange }) => test(exchange))
   }
 
   /** Fails those that have waited too long, some in each turn of the event loop, so that others are served in between. */
   failOverdue(nowMs: number, failureOf: () => UpstreamFailure): void {
-    const overdue = this.#remove(({ untilMs }) => untilMs <= nowMs, mostFailedInTurn)
-    for (const exchange of overdue) if (!exchange.cancelled) exchange.onFailure(failureOf())
-    if (overdue.length === mostFailedInTurn) setImmediate(() => this.failOverdue(nowMs, failureOf))
+    if (!this.#isFailing) this.#failSome(nowMs, failureOf)
+  }
+
+  #failSome(nowMs: number, failureOf: () => UpstreamFailure): void {
+    this.#isFailing = false
+    for (let failed = 0; failed < mostFailedInTurn; failed++) {
+      const overdue = this.#takeOverdue(nowMs)
+      if (!overdue) return
+      overdue.onFailure(failureOf())
+    }
+    this.#isFailing = true
+    setImmediate(() => this.#failSome(nowMs, failureOf))
+  }
+
+  #takeOverdue(nowMs: number): UpstreamExchange | undefined {
+    for (const [client, waiting] of this.#clients) {
+      for (let first = waiting[0]; first && first.untilMs <= nowMs; first = waiting[0]) {
+        waiting.shift()
+        this.#size--
+        if (waiting.length === 0) this.#clients.delete(client)
+        if (!first.exchange.cancelled) return first.exchange
+      }
+    }
+    return undefined
   }
 
   #shift(waiting: Waiting[]): UpstreamExchange | undefined {
@@ -95,15 +118,14 @@ export class ExchangeQueue {
   }
 
   #dropCancelled(): void {
-    this.#remove(({ exchange }) => exchange.cancelled, this.#size)
+    this.#remove(({ exchange }) => exchange.cancelled)
   }
 
-  #remove(test: (waiting: Waiting) => boolean, most: number): UpstreamExchange[] {
+  #remove(test: (waiting: Waiting) => boolean): UpstreamExchange[] {
     const removed: UpstreamExchange[] = []
     for (const [client, waiting] of this.#clients) {
-      if (removed.length >= most) break
       const kept = waiting.filter((one) => {
-        if (removed.length >= most || !test(one)) return true
+        if (!test(one)) return true
         removed.push(one.exchange)
         return false
       })

@@ -1,11 +1,12 @@
-/** Resolves with the next uncaught exception of this process, which then is none of vitest's. */
+import { onTestFinished } from 'vitest'
+
+/** Resolves with the next uncaught exception of this process, which then is none of vitest's. To be called in a test. */
 export function nextUncaughtException(): Promise<unknown> {
   const listeners = process.listeners('uncaughtException')
   process.removeAllListeners('uncaughtException')
-  return new Promise((resolve) => {
-    process.once('uncaughtException', (error) => {
-      for (const listener of listeners) process.on('uncaughtException', listener)
-      resolve(error)
-    })
+  onTestFinished(() => {
+    process.removeAllListeners('uncaughtException')
+    for (const listener of listeners) process.on('uncaughtException', listener)
   })
+  return new Promise((resolve) => process.once('uncaughtException', resolve))
 }

@@ -69,8 +69,10 @@ export function createHttp1Connections(
     if (idleSinceMs === undefined || !connection.isOpen) return undefined
     return nowMs - idleSinceMs >= idleMs + graceMs ? 'request' : undefined
   }
+  let isEnding = false
   /** Ends some in each turn of the event loop, so that others are served in between. */
   const endInTurns = (connections: Http1Connection[]): void => {
+    isEnding = false
     const nowMs = now()
     for (const connection of connections.splice(0, mostEndedInTurn)) {
       // What is kept until the end of the turn has arrived in time.
@@ -79,9 +81,12 @@ export function createHttp1Connections(
       if (overdue === 'head') connection.timeOut()
       else if (overdue === 'request') connection.socket.destroy()
     }
-    if (connections.length > 0) setImmediate(endInTurns, connections)
+    if (connections.length === 0) return
+    isEnding = true
+    setImmediate(endInTurns, connections)
   }
   const endOverdue = (): void => {
+    if (isEnding) return
     const nowMs = now()
     endInTurns(Array.from(open).filter((connection) => overdueOn(connection, nowMs) !== undefined))
   }

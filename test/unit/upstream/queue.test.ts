@@ -92,3 +92,30 @@ test('a few of them in each turn of the event loop', async () => {
   }
   expect(counts).toEqual([8, 16, 24, 30])
 })
+
+test('one whose answer throws leaves the others to the next sweep', () => {
+  const queue = new ExchangeQueue(100, 1_000)
+  const failed: string[] = []
+  const throwing = {
+    ...exchange('a', 'throwing'),
+    onFailure() {
+      throw new Error('a bug')
+    },
+  }
+  for (const one of [failing('first', failed), throwing, failing('second', failed)]) queue.add(one, 0)
+  expect(() => queue.failOverdue(1_000, () => tooLate)).toThrow('a bug')
+  queue.failOverdue(1_000, () => tooLate)
+  expect(failed).toEqual(['first', 'second'])
+  expect(queue.size).toBe(0)
+})
+
+test('sweeps in quick succession do not have more of them fail in a turn', async () => {
+  const queue = new ExchangeQueue(100, 1_000)
+  const failed: string[] = []
+  for (let i = 0; i < 30; i++) queue.add(failing(String(i), failed), 0)
+  queue.failOverdue(1_000, () => tooLate)
+  queue.failOverdue(1_000, () => tooLate)
+  await endOfTurn()
+  queue.failOverdue(1_000, () => tooLate)
+  expect(failed).toHaveLength(16)
+})
