@@ -7,6 +7,13 @@ export function ownCopy(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
 
+/** The same bytes in memory of their own: a short copy by `Buffer.from` lies in memory that it shares with others, and keeps all of that. */
+export function copyBytes(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  copy.set(bytes)
+  return copy
+}
+
 /** Bytes keep all the memory that they are a part of, of which they may be as small a part as this. */
 const LEAST_SHARE = 1 / 4
 
@@ -17,8 +24,5 @@ const LEAST_SHARE = 1 / 4
  * @param piece that is not written to any more
  */
 export function ownBytes(piece: Buffer): Buffer {
-  if (piece.length >= piece.buffer.byteLength * LEAST_SHARE) return piece
-  const own = Buffer.allocUnsafeSlow(piece.length)
-  piece.copy(own)
-  return own
+  return piece.length >= piece.buffer.byteLength * LEAST_SHARE ? piece : copyBytes(piece)
 }

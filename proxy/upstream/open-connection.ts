@@ -1,6 +1,7 @@
 import { connect, isIP, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterInput } from '../../shared/after-input.ts'
+import { copyBytes } from '../message/own-copy.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 
 /** Most responses are shorter. Each connection to a backend keeps as much. */
@@ -66,7 +67,8 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
     const { length } = buffer
     const isCopied = bytes < length / 2
     const filled = buffer.subarray(0, bytes)
-    const piece = isCopied ? copyOf(filled, socket[sharesMemory]) : filled
+    let piece: Buffer = filled
+    if (isCopied) piece = socket[sharesMemory] ? Buffer.from(filled) : copyBytes(filled)
     // After a full buffer there is more to read, mostly.
     const nextLength = bytes === length ? MOST_READ_BYTES : USUAL_READ_BYTES
     if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
@@ -94,13 +96,6 @@ type ReadSocket = Socket & { [sharesMemory]?: boolean }
  */
 export function shareMemory(socket: Socket, isShared: boolean): void {
   ;(socket as ReadSocket)[sharesMemory] = isShared
-}
-
-function copyOf(bytes: Buffer, isShared = false): Buffer {
-  if (isShared) return Buffer.from(bytes)
-  const copy = Buffer.allocUnsafeSlow(bytes.length)
-  copy.set(bytes)
-  return copy
 }
 
 /**
