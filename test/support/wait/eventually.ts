@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
+
+/** Long enough for a busy machine, and shorter than the time limit of a test, which would not say what was missing. */
+const generousMs = 30_000
+const longestPauseMs = 50
+/** For one more answer, where the end passed while this process could not run. */
+const lastAnswerMs = 1_000
+
+/** What looks something up and may find nothing has to say so by `expect` or `false`: nothing would count as found. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- an assertion gives void, which is no undefined
+type Certain<T> = [undefined] extends [Awaited<T>] ? ([void] extends [Awaited<T>] ? unknown : never) : unknown
+
+type Found<T> = Exclude<Awaited<T>, false>
+
+/**
+ * Waits until the probe neither throws nor answers `false`, and resolves with its answer. The probe is asked again and
+ * again, in pauses of a tenth of the time that has passed, 50 ms at most.
+ *
+ * @param what what is waited for, in words that complete "it did not come to this:"
+ * @param probe an assertion, a condition, or what gives the awaited value
+ * @param endMs milliseconds after which it fails. It is no promise of the product: a test of how long something takes
+ *   measures it
+ * @throws Error with `what` and what was seen last; if the probe threw, that error is its `cause`
+ */
+export async function eventually<T>(
+  what: string,
+  probe: (() => T) & Certain<T>,
+  { endMs = generousMs }: { readonly endMs?: number } = {},
+): Promise<Found<T>> {
+  const beganAtMs = performance.now()
+  let seen: Seen = { text: 'nothing, it has not answered once' }
+  for (;;) {
+    const leftMs = beganAtMs + endMs - performance.now()
+    const answer = await inTime(ask(probe), Math.max(leftMs, lastAnswerMs))
+    if (answer && 'found' in answer) return answer.found
+    if (!answer) throw failure(what, endMs, { ...seen, text: `${seen.text}, and then no answer` })
+    seen = answer.seen
+    const passedMs = performance.now() - beganAtMs
+    if (passedMs > endMs) throw failure(what, endMs, seen)
+    await sleep(Math.min(longestPauseMs, Math.max(1, passedMs / 10)))
+  }
+}
+
+type Seen = { readonly text: string; readonly error?: unknown }
+type Answer<T> = { readonly found: Found<T> } | { readonly seen: Seen }
+
+async function ask<T>(probe: () => T): Promise<Answer<T>> {
+  try {
+    const found = await probe()
+    if (found === false) return { seen: { text: `false of ${String(probe)}` } }
+    return { found: found as Found<T> }
+  } catch (error) {
+    return { seen: { text: error instanceof Error ? error.message : inspect(error), error } }
+  }
+}
+
+async function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T | undefined> {
+  const answered = new AbortController()
+  const over = sleep(timeoutMs, undefined, { signal: answered.signal }).catch(() => undefined)
+  try {
+    return await Promise.race([answer, over])
+  } finally {
+    answered.abort()
+  }
+}
+
+function failure(what: string, endMs: number, { text, error }: Seen): Error {
+  const message = `in ${endMs} ms it did not come to this: ${what}. Last seen: ${text}`
+  return new Error(message, error === undefined ? undefined : { cause: error })
+}
