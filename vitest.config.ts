@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-const setupFiles = ['test/support/after-file.ts']
+const setupFiles = ['test/support/run/after-file.ts']
 
 export default defineConfig({
   test: {
@@ -19,7 +19,7 @@ export default defineConfig({
             'test/fault/{broken-replicas,settled}.test.ts',
             'test/contract/redis-cluster.test.ts',
           ],
-          globalSetup: ['test/support/global-setup.ts'],
+          globalSetup: ['test/support/run/global-setup.ts'],
           setupFiles,
           // One process for many files: to start one costs as much as the tests of most of them.
           isolate: false,
@@ -35,7 +35,7 @@ export default defineConfig({
         test: {
           // What takes longer than anybody waits for at each change.
           name: 'fault',
-          globalSetup: ['test/support/global-setup.ts'],
+          globalSetup: ['test/support/run/global-setup.ts'],
           setupFiles,
           include: [
             'test/fault/{broken-replicas,random,settled}.test.ts',
@@ -85,7 +85,7 @@ export default defineConfig({
         test: {
           name: 'containers',
           include: ['test/container/**/*.test.ts'],
-          globalSetup: ['test/support/container-setup.ts'],
+          globalSetup: ['test/support/containers/container-setup.ts'],
           setupFiles,
           testTimeout: 60_000,
           hookTimeout: 300_000,

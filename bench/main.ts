@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { installNpmPackages } from '../test/support/packages.ts'
+import { installNpmPackages } from '../test/support/run/packages.ts'
 import { readOptions, usage } from './options.ts'
 import { renderReport } from './report/report.ts'
 import { runBenchmark } from './run.ts'

@@ -15,7 +15,7 @@ import {
   sharesByMany,
   type Share,
 } from './measure/perf-samples.ts'
-import { installNpmPackages } from '../test/support/packages.ts'
+import { installNpmPackages } from '../test/support/run/packages.ts'
 import { scenarios } from './scenarios.ts'
 import { openStage } from './measure/stage.ts'
 import { validateBefore } from './measure/validate.ts'

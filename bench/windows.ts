@@ -7,7 +7,7 @@ import { createMemoryLimiter } from '../proxy/limiter/memory/limiter.ts'
 import { createRedisLimiter } from '../proxy/limiter/redis/limiter.ts'
 import { describePolicy, keyOf, keyPrefixOf } from '../proxy/limiter/redis/keys.ts'
 import type { Policy } from '../proxy/policy.ts'
-import { freePort } from '../test/support/ports.ts'
+import { freePort } from '../test/support/network/ports.ts'
 import { startServer } from './measure/processes.ts'
 
 // What a decision costs under a fixed window and under sliding ones, and what a client takes of Redis's memory:

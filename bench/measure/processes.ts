@@ -2,7 +2,7 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { atEnd } from '../../test/support/at-end.ts'
+import { atEnd } from '../../test/support/run/at-end.ts'
 
 /** A server of the benchmark, with all that it has started itself. */
 export type Running = {

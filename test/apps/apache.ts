@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../support/ports.ts'
-import { send } from '../support/gateway.ts'
-import { spawnCommand } from '../support/process.ts'
-import { untilMatches } from '../support/until-matches.ts'
+import { freePort } from '../support/network/ports.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { spawnCommand } from '../support/gateway/process.ts'
+import { untilMatches } from '../support/wait/until-matches.ts'
 
 /**
  * Starts Debian's Apache and returns its port. It is killed at the end of the test file.

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { authorityFile } from '../support/certificates.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { authorityFile } from '../support/network/certificates.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { run } from './run.ts'
 import type { Way } from './stage.ts'
 

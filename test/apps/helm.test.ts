@@ -5,10 +5,10 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { valuesFile, withRenderer, type Renderer } from '../../scripts/chart.ts'
 import { renderManifests } from '../../scripts/plain-manifests.ts'
-import { findMistakes, readManifests, type Manifest } from '../support/manifests.ts'
-import { findBrokenReferences } from '../support/references.ts'
-import { findWrongSettings, variablesOf } from '../support/pods.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { findMistakes, readManifests, type Manifest } from '../support/containers/manifests.ts'
+import { findBrokenReferences } from '../support/containers/references.ts'
+import { findWrongSettings, variablesOf } from '../support/containers/pods.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // The chart, rendered by what Helm renders with: scripts/helm-template. Helm itself is in none of the registries.
 

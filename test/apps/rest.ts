@@ -2,10 +2,10 @@ import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
-import { authorityFile } from '../support/certificates.ts'
-import { send, type GatewayProcess } from '../support/gateway.ts'
-import { parseExposition, type Exposition } from '../support/prometheus.ts'
-import { untilMatches } from '../support/until-matches.ts'
+import { authorityFile } from '../support/network/certificates.ts'
+import { send, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
+import { untilMatches } from '../support/wait/until-matches.ts'
 
 /** What an application makes a gateway report, beyond nothing. */
 export type Expected = {

@@ -1,4 +1,4 @@
-import { spawnCommand } from '../support/process.ts'
+import { spawnCommand } from '../support/gateway/process.ts'
 
 /**
  * Runs a client to its end and returns what it wrote to standard output. Rejects, with all that it wrote, where it

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
-import { canConnect, freePort } from '../support/ports.ts'
-import { spawnCommand, spawnNode } from '../support/process.ts'
+import { canConnect, freePort } from '../support/network/ports.ts'
+import { spawnCommand, spawnNode } from '../support/gateway/process.ts'
 
 /** Time for an application to start on a machine that has other things to do. */
 const START_TIMEOUT_MS = 90_000

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { installDebianPackages, installNpmPackages } from '../support/packages.ts'
+import { installDebianPackages, installNpmPackages } from '../support/run/packages.ts'
 
 /** Debian's packages, each with a file that it brings. */
 const debianPackages = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { expectAtRest, type Expected } from './rest.ts'
 
 /** An application under test, which listens on 127.0.0.1. */

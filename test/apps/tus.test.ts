@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { runClient } from './client.ts'
 import { startNodeServer } from './server.ts'
 import { setStage } from './stage.ts'

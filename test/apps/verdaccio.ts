@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { run } from './run.ts'
 import { startServer } from './server.ts'
 

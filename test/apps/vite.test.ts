@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { runClient } from './client.ts'
 import { startServer } from './server.ts'
 import { setStage } from './stage.ts'

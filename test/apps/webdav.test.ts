@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { startApache } from './apache.ts'
 import { run } from './run.ts'
 import { setStage, trustingEnvironment, type Way } from './stage.ts'

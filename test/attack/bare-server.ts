@@ -2,7 +2,7 @@ import { createServer as createHttpServer, type RequestListener } from 'node:htt
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { parseArgs } from 'node:util'
-import { readPair } from '../support/certificates.ts'
+import { readPair } from '../support/network/certificates.ts'
 
 // Node's own server, with nothing around it: it answers each request at once, without a backend, and leaves bodies
 // unread. What an attack does to it, no gateway on Node can do without. Prints its port.

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { parseArgs } from 'node:util'
-import { endHeaders, endStream, frame, frameTypes, requestFields, uint32 } from '../support/raw-http2.ts'
+import { endHeaders, endStream, frame, frameTypes, requestFields, uint32 } from '../support/http/raw-http2.ts'
 import { keepCrowd } from './crowd.ts'
 
 // Clients of HTTP/2 whose windows are closed: of all that they ask for, nothing can be sent but the heads. Where a stream is

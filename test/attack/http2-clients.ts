@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { readPorts, startGateway } from './processes.ts'
 
 // HTTP/2 by clients that are none of ours: curl, and h2load with 100 streams at a time on each connection.
@@ -32,7 +32,7 @@ const gateway = startGateway({
   HOST: '127.0.0.1',
   PORT: '0',
   ADMIN_PORT: '0',
-  CONFIG_FILE: 'test/support/defaults.yaml',
+  CONFIG_FILE: 'test/support/gateway/defaults.yaml',
   MAX_BODY_SIZE: '8m',
   UPSTREAM_URL: `http://127.0.0.1:${(backend.address() as AddressInfo).port}`,
   ...tlsSettings(),

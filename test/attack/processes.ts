@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { gatewayOptions } from '../../shared/v8-gc.ts'
-import { atEnd } from '../support/at-end.ts'
+import { atEnd } from '../support/run/at-end.ts'
 
 /** A script of this repository that runs as a process of its own and writes lines of JSON. */
 export type Worker = {

@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { atEnd } from '../support/at-end.ts'
-import { certificateFiles, tlsSettings } from '../support/certificates.ts'
-import { canConnect, freePort } from '../support/ports.ts'
+import { atEnd } from '../support/run/at-end.ts'
+import { certificateFiles, tlsSettings } from '../support/network/certificates.ts'
+import { canConnect, freePort } from '../support/network/ports.ts'
 import { readPorts, startGateway, startWorker } from './processes.ts'
 
 /** A proxy, one process, with its defaults wherever the attack does not ask for something else. */
@@ -52,7 +52,7 @@ async function startSluice({ backendPort, tls }: ProxyOptions): Promise<Proxy> {
     HOST: '127.0.0.1',
     PORT: '0',
     ADMIN_PORT: '0',
-    CONFIG_FILE: 'test/support/defaults.yaml',
+    CONFIG_FILE: 'test/support/gateway/defaults.yaml',
     UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
     ...(tls && tlsSettings()),
   })

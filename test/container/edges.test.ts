@@ -4,11 +4,11 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { GenericContainer } from 'testcontainers'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
-import { requireEngine } from '../support/engine.ts'
-import { launchRedisContainer } from '../support/redis-container.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { freePort } from '../support/network/ports.ts'
+import { requireEngine } from '../support/containers/engine.ts'
+import { launchRedisContainer } from '../support/redis/redis-container.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // nginx and Caddy, set up as docs/behind-an-edge.md says, ask three replicas. Each client is one address of loopback.
 

@@ -6,8 +6,8 @@ import {
   type StartedTestContainer,
 } from 'testcontainers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { logOf, requireEngine, userIdsOf, type Engine } from '../support/engine.ts'
-import { buildImage } from '../support/images.ts'
+import { logOf, requireEngine, userIdsOf, type Engine } from '../support/containers/engine.ts'
+import { buildImage } from '../support/containers/images.ts'
 
 const limits = `
 limits:

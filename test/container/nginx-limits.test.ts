@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GenericContainer } from 'testcontainers'
 import { expect, test, vi } from 'vitest'
-import { startGateway } from '../support/gateway.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
  * What docs/recipes/nginx.md says of limit_req, beside nginx itself: it stands behind a gateway in shadow, which says of each request

@@ -1,9 +1,9 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createComposeProject } from '../support/compose.ts'
-import { testImages } from '../support/images.ts'
-import { alerts } from '../support/ops-queries.ts'
-import { freePort } from '../support/ports.ts'
+import { createComposeProject } from '../support/containers/compose.ts'
+import { testImages } from '../support/containers/images.ts'
+import { alerts } from '../support/metrics/ops-queries.ts'
+import { freePort } from '../support/network/ports.ts'
 
 // The profile `observe` of the compose file, but for Grafana: its dashboard is checked in test/e2e/ops-series.test.ts.
 

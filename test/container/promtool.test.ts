@@ -1,8 +1,8 @@
 import { GenericContainer, type StartedTestContainer } from 'testcontainers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send, startGateway } from '../support/gateway.ts'
-import { dashboardQueries } from '../support/ops-queries.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
+import { dashboardQueries } from '../support/metrics/ops-queries.ts'
 
 const prometheusImage = process.env['PROMETHEUS_IMAGE'] || 'prom/prometheus:latest'
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { requireEngine } from '../support/engine.ts'
-import { launchRedisContainer } from '../support/redis-container.ts'
+import { requireEngine } from '../support/containers/engine.ts'
+import { launchRedisContainer } from '../support/redis/redis-container.ts'
 
 // Where a machine has no redis-server, the fast tests break such a container instead: it must break in the same ways.
 test('a Redis in a container takes options, hangs, wakes up and dies on signals, and leaves nothing', async () => {

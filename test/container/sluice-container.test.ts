@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { GenericContainer, Network, Wait } from 'testcontainers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SluiceContainer, type StartedSluiceContainer } from '../../proxy/testcontainers/sluice-container.ts'
-import { buildImage, testImages } from '../support/images.ts'
-import { redisImage } from '../support/redis-container.ts'
+import { buildImage, testImages } from '../support/containers/images.ts'
+import { redisImage } from '../support/redis/redis-container.ts'
 
 const limits = [{ name: 'login', match: 'POST /login', requests: 2, window: '15m' }]
 const backend = createServer((_request, response) => response.end('the backend'))

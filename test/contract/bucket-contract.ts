@@ -9,8 +9,8 @@ import {
   makePolicy,
   newClient,
   waitUntil,
-} from '../support/limiters.ts'
-import { atSomePace } from '../support/paces.ts'
+} from '../support/limiter/limiters.ts'
+import { atSomePace } from '../support/limiter/paces.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
 
 /** @param windowMs how long an empty bucket takes to be full */

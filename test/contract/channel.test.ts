@@ -1,7 +1,7 @@
 import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
 import { serveLimiter } from '../../proxy/limiter/primary-limiter.ts'
 import type { LimiterPort } from '../../proxy/limiter/worker-messages.ts'
-import { limiterOptions } from '../support/limiters.ts'
+import { limiterOptions } from '../support/limiter/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 
 /** The two ends of a channel between processes, which carries JSON and takes a turn of the event loop. */

@@ -1,5 +1,5 @@
 import { createEmbeddedLimiter } from '../../proxy/limiter/create-limiter.ts'
-import { limiterOptions } from '../support/limiters.ts'
+import { limiterOptions } from '../support/limiter/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 
 describeLimiterContract('embedded counters', () => {

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CounterAdmin } from '../../proxy/limiter/counter-admin.ts'
 import type { Decision, Limiter } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { describeBucketContract } from './bucket-contract.ts'
 import { describeOperationsContract } from './operations-contract.ts'
 import { describeReadingsContract } from './readings-contract.ts'
 import { describeReservationContract } from './reservation-contract.ts'
 import { describeSlidingContract } from './sliding-contract.ts'
-import { atSomePace } from '../support/paces.ts'
+import { atSomePace } from '../support/limiter/paces.ts'
 
 /** One kind of store under test. */
 export type LimiterSubject = {

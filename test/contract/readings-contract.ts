@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Policy } from '../../proxy/policy.ts'
-import { countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
 
 const policies = {

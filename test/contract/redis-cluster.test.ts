@@ -1,5 +1,5 @@
-import { startRedisLimiter, waitUntilAnswering } from '../support/limiters.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
+import { startRedisLimiter, waitUntilAnswering } from '../support/limiter/limiters.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { describeBucketContract } from './bucket-contract.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
 import { describeReservationContract } from './reservation-contract.ts'

@@ -1,5 +1,5 @@
-import { startReplicas } from '../support/limiters.ts'
-import { freshRedis } from '../support/redis.ts'
+import { startReplicas } from '../support/limiter/limiters.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 
 describeLimiterContract('counters in Redis, shared by three replicas', async () =>

@@ -9,7 +9,7 @@ import {
   makePolicy,
   newClient,
   waitUntil,
-} from '../support/limiters.ts'
+} from '../support/limiter/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
 
 const failures = [{ first: 401, last: 401 }]

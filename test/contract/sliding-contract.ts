@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
-import { atSomePace } from '../support/paces.ts'
+import { atSomePace } from '../support/limiter/paces.ts'
 
 function makeSliding(name: string, quota: number, windowMs: number, rest: Partial<Policy> = {}): Policy {
   return makePolicy(name, quota, windowMs, { algorithm: 'sliding', ...rest })

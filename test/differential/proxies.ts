@@ -2,7 +2,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { canConnect } from '../support/ports.ts'
+import { canConnect } from '../support/network/ports.ts'
 
 /** A proxy in front of the recording backend. All of them tell it the client's address in `X-Real-IP`. */
 export type Proxy = { readonly name: string; readonly port: number; stop(): void }

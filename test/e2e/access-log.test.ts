@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { startBackend } from '../support/backend.ts'
-import { send, sendRaw, startGateway } from '../support/gateway.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, sendRaw, startGateway } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
 test('an access line a request, without query or key; without the address where that is wished', async () => {
   const backend = await startBackend()

@@ -10,7 +10,7 @@ import { createMetrics } from '../../proxy/telemetry/metrics.ts'
 import { renderMetrics, watchProcess } from '../../proxy/telemetry/prometheus.ts'
 import { adminServerOptions, createAdminHandler, type AdminDeps } from '../../proxy/admin/server.ts'
 import { createLog } from '../../shared/log.ts'
-import { parseExposition } from '../support/prometheus.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
 
 type Answer = { status: number; fields: IncomingHttpHeaders; body: string }
 type Admin = {

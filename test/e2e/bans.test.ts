@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import type { Reply } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { freshRedis } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import type { Reply } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 

@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { beforeAll, expect, test } from 'vitest'
-import { startRawBackend, type RawBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { connectHttp2 } from '../support/http2.ts'
+import { startRawBackend, type RawBackend } from '../support/http/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { connectHttp2 } from '../support/http/http2.ts'
 
 // A backend begins to answer, and then the body of the request turns out to be too long. The rest of the response cannot come, as the
 // connection to the backend is closed. What has come is the client's all the same. The gateway reads both in one turn of its event

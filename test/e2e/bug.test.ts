@@ -24,10 +24,10 @@ import { createTunnels } from '../../proxy/forward/tunnel.ts'
 import { connectionOpener } from '../../proxy/upstream/open-connection.ts'
 import { UpstreamPool } from '../../proxy/upstream/pool.ts'
 import { createLog } from '../../shared/log.ts'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { readPair } from '../support/certificates.ts'
-import { send } from '../support/gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { readPair } from '../support/network/certificates.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 
 // Each part that a request meets throws once, and the request is a 500: over HTTP/1.1, over HTTP/2, and as a handshake.
 

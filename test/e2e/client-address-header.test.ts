@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { tlsSettings } from '../support/certificates.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { valuesOf, type RecordedRequest } from '../support/lenient-requests.ts'
-import { converse } from '../support/raw-client.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { valuesOf, type RecordedRequest } from '../support/http/lenient-requests.ts'
+import { converse } from '../support/http/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 
 // The attack: a client says itself what only its CDN should say, or makes the CDN's header mean two things, and gets a
 // fresh quota with each request, or shows the backend another address than the one that was counted.

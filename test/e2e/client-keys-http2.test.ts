@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 
 // Over HTTP/2 cookies may come in pieces (RFC 9113 section 8.2.3), and the host is :authority.
 test('over HTTP/2 clients are told apart by the same', async () => {

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send, type SendOptions } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { freshRedis } from '../support/redis.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, type SendOptions } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 
 let lastClient = 1
 const newAddress = (): string => `127.0.0.${++lastClient}`

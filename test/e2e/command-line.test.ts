@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send } from '../support/gateway.ts'
-import { runHosted } from '../support/hosted-command.ts'
-import { runNode, spawnNode, type Finished } from '../support/process.ts'
-import { directoryWith } from '../support/settings.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { runHosted } from '../support/gateway/hosted-command.ts'
+import { runNode, spawnNode, type Finished } from '../support/gateway/process.ts'
+import { directoryWith } from '../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 type Env = Record<string, string>
 

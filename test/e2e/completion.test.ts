@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { runHosted } from '../support/hosted-command.ts'
-import { spawnCommand } from '../support/process.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { runHosted } from '../support/gateway/hosted-command.ts'
+import { spawnCommand } from '../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const directory = makeTemporaryDirectory()
 writeFileSync(join(directory, 'access log.gz'), '')

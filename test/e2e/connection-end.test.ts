@@ -4,11 +4,11 @@ import type { ServerResponse } from 'node:http'
 import { connect as connectTcp, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { readConversation, type Conversation } from '../support/raw-client.ts'
+import { startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { readConversation, type Conversation } from '../support/http/raw-client.ts'
 
 // How connections of HTTP/1 end: what was answered arrives, and what was cut off does not look whole.
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startRawBackend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startRawBackend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const handshake =
   'GET /api/chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +

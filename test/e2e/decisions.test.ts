@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { send, startGateway, type Reply } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { converse } from '../support/raw-client.ts'
-import { askOperator } from '../support/operator.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
-import { freshRedis } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { send, startGateway, type Reply } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { converse } from '../support/http/raw-client.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const table = `
 denyList:

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { startRawBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
+import { startRawBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
 // A backend that refuses an upload by its head, and closes with bytes unread: the system resets the connection behind
 // the response. The response must reach the client, and not a 502 for the reset.

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createClock, startSluice, type Sluice } from '../../proxy/embedded/start-sluice.ts'
-import { certificateFiles } from '../support/certificates.ts'
-import { startBackend } from '../support/backend.ts'
-import { freshRedis } from '../support/redis.ts'
+import { certificateFiles } from '../support/network/certificates.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 
 let upstream: string
 

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { runHosted } from '../support/hosted-command.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { startRedisServer } from '../support/redis.ts'
-import { directoryWith } from '../support/settings.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { runHosted } from '../support/gateway/hosted-command.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { directoryWith } from '../support/gateway/settings.ts'
 
 const table = `
 trustedProxies: [127.0.0.99]

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { fieldLines, startBackend, startRawBackend } from '../support/backend.ts'
-import { sendRaw } from '../support/gateway.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
+import { fieldLines, startBackend, startRawBackend } from '../support/http/backend.ts'
+import { sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
 describe('a request is forwarded', () => {
   test('with its method, target and body, framed anew', async () => {

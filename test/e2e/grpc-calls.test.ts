@@ -1,12 +1,12 @@
 import { Metadata, status, type ServiceError } from '@grpc/grpc-js'
 import { once } from 'node:events'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/grpc.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { freePort } from '../support/ports.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/http/grpc.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { freePort } from '../support/network/ports.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // Calls of gRPC, with its own client and server for Node.
 

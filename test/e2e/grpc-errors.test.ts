@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { status, type ServiceError } from '@grpc/grpc-js'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/grpc.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { startHttp2Backend } from '../support/http2-backend.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/http/grpc.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { startHttp2Backend } from '../support/http/http2-backend.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // What the gateway itself answers calls of gRPC, which look for their outcome in grpc-status.
 

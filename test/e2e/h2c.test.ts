@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { fieldLines, startBackend, type Backend } from '../support/backend.ts'
-import { send, sendRaw } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { fieldLines, startBackend, type Backend } from '../support/http/backend.ts'
+import { send, sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -14,7 +14,7 @@ import {
   frameTypes,
   preface,
   requestFields,
-} from '../support/raw-http2.ts'
+} from '../support/http/raw-http2.ts'
 
 // HTTP/2 without TLS by prior knowledge (RFC 9113 section 3.3), on the port that also serves HTTP/1.1.
 

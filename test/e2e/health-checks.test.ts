@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /** A server whose health is what the test says, and which serves requests in any case. */
 async function startServer(

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startBackend, startRawBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { startBackend, startRawBackend } from '../support/http/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 
 // A machine that is overloaded, or a laptop that sleeps, holds a process up for longer than its timeouts. Their timers run
 // first when it goes on. What has arrived by then, and is only unread, must not be taken for late.

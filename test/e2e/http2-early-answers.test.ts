@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -10,7 +10,7 @@ import {
   requestFields,
   type Frame,
   type RawHttp2,
-} from '../support/raw-http2.ts'
+} from '../support/http/raw-http2.ts'
 
 let backend: Backend
 let gateway: HostedGateway

@@ -1,6 +1,6 @@
 import { beforeAll, describe, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -9,7 +9,7 @@ import {
   frameTypes,
   requestFields,
   type RawHttp2,
-} from '../support/raw-http2.ts'
+} from '../support/http/raw-http2.ts'
 
 let backend: Backend
 let gateway: HostedGateway

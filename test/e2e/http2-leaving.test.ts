@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
-import { startRawBackend, type RawBackend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { send } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startRawBackend, type RawBackend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -14,8 +14,8 @@ import {
   requestFields,
   uint32,
   type RawHttp2,
-} from '../support/raw-http2.ts'
-import { untilQueued } from '../support/until-queued.ts'
+} from '../support/http/raw-http2.ts'
+import { untilQueued } from '../support/wait/until-queued.ts'
 
 // Clients of HTTP/2 that take a request back. For a HEAD Node's adapter has the response close only once it has ended.
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -8,7 +8,7 @@ import {
   frame,
   frameTypes,
   requestFields,
-} from '../support/raw-http2.ts'
+} from '../support/http/raw-http2.ts'
 
 test('a client of HTTP/2 may ping with each response, as those of gRPC do', async () => {
   const backend = await startBackend()

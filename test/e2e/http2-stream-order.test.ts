@@ -1,7 +1,7 @@
 import { constants } from 'node:http2'
 import { beforeAll, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -11,7 +11,7 @@ import {
   frameTypes,
   requestFields,
   uint32,
-} from '../support/raw-http2.ts'
+} from '../support/http/raw-http2.ts'
 
 // RFC 9113 section 5.1.1: each stream of a client has a greater number than those before it.
 

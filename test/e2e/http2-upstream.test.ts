@@ -6,12 +6,12 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { request as httpRequest } from 'node:http'
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { authorityFile, readPair } from '../support/certificates.ts'
-import { sendRaw } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { echo, startHttp2Backend, type Http2Backend } from '../support/http2-backend.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { authorityFile, readPair } from '../support/network/certificates.ts'
+import { sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { echo, startHttp2Backend, type Http2Backend } from '../support/http/http2-backend.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 
 // HTTP/2 to the backend: without TLS (h2c://), and with TLS where the backend chooses it.
 

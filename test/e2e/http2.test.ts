@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { constants } from 'node:http2'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { fieldLines, startBackend, startRawBackend, type Backend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { fieldLines, startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -14,8 +14,8 @@ import {
   frameTypes,
   requestFields,
   uint32,
-} from '../support/raw-http2.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+} from '../support/http/raw-http2.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } =
   constants

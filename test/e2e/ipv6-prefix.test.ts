@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { freshRedis } from '../support/redis.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 
 describe.each([
   ['in memory', () => Promise.resolve({})],

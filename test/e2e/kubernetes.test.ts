@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { readManifests } from '../support/manifests.ts'
-import { configFilesOf, variablesOf } from '../support/pods.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { readManifests } from '../support/containers/manifests.ts'
+import { configFilesOf, variablesOf } from '../support/containers/pods.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const path = join(import.meta.dirname, '../../deploy/kubernetes/one-replica.yaml')
 const manifests = readManifests(readFileSync(path, 'utf8'))

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const limits = `
 limits:

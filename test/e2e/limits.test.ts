@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send } from '../support/gateway.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { freshRedis } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const exactBody = '{"code":429,"error":"Too many requests, Please try after a while!"}'
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
-import { sendRaw } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { startOrigin, type OriginProcess } from '../support/origin.ts'
+import { sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { startOrigin, type OriginProcess } from '../support/gateway/origin.ts'
 
 let origin: OriginProcess
 let gateway: HostedGateway

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { send, startGateway } from '../support/gateway.ts'
-import { parseExposition } from '../support/prometheus.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
 
 /** https://prometheus.io/docs/practices/naming/, as far as `promtool check metrics` looks. */
 const rules: readonly [string, (name: string, type: string) => boolean][] = [

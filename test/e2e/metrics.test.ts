@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { freePort } from '../support/ports.ts'
-import { send, sendRaw } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { parseExposition, type Exposition } from '../support/prometheus.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { freePort } from '../support/network/ports.ts'
+import { send, sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
 
 async function scrape(gateway: HostedGateway): Promise<Exposition> {
   return parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body)

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { Agent, request as httpRequest, type ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { openConnections, type ClientConnection } from '../support/client-connections.ts'
-import { send, startGateway } from '../support/gateway.ts'
-import { spawnCommand } from '../support/process.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { openConnections, type ClientConnection } from '../support/http/client-connections.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
+import { spawnCommand } from '../support/gateway/process.ts'
 
 /** One request over a connection that is kept. */
 function sendOver(agent: Agent, port: number, method: string, path: string): Promise<number> {
@@ -55,7 +55,7 @@ describe('a limit of 256 open files', () => {
     })
     const env = {
       UPSTREAM_URL: backend.url,
-      ...{ HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/defaults.yaml' },
+      ...{ HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/gateway/defaults.yaml' },
     }
     const command = ['--nofile=256:256', process.execPath, 'proxy/main.ts']
     const gateway = spawnCommand('prlimit', env, command)

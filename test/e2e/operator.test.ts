@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { startRedisServer } from '../support/redis.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
 
 const CONFIG_FILE = join(import.meta.dirname, 'operated.yaml')
 
@@ -251,7 +251,7 @@ describe('one process', () => {
   test('resets are counted in a metric', async () => {
     const value = async (): Promise<number> => {
       const { body } = await gateway.send('GET', '/').then(async () => {
-        const { send } = await import('../support/gateway.ts')
+        const { send } = await import('../support/gateway/gateway.ts')
         return send(gateway.adminPort, 'GET', '/metrics')
       })
       return Number(/^sluice_resets_total (\d+)$/m.exec(body)?.[1])

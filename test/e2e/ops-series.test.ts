@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send } from '../support/gateway.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { alertQueries, alerts, dashboard, dashboardQueries } from '../support/ops-queries.ts'
-import { parseExposition, type Sample } from '../support/prometheus.ts'
-import { readQuery, type Selector } from '../support/promql.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { alertQueries, alerts, dashboard, dashboardQueries } from '../support/metrics/ops-queries.ts'
+import { parseExposition, type Sample } from '../support/metrics/prometheus.ts'
+import { readQuery, type Selector } from '../support/metrics/promql.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /** Labels that Prometheus adds to what it scrapes. */
 const ofPrometheus = ['job', 'instance']

@@ -2,11 +2,11 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { send, sendRaw } from '../support/gateway.ts'
-import { startOrigin, type OriginProcess } from '../support/origin.ts'
-import { freePort } from '../support/ports.ts'
-import { runNode, spawnNode } from '../support/process.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { send, sendRaw } from '../support/gateway/gateway.ts'
+import { startOrigin, type OriginProcess } from '../support/gateway/origin.ts'
+import { freePort } from '../support/network/ports.ts'
+import { runNode, spawnNode } from '../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string
 const text = expect.stringMatching(/./) as string

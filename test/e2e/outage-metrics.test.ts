@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send } from '../support/gateway.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { freePort } from '../support/ports.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { freePort } from '../support/network/ports.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const limits = `
 limits:

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { freshRedis } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const from = '127.0.0.8'
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -1,12 +1,12 @@
 import { readdirSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { afterEach, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send, startGateway } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { freePort } from '../support/ports.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { freePort } from '../support/network/ports.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // The operators' page, and what it is told twice a second. What it does in a browser is tested in test/apps/page.test.ts.
 

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { connect, type TLSSocket } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { readConversation } from '../support/raw-client.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { readConversation } from '../support/http/raw-client.ts'
 
 /**
  * A response that goes on until it is told to end: how much the buffers of the system hold differs from machine to machine

@@ -4,10 +4,10 @@ import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { beforeAll, beforeEach, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { send, sendRaw } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { send, sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 
 /** Requests for paths that begin with `/held` are answered when a test says so. */
 const held = new Map<string, ServerResponse>()

@@ -1,10 +1,10 @@
 import type { RequestListener } from 'node:http'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import type { SendOptions } from '../support/gateway.ts'
-import { runHosted } from '../support/hosted-command.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import type { SendOptions } from '../support/gateway/gateway.ts'
+import { runHosted } from '../support/gateway/hosted-command.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /** Sends what an application's clients send, and counts what passes before the first 429. */
 async function startPreset(name: string, answer?: RequestListener) {

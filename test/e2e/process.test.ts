@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import { expect, describe, test } from 'vitest'
-import { spawnNode, type NodeProcess } from '../support/process.ts'
+import { spawnNode, type NodeProcess } from '../support/gateway/process.ts'
 
 type Small = NodeProcess & {
   /** Tells the process to do something; answers after it has begun. */
@@ -8,7 +8,7 @@ type Small = NodeProcess & {
 }
 
 async function startSmall(env: Record<string, string> = {}): Promise<Small> {
-  const started = spawnNode('test/support/small-process.ts', env)
+  const started = spawnNode('test/support/gateway/small-process.ts', env)
   const [, port] = await started.waitForLine(/^port (\d+)$/)
   return {
     ...started,

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { tlsSettings } from '../support/certificates.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { valuesOf } from '../support/lenient-requests.ts'
-import { converse, freshAddress } from '../support/raw-client.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { valuesOf } from '../support/http/lenient-requests.ts'
+import { converse, freshAddress } from '../support/http/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 
 // gunicorn takes `SCRIPT_NAME: /x` off the path before it routes: `POST /x/login` is Flask's /login there, and was not
 // counted as that.

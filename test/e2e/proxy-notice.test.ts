@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
 test('a load balancer that is not in TRUSTED_PROXIES is logged, once', async () => {
   const backend = await startBackend()

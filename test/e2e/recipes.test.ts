@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { freshRedis } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const folder = join(import.meta.dirname, '../../docs/recipes')
 

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // Each rule allows one request, so that the second is refused.
 

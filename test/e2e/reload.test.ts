@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { runCommandLine } from '../../proxy/cli/run-command-line.ts'
-import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { freshRedis } from '../support/redis.ts'
-import { makeTemporaryDirectory, writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // The table of limits is changed while the gateway runs. That nothing is dropped meanwhile: reload-load.test.ts.
 

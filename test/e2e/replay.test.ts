@@ -5,10 +5,10 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type { Report } from '../../proxy/cli/replay/report.ts'
 import type { Suggestion } from '../../proxy/cli/replay/suggest.ts'
-import { runHosted } from '../support/hosted-command.ts'
-import type { Finished } from '../support/process.ts'
-import { directoryWith, loadWithFile } from '../support/settings.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { runHosted } from '../support/gateway/hosted-command.ts'
+import type { Finished } from '../support/gateway/process.ts'
+import { directoryWith, loadWithFile } from '../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const start = Date.UTC(2026, 2, 1)
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']

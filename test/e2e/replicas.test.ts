@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { openRedis } from '../support/redis-limiters.ts'
-import { freshRedis } from '../support/redis.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { openRedis } from '../support/redis/redis-limiters.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 
 const clients = Array.from({ length: 12 }, (_, i) => `127.0.0.${i + 1}`)
 const attempts = 150

@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { send, type Reply } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { askOperator } from '../support/operator.ts'
-import { parseExposition } from '../support/prometheus.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { send, type Reply } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -20,9 +20,9 @@ import {
   frameTypes,
   requestFields,
   uint32,
-} from '../support/raw-http2.ts'
-import { freshRedis } from '../support/redis.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+} from '../support/http/raw-http2.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 // What is reserved for a request is what its body says, and its body is held back until that is known. Nobody must pay less
 // for a body that cannot be read, and nothing of what the body is must change on its way to the backend.

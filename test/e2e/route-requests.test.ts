@@ -3,12 +3,12 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { atEndOfFile } from '../support/at-end.ts'
-import { fieldLines, startBackend, type Backend } from '../support/backend.ts'
-import { authorityFile, readPair } from '../support/certificates.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { makeTemporaryDirectory, writeConfigFile } from '../support/temporary-directory.ts'
+import { atEndOfFile } from '../support/run/at-end.ts'
+import { fieldLines, startBackend, type Backend } from '../support/http/backend.ts'
+import { authorityFile, readPair } from '../support/network/certificates.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 
 async function start(yaml: string, env: Record<string, string> = {}): Promise<HostedGateway> {
   return startHosted({ CONFIG_FILE: writeConfigFile(yaml), ...env })

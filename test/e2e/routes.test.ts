@@ -3,11 +3,11 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { freePort } from '../support/ports.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { freePort } from '../support/network/ports.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const named = (name: string): Promise<Backend> =>
   startBackend((request, response) => request.resume().on('end', () => response.end(name)))

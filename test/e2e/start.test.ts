@@ -4,10 +4,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { freePort } from '../support/ports.ts'
-import { runNode, spawnNode, type NodeProcess } from '../support/process.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { freePort } from '../support/network/ports.ts'
+import { runNode, spawnNode, type NodeProcess } from '../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const curlLine = /^ *(curl -H 'x-api-key: (sluice_[\w-]{43})' (https?:\/\/\S+))$/
 

@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { authorityFile, certificateFiles, readPair, tlsSettings } from '../support/certificates.ts'
-import { send, startGateway } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { authorityFile, certificateFiles, readPair, tlsSettings } from '../support/network/certificates.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const ca = readFileSync(authorityFile)
 const closers: (() => void)[] = []

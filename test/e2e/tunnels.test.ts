@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { startRawBackend, type RawBackend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startRawBackend, type RawBackend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 
 const handshake =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { startBackend, startRawBackend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
-import { converse } from '../support/raw-client.ts'
+import { startBackend, startRawBackend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { converse } from '../support/http/raw-client.ts'
 
 // A 426 names in `Upgrade` what the client is to use instead (RFC 9110 section 15.5.22).
 

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
-import { send } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { untilQueued } from '../support/until-queued.ts'
+import { startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { untilQueued } from '../support/wait/until-queued.ts'
 
 /** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
 async function startNarrow(

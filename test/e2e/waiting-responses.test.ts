@@ -3,7 +3,7 @@ import { connect, type ClientHttp2Session } from 'node:http2'
 import { expect, onTestFinished, test } from 'vitest'
 import { startSluice } from '../../proxy/embedded/start-sluice.ts'
 import { collectGarbage } from '../../shared/v8-gc.ts'
-import { startBackend } from '../support/backend.ts'
+import { startBackend } from '../support/http/backend.ts'
 
 const STREAMS = 300
 

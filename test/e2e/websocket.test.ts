@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { connect, type AddressInfo } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { startRawBackend } from '../support/backend.ts'
-import { sendRaw } from '../support/gateway.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
+import { startRawBackend } from '../support/http/backend.ts'
+import { sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
 const servers: WebSocketServer[] = []
 

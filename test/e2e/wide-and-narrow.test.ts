@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { freshRedis } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const limits = `limits:
   - { name: wide, match: GET /api/*, requests: 50, window: 1m }

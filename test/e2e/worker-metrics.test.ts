@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { combineHealth, type HealthReport } from '../../proxy/admin/health.ts'
-import { spawnNode } from '../support/process.ts'
-import { parseExposition, type Exposition } from '../support/prometheus.ts'
+import { spawnNode } from '../support/gateway/process.ts'
+import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
 
 type Cluster = {
   scrape(): Promise<Exposition>
@@ -13,7 +13,7 @@ type Cluster = {
 }
 
 async function startCluster(workers: number): Promise<Cluster> {
-  const primary = spawnNode('test/support/cluster-process.ts', {}, [`${workers}`])
+  const primary = spawnNode('test/support/gateway/cluster-process.ts', {}, [`${workers}`])
   const [, port] = await primary.waitForLine(/^port (\d+)$/)
   const get = async (path: string): Promise<Response> => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { startRedisServer } from '../support/redis.ts'
-import type { RedisServer, RedisServerOptions } from '../support/redis-server.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import type { RedisServer, RedisServerOptions } from '../support/redis/redis-server.ts'
 
 /** A Redis to break, on the same port for as long as it is used. */
 export type BreakableRedis = {

@@ -6,7 +6,7 @@ import { connectRedis } from '../../proxy/limiter/redis/connection.ts'
 import type { RedisClient } from '../../proxy/limiter/redis/run-script.ts'
 import { addFixedOnceScript, addOnceScript } from '../../proxy/limiter/redis/settling/add-once-script.ts'
 import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
-import { limiterOptions, recordLog } from '../support/limiters.ts'
+import { limiterOptions, recordLog } from '../support/limiter/limiters.ts'
 import type { Replica } from './stage.ts'
 
 /* Limiters as they are often built, each broken in one way. The judge must find every one of them. */

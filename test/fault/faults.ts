@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import type { Relay, RelayFault } from '../support/relay.ts'
+import type { Relay, RelayFault } from '../support/network/relay.ts'
 import type { BreakableRedis } from './breakable-redis.ts'
 import type { Stage } from './stage.ts'
 

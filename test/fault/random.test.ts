@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startRedisLimiter } from '../support/limiters.ts'
+import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import { playHistory, tellVerdict, type Verdict } from './random-history.ts'
 
 /*

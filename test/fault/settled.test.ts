@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Reservation } from '../../proxy/limiter/limiter.ts'
-import { startRedisLimiter } from '../support/limiters.ts'
+import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import type { Verdict } from './random-history.ts'
 import { playSettledHistory, tellSettled } from './settled-history.ts'
 import type { Replica } from './stage.ts'

@@ -11,10 +11,10 @@ import { connectRedis } from '../../proxy/limiter/redis/connection.ts'
 import type { RedisClient } from '../../proxy/limiter/redis/run-script.ts'
 import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
-import { openRedis, readDocumentedRights } from '../support/redis-limiters.ts'
-import { freshRedis, startRedisServer } from '../support/redis.ts'
-import { loadWithFile } from '../support/settings.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { openRedis, readDocumentedRights } from '../support/redis/redis-limiters.ts'
+import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
+import { loadWithFile } from '../support/gateway/settings.ts'
 
 const now = (): number => performance.now()
 const log = pino({ level: 'silent' })

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { admitted } from '../../proxy/connection/connection-limit.ts'
 import type { ClientRequest, ClientResponse } from '../../proxy/message/messages.ts'
 import { serveClients, type ListenerDeps } from '../../proxy/server/listener.ts'
-import { authorityFile, readPair } from '../support/certificates.ts'
+import { authorityFile, readPair } from '../support/network/certificates.ts'
 
 /*
  * A client that has read all of a response may send its handshake before the gateway knows that the response is out: over TLS it

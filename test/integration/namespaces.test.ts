@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiters.ts'
-import { openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { LEASE_MS } from '../../proxy/policy.ts'
-import { freshRedis, startRedisServer } from '../support/redis.ts'
-import { startRelay } from '../support/relay.ts'
+import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
+import { startRelay } from '../support/network/relay.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Charge, Decision } from '../../proxy/limiter/limiter.ts'
-import { freePort } from '../support/ports.ts'
+import { freePort } from '../support/network/ports.ts'
 import {
   chargeAll,
   countAllowed,
@@ -12,9 +12,14 @@ import {
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
-} from '../support/limiters.ts'
-import { countInRedis, openAnsweringLimiter, openLimiter, openRedis } from '../support/redis-limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
+} from '../support/limiter/limiters.ts'
+import {
+  countInRedis,
+  openAnsweringLimiter,
+  openLimiter,
+  openRedis,
+} from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
 
 /** These are about the time that Redis has; a machine that stops for as long makes them fail now and then. */
 const aboutTime = { retry: 2 }

@@ -9,10 +9,10 @@ import {
   makePolicy,
   newClient,
   type RunningLimiter,
-} from '../support/limiters.ts'
-import { openAnsweringLimiter } from '../support/redis-limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
-import type { RedisServer } from '../support/redis-server.ts'
+} from '../support/limiter/limiters.ts'
+import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import type { RedisServer } from '../support/redis/redis-server.ts'
 
 let server: RedisServer
 let redis: Redis

@@ -8,9 +8,9 @@ import {
   makePolicy,
   newClient,
   waitUntil,
-} from '../support/limiters.ts'
-import { openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
+} from '../support/limiter/limiters.ts'
+import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
 
 const login = makePolicy('login', 5, 60_000)
 

@@ -11,11 +11,11 @@ import {
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
-} from '../support/limiters.ts'
-import { runNode } from '../support/process.ts'
-import { countInRedis, openAnsweringLimiter, openRedis } from '../support/redis-limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
-import type { RedisServer } from '../support/redis-server.ts'
+} from '../support/limiter/limiters.ts'
+import { runNode } from '../support/gateway/process.ts'
+import { countInRedis, openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import type { RedisServer } from '../support/redis/redis-server.ts'
 
 /* Sliding windows in Redis. A server of this file's own: it counts commands and is stopped. */
 
@@ -227,7 +227,7 @@ test('a user with the rights that docs/redis.md names may do all this', async ()
 
 test('three processes let exactly the quota through together, fixed and sliding', async () => {
   const runs = Array.from({ length: 3 }, () =>
-    runNode('test/support/limiter-replica-process.ts', {}, [server.url]),
+    runNode('test/support/limiter/limiter-replica-process.ts', {}, [server.url]),
   )
   const totals = { fixed: Array.from({ length: 10 }, () => 0), sliding: Array.from({ length: 10 }, () => 0) }
   for (const { status, stdout, stderr } of await Promise.all(runs)) {

@@ -9,10 +9,10 @@ import {
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
-} from '../support/limiters.ts'
-import { openLimiter, openRedis } from '../support/redis-limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
-import type { RedisServer } from '../support/redis-server.ts'
+} from '../support/limiter/limiters.ts'
+import { openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import type { RedisServer } from '../support/redis/redis-server.ts'
 
 /*
  * Redis is there and answers, but not with a decision. Each kind has one clear line in the log, the rules do what their

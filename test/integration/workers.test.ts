@@ -10,14 +10,14 @@ import {
   makePolicy,
   recordLog,
   recordTelemetry,
-} from '../support/limiters.ts'
-import { runNode } from '../support/process.ts'
+} from '../support/limiter/limiters.ts'
+import { runNode } from '../support/gateway/process.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const strict = makePolicy('strict', 5, 60_000, { onStoreError: 'closed' })
 
 test('three real workers let exactly the quota through together', async () => {
-  const { status, stdout, stderr } = await runNode('test/support/limiter-workers.ts', {}, ['3'])
+  const { status, stdout, stderr } = await runNode('test/support/limiter/limiter-workers.ts', {}, ['3'])
   expect(stderr).toBe('')
   expect(status).toBe(0)
   const allowed = [...stdout.matchAll(/allowed (\d+) of 500/g)].map(([, count]) => Number(count))

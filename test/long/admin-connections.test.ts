@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { openConnection, openConnections, type ClientConnection } from '../support/client-connections.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
+import { openConnection, openConnections, type ClientConnection } from '../support/http/client-connections.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 
 /**
  * Whoever reaches the admin port without a token holds all of its connections, as slowly as can be. A probe of `/livez` that

@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /* Requests that count under several clients at once, which are on different nodes of a cluster. */
 

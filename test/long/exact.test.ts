@@ -1,11 +1,11 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
-import { startSentinelTrio } from '../support/redis-trio.ts'
-import { startRedisServer } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { startSentinelTrio } from '../support/redis/redis-trio.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
  * What is allowed is admitted, exactly, over three replicas, however many ask at once. EXACT_REPETITIONS says how often

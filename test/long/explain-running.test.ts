@@ -7,7 +7,7 @@ import { composeAdmin } from '../../proxy/app/admin.ts'
 import { createReloader } from '../../proxy/app/reload/reloader.ts'
 import { composeServing } from '../../proxy/app/serving.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
-import { send } from '../support/gateway.ts'
+import { send } from '../support/gateway/gateway.ts'
 import {
   file,
   headOf,
@@ -15,9 +15,9 @@ import {
   plainRequest,
   request,
   type RandomRequest,
-} from '../support/random-requests.ts'
-import { refusalsCounted } from '../support/refusals-counted.ts'
-import { runs } from '../support/runs.ts'
+} from '../support/random/random-requests.ts'
+import { refusalsCounted } from '../support/limiter/refusals-counted.ts'
+import { runs } from '../support/random/runs.ts'
 
 /** Requests, and now and then something that an operator does, to each table. */
 const STEPS = 46

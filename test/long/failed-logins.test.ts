@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { freshRedis } from '../support/redis.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const quota = 5
 const rounds = 20

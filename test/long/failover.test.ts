@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
-import { beginLoad, compareCounts, watchSharing } from '../support/limiter-load.ts'
+import { beginLoad, compareCounts, watchSharing } from '../support/load/limiter-load.ts'
 import {
   chargeAll,
   makePolicy,
   startRedisLimiter,
   waitUntil,
   type RunningLimiter,
-} from '../support/limiters.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
-import { startSentinelTrio } from '../support/redis-trio.ts'
+} from '../support/limiter/limiters.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { startSentinelTrio } from '../support/redis/redis-trio.ts'
 
 /*
  * A replica takes over under load, with two gateways' limiters. No request fails; what one of them counts is known to

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { startBackend, startRawBackend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { connectHttp2 } from '../support/http2.ts'
-import { untilMatches } from '../support/until-matches.ts'
+import { startBackend, startRawBackend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { connectHttp2 } from '../support/http/http2.ts'
+import { untilMatches } from '../support/wait/until-matches.ts'
 
 // Some clients make the backend's connections last: by not reading, by streams of events, by asking what takes long.
 // A client on another address has to be served meanwhile.

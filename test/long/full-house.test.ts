@@ -4,11 +4,11 @@ import { connect as connectHttp2 } from 'node:http2'
 import { readFileSync } from 'node:fs'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { openConnection, openConnections, type ClientConnection } from '../support/client-connections.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { sendHttp2 } from '../support/http2.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { openConnection, openConnections, type ClientConnection } from '../support/http/client-connections.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { sendHttp2 } from '../support/http/http2.ts'
 
 /**
  * All the places that there are for connections are taken. Two addresses could do that with the connections that each may

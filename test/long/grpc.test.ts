@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startGateway } from '../support/gateway.ts'
-import { connectGrpc, startGrpcServer } from '../support/grpc.ts'
-import { readResidentBytes } from '../support/memory-use.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
+import { connectGrpc, startGrpcServer } from '../support/http/grpc.ts'
+import { readResidentBytes } from '../support/load/memory-use.ts'
 
 // What many calls of gRPC, and clients that do not read, cost a gateway in a process of its own.
 

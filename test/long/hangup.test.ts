@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send, startGateway } from '../support/gateway.ts'
-import { startOrigin } from '../support/origin.ts'
-import { freePort } from '../support/ports.ts'
-import { spawnCommand, spawnNode } from '../support/process.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
+import { startOrigin } from '../support/gateway/origin.ts'
+import { freePort } from '../support/network/ports.ts'
+import { spawnCommand, spawnNode } from '../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 // SIGHUP ends a process that does not handle it. The gateway reads its settings again (reload.test.ts), with HTTPS also the
 // certificate (tls.test.ts).
@@ -56,7 +56,7 @@ test('npm start passes it on to the gateway', async () => {
 // Else it would go on, and hold its port, with nobody to stop it.
 test.runIf(process.platform === 'linux')('a gateway whose terminal is closed stops in order', async () => {
   const log = join(makeTemporaryDirectory(), 'log')
-  const env = { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/defaults.yaml' }
+  const env = { PORT: '0', ADMIN_PORT: '0', CONFIG_FILE: 'test/support/gateway/defaults.yaml' }
   const command = `exec '${process.execPath}' proxy/main.ts > '${log}'`
   const terminal = spawnCommand('script', env, ['--quiet', '--command', command, '/dev/null'])
   const lineOf = async (msg: string): Promise<{ pid: number; signal?: string }> => {

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -11,7 +11,7 @@ import {
   frameTypes,
   requestFields,
   uint32,
-} from '../support/raw-http2.ts'
+} from '../support/http/raw-http2.ts'
 
 // Floods of frames that cost a client next to nothing: rapid reset (CVE-2023-44487), resets that the server is made to
 // send itself (CVE-2025-8671), endless CONTINUATION (CVE-2024-27983), and PING, SETTINGS and empty DATA (CVE-2019-9512,

@@ -1,7 +1,7 @@
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { decideForEach, makePolicy, startRedisLimiter, waitUntil } from '../support/limiters.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
+import { decideForEach, makePolicy, startRedisLimiter, waitUntil } from '../support/limiter/limiters.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 
 /*
  * After a node is lost, the others are asked again and again who serves its slots now. They name it still, until they have

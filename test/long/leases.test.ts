@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { freshRedis } from '../support/redis.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 
 const from = '127.0.0.7'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { runNode } from '../support/process.ts'
+import { runNode } from '../support/gateway/process.ts'
 
 test('a million embedded counters take at most 200 bytes of resident memory each, and more clients take none', async () => {
-  const { status, stdout, stderr } = await runNode('test/support/counter-memory.ts')
+  const { status, stdout, stderr } = await runNode('test/support/limiter/counter-memory.ts')
   expect(stderr).toBe('')
   expect(status).toBe(0)
   const measured = JSON.parse(stdout) as Record<string, unknown>
@@ -17,7 +17,7 @@ test('a million embedded counters take at most 200 bytes of resident memory each
 test('clients of a sliding window take no more, each with its share of times', async () => {
   // So many that what else the process keeps, a few megabytes more or less, does not count.
   const args = ['sliding', '12', '300000']
-  const { status, stdout, stderr } = await runNode('test/support/counter-memory.ts', {}, args)
+  const { status, stdout, stderr } = await runNode('test/support/limiter/counter-memory.ts', {}, args)
   expect(stderr).toBe('')
   expect(status).toBe(0)
   const measured = JSON.parse(stdout) as Record<string, unknown>
@@ -30,7 +30,7 @@ test('clients of a sliding window take no more, each with its share of times', a
 })
 
 test('a flood of new clients does not slow the others down', async () => {
-  const { status, stdout } = await runNode('test/support/counter-times.ts')
+  const { status, stdout } = await runNode('test/support/limiter/counter-times.ts')
   expect(status).toBe(0)
   const measured = JSON.parse(stdout) as Record<'p99Us' | 'p99FloodedUs' | 'evictions', number>
   expect(measured.evictions).toBeGreaterThanOrEqual(300_000)
@@ -38,7 +38,7 @@ test('a flood of new clients does not slow the others down', async () => {
 })
 
 test('a ban, an override and the count of a client’s requests in flight take less than 300 bytes each', async () => {
-  const { status, stdout, stderr } = await runNode('test/support/client-memory.ts')
+  const { status, stdout, stderr } = await runNode('test/support/limiter/client-memory.ts')
   expect(stderr).toBe('')
   expect(status).toBe(0)
   const bytes = JSON.parse(stdout) as Record<'ban' | 'banEverywhere' | 'override' | 'requestInFlight', number>

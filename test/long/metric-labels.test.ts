@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { parseExposition } from '../support/prometheus.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const limits = `limits:
   - { name: by-address, match: '* /*', requests: 2, window: 1h }

@@ -8,10 +8,10 @@ import {
   newClient,
   waitUntil,
   waitUntilAnswering,
-} from '../support/limiters.ts'
-import { freePort } from '../support/ports.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
-import { closeAfterTest, openLimiter } from '../support/redis-limiters.ts'
+} from '../support/limiter/limiters.ts'
+import { freePort } from '../support/network/ports.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { closeAfterTest, openLimiter } from '../support/redis/redis-limiters.ts'
 
 const login = makePolicy('login', 5, 60_000)
 

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { expect, test } from 'vitest'
-import { startRawBackend } from '../support/backend.ts'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { connectHttp2, sendHttp2 } from '../support/http2.ts'
+import { startRawBackend } from '../support/http/backend.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 
 // A response whose pieces and end arrive in one read of the backend's connection, while its client has no room for all
 // of it: the connection must serve the next request as if nothing had been.

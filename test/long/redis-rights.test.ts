@@ -9,14 +9,14 @@ import {
   waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
-} from '../support/limiters.ts'
+} from '../support/limiter/limiters.ts'
 import {
   openAnsweringLimiter,
   openLimiter,
   openRedis,
   readDocumentedRights,
-} from '../support/redis-limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
+} from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
 
 /*
  * The user of REDIS_URL has all rights that docs/redis.md names but one. Redis answers such a command with an error inside

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
 
 const handshake =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +

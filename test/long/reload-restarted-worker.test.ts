@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 const table = (requests: number | string): string =>
   `limits: [{ name: a, match: GET /a, requests: ${requests}, window: 10m }]\n`

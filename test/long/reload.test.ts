@@ -1,6 +1,6 @@
 import { test } from 'vitest'
-import { freshRedis } from '../support/redis.ts'
-import { reloadUnderLoad } from '../support/reloads.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { reloadUnderLoad } from '../support/gateway/reloads.ts'
 
 test.each([
   { workers: '1', store: 'memory' },

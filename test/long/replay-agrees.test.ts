@@ -9,9 +9,9 @@ import { simulate, type Outcome } from '../../proxy/cli/replay/simulation.ts'
 import { createClientTable } from '../../proxy/clients/client-table.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
 import { createLimiter } from '../../proxy/limiter/create-limiter.ts'
-import { startBackend } from '../support/backend.ts'
-import { refusalsCounted } from '../support/refusals-counted.ts'
-import { loadWithFile } from '../support/settings.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { refusalsCounted } from '../support/limiter/refusals-counted.ts'
+import { loadWithFile } from '../support/gateway/settings.ts'
 
 const REQUESTS = 20_000
 const sha256 = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import type { Report } from '../../proxy/cli/replay/report.ts'
-import { spawnCommand } from '../support/process.ts'
-import { directoryWith } from '../support/settings.ts'
+import { spawnCommand } from '../support/gateway/process.ts'
+import { directoryWith } from '../support/gateway/settings.ts'
 
 const clients = 1000
 const seconds = 1000

@@ -6,9 +6,9 @@ import type { ThrottledClient } from '../../proxy/decide/throttled-clients.ts'
 import { connectRedis } from '../../proxy/limiter/redis/connection.ts'
 import type { RedisClient } from '../../proxy/limiter/redis/run-script.ts'
 import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
-import { startRedisCluster } from '../support/redis-cluster.ts'
-import { openRedis, readDocumentedRights } from '../support/redis-limiters.ts'
-import { freshRedis, startRedisServer } from '../support/redis.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { openRedis, readDocumentedRights } from '../support/redis/redis-limiters.ts'
+import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 
 // What replicas tell one another through Redis while an operator asks.
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { beginLoad, compareCounts } from '../support/limiter-load.ts'
+import { beginLoad, compareCounts } from '../support/load/limiter-load.ts'
 import {
   chargeAll,
   countAllowed,
@@ -8,9 +8,9 @@ import {
   makePolicy,
   newClient,
   type RunningLimiter,
-} from '../support/limiters.ts'
-import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.ts'
-import { openLimiter } from '../support/redis-limiters.ts'
+} from '../support/limiter/limiters.ts'
+import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.ts'
+import { openLimiter } from '../support/redis/redis-limiters.ts'
 
 /*
  * Slots go from one node of a cluster to another while requests come in. Nodes answer MOVED, ASK and TRYAGAIN then, none of

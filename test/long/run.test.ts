@@ -1,9 +1,9 @@
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { freePort } from '../support/ports.ts'
-import { runNode, spawnCommand } from '../support/process.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { freePort } from '../support/network/ports.ts'
+import { runNode, spawnCommand } from '../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 const root = join(import.meta.dirname, '../..')
 const { engines, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -96,7 +96,7 @@ describe('as npm runs it: the script and the arguments in a shell, and signals t
       ADMIN_PORT: '0',
       ORIGIN_PORT: port,
       ORIGIN_DB: join(makeTemporaryDirectory(), 'origin.db'),
-      CONFIG_FILE: 'test/support/defaults.yaml',
+      CONFIG_FILE: 'test/support/gateway/defaults.yaml',
       UPSTREAM_URL: 'http://127.0.0.1:9',
       WORKERS: workers,
     }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { resolvingWith, startDnsServer } from '../support/dns-server.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { freePort } from '../support/ports.ts'
-import { spawnNode, type NodeProcess } from '../support/process.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { resolvingWith, startDnsServer } from '../support/network/dns-server.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { freePort } from '../support/network/ports.ts'
+import { spawnNode, type NodeProcess } from '../support/gateway/process.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
  * Three servers, of which one is killed, hangs, becomes slow or moves while clients ask all the time. From two seconds later on at the latest no
@@ -20,7 +20,7 @@ type Outcome = {
 }
 
 async function startServer(name: string, host = '127.0.0.1', port = 0): Promise<Server> {
-  const process = spawnNode('test/support/named-server-process.ts', {
+  const process = spawnNode('test/support/network/named-server-process.ts', {
     NAME: name,
     HOST: host,
     PORT: String(port),

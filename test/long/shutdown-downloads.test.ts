@@ -11,10 +11,10 @@ import { connect } from 'node:http2'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, type Backend } from '../support/backend.ts'
-import { authorityFile, tlsSettings } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
-import { startWanLink } from '../support/wan-link.ts'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
+import { startWanLink } from '../support/network/wan-link.ts'
 
 const ca = readFileSync(authorityFile)
 const downloads = 40

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { startBackend, startRawBackend } from '../support/backend.ts'
-import { send, sendRaw, spawnGateway, startGateway } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
-import { untilQueued } from '../support/until-queued.ts'
+import { startBackend, startRawBackend } from '../support/http/backend.ts'
+import { send, sendRaw, spawnGateway, startGateway } from '../support/gateway/gateway.ts'
+import { freePort } from '../support/network/ports.ts'
+import { untilQueued } from '../support/wait/until-queued.ts'
 
 test('SIGTERM under load loses no request in flight and ends with status 0', async () => {
   const backend = await startBackend((_, response) => setTimeout(() => response.end('ok'), 30))

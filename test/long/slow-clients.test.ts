@@ -3,10 +3,10 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend, startRawBackend, type Backend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { send, startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { connectHttp2 } from '../support/http2.ts'
+import { startBackend, startRawBackend, type Backend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { connectHttp2 } from '../support/http/http2.ts'
 import {
   connectRawHttp2,
   endHeaders,
@@ -16,7 +16,7 @@ import {
   requestFields,
   uint32,
   type RawHttp2,
-} from '../support/raw-http2.ts'
+} from '../support/http/raw-http2.ts'
 
 const settings = {
   HEADERS_TIMEOUT: '400ms',

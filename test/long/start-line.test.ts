@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freePort } from '../support/ports.ts'
-import { runNode, spawnNode } from '../support/process.ts'
-import { freshRedis } from '../support/redis.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { freePort } from '../support/network/ports.ts'
+import { runNode, spawnNode } from '../support/gateway/process.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 /** What the gateway says when it listens, and everything that it has written until then. */
 async function start(cwd: string, env: Record<string, string>): Promise<{ line: unknown; output: string }> {

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startGateway } from '../support/gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startGateway } from '../support/gateway/gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 // A language model's server streams its answer event by event and says in the last one what it has cost. The gateway reads
 // that as it passes by: an event must not come later for it.

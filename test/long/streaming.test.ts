@@ -3,9 +3,9 @@ import { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { readResidentBytes, readUsedBytes } from '../support/memory-use.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { readResidentBytes, readUsedBytes } from '../support/load/memory-use.ts'
 
 const mebibyte = 1024 ** 2
 const gibibyte = 1024 * mebibyte

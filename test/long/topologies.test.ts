@@ -12,19 +12,19 @@ import {
   startRedisLimiter,
   waitUntilAnswering,
   type RunningLimiter,
-} from '../support/limiters.ts'
-import { freePort } from '../support/ports.ts'
-import { startRedisCluster, type RedisCluster } from '../support/redis-cluster.ts'
-import { startSentinel } from '../support/redis-sentinel.ts'
+} from '../support/limiter/limiters.ts'
+import { freePort } from '../support/network/ports.ts'
+import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
+import { startSentinel } from '../support/redis/redis-sentinel.ts'
 import {
   closeAfterTest,
   countInRedis,
   openLimiter,
   openRedis,
   readDocumentedRights,
-} from '../support/redis-limiters.ts'
-import { startRedisServer } from '../support/redis.ts'
-import { untilMatches } from '../support/until-matches.ts'
+} from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { untilMatches } from '../support/wait/until-matches.ts'
 
 const login = makePolicy('login', 30, 60_000)
 const wide = makePolicy('wide', 100, 60_000)

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { startHosted } from '../support/hosted-gateway.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 /** A resolver of the test's own: it knows `nginx.test` when the file is there, by the address in it. */
 function resolverFrom(file: string): Record<string, string> {

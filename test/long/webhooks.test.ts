@@ -1,18 +1,18 @@
 import { writeFileSync } from 'node:fs'
 import { beforeAll, expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { askOperator } from '../support/operator.ts'
-import { parseExposition } from '../support/prometheus.ts'
-import { freshRedis, startRedisServer } from '../support/redis.ts'
-import { startRelay } from '../support/relay.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
+import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
+import { startRelay } from '../support/network/relay.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import {
   startWebhookReceiver,
   type ReceivedWebhook,
   type WebhookReceiver,
-} from '../support/webhook-receiver.ts'
+} from '../support/http/webhook-receiver.ts'
 
 let upstream = ''
 

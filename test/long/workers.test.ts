@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { send, startGateway } from '../support/gateway.ts'
-import { freePort } from '../support/ports.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { send, startGateway } from '../support/gateway/gateway.ts'
+import { freePort } from '../support/network/ports.ts'
 
 const rush = async (port: number, count: number): Promise<number[]> => {
   const replies = await Promise.all(Array.from({ length: count }, () => send(port, 'POST', '/share')))

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { converse, freshAddress } from '../support/raw-client.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { converse, freshAddress } from '../support/http/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { readLlhttpCases, type LlhttpCase } from './llhttp-cases.ts'
 
 /*

@@ -3,8 +3,8 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createAddressReader } from '../../proxy/request/client-address.ts'
 import { formatAddress, parseAddress } from '../../proxy/request/ip-address.ts'
-import { peerAt } from '../support/peer-at.ts'
-import { runs } from '../support/runs.ts'
+import { peerAt } from '../support/network/peer-at.ts'
+import { runs } from '../support/random/runs.ts'
 
 const trustedProxies = ['10.0.0.0/8', 'fd00::/8', '192.0.2.1']
 const reader = createAddressReader(trustedProxies)

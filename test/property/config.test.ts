@@ -7,8 +7,8 @@ import { gatewayTable } from '../../proxy/config/settings-table.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { SettingsError } from '../../shared/settings/settings.ts'
 import { fileNames, variableName } from '../../shared/settings/table.ts'
-import { makeTemporaryDirectory } from '../support/temporary-directory.ts'
-import { runs } from '../support/runs.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { runs } from '../support/random/runs.ts'
 
 /**
  * Whatever stands in the environment or in the file, either it is taken or it is told what is wrong: one line for each

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { canonicalCredentials } from '../../proxy/decide/credentials.ts'
-import { runs } from '../support/runs.ts'
+import { runs } from '../support/random/runs.ts'
 
 // The attack: one token, spelled in so many ways that each has a quota of its own.
 

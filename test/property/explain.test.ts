@@ -7,7 +7,7 @@ import { createClientTable } from '../../proxy/clients/client-table.ts'
 import { explainRequest } from '../../proxy/cli/explain/verb.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
 import type { Charge } from '../../proxy/limiter/limiter.ts'
-import { file, headOf, loadTable, request } from '../support/random-requests.ts'
+import { file, headOf, loadTable, request } from '../support/random/random-requests.ts'
 
 /** Requests sent to each table. */
 const REQUESTS = 20

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Http2Connection } from '../../proxy/http2/connection.ts'
 import type { Http2Request } from '../../proxy/http2/request.ts'
 import type { Http2Response } from '../../proxy/http2/response.ts'
-import { runs } from '../support/runs.ts'
+import { runs } from '../support/random/runs.ts'
 
 /*
  * The server of HTTP/2 against Node's client, which is nghttp2: what one of them says is what the other reads, for random requests,

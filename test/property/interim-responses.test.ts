@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ResponseSyntaxError, type ResponseHead } from '../../proxy/upstream/response-head.ts'
 import { ResponseParser } from '../../proxy/upstream/response-parser.ts'
-import { interim, wellFormed, type BackendBytes } from '../support/response-bytes.ts'
-import { runs } from '../support/runs.ts'
+import { interim, wellFormed, type BackendBytes } from '../support/random/response-bytes.ts'
+import { runs } from '../support/random/runs.ts'
 
 /*
  * Interim responses, with or without the empty line that some backends send behind one, and the response after them. They are

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { cookieValues } from '../../proxy/request/values/cookie-values.ts'
 import { lenientText } from '../../proxy/request/values/lenient-text.ts'
 import { queryValues } from '../../proxy/request/values/query-values.ts'
-import { runs } from '../support/runs.ts'
+import { runs } from '../support/random/runs.ts'
 
 // The attack: a client that sends one value in ever new spellings, each of which the backend reads as that value and the
 // gateway as a new client. Whatever a backend reads must be among what is counted.

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createMemoryLimiter } from '../../proxy/limiter/memory/limiter.ts'
-import { chargeAll } from '../support/limiters.ts'
-import { runs } from '../support/runs.ts'
-import { loadWithFile } from '../support/settings.ts'
+import { chargeAll } from '../support/limiter/limiters.ts'
+import { runs } from '../support/random/runs.ts'
+import { loadWithFile } from '../support/gateway/settings.ts'
 
 /*
  * docs/recipes/nginx.md says that `rate` and `burst` of nginx's limit_req become a token bucket whose burst is one more. Both must then

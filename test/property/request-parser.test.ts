@@ -1,14 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { seededRandom, waysOfSending, type WayOfSending } from '../support/raw-client.ts'
-import { arbitraryRequestBytes, changedRequests, wellFormedRequests } from '../support/request-bytes.ts'
+import { seededRandom, waysOfSending, type WayOfSending } from '../support/http/raw-client.ts'
+import {
+  arbitraryRequestBytes,
+  changedRequests,
+  wellFormedRequests,
+} from '../support/random/request-bytes.ts'
 import {
   createNodeReader,
   readRequestsHere,
   type RequestRead,
   type RequestsReading,
-} from '../support/request-readings.ts'
-import { runs } from '../support/runs.ts'
+} from '../support/random/request-readings.ts'
+import { runs } from '../support/random/runs.ts'
 
 /*
  * The attack: requests that the gateway reads in one way and a proxy before it, or a backend, in another. So the same bytes, in

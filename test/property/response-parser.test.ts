@@ -1,9 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { seededRandom, waysOfSending, type WayOfSending } from '../support/raw-client.ts'
-import { arbitraryBytes, changed, wellFormed, type BackendBytes } from '../support/response-bytes.ts'
-import { differenceBetween, readHere, readWithNode, type Reading } from '../support/response-readings.ts'
-import { runs } from '../support/runs.ts'
+import { seededRandom, waysOfSending, type WayOfSending } from '../support/http/raw-client.ts'
+import { arbitraryBytes, changed, wellFormed, type BackendBytes } from '../support/random/response-bytes.ts'
+import {
+  differenceBetween,
+  readHere,
+  readWithNode,
+  type Reading,
+} from '../support/random/response-readings.ts'
+import { runs } from '../support/random/runs.ts'
 
 /*
  * The attack: a response that the gateway reads in one way and a client, or a proxy before it, in another. Somebody's own

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Policy, RoutePattern, Rule } from '../../proxy/policy.ts'
 import { compileRules } from '../../proxy/rules/rule-table.ts'
 import { canonicalizeTarget } from '../../proxy/request/target.ts'
-import { runs } from '../support/runs.ts'
+import { runs } from '../support/random/runs.ts'
 
 const name = fc.constantFrom('a', 'b', 'C', 'login', '__proto__', 'constructor', 'a.b', 'a+b', '(x', '$')
 const segment = fc.oneof(

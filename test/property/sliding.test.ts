@@ -5,9 +5,9 @@ import { createMemoryLimiter } from '../../proxy/limiter/memory/limiter.ts'
 import { describePolicy, keyOf, keyPrefixOf } from '../../proxy/limiter/redis/keys.ts'
 import { decideScript } from '../../proxy/limiter/redis/scripts.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { createCountingModel, type CountingModel } from '../support/counting-model.ts'
-import { chargeAll, makePolicy } from '../support/limiters.ts'
-import { freshRedis } from '../support/redis.ts'
+import { createCountingModel, type CountingModel } from '../support/limiter/counting-model.ts'
+import { chargeAll, makePolicy } from '../support/limiter/limiters.ts'
+import { freshRedis } from '../support/redis/redis.ts'
 
 /*
  * Any sequence of requests at any times, under sliding windows and fixed ones mixed, must be answered as by a model that

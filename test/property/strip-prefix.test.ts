@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { canonicalizeTarget } from '../../proxy/request/target.ts'
 import { createPrefixStripper } from '../../proxy/rules/strip-prefix.ts'
-import { pathReaders } from '../support/path-readers.ts'
-import { runs } from '../support/runs.ts'
+import { pathReaders } from '../support/http/path-readers.ts'
+import { runs } from '../support/random/runs.ts'
 
 /**
  * A rule limits /v1/login, and the route of /v1/* takes the prefix off. Whatever a client sends, what any backend reads in the rest is,

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { canonicalizeTarget, type Target } from '../../proxy/request/target.ts'
-import { pathReaders } from '../support/path-readers.ts'
-import { runs } from '../support/runs.ts'
+import { pathReaders } from '../support/http/path-readers.ts'
+import { runs } from '../support/random/runs.ts'
 
 /** Targets of the pieces that matter, in any order. */
 const pieces = fc

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { renderGenerated } from '../../scripts/reference.ts'
-import { directoryWith, loadWithFile, problemsOf } from '../support/settings.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../support/gateway/settings.ts'
 
 const root = join(import.meta.dirname, '../..')
 const reference = readFileSync(join(root, 'docs/configuration.md'), 'utf8')

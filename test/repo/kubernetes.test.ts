@@ -2,9 +2,9 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { findMistakes, readManifests } from '../support/manifests.ts'
-import { findBrokenReferences } from '../support/references.ts'
-import { findWrongSettings } from '../support/pods.ts'
+import { findMistakes, readManifests } from '../support/containers/manifests.ts'
+import { findBrokenReferences } from '../support/containers/references.ts'
+import { findWrongSettings } from '../support/containers/pods.ts'
 
 const root = join(import.meta.dirname, '../..')
 const folder = join(root, 'deploy/kubernetes')

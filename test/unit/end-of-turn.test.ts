@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { flushAtEndOfTurn, joinAtEndOfTurn, readAtEndOfTurn } from '../../proxy/message/end-of-turn.ts'
-import { nextUncaughtException } from '../support/uncaught-exception.ts'
+import { nextUncaughtException } from '../support/run/uncaught-exception.ts'
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 

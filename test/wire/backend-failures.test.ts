@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startRawBackend } from '../support/backend.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { readConversation, type Conversation } from '../support/raw-client.ts'
+import { startRawBackend } from '../support/http/backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { readConversation, type Conversation } from '../support/http/raw-client.ts'
 
 // docs/http.md says what a client gets when the backend fails in each of these ways. It must get that for a request
 // without content, for one whose content has been sent, and for one whose content is still being sent.

@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { parseExposition } from '../support/prometheus.ts'
-import { converse, freshAddress, seededRandom } from '../support/raw-client.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
+import { converse, freshAddress, seededRandom } from '../support/http/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 
 // The attack, or only a bad network: a connection ends, or turns into noise, at any byte. Whatever the gateway has begun
 // by then, the backend must not see a request whole that was not, the client not a response, and nothing may be left over.

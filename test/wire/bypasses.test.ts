@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { valuesOf } from '../support/lenient-requests.ts'
-import { converse, freshAddress } from '../support/raw-client.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { valuesOf } from '../support/http/lenient-requests.ts'
+import { converse, freshAddress } from '../support/http/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 
 // The attack: a client whose limit is used up asks for the same in other words. Every spelling here was a way around some
 // limiter. Each is sent by a client that has had its one request; it must be refused, and the backend must see nothing.

@@ -3,10 +3,10 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startBackend } from '../support/backend.ts'
-import { tlsSettings } from '../support/certificates.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
-import { writeConfigFile } from '../support/temporary-directory.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
  * A response may come before the request's body has. Where the connection ends with it, what the client still sends must not

@@ -3,8 +3,8 @@ import { createAddressReader } from '../../proxy/request/client-address.ts'
 import { formatAddress, parseAddress } from '../../proxy/request/ip-address.ts'
 import { readAuthority } from '../../proxy/request/authority.ts'
 import { canonicalizeTarget } from '../../proxy/request/target.ts'
-import { pathReaders } from '../support/path-readers.ts'
-import { peerAt } from '../support/peer-at.ts'
+import { pathReaders } from '../support/http/path-readers.ts'
+import { peerAt } from '../support/network/peer-at.ts'
 
 // Feeds the functions that read targets and addresses for as long as it is told to, ten minutes unless FUZZ_MINUTES says
 // otherwise: `npm run fuzz`. It prints its seed, and the input where one of the properties below does not hold. What is

@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest'
 import { RequestParser } from '../../proxy/http1/parser/request-parser.ts'
 import { RequestSyntaxError } from '../../proxy/http1/parser/syntax-error.ts'
-import { startBackend } from '../support/backend.ts'
-import { sendRaw } from '../support/gateway.ts'
-import { startHosted, type HostedGateway } from '../support/hosted-gateway.ts'
+import { startBackend } from '../support/http/backend.ts'
+import { sendRaw } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 
 // The attack: a value of which each byte takes longer to read than the one before. A regular expression that looks for blanks at
 // the end of a text takes the square of the length where they are not at its end: 60 KB of them would take seconds, and nobody

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { pathReaders } from '../support/path-readers.ts'
-import { parseExposition } from '../support/prometheus.ts'
-import { sendAndLeave, seededRandom, waysOfSending } from '../support/raw-client.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
-import { faultsOf } from '../support/lenient-requests.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { pathReaders } from '../support/http/path-readers.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
+import { sendAndLeave, seededRandom, waysOfSending } from '../support/http/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
+import { faultsOf } from '../support/http/lenient-requests.ts'
 import { mutated } from './mutations.ts'
 
 // Nobody has said what must come of these bytes: vectors with a few changes each. What must hold whatever they are is

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startGateway, type GatewayProcess } from '../support/gateway.ts'
-import { parseExposition } from '../support/prometheus.ts'
+import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
+import { parseExposition } from '../support/metrics/prometheus.ts'
 import {
   converse,
   freshAddress,
@@ -8,9 +8,9 @@ import {
   waysOfSending,
   type Conversation,
   type WayOfSending,
-} from '../support/raw-client.ts'
-import { startRecordingBackend, type RecordingBackend } from '../support/recording-backend.ts'
-import { readHere } from '../support/response-readings.ts'
+} from '../support/http/raw-client.ts'
+import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
+import { readHere } from '../support/random/response-readings.ts'
 import type { AnswerVector } from './answer.ts'
 import { bodies } from './answers/bodies.ts'
 import { heads } from './answers/heads.ts'

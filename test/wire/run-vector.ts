@@ -1,7 +1,7 @@
-import type { RecordedRequest } from '../support/lenient-requests.ts'
-import { valuesOf } from '../support/lenient-requests.ts'
-import { converse, freshAddress, waysOfSending, type WayOfSending } from '../support/raw-client.ts'
-import type { RecordingBackend } from '../support/recording-backend.ts'
+import type { RecordedRequest } from '../support/http/lenient-requests.ts'
+import { valuesOf } from '../support/http/lenient-requests.ts'
+import { converse, freshAddress, waysOfSending, type WayOfSending } from '../support/http/raw-client.ts'
+import type { RecordingBackend } from '../support/http/recording-backend.ts'
 import type { Vector } from './vector.ts'
 
 /** What came of a vector, in the words of its verdict. */

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { readResidentBytes } from '../../support/memory-use.ts'
+import { readResidentBytes } from '../../support/load/memory-use.ts'
 
 /** What a process takes of the machine, and Redis of keys, at one instant of a long run. */
 export type Sample = {

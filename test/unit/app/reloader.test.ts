@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createReloader } from '../../../proxy/app/reload/reloader.ts'
 import { createLog } from '../../../shared/log.ts'
-import { loadWithFile } from '../../support/settings.ts'
+import { loadWithFile } from '../../support/gateway/settings.ts'
 
 const rule = (requests: number): string =>
   `limits:\n  - { name: a, match: GET /a, requests: ${requests}, window: 1m }\n`

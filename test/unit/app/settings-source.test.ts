@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readSettings } from '../../../proxy/app/reload/settings-source.ts'
-import { atEndOfFile } from '../../support/at-end.ts'
-import { directoryWith } from '../../support/settings.ts'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { atEndOfFile } from '../../support/run/at-end.ts'
+import { directoryWith } from '../../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 // A shell's `<(…)` and many keepers of secrets hand over a pipe. To open it again waits for whoever would write to it, and
 // with it the whole gateway; if somebody just closes it, nothing is read.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { describeStart } from '../../../proxy/app/startup-log.ts'
-import { loadWithFile } from '../../support/settings.ts'
+import { loadWithFile } from '../../support/gateway/settings.ts'
 
 const routes = 'routes: [{ name: shop, paths: /shop/*, upstream: http://shop:8080 }]\n'
 const lineOf = (file: string) => describeStart(loadWithFile(file, {}).settings, { port: 1, adminPort: 2 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { explainRequest } from '../../../proxy/cli/explain/verb.ts'
 import type { Explanation } from '../../../proxy/explain/explain.ts'
-import { loadWithFile } from '../../support/settings.ts'
+import { loadWithFile } from '../../support/gateway/settings.ts'
 
 // sha256 of `secret`
 const sha256 = 'sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { noteRefusal } from '../../../proxy/clients/banning.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 
 const ban = { after: 1, forMs: 60_000, maxMs: 60_000, scope: 'rule' } as const
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { directoryWith, problemsOf } from '../../support/settings.ts'
+import { directoryWith, problemsOf } from '../../support/gateway/settings.ts'
 
 const rule = (fields: string): string => `limits:\n  - name: one\n    match: POST /login\n${fields}`
 const quota = '    requests: 5\n    window: 1m\n'

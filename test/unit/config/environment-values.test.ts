@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readYamlMapping } from '../../../proxy/config/yaml-document.ts'
-import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/gateway/settings.ts'
 
 const env = {
   PORT_NUMBER: '8081',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
-import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 const emptyDirectory = makeTemporaryDirectory()
 

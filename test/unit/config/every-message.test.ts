@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
-import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/gateway/settings.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -76,7 +76,10 @@ describe('messages that need more than a line of a file', () => {
       'REDIS_SENTINEL_PASSWORD: has no effect, needs a Redis URL for Sentinel (redis+sentinel://)',
     ],
     [
-      { ...redis, REDIS_CA_FILE: join(import.meta.dirname, '../../support/certificates/authority.pem') },
+      {
+        ...redis,
+        REDIS_CA_FILE: join(import.meta.dirname, '../../support/network/certificates/authority.pem'),
+      },
       'REDIS_CA_FILE: has no effect, needs a Redis URL with TLS (rediss://)',
     ],
     [

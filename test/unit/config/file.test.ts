@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { findNearNames, locateConfigFile } from '../../../proxy/config/config-file.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
-import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 const needs = 'needs a readable file of UTF-8 text, at most 1 MiB'
 

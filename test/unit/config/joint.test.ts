@@ -2,8 +2,8 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
-import { directoryWith, loadWithFile, problemsOf } from '../../support/settings.ts'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { directoryWith, loadWithFile, problemsOf } from '../../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 const pems = join(import.meta.dirname, 'mistakes/tls')
 

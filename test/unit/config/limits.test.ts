@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { loadWithFile } from '../../support/settings.ts'
+import { loadWithFile } from '../../support/gateway/settings.ts'
 
 const login = 'name: login, requests: 30, window: 15m'
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { problemsOf } from '../../support/settings.ts'
+import { problemsOf } from '../../support/gateway/settings.ts'
 
 /**
  * Each file of the folder has mistakes. It begins with the exact messages that it must give, one a line as a comment:

@@ -5,7 +5,7 @@ import { parse } from 'yaml'
 import { presetNames, readPreset } from '../../../proxy/config/presets.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { rewriteLimits } from '../../../proxy/config/written/rewritten-limits.ts'
-import { writeConfigFile } from '../../support/temporary-directory.ts'
+import { writeConfigFile } from '../../support/run/temporary-directory.ts'
 
 function rulesOf(yaml: string) {
   return load(yaml).settings.rules

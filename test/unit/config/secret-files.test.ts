@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
-import { problemsOf } from '../../support/settings.ts'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { problemsOf } from '../../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 const token = 'a-token-of-16-or-more'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { hashTable } from '../../../proxy/config/reload/table-change.ts'
 import { reviseRules } from '../../../proxy/rules/continue-rules.ts'
-import { loadWithFile } from '../../support/settings.ts'
+import { loadWithFile } from '../../support/gateway/settings.ts'
 
 const read = (requests: number) =>
   loadWithFile(`limits: [{ name: a, match: GET /a, requests: ${requests}, window: 1m }]`, {}).settings

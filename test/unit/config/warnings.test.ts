@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
-import { directoryWith, loadWithFile } from '../../support/settings.ts'
+import { directoryWith, loadWithFile } from '../../support/gateway/settings.ts'
 
 // What works, but hardly as it was meant: a warning says where, what it comes to, and what to write instead.
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { compileClientLists, listedHeaders } from '../../../proxy/decide/client-lists.ts'
 import type { ListEntry, Rule } from '../../../proxy/policy.ts'
-import { makePolicy } from '../../support/limiters.ts'
+import { makePolicy } from '../../support/limiter/limiters.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 const ip = (...ranges: string[]): ListEntry => ({ kind: 'ip', ranges })

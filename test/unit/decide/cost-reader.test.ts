@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createCostReader, unitsFrom } from '../../../proxy/decide/cost-reader.ts'
-import { runs } from '../../support/runs.ts'
+import { runs } from '../../support/random/runs.ts'
 
 const path = ['usage', 'total_tokens']
 const json = ['content-type', 'application/json; charset=utf-8']

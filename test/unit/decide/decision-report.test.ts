@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { reportDecision } from '../../../proxy/decide/decision-report.ts'
 import type { Decision, PolicyState } from '../../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 
 const a = makePolicy('a', 1, 1000)
 const b = makePolicy('b', 1, 1000)

@@ -3,7 +3,7 @@ import { createLimitHeaders } from '../../../proxy/decide/limit-headers/limit-he
 import { oneStateEach } from '../../../proxy/decide/limit-headers/one-state-each.ts'
 import type { PolicyState } from '../../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { makePolicy } from '../../support/limiters.ts'
+import { makePolicy } from '../../support/limiter/limiters.ts'
 
 const a = makePolicy('a', 5, 60_000)
 const b = makePolicy('b', 5, 60_000)

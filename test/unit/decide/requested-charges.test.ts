@@ -5,8 +5,8 @@ import { areRequested, whyUnread, withRequestedUnits } from '../../../proxy/deci
 import { Http1Request } from '../../../proxy/http1/request.ts'
 import type { RequestedUnits } from '../../../proxy/policy.ts'
 import type { UnreadReserve } from '../../../proxy/telemetry/telemetry.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
-import { runs } from '../../support/runs.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
+import { runs } from '../../support/random/runs.ts'
 
 // Whoever sends a body that cannot be read must not pay less than one who says what he asks for: whatever a backend could
 // take for a number that is not seen here counts as the whole quota. Only a plain absence counts as `else`.

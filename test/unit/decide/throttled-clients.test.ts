@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createThrottledClients, type ThrottledClients } from '../../../proxy/decide/throttled-clients.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const wide = makePolicy('wide', 100, 60_000)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createBatching, type RemoteCounters } from '../../../proxy/limiter/batching.ts'
 import type { Charge, Decision } from '../../../proxy/limiter/limiter.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const wide = makePolicy('wide', 50, 60_000)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createOverLimitCache, type OverLimitCache } from '../../../proxy/limiter/over-limit-cache.ts'
 import type { Charge, Decision, PolicyState } from '../../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const wide = makePolicy('wide', 100, 30_000)

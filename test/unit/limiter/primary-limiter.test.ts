@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../proxy/limiter/memory/limiter.ts'
 import { serveLimiter, type ServedLimiter } from '../../../proxy/limiter/primary-limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { makePolicy } from '../../support/limiters.ts'
+import { makePolicy } from '../../support/limiter/limiters.ts'
 
 // The table of limits is changed while a worker's requests are in flight, some of them for longer than an hour.
 

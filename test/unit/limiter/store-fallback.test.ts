@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Charge, Decision } from '../../../proxy/limiter/limiter.ts'
 import { decideWithoutStore } from '../../../proxy/limiter/store-fallback.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 
 const local = makePolicy('local', 1, 1000)
 const local2 = makePolicy('local-2', 1, 1000)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createIpcLimiter } from '../../../proxy/limiter/worker-limiter.ts'
 import type { Decision } from '../../../proxy/limiter/limiter.ts'
-import { chargeAll, makePolicy } from '../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 
 const wide = makePolicy('wide', 1_000_000, 60_000)
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openKeyStore, type KeyStore } from '../../../origin/key-store.ts'
 import { SettingsError } from '../../../shared/settings/settings.ts'
-import { runNode, spawnNode } from '../../support/process.ts'
+import { runNode, spawnNode } from '../../support/gateway/process.ts'
 
 let directory: string
 let file: string

@@ -6,7 +6,7 @@ import {
   parseAddress,
   parseAddressRange,
 } from '../../../proxy/request/ip-address.ts'
-import { peerAt } from '../../support/peer-at.ts'
+import { peerAt } from '../../support/network/peer-at.ts'
 
 // The attack: a client that passes for many, and so gets a fresh quota with each request, or for somebody else, and so
 // uses up theirs.

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
-import { startRawBackend } from '../../support/backend.ts'
-import { waitUntil } from '../../support/limiters.ts'
-import { startRelay, type Relay } from '../../support/relay.ts'
+import { startRawBackend } from '../../support/http/backend.ts'
+import { waitUntil } from '../../support/limiter/limiters.ts'
+import { startRelay, type Relay } from '../../support/network/relay.ts'
 
 /* The relay breaks connections for other tests, which are worth something only if it does what they think it does. */
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createMetrics, type Metrics } from '../../../proxy/telemetry/metrics.ts'
 import { renderMetrics, watchProcess } from '../../../proxy/telemetry/prometheus.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { parseExposition, type Exposition } from '../../support/prometheus.ts'
+import { parseExposition, type Exposition } from '../../support/metrics/prometheus.ts'
 
 const readNode = watchProcess('sluice_')
 

@@ -4,8 +4,8 @@ import { createLog } from '../../../shared/log.ts'
 import { signedHeaders, webhookKey } from '../../../proxy/telemetry/webhooks/signature.ts'
 import { createWebhooks } from '../../../proxy/telemetry/webhooks/webhooks.ts'
 import type { Webhook, WebhookEvent } from '../../../proxy/telemetry/webhooks/webhook-event.ts'
-import { freePort } from '../../support/ports.ts'
-import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
+import { freePort } from '../../support/network/ports.ts'
+import { startWebhookReceiver } from '../../support/http/webhook-receiver.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 

@@ -6,7 +6,7 @@ import { UpstreamConnection } from '../../../proxy/upstream/connection.ts'
 import type { UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import type { UpstreamFailure } from '../../../proxy/upstream/failure.ts'
 import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
-import { startRawBackend } from '../../support/backend.ts'
+import { startRawBackend } from '../../support/http/backend.ts'
 
 // A request without a body is written at the end of the turn of the event loop, and a response is read there. What becomes of the
 // connection before that?

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { connectionOpener, shareMemory } from '../../../proxy/upstream/open-connection.ts'
-import { startRawBackend } from '../../support/backend.ts'
-import { nextUncaughtException } from '../../support/uncaught-exception.ts'
+import { startRawBackend } from '../../support/http/backend.ts'
+import { nextUncaughtException } from '../../support/run/uncaught-exception.ts'
 
 // All reads of a connection go into the same buffer. What was read before must not change.
 

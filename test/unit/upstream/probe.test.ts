@@ -5,10 +5,10 @@ import { expect, test } from 'vitest'
 import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
 import { createProbe, type Probe } from '../../../proxy/upstream/servers/probe.ts'
 import type { ServerPlace } from '../../../proxy/upstream/servers/server.ts'
-import { startBackend, startRawBackend } from '../../support/backend.ts'
-import { atEndOfFile } from '../../support/at-end.ts'
-import { authorityFile, readPair } from '../../support/certificates.ts'
-import { freePort } from '../../support/ports.ts'
+import { startBackend, startRawBackend } from '../../support/http/backend.ts'
+import { atEndOfFile } from '../../support/run/at-end.ts'
+import { authorityFile, readPair } from '../../support/network/certificates.ts'
+import { freePort } from '../../support/network/ports.ts'
 
 function probeWith(authorities?: Buffer, host?: string): Probe {
   return createProbe({ path: '/healthz?full', host }, ({ url, address }) =>

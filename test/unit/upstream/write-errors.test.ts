@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { readOnAfterError, surviveWriteErrors } from '../../../proxy/upstream/write-errors.ts'
-import { startRawBackend } from '../../support/backend.ts'
+import { startRawBackend } from '../../support/http/backend.ts'
 
 /** Bytes that tell their place. */
 const response = Buffer.from(Uint32Array.from({ length: 100_000 }, (_, i) => i).buffer)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Writable } from 'node:stream'
-import { seededRandom } from '../../support/raw-client.ts'
+import { seededRandom } from '../../support/http/raw-client.ts'
 import type { Delivery } from './plan.ts'
 
 /** However small the pieces are to be, there are no more than this. */

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { tlsSettings } from '../../support/certificates.ts'
-import { spawnNode, type NodeProcess } from '../../support/process.ts'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { tlsSettings } from '../../support/network/certificates.ts'
+import { spawnNode, type NodeProcess } from '../../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { limitedQuota, type GatewayBounds } from './plan.ts'
 
 /** A gateway before the backend of the driver. */

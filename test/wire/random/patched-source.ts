@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeTemporaryDirectory } from '../../support/temporary-directory.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 /** A piece of a source file, and what is to stand in its place. */
 export type Patch = { readonly file: string; readonly from: string; readonly to: string }

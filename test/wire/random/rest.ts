@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseExposition, type Exposition } from '../../support/prometheus.ts'
+import { parseExposition, type Exposition } from '../../support/metrics/prometheus.ts'
 import type { DrivenGateway } from './gateways.ts'
 
 /** How long a gateway may take to come to rest: longer than it lingers on connections that it has ended. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { authorityFile } from '../../support/certificates.ts'
+import { authorityFile } from '../../support/network/certificates.ts'
 
 /** One context for all clients: each would otherwise read the authority's certificate again. */
 export const tlsOptions = {

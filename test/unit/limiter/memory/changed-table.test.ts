@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../proxy/limiter/memory/limiter.ts'
 import { SlotLists } from '../../../../proxy/limiter/memory/slot-lists.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 // A table of limits that is changed while it is in force: what goes on counting, and what is freed.
 

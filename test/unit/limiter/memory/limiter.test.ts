@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../proxy/limiter/memory/limiter.ts'
-import { chargeAll, makePolicy } from '../../../support/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
 
 const short = makePolicy('short', 3, 1_000)
 const long = makePolicy('long', 3, 10_000)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { askAcrossSlots } from '../../../../proxy/limiter/redis/cross-slot.ts'
 import type { Charge } from '../../../../proxy/limiter/limiter.ts'
-import { makePolicy } from '../../../support/limiters.ts'
+import { makePolicy } from '../../../support/limiter/limiters.ts'
 
 const byAddress: Charge = { policy: makePolicy('by-address', 5, 60_000), partitionKey: 'a' }
 const byKey: Charge = { policy: makePolicy('by-key', 5, 60_000), partitionKey: 'k' }

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createAddressReader } from '../../../../proxy/request/client-address.ts'
 import { createTrustedHosts, type TrustedHosts } from '../../../../proxy/request/addresses/trusted-hosts.ts'
-import { recordLog } from '../../../support/limiters.ts'
-import { peerAt } from '../../../support/peer-at.ts'
+import { recordLog } from '../../../support/limiter/limiters.ts'
+import { peerAt } from '../../../support/network/peer-at.ts'
 
 type Answer = readonly string[] | Error | Promise<never>
 

@@ -5,7 +5,7 @@ import {
   namedNetworks,
   sortTrustedProxies,
 } from '../../../../proxy/request/addresses/trusted-proxies.ts'
-import { peerAt } from '../../../support/peer-at.ts'
+import { peerAt } from '../../../support/network/peer-at.ts'
 
 test('networks with a name become their ranges, hosts are left to be looked up', () => {
   expect(sortTrustedProxies(['10.0.0.0/8', 'loopback', 'Nginx', '::1', 'nginx'])).toEqual({

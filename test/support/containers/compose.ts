@@ -1,0 +1,70 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import { atEnd } from '../run/at-end.ts'
+import { requireEngine, type ContainerDetails, type Engine } from './engine.ts'
+
+const execute = promisify(execFile)
+const repositoryRoot = new URL('../../../', import.meta.url).pathname
+
+/** This repository's compose file, under a project name of its own. */
+export type ComposeProject = {
+  readonly name: string
+  /** Runs a subcommand, such as `up --detach`; resolves to its standard output, rejects with what it said. */
+  run(...args: readonly string[]): Promise<string>
+  /** Runs a script in bash, in which `docker compose` is this project; rejects with what it said if it fails. */
+  shell(script: string): Promise<string>
+  /** The service's containers, ended ones too. */
+  containers(service: string): Promise<readonly ContainerDetails[]>
+  /** Ends the project and removes its containers, networks and volumes. Images stay: they are the next build's cache. */
+  remove(): Promise<void>
+}
+
+/** How compose is called on this machine: as today's plugin, or as the program before it. */
+export async function requireCompose(): Promise<readonly [string, ...string[]]> {
+  const commands = [['docker', 'compose'] as const, ['docker-compose'] as const]
+  for (const [program, ...plugin] of commands) {
+    const works = await execute(program, [...plugin, 'version']).then(
+      () => true,
+      () => false,
+    )
+    if (works) return [program, ...plugin]
+  }
+  throw new Error('The container tests need `docker compose` or `docker-compose`.')
+}
+
+/** @param env variables that the compose file reads */
+export async function createComposeProject(env: Record<string, string>): Promise<ComposeProject> {
+  const engine = await requireEngine()
+  const [program, ...plugin] = await requireCompose()
+  const name = `sluice-test-${randomBytes(4).toString('hex')}`
+  const options = { cwd: repositoryRoot, env: { ...process.env, ...env }, maxBuffer: 16 * 1024 * 1024 }
+  const command = (...args: readonly string[]): string[] => [...plugin, '--project-name', name, ...args]
+  const down = command('down', '--volumes', '--remove-orphans', '--timeout', '5')
+
+  let exists = true
+  atEnd(() => {
+    if (exists) spawnSync(program, down, { ...options, stdio: 'ignore' })
+  })
+
+  return {
+    name,
+    run: async (...args) => (await execute(program, command(...args), options)).stdout,
+    shell: async (script) => {
+      const compose = [program, ...command()].map((word) => `'${word}'`).join(' ')
+      const docker = `docker() { if [ "$1" = compose ]; then shift; ${compose} "$@"; else command docker "$@"; fi; }`
+      return (await execute('bash', ['-euc', `${docker}\n${script}`], options)).stdout
+    },
+    containers: (service) => containersOf(engine, name, service),
+    remove: async () => {
+      await execute(program, down, options)
+      exists = false
+    },
+  }
+}
+
+async function containersOf(engine: Engine, project: string, service: string): Promise<ContainerDetails[]> {
+  const label = [`com.docker.compose.project=${project}`, `com.docker.compose.service=${service}`]
+  const found = await engine.container.dockerode.listContainers({ all: true, filters: { label } })
+  return Promise.all(found.map(({ Id }) => engine.container.getById(Id).inspect()))
+}

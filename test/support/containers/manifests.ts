@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import ts from 'typescript'
+import { parseAllDocuments } from 'yaml'
+
+/** An object of Kubernetes, as far as any of them is known. */
+export type Manifest = {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> }
+}
+
+const root = join(import.meta.dirname, '../../..')
+
+/** The objects in YAML that kubectl would be given, read as it does: by YAML 1.1. Throws where it is none. */
+export function readManifests(yaml: string): readonly Manifest[] {
+  return parseAllDocuments(yaml, { version: '1.1' })
+    .map((document) => {
+      if (document.errors[0]) throw document.errors[0]
+      return document.toJS() as Manifest | null
+    })
+    .filter((manifest) => manifest !== null)
+}
+
+/** The group of the API that the types of a kind are in; those of Prometheus's operator are not published as types. */
+const groups: Readonly<Record<string, string>> = {
+  v1: 'core/v1',
+  'apps/v1': 'apps/v1',
+  'policy/v1': 'policy/v1',
+  'autoscaling/v2': 'autoscaling/v2',
+  'networking.k8s.io/v1': 'networking/v1',
+}
+const operatorGroup = 'monitoring.coreos.com/v1'
+
+/**
+ * What is wrong with manifests by the types that are generated from the API's published schemas: a field that there is none
+ * of, one that is missing, a value of another type. Of kinds of the Prometheus operator nothing is known.
+ */
+export function findMistakes(manifests: readonly Manifest[]): string[] {
+  const known = manifests.filter(({ apiVersion }) => apiVersion !== operatorGroup)
+  const lines = known.map((manifest, index) => {
+    const group = groups[manifest.apiVersion] ?? manifest.apiVersion
+    // As a literal where its type is known, so that unknown fields are mistakes.
+    return `export const m${index}: import('kubernetes-types/${group}').${manifest.kind} = ${JSON.stringify(manifest)}`
+  })
+  return check(lines.join('\n')).map(({ start, messageText }) => {
+    const { kind, metadata } = known[lineOf(lines, start ?? 0)] ?? {}
+    return `${kind ?? ''} ${metadata?.name ?? ''}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
+  })
+}
+
+function lineOf(lines: readonly string[], position: number): number {
+  let end = -1
+  return lines.findIndex((line) => (end += line.length + 1) >= position)
+}
+
+function check(text: string): readonly ts.Diagnostic[] {
+  const path = join(root, 'test/manifests-that-are-checked.ts')
+  const options: ts.CompilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    types: [],
+    lib: ['lib.esnext.d.ts'],
+    target: ts.ScriptTarget.ESNext,
+    module: ts.ModuleKind.ESNext,
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
+  }
+  const host = ts.createCompilerHost(options)
+  const own: ts.CompilerHost = {
+    ...host,
+    fileExists: (name) => name === path || host.fileExists(name),
+    getSourceFile: (name, target) => {
+      if (name === path) return ts.createSourceFile(name, text, target)
+      const file = parsed.get(name) ?? host.getSourceFile(name, target)
+      if (file) parsed.set(name, file)
+      return file
+    },
+  }
+  return ts.getPreEmitDiagnostics(ts.createProgram([path], options, own))
+}
+
+/** The types, by path: the same at each check. */
+const parsed = new Map<string, ts.SourceFile>()

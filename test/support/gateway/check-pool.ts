@@ -1,0 +1,33 @@
+import type { Socket } from 'node:net'
+import type { UpstreamConnection } from '../../../proxy/upstream/connection.ts'
+import { UpstreamPool } from '../../../proxy/upstream/pool.ts'
+
+// Loaded into every gateway that tests start (`test/support/gateway/process.ts`). A connection in the pool is readable, and no
+// listener of the exchange before is left on it; else the next request on it would wait for an answer that nobody reads.
+// The process ends where that does not hold, and with it the test.
+
+const pool = UpstreamPool.prototype
+const onFree = Object.getOwnPropertyDescriptor(pool, 'onFree')?.value as (
+  this: UpstreamPool,
+  connection: UpstreamConnection,
+) => void
+
+pool.onFree = function (connection) {
+  const problem = problemOf(connection.socket)
+  if (problem !== undefined) {
+    process.stderr.write(`upstream pool: ${problem}\n`)
+    process.exit(70)
+  }
+  onFree.call(this, connection)
+}
+
+/** One listener each of the connection's own, and those that Node itself has on every socket or TLS socket. */
+const mostListeners: Readonly<Record<string, number>> = { data: 1, drain: 0, error: 3, end: 3, close: 3 }
+
+function problemOf(socket: Socket): string | undefined {
+  if (socket.isPaused()) return 'a free connection is paused'
+  const event = Object.keys(mostListeners).find(
+    (name) => socket.listenerCount(name) > (mostListeners[name] ?? 0),
+  )
+  return event === undefined ? undefined : `a free connection has a listener for '${event}' left`
+}

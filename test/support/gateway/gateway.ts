@@ -1,0 +1,92 @@
+import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+import { connect } from 'node:net'
+import { spawnNode, type NodeProcess } from './process.ts'
+
+export type GatewayProcess = {
+  readonly port: number
+  readonly adminPort: number
+  /** 0 without one. */
+  readonly decisionsPort: number
+  readonly process: NodeProcess
+  /** Sends a request to the gateway and reads the whole response. */
+  send(method: string, path: string, options?: SendOptions): Promise<Reply>
+}
+
+export type SendOptions = {
+  readonly headers?: OutgoingHttpHeaders
+  readonly body?: string | Buffer
+  /** The client's address, which must be one of loopback: `127.0.0.2` is another client than `127.0.0.1`. */
+  readonly from?: string
+}
+
+export type Reply = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
+
+/**
+ * A `sluice.yaml` that somebody has in this repository is not to be read, and Redis has time to answer on a busy machine:
+ * tests that are about `STORE_TIMEOUT` name it.
+ */
+export const gatewayDefaults = {
+  HOST: '127.0.0.1',
+  PORT: '0',
+  ADMIN_PORT: '0',
+  CONFIG_FILE: 'test/support/gateway/defaults.yaml',
+  STORE_TIMEOUT: '5s',
+}
+
+/** Starts the gateway as a process of its own on free ports. */
+export function spawnGateway(env: Record<string, string>): NodeProcess {
+  return spawnNode('proxy/main.ts', { ...gatewayDefaults, ...env })
+}
+
+/** Does that, and waits until it takes requests. */
+export async function startGateway(
+  env: Record<string, string> = {},
+  timeoutMs = 45_000,
+): Promise<GatewayProcess> {
+  const gateway = spawnGateway(env)
+  const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/, timeoutMs)
+  const ports = JSON.parse(line) as { port: number; adminPort: number; decisionsPort?: number }
+  const { port, adminPort, decisionsPort = 0 } = ports
+  return { port, adminPort, decisionsPort, process: gateway, send: (...request) => send(port, ...request) }
+}
+
+/** One request over a connection of its own. Rejects where the connection ends before the response is complete. */
+export function send(port: number, method: string, path: string, options: SendOptions = {}): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({
+      host: '127.0.0.1',
+      port,
+      method,
+      path,
+      agent: false,
+      ...(options.headers && { headers: options.headers }),
+      ...(options.from !== undefined && { localAddress: options.from }),
+    })
+    request.on('error', reject)
+    request.on('response', (response) => {
+      let body = ''
+      response.setEncoding('latin1')
+      response.on('data', (text: string) => (body += text))
+      response.on('error', reject)
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }))
+    })
+    request.end(options.body)
+  })
+}
+
+/** Sends raw bytes over a connection of its own and resolves with all that came back when it has been closed. */
+export function sendRaw(port: number, bytes: string, timeoutMs = 5_000): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let received = ''
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'))
+    const timer = setTimeout(() => socket.destroy(), timeoutMs)
+    socket.on('data', (chunk) => (received += chunk.toString('latin1')))
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error)
+    })
+    socket.on('close', () => {
+      clearTimeout(timer)
+      resolve(received)
+    })
+  })
+}

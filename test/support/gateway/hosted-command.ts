@@ -1,0 +1,38 @@
+import { atEndOfFile } from '../run/at-end.ts'
+import { send } from './gateway.ts'
+import { spawnNode, type Finished } from './process.ts'
+import { makeTemporaryDirectory } from '../run/temporary-directory.ts'
+
+export type HostedCommand = {
+  readonly args: readonly string[]
+  readonly env: Record<string, string>
+  readonly cwd: string
+}
+
+let host: Promise<number> | undefined
+
+// The process itself ends with the file, as every other.
+atEndOfFile(() => (host = undefined))
+
+async function startHost(): Promise<number> {
+  const started = spawnNode('test/support/gateway/command-host.ts')
+  const [, port] = await started.waitForLine(/^port (\d+)$/)
+  return Number(port)
+}
+
+/**
+ * Runs `sluice` with these arguments, in a process that it shares with the other commands of the test file: that takes a
+ * twentieth of the time that a process takes. Not for `run`, standard input and what is about the process.
+ *
+ * @param env the whole environment
+ */
+export async function runHosted(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  cwd = makeTemporaryDirectory(),
+): Promise<Finished> {
+  const command: HostedCommand = { args, env, cwd }
+  const reply = await send(await (host ??= startHost()), 'POST', '/', { body: JSON.stringify(command) })
+  if (reply.status !== 200) throw new Error(`the command failed: ${reply.body}`)
+  return JSON.parse(reply.body) as Finished
+}

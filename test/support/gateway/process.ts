@@ -1,0 +1,173 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { join, resolve } from 'node:path'
+import { atEnd, atEndOfFile } from '../run/at-end.ts'
+
+/** A Node process under test. What it started itself is in its process group and ends with it. */
+export type NodeProcess = {
+  readonly child: ChildProcess
+  /**
+   * The first line, written already or still to come, that matches. Looks at standard output and standard error.
+   * Rejects, with all output in the message, when the process ends or the time is over before that.
+   */
+  waitForLine(pattern: RegExp, timeoutMs?: number): Promise<RegExpMatchArray>
+  /** Both streams, in the order of arrival. */
+  output(): string
+  stdout(): string
+  stderr(): string
+  /** Resolves when the process has ended and its output is complete: 128 + the signal's number if a signal killed it. */
+  readonly exit: Promise<number>
+  /** Sends the signal to the process alone, SIGTERM unless told otherwise, and waits for its exit status. */
+  stop(signal?: NodeJS.Signals): Promise<number>
+}
+
+export type SpawnOptions = {
+  /** The repository's root unless given. */
+  readonly cwd?: string
+  /** For other test files too: it is killed at the end of the process that runs them. */
+  readonly staysAfterFile?: boolean
+}
+
+/** What a finished process left. */
+export type Finished = { readonly status: number; readonly stdout: string; readonly stderr: string }
+
+const repositoryRoot = join(import.meta.dirname, '../../..')
+/** Ends a gateway whose pool of connections to the backend is not as it has to be. */
+const poolCheck = new URL('./check-pool.ts', import.meta.url).href
+const gatewayScripts: readonly string[] = ['proxy/main.ts', 'test/support/gateway/gateway-host.ts']
+const signalNumbers: Partial<Record<NodeJS.Signals, number>> = {
+  SIGHUP: 1,
+  SIGINT: 2,
+  SIGKILL: 9,
+  SIGTERM: 15,
+}
+const running = new Set<ChildProcess>()
+const staying = new Set<ChildProcess>()
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return
+  try {
+    process.kill(-child.pid, 'SIGKILL')
+  } catch {
+    // The group has ended already.
+  }
+}
+
+atEndOfFile(() => running.forEach(killGroup))
+atEnd(() => [...running, ...staying].forEach(killGroup))
+
+/**
+ * Starts a script of this repository with the Node that runs the tests. It is killed, with all that it started, at the
+ * end of the test file if it still runs then.
+ *
+ * @param script path from the repository's root, such as `origin/main.ts`, or an absolute one
+ * @param env the whole environment but for PATH and HOME: nothing of the developer's leaks in
+ */
+export function spawnNode(
+  script: string,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+  options: SpawnOptions = {},
+): NodeProcess {
+  const checks = gatewayScripts.includes(script) ? ['--import', poolCheck] : []
+  // Hundreds of processes are started: with what run.js keeps of a start, the next costs half as much.
+  const cache = { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }
+  const command = [...checks, resolve(repositoryRoot, script), ...args]
+  return spawnCommand(process.execPath, { ...cache, ...env }, command, options)
+}
+
+/** As `spawnNode`, with any program. */
+export function spawnCommand(
+  program: string,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+  options: SpawnOptions = {},
+): NodeProcess {
+  const child = spawn(program, args, {
+    cwd: options.cwd ?? repositoryRoot,
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  const kept = options.staysAfterFile ? staying : running
+  kept.add(child)
+  const command = [program, ...args].join(' ')
+
+  let stdout = ''
+  let stderr = ''
+  let output = ''
+  const waiting = new Set<() => void>()
+  const wakeAll = (): void => waiting.forEach((wake) => wake())
+
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+    output += text
+    wakeAll()
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+    output += text
+    wakeAll()
+  })
+
+  let ended = false
+  const exit = new Promise<number>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      ended = true
+      kept.delete(child)
+      resolve(code ?? 128 + ((signal && signalNumbers[signal]) ?? 0))
+      wakeAll()
+    })
+  })
+
+  const findLine = (pattern: RegExp): RegExpMatchArray | undefined => {
+    for (const text of [stdout, stderr]) {
+      // What follows the last line feed is a line only once the process has ended.
+      const lines = text.split('\n').slice(0, ended ? undefined : -1)
+      for (const line of lines) {
+        const match = line.match(pattern)
+        if (match) return match
+      }
+    }
+    return undefined
+  }
+
+  return {
+    child,
+    exit,
+    output: () => output,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    waitForLine: (pattern, timeoutMs = 45_000) =>
+      new Promise((resolve, reject) => {
+        const finish = (settle: () => void): void => {
+          clearTimeout(timer)
+          waiting.delete(look)
+          settle()
+        }
+        const fail = (why: string): void =>
+          finish(() =>
+            reject(new Error(`${command}: ${why} before a line matched ${pattern}; output:\n${output}`)),
+          )
+        const look = (): void => {
+          const match = findLine(pattern)
+          if (match) finish(() => resolve(match))
+          else if (ended) fail('ended')
+        }
+        const timer = setTimeout(() => fail(`${timeoutMs} ms passed`), timeoutMs)
+        waiting.add(look)
+        look()
+      }),
+    stop: (signal = 'SIGTERM') => {
+      child.kill(signal)
+      return exit
+    },
+  }
+}
+
+/** Runs a script to its end, for commands. Takes what `spawnNode` takes. */
+export async function runNode(...parameters: Parameters<typeof spawnNode>): Promise<Finished> {
+  const started = spawnNode(...parameters)
+  const status = await started.exit
+  return { status, stdout: started.stdout(), stderr: started.stderr() }
+}

@@ -1,0 +1,75 @@
+import { ClientEntries } from '../../../proxy/clients/client-entries.ts'
+import { MOST_ENTRIES, readEntry, type ClientEntry } from '../../../proxy/clients/client-entry.ts'
+import { createInFlightCounts } from '../../../proxy/limiter/memory/in-flight-counts.ts'
+import { collectGarbage } from '../../../shared/v8-gc.ts'
+import { chargeAll, makePolicy } from './limiters.ts'
+
+/*
+ * What a ban, an override and a request in flight of another client take of the heap, in a process of its own. Prints one JSON
+ * object, in bytes. Many tables of bans and overrides are filled, as one has ten thousand at most.
+ */
+
+const tables = 20
+
+function usedBytes(): number {
+  collectGarbage()
+  return process.memoryUsage().heapUsed
+}
+
+/** A secret's key, as a part of a longer text is. */
+function keyOf(index: number): string {
+  return `h:${String(index).padStart(22, 'Q')}`
+}
+
+/** As each is read from Redis. */
+function bytesPerEntry(entryAt: (index: number) => ClientEntry): number {
+  const filled = Array.from({ length: tables }, () => new ClientEntries(() => performance.now()))
+  const before = usedBytes()
+  for (const [table, entries] of filled.entries())
+    for (let at = 0; at < MOST_ENTRIES; at++) {
+      const entry = readEntry(JSON.parse(JSON.stringify(entryAt(table * MOST_ENTRIES + at))))
+      if (!entry || !entries.set(entry, 3_600_000)) throw new RangeError('not kept')
+    }
+  const bytes = (usedBytes() - before) / (tables * MOST_ENTRIES)
+  if (filled.some((entries) => entries.all().length !== MOST_ENTRIES)) throw new RangeError('not kept')
+  return bytes
+}
+
+function bytesPerRequestInFlight(): number {
+  const counts = createInFlightCounts()
+  const [policy] = [makePolicy('exports', 2, 0)]
+  const before = usedBytes()
+  for (let at = 0; at < 200_000; at++) chargeAll(keyOf(at), [policy]).forEach((charge) => counts.add(charge))
+  const bytes = (usedBytes() - before) / counts.size
+  if (counts.size !== 200_000) throw new RangeError('not counted')
+  return bytes
+}
+
+const banned = (index: number): ClientEntry => ({
+  kind: 'ban',
+  policy: 'login',
+  partitionKey: keyOf(index),
+  by: 'rule',
+  times: 1 + (index % 4),
+})
+const bannedEverywhere = (index: number): ClientEntry => ({
+  kind: 'ban',
+  parts: 'header%3Ax-api-key',
+  partitionKey: keyOf(index),
+  by: 'operator',
+})
+const overridden = (index: number): ClientEntry => ({
+  kind: 'override',
+  policy: 'login',
+  partitionKey: keyOf(index),
+  requests: 1000 + index,
+})
+
+console.log(
+  JSON.stringify({
+    ban: bytesPerEntry(banned),
+    banEverywhere: bytesPerEntry(bannedEverywhere),
+    override: bytesPerEntry(overridden),
+    requestInFlight: bytesPerRequestInFlight(),
+  }),
+)

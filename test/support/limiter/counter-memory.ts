@@ -1,0 +1,51 @@
+import { createMemoryLimiter } from '../../../proxy/limiter/memory/limiter.ts'
+import { collectGarbage } from '../../../shared/v8-gc.ts'
+import { chargeAll, makePolicy } from './limiters.ts'
+
+/*
+ * Fills embedded counters with a million addresses and then asks for 30 % as many others, in a process of its own so that
+ * its resident memory is theirs. Prints one JSON object. The arguments are the algorithm, `fixed` unless given, and how
+ * often each address asks, and how many addresses there are.
+ */
+
+const algorithm = process.argv[2] === 'sliding' ? 'sliding' : 'fixed'
+const times = Number(process.argv[3] ?? 1)
+const clients = Number(process.argv[4] ?? 1_000_000)
+const others = 0.3 * clients
+const policies = [makePolicy('login', 30, 900_000, { algorithm })]
+let nowMs = 0
+const limiter = createMemoryLimiter({ maxKeys: clients, seed: 20_261, now: () => nowMs })
+
+function ask(from: number, to: number): void {
+  for (let i = from; i < to; i++) {
+    nowMs += 0.01
+    // A part of a longer string, as an address in a header field is: it must not keep the whole alive.
+    const field = `${'for=unknown, '.repeat(4)}198.${i >> 16}.${(i >> 8) & 255}.${i & 255}`
+    const charges = chargeAll(field.slice(52), policies)
+    for (let asked = 0; asked < times; asked++) limiter.decide(charges)
+  }
+}
+
+/** Without what the questions have left for the collector, which is more or less as it happens to run. */
+function readResidentBytes(): number {
+  collectGarbage()
+  return process.memoryUsage.rss()
+}
+
+for (let i = 0; i < 300_000; i++) limiter.decide(chargeAll('warm-up', policies))
+const before = readResidentBytes()
+ask(0, clients)
+const filled = readResidentBytes()
+const readUse = (): object => (algorithm === 'fixed' ? limiter.readUse() : limiter.readSlidingUse())
+const atFilled = readUse()
+ask(clients, clients + others)
+const flooded = readResidentBytes()
+
+console.log(
+  JSON.stringify({
+    bytesPerCounter: (filled - before) / clients,
+    moreBytesAfter: flooded - filled,
+    atFilled,
+    atFlooded: readUse(),
+  }),
+)

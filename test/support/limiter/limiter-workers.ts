@@ -1,0 +1,33 @@
+import cluster from 'node:cluster'
+import { createEmbeddedLimiter, createWorkerLimiter } from '../../../proxy/limiter/create-limiter.ts'
+import { serveLimiter } from '../../../proxy/limiter/primary-limiter.ts'
+import { chargeAll, countAllowed, decideAtOnce, limiterOptions, makePolicy } from './limiters.ts'
+
+/*
+ * A primary process with embedded counters and workers that ask it, without the rest of a gateway. Each worker asks
+ * 500 times at once for one client and prints how many were allowed. The argument is the number of workers.
+ */
+
+const policies = [makePolicy('login', 137, 60_000)]
+const workerCount = Number(process.argv[2] ?? 2)
+
+if (cluster.isPrimary) {
+  const embedded = createEmbeddedLimiter(limiterOptions())
+  for (let i = 0; i < workerCount; i++) {
+    const worker = cluster.fork()
+    serveLimiter({
+      counters: embedded,
+      policies,
+      port: { send: (message) => worker.send(message), listen: (receive) => worker.on('message', receive) },
+    })
+  }
+  // Nothing of the primary's own keeps it alive, and nothing must: it ends with its workers.
+} else {
+  const limiter = createWorkerLimiter(
+    { send: (message) => process.send?.(message), listen: (receive) => process.on('message', receive) },
+    limiterOptions({ storeTimeoutMs: 5000 }),
+  )
+  const decisions = await decideAtOnce([limiter], 500, chargeAll('ip:192.0.2.1', policies))
+  console.log(`allowed ${countAllowed(decisions)} of ${decisions.length}`)
+  cluster.worker?.disconnect()
+}

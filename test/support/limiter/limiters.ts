@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import {
+  createLimiter,
+  type CounterLimiter,
+  type LimiterOptions,
+  type LimiterTelemetry,
+} from '../../../proxy/limiter/create-limiter.ts'
+import type { CounterAdmin } from '../../../proxy/limiter/counter-admin.ts'
+import type { Charge, Decision, Limiter } from '../../../proxy/limiter/limiter.ts'
+import { connectRedis, type RedisConnection } from '../../../proxy/limiter/redis/connection.ts'
+import { parseRedisUrl } from '../../../proxy/limiter/redis/url.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import type { Log } from '../../../shared/log.ts'
+
+const monotonicNow = (): number => performance.now()
+
+/** A policy with what a test does not care about filled in. */
+export function makePolicy(
+  name: string,
+  quota: number,
+  windowMs: number,
+  rest: Partial<Policy> = {},
+): Policy {
+  return {
+    name,
+    quota,
+    windowMs,
+    algorithm: 'fixed',
+    mode: 'enforce',
+    onStoreError: 'local',
+    partition: [{ kind: 'ip' }],
+    ...rest,
+  }
+}
+
+export function chargeAll(partitionKey: string, policies: readonly Policy[]): Charge[] {
+  return policies.map((policy) => ({ policy, partitionKey }))
+}
+
+let lastClient = 0
+
+/** A client that no other test has. */
+export function newClient(): string {
+  lastClient += 1
+  return `ip:192.0.2.${lastClient}`
+}
+
+/** Asks `times` times at once, turn by turn of the given limiters, and waits for all answers. */
+export async function decideAtOnce(
+  limiters: readonly Limiter[],
+  times: number,
+  charges: readonly Charge[],
+): Promise<Decision[]> {
+  const answers: Promise<Decision>[] = []
+  for (let asked = 0; asked < times; asked++) {
+    const limiter = limiters[asked % limiters.length]
+    if (limiter) answers.push(Promise.resolve(limiter.decide(charges)))
+  }
+  return Promise.all(answers)
+}
+
+/** Asks for all the clients in the same turn of the event loop, and waits for all answers. */
+export function decideForEach(
+  limiter: Limiter,
+  clients: readonly string[],
+  policies: readonly Policy[],
+): Promise<Decision[]> {
+  return Promise.all(clients.map(async (client) => limiter.decide(chargeAll(client, policies))))
+}
+
+export function countAllowed(decisions: readonly Decision[]): number {
+  return decisions.filter(({ outcome }) => outcome === 'allowed').length
+}
+
+/** Waits until `condition` holds; fails with `what` when it does not in time. */
+export async function waitUntil(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 45_000,
+): Promise<void> {
+  const deadlineMs = monotonicNow() + timeoutMs
+  while (!(await condition())) {
+    if (monotonicNow() > deadlineMs) throw new Error(`waited ${timeoutMs} ms in vain until ${what}`)
+    await sleep(5)
+  }
+}
+
+export type LogLine = { readonly level: number; readonly msg: string; readonly reason?: string }
+
+/** A log that keeps its lines for the test to read. */
+export function recordLog(): { readonly log: Log; readonly lines: LogLine[] } {
+  const lines: LogLine[] = []
+  const log = pino(
+    { level: 'info' },
+    { write: (line: string) => void lines.push(JSON.parse(line) as LogLine) },
+  )
+  return { log, lines }
+}
+
+export type RecordedTelemetry = LimiterTelemetry & {
+  answers: number
+  failures: number
+  readonly breaker: ('closed' | 'open')[]
+}
+
+export function recordTelemetry(): RecordedTelemetry {
+  const recorded: RecordedTelemetry = {
+    answers: 0,
+    failures: 0,
+    breaker: [],
+    storeAnswered: () => void (recorded.answers += 1),
+    storeFailed: () => void (recorded.failures += 1),
+    breakerChanged: (state) => void recorded.breaker.push(state),
+    observeTable: () => undefined,
+  }
+  return recorded
+}
+
+export function limiterOptions(given: Partial<LimiterOptions> = {}): LimiterOptions {
+  return {
+    storeTimeoutMs: ampleTimeoutMs,
+    namespace: undefined,
+    storeMaxKeys: 10_000,
+    seed: 1,
+    now: monotonicNow,
+    log: recordLog().log,
+    telemetry: recordTelemetry(),
+    forgotten: () => undefined,
+    ...given,
+  }
+}
+
+export type RunningLimiter = CounterLimiter & {
+  readonly connection: RedisConnection
+  readonly logLines: readonly LogLine[]
+  readonly telemetry: RecordedTelemetry
+}
+
+/** As long as Redis may take on a busy machine, in tests that are not about that time. */
+const ampleTimeoutMs = 5_000
+
+/** One replica's limiter on Redis, with a connection of its own. `close` ends both. */
+export function startRedisLimiter(
+  url: string,
+  storeTimeoutMs = ampleTimeoutMs,
+  namespace?: string,
+): RunningLimiter {
+  const { log, lines } = recordLog()
+  const telemetry = recordTelemetry()
+  const connection = connectRedis(parseRedisUrl(url), log)
+  const options = limiterOptions({ storeTimeoutMs, namespace, log, telemetry })
+  const limiter = createLimiter({ redis: connection.client, ...options })
+  return {
+    ...limiter,
+    connection,
+    logLines: lines,
+    telemetry,
+    close() {
+      limiter.close()
+      connection.close()
+    },
+  }
+}
+
+export function waitUntilAnswering(limiter: CounterLimiter): Promise<void> {
+  return waitUntil('Redis answers', () => limiter.storeState() === 'available')
+}
+
+/** Replicas on one Redis, each with all that a gateway has: connection, breaker, known over-limit clients. */
+export async function startReplicas(
+  url: string,
+  count: number,
+): Promise<{
+  readonly limiters: readonly RunningLimiter[]
+  readonly operations: CounterAdmin
+  readonly close: () => void
+}> {
+  const limiters = Array.from({ length: count }, () => startRedisLimiter(url))
+  await Promise.all(limiters.map(waitUntilAnswering))
+  const [operations] = limiters
+  if (!operations) throw new RangeError('at least one replica')
+  return { limiters, operations, close: () => limiters.forEach((limiter) => limiter.close()) }
+}

@@ -1,8 +1,0 @@
-import type { AddressReader, Peer } from '../../proxy/request/client-address.ts'
-
-/** The peer with an address, which there must be. */
-export function peerAt(reader: AddressReader, address: string): Peer {
-  const peer = reader.readPeer(address)
-  if (!peer) throw new TypeError(`'${address}' is no address`)
-  return peer
-}

@@ -1,0 +1,159 @@
+import fc from 'fast-check'
+import { SettingsError } from '../../../shared/settings/settings.ts'
+import type { GatewaySettings } from '../../../proxy/config/settings.ts'
+import { loadWithFile } from '../gateway/settings.ts'
+
+// Random tables of limits, and random requests for them, such as to match often and to be read in several ways.
+
+// sha256 of `secret`
+const sha256 = 'sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b'
+
+const name = fc.constantFrom('a', 'b', 'login', 'c.d')
+const methods = fc.constantFrom('*', 'GET', 'POST', 'GET,POST', 'OPTIONS', 'PUT')
+const segments = fc.array(fc.oneof(name, fc.constant(':id')), { maxLength: 3 })
+const pattern = fc
+  .tuple(methods, segments, fc.boolean())
+  .filter(([, names]) => names.filter((each) => each === ':id').length < 2)
+  .map(([by, names, rest]) => `${by} /${[...names, ...(rest ? ['*'] : [])].join('/')}`)
+const patterns = fc.array(pattern, { minLength: 1, maxLength: 3 })
+const part = fc.constantFrom('ip', 'host', 'header:x-key', 'header:authorization', 'cookie:sid', 'query:user')
+const key = fc.oneof(
+  fc.constant('ip'),
+  fc.constantFrom('ip', 'global', 'path:id'),
+  part,
+  fc.uniqueArray(part, { minLength: 2, maxLength: 3 }),
+  fc.uniqueArray(part, { minLength: 2, maxLength: 3 }).map((first) => ({ first })),
+)
+const network = fc.constantFrom('127.0.0.2', '127.0.0.0/30', '192.0.2.0/24', '2001:db8::/32')
+const listEntry = fc.oneof(
+  network.map((ip) => ({ ip })),
+  fc.constant({ header: { 'x-key': sha256 } }),
+)
+const list = fc.array(listEntry, { minLength: 1, maxLength: 2 })
+const hosts = fc.uniqueArray(fc.constantFrom('app.example.com', '*.example.com', 'other.test'), {
+  minLength: 1,
+  maxLength: 2,
+})
+/** Leaves a field out more often than not. */
+const rarely = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 2 })
+const rule = fc.record({
+  match: patterns,
+  except: rarely(patterns),
+  hosts: rarely(hosts),
+  key,
+  requests: fc.integer({ min: 1, max: 9 }),
+  window: fc.constant('1m'),
+  mode: fc.constantFrom('enforce', 'shadow'),
+  allowList: rarely(list),
+  overrides: rarely(
+    fc.array(fc.record({ clients: list, requests: fc.integer({ min: 1, max: 9 }) }), { maxLength: 2 }),
+  ),
+})
+export const file = fc.record({
+  trustedProxies: rarely(fc.uniqueArray(network, { minLength: 1, maxLength: 2 })),
+  clientAddressHeader: rarely(fc.constant('CF-Connecting-IP')),
+  ipv6Prefix: rarely(fc.constantFrom(48, 128)),
+  cors: rarely(fc.constant({ origins: ['https://app.example.com'] })),
+  allowList: rarely(list),
+  denyList: rarely(list),
+  limits: fc
+    .array(rule, { minLength: 1, maxLength: 8 })
+    .map((rules) => rules.map((each, i) => ({ name: `r${i}`, ...each }))),
+})
+
+const spelled = fc.oneof(
+  { weight: 4, arbitrary: name },
+  fc.constantFrom('LOGIN', '%6cogin', '..', '.', '', 'a;x=1', 'b%2Flogin', 'z', '%5C', '%', 'a%3Fb'),
+)
+const query = fc.constantFrom('', '', '?user=1', '?user=1&user=2', '?USER=1', '?user=%31', '?x')
+const target = fc.oneof(
+  {
+    weight: 9,
+    arbitrary: fc
+      .tuple(fc.array(spelled, { maxLength: 3 }), query)
+      .map(([names, end]) => `/${names.join('/')}${end}`),
+  },
+  fc.constantFrom('*', 'http://app.example.com/a', '/http://x/', 'a'),
+)
+const address = fc.constantFrom(
+  '192.0.2.1',
+  '2001:db8::1',
+  '2001:db8:0:1::1',
+  'unknown',
+  '127.0.0.2',
+  '1.2.3.4, 127.0.0.2',
+)
+const line = fc.oneof(
+  fc
+    .tuple(fc.constantFrom('X-Forwarded-For', 'CF-Connecting-IP', 'x-forwarded-for'), address)
+    .map((each) => each.join(': ')),
+  fc.constantFrom('x-key: secret', 'X-Key: secret ', 'x-key: other', 'x-key:'),
+  fc.constantFrom('Authorization: Bearer x', 'authorization: bearer  x', 'Authorization: Basic eDp5'),
+  fc.constantFrom('Cookie: sid=1', 'cookie: sid=1; sid=2', 'Cookie: other=1'),
+  fc.constantFrom('X-HTTP-Method-Override: PUT', 'X-HTTP-Method: a, b'),
+  fc.constantFrom('Origin: https://app.example.com', 'Access-Control-Request-Method: PUT'),
+  fc.constantFrom(
+    'Expect: 100-continue',
+    'Expect: x',
+    'Max-Forwards: 0',
+    'Content-Length: 0',
+    'Upgrade: websocket',
+  ),
+  fc.constant(
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
+  ),
+)
+const host = fc.constantFrom(
+  'app.example.com',
+  'APP.example.com.',
+  'x.y.example.com:80',
+  'other.test',
+  '',
+  'a b',
+  '[::1]',
+)
+const asked = fc.tuple(fc.constantFrom('GET', 'POST', 'HEAD', 'OPTIONS', 'PUT', 'TRACE', 'get'), target)
+export type RandomRequest = {
+  readonly asked: readonly [method: string, target: string]
+  readonly hosts: readonly string[]
+  readonly lines: readonly string[]
+  /** The address of the connection. */
+  readonly from: string
+}
+
+export const request: fc.Arbitrary<RandomRequest> = fc.record({
+  asked: fc.oneof({ weight: 15, arbitrary: asked }, fc.constant(['OPTIONS', '*'] as const)),
+  hosts: fc.oneof({ weight: 8, arbitrary: host.map((only) => [only]) }, fc.array(host, { maxLength: 2 })),
+  lines: fc.array(line, { maxLength: 5 }),
+  from: fc.constantFrom('127.0.0.1', '127.0.0.2', '127.0.0.9'),
+})
+
+/** A request as most are: one that rules of such tables often count, and often for the same clients. */
+export const plainRequest: fc.Arbitrary<RandomRequest> = fc.record({
+  asked: fc.tuple(
+    fc.constantFrom('GET', 'POST'),
+    fc
+      .tuple(fc.array(name, { maxLength: 2 }), fc.constantFrom('', '?user=1'))
+      .map(([names, end]) => `/${names.join('/')}${end}`),
+  ),
+  hosts: fc.constantFrom(['app.example.com'], ['x.example.com'], ['other.test']),
+  lines: fc.subarray(['x-key: secret', 'Authorization: Bearer x', 'Cookie: sid=1']),
+  from: fc.constantFrom('127.0.0.1', '127.0.0.9'),
+})
+
+/** Its request line and headers. */
+export function headOf({ asked, hosts: named, lines }: RandomRequest): string {
+  const fields = [...named.map((each) => `Host: ${each}`), ...lines].map((each) => `${each}\r\n`)
+  return `${asked.join(' ')} HTTP/1.1\r\n${fields.join('')}\r\n`
+}
+
+/** Undefined where the table has a mistake. */
+export function loadTable(written: object, upstreamUrl = 'http://127.0.0.1:1'): GatewaySettings | undefined {
+  try {
+    const env = { UPSTREAM_URL: upstreamUrl, PORT: '0', ADMIN_PORT: '0', UPSTREAM_CONNECT_TIMEOUT: '1s' }
+    return loadWithFile(JSON.stringify(written), env).settings
+  } catch (error) {
+    if (error instanceof SettingsError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,150 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { Duplex } from 'node:stream'
+import { RequestParser } from '../../../proxy/http1/parser/request-parser.ts'
+import { RequestSyntaxError } from '../../../proxy/http1/parser/syntax-error.ts'
+
+/** A request as a parser has read it. */
+export type RequestRead = {
+  readonly method: string
+  readonly target: string
+  readonly version: string
+  /** Name, value, name, value… as they came. */
+  readonly fields: readonly string[]
+  /** Latin-1 text, one character a byte. */
+  body: string
+  trailers: readonly string[]
+  /** Which piece completed it, from 0; undefined where it is not complete. */
+  endedIn: number | undefined
+}
+
+/** What a parser has made of the bytes of one connection. */
+export type RequestsReading = {
+  readonly requests: RequestRead[]
+  /** Why the rest was refused. */
+  refused: string | undefined
+  /** Nothing behind the last request is read: it closes the connection, or its framing is one that the steps refuse. */
+  stopped: boolean
+}
+
+const maxHeadBytes = 64 * 1024
+
+/** Reads requests with the gateway's own parser. */
+export function readRequestsHere(pieces: readonly Buffer[]): RequestsReading {
+  const reading: RequestsReading = { requests: [], refused: undefined, stopped: false }
+  let fed = 0
+  const last = (): RequestRead | undefined => reading.requests.at(-1)
+  let persistent = true
+  const end = (): void => {
+    Object.assign(last() ?? {}, { endedIn: fed })
+    if (!persistent) reading.stopped = true
+  }
+  const parser = new RequestParser(
+    {
+      onHead: ({ method, url, version, fields, framing, persistent: isKept }) => {
+        const read = { method, target: url, version, fields, body: '', trailers: [], endedIn: undefined }
+        reading.requests.push(read)
+        persistent = isKept
+        if (framing === 'none') end()
+        else if (framing === 'unknown') reading.stopped = true
+      },
+      onBody: (piece) => {
+        const request = last()
+        if (request) request.body += piece.toString('latin1')
+      },
+      onBodyEnd: (trailers) => {
+        Object.assign(last() ?? {}, { trailers })
+        end()
+      },
+    },
+    maxHeadBytes,
+  )
+  try {
+    for (const piece of pieces) {
+      for (let at = 0; at < piece.length && !reading.stopped;) at = parser.execute(piece, at)
+      if (reading.stopped) break
+      fed++
+    }
+  } catch (error) {
+    if (!(error instanceof RequestSyntaxError)) throw error
+    reading.refused = error.message
+  }
+  return reading
+}
+
+/** The server of `node:http`, whose parser is llhttp, as strict as it can be. */
+export function createNodeReader(): (pieces: readonly Buffer[]) => RequestsReading {
+  let reading: RequestsReading
+  let fed = 0
+  let incoming: { request: IncomingMessage; read: RequestRead }[] = []
+  let isLost = false
+  const take = (request: IncomingMessage): void => {
+    request.on('error', () => undefined)
+    if (isLost) return
+    const { method = '', url = '', httpVersion, rawHeaders } = request
+    const read = {
+      method,
+      target: url,
+      version: httpVersion,
+      fields: rawHeaders,
+      body: '',
+      trailers: [] as string[],
+      endedIn: undefined,
+    }
+    reading.requests.push(read)
+    incoming.push({ request, read })
+    // What Node has read beyond an offer of an upgrade that is not taken up, it drops, and goes on somewhere behind.
+    isLost = request.headers.upgrade !== undefined && /upgrade/i.test(request.headers.connection ?? '')
+    reading.stopped ||= isLost
+  }
+  const server: Server = createServer({
+    insecureHTTPParser: false,
+    maxHeaderSize: maxHeadBytes,
+    requireHostHeader: false,
+    shouldUpgradeCallback: () => false,
+  })
+  server.maxHeadersCount = 0
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take)
+  server.on('connect', (request: IncomingMessage) => {
+    take(request)
+    for (const { read } of incoming.slice(-1)) if (read.method === 'CONNECT') read.endedIn = fed
+    reading.stopped = true
+  })
+  server.on('clientError', ({ code = '' }: NodeJS.ErrnoException) => {
+    if (code === 'HPE_CLOSED_CONNECTION') reading.stopped = true
+    else reading.refused ??= code
+  })
+  const look = (): void => {
+    for (const { request, read } of incoming) {
+      for (;;) {
+        const piece = request.read() as Buffer | null
+        if (!piece) break
+        read.body += piece.toString('latin1')
+      }
+      if (request.complete && read.endedIn === undefined) {
+        read.endedIn = fed
+        read.trailers = request.rawTrailers
+      }
+    }
+  }
+  return (pieces) => {
+    reading = { requests: [], refused: undefined, stopped: false }
+    incoming = []
+    isLost = false
+    fed = 0
+    const socket = new Duplex({
+      read: () => undefined,
+      write: (_chunk, _encoding, written) => written(),
+    })
+    socket.on('error', () => undefined)
+    server.emit('connection', socket)
+    // Emitted, since a stream may join pieces that are pushed into it. The server reads them before this returns.
+    for (const piece of pieces) {
+      if (piece.length > 0) socket.emit('data', piece)
+      look()
+      if (reading.refused !== undefined) break
+      fed++
+    }
+    socket.destroy()
+    return reading
+  }
+}

@@ -1,0 +1,94 @@
+import { Redis } from 'ioredis'
+import { freePort } from '../network/ports.ts'
+import type { RedisServer } from './redis-server.ts'
+import { startRedisServer } from './redis.ts'
+import { untilMatches } from '../wait/until-matches.ts'
+
+export type ClusterNode = RedisServer & {
+  readonly busPort: number
+  /** What its node calls itself in the cluster. */
+  readonly id: string
+  /** Commands of an operator. It reconnects; a command while the node is away fails. */
+  readonly operator: Redis
+}
+
+export type RedisCluster = {
+  readonly url: string
+  /** The masters that it was made with, then their replicas in the same order. */
+  readonly nodes: readonly ClusterNode[]
+  /** Resolves once every node that answers sees all slots served, and says so. */
+  untilSound(): Promise<void>
+  close(): void
+}
+
+const SLOTS = 16_384
+
+/**
+ * A node that is silent for so long is thought to be down. Where none can take its place, a busy machine must not look
+ * like an outage.
+ */
+const NODE_TIMEOUT_MS = { withReplicas: 2000, without: 15_000 }
+
+/**
+ * Starts a cluster and waits until it serves. Its nodes end after the file's last test.
+ *
+ * @param replicas for each master
+ * @param firstPort where the first node listens; any free port unless given
+ */
+export async function startRedisCluster(
+  masters: number,
+  replicas: number,
+  firstPort?: number,
+): Promise<RedisCluster> {
+  const count = masters * (1 + replicas)
+  const nodeTimeoutMs = replicas > 0 ? NODE_TIMEOUT_MS.withReplicas : NODE_TIMEOUT_MS.without
+  const nodes = await Promise.all(
+    Array.from({ length: count }, (_, i) => startNode(nodeTimeoutMs, i === 0 ? firstPort : undefined)),
+  )
+  const [first] = nodes
+  for (const [i, { operator }] of nodes.entries()) {
+    await operator.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
+    if (i >= masters) continue
+    const from = Math.ceil((SLOTS * i) / masters)
+    const to = Math.ceil((SLOTS * (i + 1)) / masters) - 1
+    await operator.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
+  }
+  for (const { port, busPort } of nodes.slice(1)) {
+    await first?.operator.call('CLUSTER', 'MEET', '127.0.0.1', port, busPort)
+  }
+  const untilEach = async (has: RegExp): Promise<void> => {
+    for (const { operator } of nodes.filter(({ operator }) => operator.status === 'ready'))
+      await untilMatches(() => operator.cluster('INFO'), has)
+  }
+  await untilEach(new RegExp(`cluster_known_nodes:${count}\\b`))
+  for (const [i, { operator }] of nodes.entries()) {
+    if (i >= masters) await operator.call('CLUSTER', 'REPLICATE', nodes[i % masters]?.id ?? '')
+  }
+  const untilSound = async (): Promise<void> => {
+    await untilEach(/cluster_state:ok[^]*cluster_slots_ok:16384[^]*cluster_slots_pfail:0/)
+  }
+  await untilSound()
+  for (const { operator } of nodes.slice(masters)) {
+    await untilMatches(() => operator.info('replication'), /master_link_status:up/)
+  }
+  return {
+    url: `redis+cluster://${nodes.map(({ port }) => `127.0.0.1:${port}`).join()}`,
+    nodes,
+    untilSound,
+    close: () => nodes.forEach(({ operator }) => operator.disconnect()),
+  }
+}
+
+async function startNode(nodeTimeoutMs: number, port: number | undefined): Promise<ClusterNode> {
+  // Its default, 10000 above the other port, is in the range that outgoing connections take theirs from.
+  const busPort = await freePort()
+  const cluster = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--databases', '1']
+  const timeouts = ['--cluster-node-timeout', String(nodeTimeoutMs), '--repl-diskless-sync-delay', '0']
+  const server = await startRedisServer({
+    args: [...cluster, ...timeouts],
+    ...(port !== undefined && { port }),
+  })
+  const operator = new Redis(server.port, { maxRetriesPerRequest: 0, enableOfflineQueue: true })
+  operator.on('error', () => undefined)
+  return { ...server, busPort, operator, id: await operator.cluster('MYID') }
+}

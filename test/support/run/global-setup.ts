@@ -1,0 +1,44 @@
+import { findRedisEngine, launchRedisContainer, redisImage } from '../redis/redis-container.ts'
+import { launchRedisServer, obtainRedisBinary, type RedisServer } from '../redis/redis-server.ts'
+
+let started: RedisServer | undefined
+
+/**
+ * Gets the one Redis that all fast tests share, before the first of them starts, and hands its address to them in
+ * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; a container; the machine's own
+ * `redis-server`. Says which it was, and fails the run where there is none: no test is skipped for want of Redis.
+ */
+export async function setup(): Promise<void> {
+  const given = process.env['REDIS_URL']
+  if (given) {
+    announce(given, 'named by REDIS_URL')
+    return
+  }
+
+  const engine = await findRedisEngine()
+  if (engine) {
+    started = await launchRedisContainer(engine)
+    announce(started.url, `in a container of ${redisImage}`)
+    return
+  }
+
+  const binary = obtainRedisBinary()
+  if (binary === undefined) {
+    throw new Error(
+      `The tests need a Redis: set REDIS_URL, or start a container engine that has or can pull ${redisImage}, ` +
+        'or install redis-server.',
+    )
+  }
+  started = await launchRedisServer(binary)
+  announce(started.url, `by ${binary}`)
+}
+
+export async function teardown(): Promise<void> {
+  await started?.stop()
+}
+
+function announce(url: string, origin: string): void {
+  process.env['SHARED_TEST_REDIS_URL'] = url
+  const { host } = new URL(url)
+  console.log(`Redis for the tests: ${host}, ${origin}`)
+}
