@@ -1,4 +1,5 @@
-import { lenientNames, lenientText } from './lenient-text.ts'
+import { DecodedValues } from './decoded-values.ts'
+import { lenientNames } from './lenient-text.ts'
 
 /**
  * The values that a backend may read of a query parameter: of several one takes the first, another the last, and another
@@ -11,20 +12,19 @@ import { lenientNames, lenientText } from './lenient-text.ts'
  * @returns each once, in the form of `lenientText`; none that is empty
  */
 export function queryValues(target: string, name: string, most: number): string[] {
-  const values = new Set<string>()
+  const values = new DecodedValues(most, false)
   const [wanted] = lenientNames(name)
   for (const query of queriesOf(target)) {
     for (const separator of query.includes(';') ? ['&', /[&;]/] : ['&']) {
       for (const pair of query.split(separator)) {
         const equals = pair.indexOf('=')
         if (equals === -1 || !lenientNames(pair.slice(0, equals)).includes(wanted)) continue
-        const value = lenientText(pair.slice(equals + 1), false)
-        if (value !== '') values.add(value)
-        if (values.size > most) return [...values]
+        values.add(pair.slice(equals + 1))
+        if (values.isFull) return values.toArray()
       }
     }
   }
-  return [...values]
+  return values.toArray()
 }
 
 function queriesOf(target: string): string[] {
