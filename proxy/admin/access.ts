@@ -30,7 +30,7 @@ export function createAdminAccess(token: string | undefined): AdminAccess {
     return (request) => Promise.resolve(isLocal(request) ? undefined : refusal)
   }
   const expected = digest(token)
-  const guesses = createTokenGuesses()
+  const guesses = createTokenGuesses(() => performance.now())
   const addresses = createAddressReader([])
   const unauthorized: AdminRefusal = {
     error: errors.adminUnauthorized,

@@ -19,13 +19,15 @@ export type TokenGuesses = {
 /**
  * Bounds how often the admin token can be guessed: after ten wrong ones within a minute a client is refused for a
  * minute, whatever it sends.
+ *
+ * @param now milliseconds of a monotonic clock
  */
-export function createTokenGuesses(): TokenGuesses {
+export function createTokenGuesses(now: () => number): TokenGuesses {
   let limiter: Promise<BoundedMemory> | undefined
   // Not at the start, which it would make longer by forty modules.
   const open = async (): Promise<BoundedMemory> => {
     const { BoundedMemory } = await import('../clients/bounded-memory.ts')
-    return new BoundedMemory({ points: GUESSES, duration: WINDOW_S, blockDuration: BLOCK_S })
+    return new BoundedMemory({ points: GUESSES, duration: WINDOW_S }, now)
   }
 
   return {

@@ -1,7 +1,7 @@
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { RedisClient } from '../limiter/redis/run-script.ts'
 import type { BanPolicy } from '../policy.ts'
-import { BoundedMemory, LONGEST_TIMER_S } from './bounded-memory.ts'
+import { BoundedMemory } from './bounded-memory.ts'
 import { banLengthMs } from './client-entry.ts'
 
 /** Counts the refusals of one policy's clients, and the bans that these lead to. */
@@ -38,16 +38,18 @@ export function createBanCounts(
     readonly redis: RedisClient | undefined
     readonly keyStart: string
     readonly isAnswering: () => boolean
+    /** Milliseconds of a monotonic clock, for what is counted in this process. */
+    readonly now: () => number
   },
 ): BanCounts {
-  const { redis, keyStart, isAnswering } = options
+  const { redis, keyStart, isAnswering, now } = options
   let { ban } = options
   const windowS = Math.ceil(options.windowMs / 1000)
   // More points than these are refused, and the client is banned.
   const refusalOptions = { points: ban.after - 1, duration: windowS }
-  const localRefusals = new BoundedMemory({ ...refusalOptions, duration: Math.min(windowS, LONGEST_TIMER_S) })
-  const localBans = new BoundedMemory({ points: 0, duration: 1 })
-  const localOnce = new BoundedMemory({ points: 1, duration: ONCE_S })
+  const localRefusals = new BoundedMemory(refusalOptions, now)
+  const localBans = new BoundedMemory({ points: 0, duration: 1 }, now)
+  const localOnce = new BoundedMemory({ points: 1, duration: ONCE_S }, now)
   const shared = redis && {
     refusals: new RateLimiterRedis({
       ...refusalOptions,
@@ -100,7 +102,7 @@ export function createBanCounts(
       ban = terms.ban
       const points = ban.after - 1
       const duration = Math.ceil(terms.windowMs / 1000)
-      Object.assign(localRefusals, { points, duration: Math.min(duration, LONGEST_TIMER_S) })
+      Object.assign(localRefusals, { points, duration })
       if (shared) Object.assign(shared.refusals, { points, duration, inMemoryBlockOnConsumed: ban.after })
     },
     async countRefusal(partitionKey) {

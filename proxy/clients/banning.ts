@@ -32,9 +32,11 @@ export function createBanning(options: {
   readonly telemetry: Pick<Telemetry, 'clientBanned'>
   /** Called with each ban that this process has made. */
   readonly onBan?: ((ban: Ban, forMs: number) => void) | undefined
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
   readonly log: Log
 }): Banning {
-  const { store, redis, keyPrefix, isAnswering, telemetry, onBan, log } = options
+  const { store, redis, keyPrefix, isAnswering, telemetry, onBan, now, log } = options
   let withBans = withBansOf(options.policies)
   const counts = new Map<string, Promise<BanCounts>>()
 
@@ -47,6 +49,7 @@ export function createBanning(options: {
       redis,
       keyStart: `${keyPrefix}:ban:${name}`,
       isAnswering,
+      now,
     })
   }
 
@@ -79,7 +82,7 @@ export function createBanning(options: {
 
   let toldFullAtMs = -Infinity
   function tellFull(policy: string): void {
-    const nowMs = performance.now()
+    const nowMs = now()
     if (nowMs - toldFullAtMs < 60_000) return
     toldFullAtMs = nowMs
     log.warn({ policy, most: MOST_RULE_BANS }, 'too many bans: clients are refused, but not banned')

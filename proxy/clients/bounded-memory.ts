@@ -1,43 +1,82 @@
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
 /** Clients that are counted at once. Beyond that the one that was counted longest ago is forgotten. */
 const MOST_CLIENTS = 10_000
 
-/** What a timer can wait for, in seconds. */
-export const LONGEST_TIMER_S = 2 ** 31 / 1000 - 1
+type Count = { points: number; readonly endsAtMs: number }
 
-/** Counts in the memory of this process. Those of the library have no bound. */
+/**
+ * Counts in the memory of this process. Those of the library, whose kind it has to be to stand in for Redis there, have no
+ * bound, set a timer for each client, and go by the wall clock.
+ */
 export class BoundedMemory extends RateLimiterMemory {
+  readonly #now: () => number
   /** In the order of their last uses. */
-  readonly #clients = new Set<string>()
+  readonly #counts = new Map<string, Count>()
 
-  override async consume(key: string): Promise<RateLimiterRes> {
-    await this.#remember(key)
-    return super.consume(key)
+  /**
+   * @param options.duration seconds from the first point for which points count
+   * @param now milliseconds of a monotonic clock
+   */
+  constructor(options: { readonly points: number; readonly duration: number }, now: () => number) {
+    super(options)
+    this.#now = now
   }
 
-  override async penalty(key: string): Promise<RateLimiterRes> {
-    await this.#remember(key)
-    return super.penalty(key)
+  override async consume(key: string, points = 1): Promise<RateLimiterRes> {
+    const counted = await this.penalty(key, points)
+    // What the library's limiters reject with.
+    // eslint-disable-next-line @typescript-eslint/only-throw-error
+    if (counted.consumedPoints > this.points) throw counted
+    return counted
   }
 
-  override async set(key: string, points: number, seconds: number): Promise<RateLimiterRes> {
-    await this.#remember(key)
-    return super.set(key, points, Math.min(seconds, LONGEST_TIMER_S))
+  override penalty(key: string, points = 1): Promise<RateLimiterRes> {
+    const known = this.#find(key)
+    if (!known) return this.set(key, points, this.duration)
+    known.points += points
+    this.#keep(key, known)
+    return Promise.resolve(this.#tell(known))
   }
 
-  override async block(key: string, seconds: number): Promise<RateLimiterRes> {
-    await this.#remember(key)
-    return super.block(key, seconds)
+  override set(key: string, points: number, seconds: number): Promise<RateLimiterRes> {
+    const count = { points, endsAtMs: this.#now() + seconds * 1000 }
+    this.#keep(key, count)
+    return Promise.resolve(this.#tell(count))
   }
 
-  async #remember(key: string): Promise<void> {
-    this.#clients.delete(key)
-    this.#clients.add(key)
-    if (this.#clients.size <= MOST_CLIENTS) return
-    const [oldest] = this.#clients
-    if (oldest === undefined) return
-    this.#clients.delete(oldest)
-    await this.delete(oldest)
+  override block(key: string, seconds: number): Promise<RateLimiterRes> {
+    return this.set(key, this.points + 1, seconds)
+  }
+
+  override get(key: string): Promise<RateLimiterRes | null> {
+    const known = this.#find(key)
+    return Promise.resolve(known ? this.#tell(known) : null)
+  }
+
+  override delete(key: string): Promise<boolean> {
+    const isThere = this.#find(key) !== undefined
+    this.#counts.delete(key)
+    return Promise.resolve(isThere)
+  }
+
+  #find(key: string): Count | undefined {
+    const known = this.#counts.get(key)
+    return known && known.endsAtMs > this.#now() ? known : undefined
+  }
+
+  /** As the last one, in the place of two that have ended, or of the one that was used longest ago. */
+  #keep(key: string, count: Count): void {
+    this.#counts.delete(key)
+    this.#counts.set(key, count)
+    let looked = 0
+    for (const [oldest, { endsAtMs }] of this.#counts) {
+      if (++looked > 2 || (endsAtMs > this.#now() && this.#counts.size <= MOST_CLIENTS)) return
+      this.#counts.delete(oldest)
+    }
+  }
+
+  #tell({ points, endsAtMs }: Count): RateLimiterRes {
+    return new RateLimiterRes(Math.max(0, this.points - points), endsAtMs - this.#now(), points, false)
   }
 }

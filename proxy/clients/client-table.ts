@@ -70,6 +70,7 @@ export function createClientTable(
     isAnswering: shared?.isAnswering ?? (() => false),
     telemetry,
     onBan,
+    now,
     log,
   })
   return {

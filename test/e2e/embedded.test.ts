@@ -3,6 +3,7 @@ import { createClock, startSluice, type Sluice } from '../../proxy/embedded/star
 import { certificateFiles } from '../support/network/certificates.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { freshRedis } from '../support/redis/redis.ts'
+import { refusalsCounted } from '../support/limiter/refusals-counted.ts'
 
 let upstream: string
 
@@ -68,6 +69,39 @@ describe('a gateway in the process of a test', () => {
   test('leaves exceptions and signals of the process alone', () => {
     expect(listening()).toEqual(before)
   })
+})
+
+test('bans who is refused too often, by the clock alone: refusals, bans and their lengths', async () => {
+  const clock = createClock()
+  const ban = { after: 3, for: '1m', max: '4m', scope: 'all' as const }
+  await using gateway = await startSluice({
+    upstream,
+    limits: [{ name: 'login', match: 'POST /login', requests: 1, window: '15m', ban }],
+    clock,
+  })
+  /** Seconds that the client is banned for; 0 where it is not. */
+  const bannedFor = async (): Promise<number> => {
+    await refusalsCounted()
+    const response = await fetch(`${gateway.url}/elsewhere`)
+    await response.arrayBuffer()
+    return Number(response.headers.get('retry-after') ?? 0)
+  }
+  expect(await logins(gateway, 3)).toEqual([200, 429, 429])
+  expect(await bannedFor()).toBe(0)
+  // What was refused a window ago does not count.
+  clock.advance('15m')
+  expect(await logins(gateway, 3)).toEqual([200, 429, 429])
+  expect(await bannedFor()).toBe(0)
+  expect(await logins(gateway, 1)).toEqual([429])
+  const lengths = [await bannedFor()]
+  for (let again = 1; again <= 3; again++) {
+    clock.advance((lengths.at(-1) ?? 0) * 1000)
+    expect(await bannedFor()).toBe(0)
+    // The first request may be let through: the window of one has ended, too.
+    await logins(gateway, 4)
+    lengths.push(await bannedFor())
+  }
+  expect(lengths).toEqual([60, 120, 240, 240])
 })
 
 test('is gone when it is closed, and may be started again', async () => {

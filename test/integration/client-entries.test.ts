@@ -191,6 +191,7 @@ test('a refusal that was counted and not heard of is not the last that could ban
     redis,
     keyStart: 'sluice:1:ban:login',
     isAnswering: () => true,
+    now,
   })
   expect(await counts.countRefusal('a')).toBe(0)
   await redis.incrby('sluice:1:ban:login:refusals:a', 4)
@@ -212,6 +213,7 @@ test("refusals count for the rule's window, also where a burst makes that of the
     keyPrefix: 'sluice:1',
     isAnswering: () => true,
     telemetry: { clientBanned: () => undefined },
+    now,
     log,
   })
   for (const policy of policies) banning.refused(policy, 'x')
@@ -329,6 +331,7 @@ test('the rights in the docs are enough for bans and limits at run time, and nee
     redis,
     keyStart: 'sluice:1:ban:login',
     isAnswering: () => true,
+    now,
   })
   expect([await counts.countRefusal('a'), await counts.countRefusal('a')]).toEqual([0, 1])
   expect(await operator.keys('sluice:1:ban:*')).toHaveLength(3)

@@ -1,30 +1,30 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { createClock } from '../../../proxy/embedded/clock.ts'
 import { createTokenGuesses } from '../../../proxy/admin/token-guesses.ts'
 
-beforeEach(() => vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] }))
-afterEach(() => vi.useRealTimers())
+const clock = createClock()
 
 test('the eleventh wrong token within a minute is one too many, and for a minute nothing is looked at', async () => {
-  const guesses = createTokenGuesses()
+  const guesses = createTokenGuesses(() => clock.now())
   const waits = await Promise.all(Array.from({ length: 12 }, () => guesses.noteWrong('a')))
   expect(waits).toEqual([...Array.from({ length: 10 }, () => 0), 60, 60])
   expect(await guesses.readWaitS('a')).toBe(60)
   expect(await guesses.readWaitS('b')).toBe(0)
-  vi.advanceTimersByTime(60_001)
+  clock.advance(60_001)
   expect(await guesses.readWaitS('a')).toBe(0)
   expect(await guesses.noteWrong('a')).toBe(0)
 })
 
 test('waiting does not begin again with each further guess', async () => {
-  const guesses = createTokenGuesses()
+  const guesses = createTokenGuesses(() => clock.now())
   for (let guess = 0; guess < 11; guess++) await guesses.noteWrong('a')
-  vi.advanceTimersByTime(30_000)
+  clock.advance(30_000)
   expect(await guesses.noteWrong('a')).toBe(30)
   expect(await guesses.readWaitS('a')).toBe(30)
 })
 
 test('of more clients than are kept, the one that has not guessed for longest is forgotten', async () => {
-  const guesses = createTokenGuesses()
+  const guesses = createTokenGuesses(() => clock.now())
   for (const client of ['early', 'often']) {
     for (let guess = 0; guess < 11; guess++) await guesses.noteWrong(client)
   }
