@@ -50,15 +50,16 @@ export function createPlainServer(): Server {
 
 export function http1Limits({
   maxHeaderBytes,
+  maxHeaderCount,
   requestsPerConnection,
   headersTimeoutMs,
   idleTimeoutMs,
 }: Pick<
   GatewaySettings,
-  'maxHeaderBytes' | 'requestsPerConnection' | 'headersTimeoutMs' | 'idleTimeoutMs'
+  'maxHeaderBytes' | 'maxHeaderCount' | 'requestsPerConnection' | 'headersTimeoutMs' | 'idleTimeoutMs'
 >): Http1Limits {
   return {
-    maxHeadBytes: maxHeaderBytes,
+    headLimits: { maxBytes: maxHeaderBytes, maxFields: maxHeaderCount },
     maxRequests: requestsPerConnection,
     headersMs: headersTimeoutMs,
     idleMs: idleTimeoutMs,

@@ -196,8 +196,16 @@ export const gatewayTable = {
     100,
     'Maximum concurrent requests (streams) on one HTTP/2 connection',
   ),
-  maxHeaderBytes: setting(size('1k', '1m'), '16k', 'Maximum size of all headers of a request together'),
-  maxHeaderCount: setting(wholeNumber(1, 10_000), 100, 'Maximum number of headers of a request'),
+  maxHeaderBytes: setting(
+    size('1k', '1m'),
+    '16k',
+    'Maximum size of the head of a request, all lines with their ends; trailers may have as much again',
+  ),
+  maxHeaderCount: setting(
+    wholeNumber(1, 10_000),
+    100,
+    'Maximum number of headers of a request, and of its trailers',
+  ),
   keepUnusualHeaders: setting(
     flag,
     false,

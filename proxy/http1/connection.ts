@@ -58,7 +58,7 @@ export class Http1Connection
     this.socket = socket
     this.output = new Output(socket)
     this.#service = service
-    this.#parser = new RequestParser(this, service.maxHeadBytes)
+    this.#parser = new RequestParser(this, service.headLimits)
     this.#idleSinceMs = service.now()
     if (service.onPreface) this.#preface = new PrefaceWatch()
     ;(socket as ServedSocket)[connectionKey] = this
@@ -364,7 +364,7 @@ export class Http1Connection
     const response = this.#response
     if (this.#pipelined) {
       const bytes = this.#pipelined.takeAll()
-      this.#wholeAtStop = countWholeRequests(bytes, this.#service.maxHeadBytes)
+      this.#wholeAtStop = countWholeRequests(bytes, this.#service.headLimits)
       this.#pipelined.push(bytes)
     }
     if (response && !response.headersSent && this.#wholeAtStop === 0) response.closeAfterResponse()

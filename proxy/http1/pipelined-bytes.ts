@@ -1,4 +1,5 @@
 import { ByteQueue } from '../message/byte-queue.ts'
+import type { HeadLimits } from './parser/head-size.ts'
 import { RequestParser } from './parser/request-parser.ts'
 
 /** Bytes behind a request that is being served, which are read when it is answered: first in, first out. */
@@ -38,7 +39,7 @@ export class PipelinedBytes {
 }
 
 /** How many requests have arrived whole in these bytes. */
-export function countWholeRequests(bytes: Buffer, maxHeadBytes: number): number {
+export function countWholeRequests(bytes: Buffer, limits: HeadLimits): number {
   let whole = 0
   const state = { isLost: false }
   const parser = new RequestParser(
@@ -52,7 +53,7 @@ export function countWholeRequests(bytes: Buffer, maxHeadBytes: number): number 
         whole++
       },
     },
-    maxHeadBytes,
+    limits,
   )
   try {
     for (let at = 0; at < bytes.length && !state.isLost;) at = parser.execute(bytes, at)

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Http1Request } from './request.ts'
 import type { Http1Response } from './response.ts'
+import type { HeadLimits } from './parser/head-size.ts'
 import type { RequestSyntaxError } from './parser/syntax-error.ts'
 
 /** A connection, as those see it who serve its requests. */
@@ -19,8 +20,8 @@ export type ServedConnection = {
 
 /** What all connections of a listener share. */
 export type Http1Service = {
-  /** Bytes of target, names and values that a head may have, and trailers. */
-  readonly maxHeadBytes: number
+  /** Of a head, and again of trailers. */
+  readonly headLimits: HeadLimits
   /** Requests that a connection may bring; 0 is no limit. The last answer ends the connection. */
   readonly maxRequests: number
   /** What a response says of a connection that is kept: header lines. */

@@ -19,7 +19,7 @@ export type AuthRequestForm = 'forward-auth' | 'auth-request' | 'ext-authz'
 const extAuthzPrefix = '/ext-authz'
 
 /** Headers that the proxy adds to those of the original request. */
-const addedFields = 16
+export const ADDED_FIELDS = 16
 
 /** A mistake in the configuration of the proxy that asks. `why` names the header, for the log; the reply does not. */
 type UnusableAuthRequest = { readonly reply: ErrorReply; readonly why: string }
@@ -58,7 +58,7 @@ export function readAuthRequest(
   if (written.length > options.maxTargetBytes)
     return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
   const { rawHeaders } = request
-  const most = options.maxHeaderCount + addedFields
+  const most = options.maxHeaderCount + ADDED_FIELDS
   if (rawHeaders.length > 2 * most && countFields(rawHeaders) > most)
     return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
   const target = canonicalizeTarget(method, written)

@@ -182,7 +182,12 @@ beforeAll(async () => {
   for (const server of servers) {
     serveClients(server, {
       handler: maybe('listener', handler),
-      limits: { maxHeadBytes: 16_384, maxRequests: 0, idleMs: 5_000, headersMs: 5_000 },
+      limits: {
+        headLimits: { maxBytes: 16_384, maxFields: 100 },
+        maxRequests: 0,
+        idleMs: 5_000,
+        headersMs: 5_000,
+      },
       http2: server === plain ? undefined : http2,
       telemetry,
       tunnels,

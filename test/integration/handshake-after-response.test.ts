@@ -36,7 +36,12 @@ async function serve(secure: boolean): Promise<{ served: Served[]; client: Socke
   if (!secure) server.on('connection', (socket: Socket) => server.emit(admitted, socket))
   serveClients(server, {
     handler,
-    limits: { maxHeadBytes: 16_384, maxRequests: 0, idleMs: 5_000, headersMs: 5_000 },
+    limits: {
+      headLimits: { maxBytes: 16_384, maxFields: 100 },
+      maxRequests: 0,
+      idleMs: 5_000,
+      headersMs: 5_000,
+    },
     tunnels: {},
     now: () => performance.now(),
     onException: (error: unknown) => {

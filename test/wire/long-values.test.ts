@@ -76,7 +76,7 @@ function parse(pieces: Iterable<Buffer>): number {
   const before = process.threadCpuUsage()
   const parser = new RequestParser(
     { onHead: () => undefined, onBody: () => undefined, onBodyEnd: () => undefined },
-    10 * 1024 * 1024,
+    { maxBytes: 10 * 1024 * 1024, maxFields: 100 },
   )
   try {
     for (const piece of pieces) for (let at = 0; at < piece.length;) at = parser.execute(piece, at)

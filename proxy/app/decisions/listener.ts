@@ -3,6 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { limitConnections, type ConnectionLimit } from '../../connection/connection-limit.ts'
 import { drain } from '../../connection/drain.ts'
+import { ADDED_FIELDS } from '../../request/auth-request.ts'
 import type { AddressReader } from '../../request/client-address.ts'
 import type { OnException } from '../../server/error-boundary.ts'
 import type { HandlerOptions } from '../../server/handler-options.ts'
@@ -57,9 +58,10 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
     now,
   })
   const maxHeaderBytes = settings.maxHeaderBytes * MORE_HEADER_BYTES
+  const maxHeaderCount = settings.maxHeaderCount + ADDED_FIELDS
   const http1 = serveClients(server, {
     handler: createAuthHandler(liveFor(deps.live, { connectionLimit })),
-    limits: http1Limits({ ...settings, maxHeaderBytes }),
+    limits: http1Limits({ ...settings, maxHeaderBytes, maxHeaderCount }),
     http2: undefined,
     // A handshake is decided about as any request: some proxies pass its headers on.
     tunnels: undefined,

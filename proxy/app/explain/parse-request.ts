@@ -17,7 +17,10 @@ export type ParsedRequest =
  *
  * @param head the request line and the headers, one character a byte
  */
-export function parseRequest({ maxHeaderBytes }: GatewaySettings, head: string): ParsedRequest {
+export function parseRequest(
+  { maxHeaderBytes, maxHeaderCount }: GatewaySettings,
+  head: string,
+): ParsedRequest {
   let parsed: Http1Request | undefined
   const parser = new RequestParser(
     {
@@ -25,7 +28,7 @@ export function parseRequest({ maxHeaderBytes }: GatewaySettings, head: string):
       onBody: () => undefined,
       onBodyEnd: () => undefined,
     },
-    maxHeaderBytes,
+    { maxBytes: maxHeaderBytes, maxFields: maxHeaderCount },
   )
   try {
     parser.execute(Buffer.from(head, 'latin1'), 0)

@@ -138,11 +138,11 @@ export interface SluiceYaml {
    */
   maxStreams?: number
   /**
-   * Maximum size of all headers of a request together
+   * Maximum size of the head of a request, all lines with their ends; trailers may have as much again
    */
   maxHeaderSize?: number | string
   /**
-   * Maximum number of headers of a request
+   * Maximum number of headers of a request, and of its trailers
    */
   maxHeaderCount?: number
   /**

@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net'
 import { afterInput } from '../../../shared/after-input.ts'
 import { Http1Connection } from '../../http1/connection.ts'
+import type { HeadLimits } from '../../http1/parser/head-size.ts'
 import type { Http1Service } from '../../http1/service.ts'
 
 export type Http1Limits = {
-  /** Bytes of target, names and values that a head may have, and trailers. */
-  readonly maxHeadBytes: number
+  /** Of a head, and again of trailers. */
+  readonly headLimits: HeadLimits
   /** Requests that a connection may bring; 0 is no limit. */
   readonly maxRequests: number
   /** Time that a connection is kept between two requests. */
@@ -45,7 +46,7 @@ const mostEndedInTurn = 8
  * @param now monotonic milliseconds
  */
 export function createHttp1Connections(
-  { maxHeadBytes, maxRequests, idleMs, headersMs }: Http1Limits,
+  { headLimits, maxRequests, idleMs, headersMs }: Http1Limits,
   handlers: Http1Handlers,
   now: () => number,
 ): Http1Connections {
@@ -53,7 +54,7 @@ export function createHttp1Connections(
   let isStopping = false
   const service: Http1Service = {
     ...handlers,
-    maxHeadBytes,
+    headLimits,
     maxRequests,
     keepAliveLine: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(idleMs / 1000)}\r\n`,
     get isStopping() {

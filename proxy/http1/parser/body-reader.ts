@@ -1,4 +1,5 @@
-import { readFieldLine, sizeOfFieldLine } from './field-line.ts'
+import { readFieldLine } from './field-line.ts'
+import { HeadSize, type HeadLimits } from './head-size.ts'
 import { LineReader } from './line-reader.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
@@ -30,7 +31,6 @@ const noTrailers: readonly string[] = []
 
 /** Reads the bodies of one connection's requests, one after another (RFC 9112 sections 6 and 7). */
 export class BodyReader {
-  readonly #maxTrailerBytes: number
   readonly #lines = new LineReader()
   #state = inLength
   #sink: BodySink
@@ -40,11 +40,11 @@ export class BodyReader {
   #endHasBegun = false
   #isInExtension = false
   #trailers: string[] | undefined
-  #trailerBytes = 0
+  readonly #trailerSize: HeadSize
 
-  constructor(sink: BodySink, maxTrailerBytes: number) {
+  constructor(sink: BodySink, trailerLimits: HeadLimits) {
     this.#sink = sink
-    this.#maxTrailerBytes = maxTrailerBytes
+    this.#trailerSize = new HeadSize(trailerLimits)
   }
 
   /** @param bytes more than 0 */
@@ -56,7 +56,7 @@ export class BodyReader {
   beginChunked(): void {
     this.#state = inChunkSize
     this.#trailers = undefined
-    this.#trailerBytes = 0
+    this.#trailerSize.clear()
   }
 
   /**
@@ -144,26 +144,20 @@ export class BodyReader {
   #readTrailer(bytes: Buffer, from: number): number {
     const line = this.#lines.read(bytes, from)
     if (line === undefined) {
-      this.#checkTrailerSize(this.#lines.heldBytes - 3)
+      this.#trailerSize.checkUnfinished(this.#lines.heldBytes)
       return bytes.length
     }
     if (line === '') {
       this.#state = inLength
       return this.#lines.next
     }
+    this.#trailerSize.addField(line.length)
     this.#trailers ??= []
     // A length or a coding, which might frame another message for somebody.
     const meaning = readFieldLine(line, 0, line.length, this.#trailers, [])
     if (meaning === 'content-length' || meaning === 'transfer-encoding')
       throw new RequestSyntaxError('a trailer that frames')
-    this.#trailerBytes += sizeOfFieldLine(0, line.length)
-    this.#checkTrailerSize(0)
     return this.#lines.next
-  }
-
-  #checkTrailerSize(unfinishedBytes: number): void {
-    if (this.#trailerBytes + unfinishedBytes >= this.#maxTrailerBytes)
-      throw new RequestSyntaxError('the trailers are too large (MAX_HEADER_SIZE)', 'head-size')
   }
 }
 

@@ -69,10 +69,3 @@ export function readFieldLine(
 function isBlank(code: number): boolean {
   return code === SPACE || code === HORIZONTAL_TAB
 }
-
-/**
- * What a line counts towards the size of a head, as Node counts: name and value, neither the colon nor a blank behind it.
- */
-export function sizeOfFieldLine(start: number, end: number): number {
-  return Math.max(0, end - start - 2)
-}

@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http'
 import { connectionOptions } from '../../http/header-roles.ts'
-import { readFieldLine, sizeOfFieldLine, type FieldName } from './field-line.ts'
+import { readFieldLine, type FieldName } from './field-line.ts'
+import { HeadSize, type HeadLimits } from './head-size.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /**
@@ -42,20 +43,18 @@ const greatestLength = 18_446_744_073_709_551_615n
 
 /** Reads the lines of heads, one head after another. Their characters have been checked. */
 export class HeadReader {
-  readonly #maxBytes: number
+  readonly #size: HeadSize
   #method = ''
   #url = ''
   #version = ''
   #fields: string[] = []
   readonly #names: FieldName[] = []
-  #bytes = 0
   #length: string | undefined
   #coding: string | undefined
   #connection: string | undefined
 
-  /** @param maxBytes of target, names and values together */
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
+  constructor(limits: HeadLimits) {
+    this.#size = new HeadSize(limits)
   }
 
   /** The request line has been read. */
@@ -66,15 +65,14 @@ export class HeadReader {
   /** Forgets what was read of a head. */
   clear(): void {
     this.#method = ''
-    this.#bytes = 0
+    this.#size.clear()
     this.#fields = []
     this.#length = this.#coding = this.#connection = undefined
   }
 
   /** @throws {RequestSyntaxError} if the head becomes too large with an unfinished line of so many bytes */
   checkUnfinished(bytes: number): void {
-    // What does not count of a line, and the method before the target.
-    this.#checkSize(this.#bytes + bytes - longestMethod - 3)
+    this.#size.checkUnfinished(bytes)
   }
 
   /** @throws {RequestSyntaxError} */
@@ -91,15 +89,13 @@ export class HeadReader {
     this.#version = targetEnd === -1 ? '0.9' : versionOf(line.slice(targetEnd + 1))
     this.#method = method
     this.#url = target
-    this.#bytes = target.length
-    this.#checkSize(this.#bytes)
+    this.#size.addLine(end - start)
   }
 
   /** @throws {RequestSyntaxError} */
   takeField(text: string, start: number, end: number): void {
+    this.#size.addField(end - start)
     const meaning = readFieldLine(text, start, end, this.#fields, this.#names)
-    this.#bytes += sizeOfFieldLine(start, end)
-    this.#checkSize(this.#bytes)
     if (meaning === undefined) return
     const value = this.#fields[this.#fields.length - 1] ?? ''
     if (meaning === 'connection') this.#connection = joined(this.#connection, value)
@@ -149,11 +145,6 @@ export class HeadReader {
     if (this.#method === 'CONNECT' || (this.#version !== '1.1' && this.#version !== '1.0')) return 'unknown'
     if (contentBytes > Number.MAX_SAFE_INTEGER) return 'unknown'
     return contentBytes > 0 ? 'length' : 'none'
-  }
-
-  #checkSize(bytes: number): void {
-    if (bytes >= this.#maxBytes)
-      throw new RequestSyntaxError('the head is too large (MAX_HEADER_SIZE)', 'head-size')
   }
 }
 

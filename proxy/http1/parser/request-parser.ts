@@ -1,4 +1,5 @@
 import { BodyReader, type BodySink } from './body-reader.ts'
+import type { HeadLimits } from './head-size.ts'
 import { checkLines, LineReader } from './line-reader.ts'
 import { beginsLikeRequest, HeadReader, type RequestHead } from './request-head.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
@@ -22,7 +23,7 @@ const LINE_FEED = 0x0a
 export class RequestParser {
   readonly #sink: RequestSink
   readonly #head: HeadReader
-  readonly #maxHeadBytes: number
+  readonly #limits: HeadLimits
   #lines: LineReader | undefined
   /** Made for the first request that has a body. */
   #body: BodyReader | undefined
@@ -30,11 +31,11 @@ export class RequestParser {
   /** The end of the body is unknown: nothing behind the head is read. */
   #isLost = false
 
-  /** @param maxHeadBytes of target, names and values together; the same of the trailers */
-  constructor(sink: RequestSink, maxHeadBytes: number) {
+  /** @param limits of a head, and again of the trailers */
+  constructor(sink: RequestSink, limits: HeadLimits) {
     this.#sink = sink
-    this.#maxHeadBytes = maxHeadBytes
-    this.#head = new HeadReader(maxHeadBytes)
+    this.#limits = limits
+    this.#head = new HeadReader(limits)
   }
 
   /** A request has begun to arrive, and its head is not there yet. Empty lines before it are none of it. */
@@ -113,7 +114,7 @@ export class RequestParser {
     const head = this.#head.finish()
     if (head.framing === 'unknown') this.#isLost = true
     else if (head.framing !== 'none') {
-      this.#body ??= new BodyReader(this.#sink, this.#maxHeadBytes)
+      this.#body ??= new BodyReader(this.#sink, this.#limits)
       if (head.framing === 'chunked') this.#body.beginChunked()
       else this.#body.beginLength(head.contentBytes)
       this.#isInBody = true

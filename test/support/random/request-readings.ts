@@ -56,7 +56,7 @@ export function readRequestsHere(pieces: readonly Buffer[]): RequestsReading {
         end()
       },
     },
-    maxHeadBytes,
+    { maxBytes: maxHeadBytes, maxFields: 10_000 },
   )
   try {
     for (const piece of pieces) {

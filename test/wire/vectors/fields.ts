@@ -104,6 +104,11 @@ export const fields: readonly Vector[] = [
       request('GET /a', ...Array.from({ length: 99 }, (_, i) => `X-${i}: b`)),
       forwarded('GET /a'),
     ],
+    [
+      'four thousand names without a value',
+      request('GET /a', ...Array.from({ length: 4_000 }, () => 'a:')),
+      refused(431),
+    ],
     ['two thousand fields', request('GET /a', ...Array.from({ length: 2_000 }, () => 'X: b')), refused(431)],
     [
       'a coding behind a thousand fields',

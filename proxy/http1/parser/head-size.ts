@@ -1,0 +1,50 @@
+import { RequestSyntaxError } from './syntax-error.ts'
+
+/** What a head may have, and trailers. */
+export type HeadLimits = {
+  /** Of all lines together, each with its CRLF. */
+  readonly maxBytes: number
+  readonly maxFields: number
+}
+
+/**
+ * How much has come of a head, or of trailers. It is counted line by line, and what has come of an unfinished line with them: a head
+ * that never ends costs what it may have, and no more. Each line counts with all its bytes, as there is none that costs nothing.
+ */
+export class HeadSize {
+  readonly #limits: HeadLimits
+  #bytes = 0
+  #fields = 0
+
+  constructor(limits: HeadLimits) {
+    this.#limits = limits
+  }
+
+  clear(): void {
+    this.#bytes = this.#fields = 0
+  }
+
+  /** @param bytes of the line without its CRLF @throws {RequestSyntaxError} */
+  addLine(bytes: number): void {
+    this.#bytes += bytes + LINE_END_BYTES
+    if (this.#bytes > this.#limits.maxBytes) throw tooLarge()
+  }
+
+  /** @param bytes of the line without its CRLF @throws {RequestSyntaxError} */
+  addField(bytes: number): void {
+    this.addLine(bytes)
+    if (++this.#fields > this.#limits.maxFields)
+      throw new RequestSyntaxError('too many headers (MAX_HEADER_COUNT)', 'head-size')
+  }
+
+  /** @param bytes that have come of a line @throws {RequestSyntaxError} */
+  checkUnfinished(bytes: number): void {
+    if (this.#bytes + bytes > this.#limits.maxBytes) throw tooLarge()
+  }
+}
+
+const LINE_END_BYTES = 2
+
+function tooLarge(): RequestSyntaxError {
+  return new RequestSyntaxError('the head or the trailers are too large (MAX_HEADER_SIZE)', 'head-size')
+}
