@@ -1,0 +1,228 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { ByteReader, CostRow } from './row.ts'
+
+/**
+ * What an input of the largest size may cost, in milliseconds of this thread's CPU on a machine that does nothing else. What shares
+ * the core makes each of them do less: `slowness` says by how much.
+ */
+const MOST_MS = 20
+const MOST_KEPT_PER_BYTE = 40
+/** An input of four times the size takes four times as long; where each byte looks at all others, sixteen times. */
+const GROWTH = 4
+const MOST_GROWTH = 8
+/** Shorter times are summed up until they can be told from the clock's own. */
+const LEAST_SAMPLE_MS = 0.5
+const SAMPLES = 7
+const KNOWN_WORK_MS = 0.2
+/** What the heap grows by without any input, through compiled code and the like. */
+const HEAP_NOISE = 64 * 1024
+/** Inputs are read so often that what they keep is well above that. */
+const BYTES_KEPT_TOGETHER = 64 * 1024
+const ENDLESS_BYTES = 1024 * 1024
+const ENDLESS_PIECE = 64 * 1024
+
+setFlagsFromString('--expose-gc')
+/** Faster than `collectGarbage`, which looks again at what one pass has left. */
+const collect = runInNewContext('gc') as () => void
+
+/** In which pieces an input arrives. */
+type Way = 'whole' | 'single bytes'
+
+/** A cost that is over a bound. */
+export type Excess = {
+  readonly row: string
+  readonly unit: string
+  readonly way: Way | 'endless'
+  readonly what: string
+}
+
+/**
+ * Measures what a reader costs. To be called in a process of its own.
+ *
+ * @param draws how many units are drawn beside those of the row
+ */
+export function measure(row: CostRow, draws: number, seed: number): Excess[] {
+  const ways: Way[] = row.onlyWhole ? ['whole'] : ['whole', 'single bytes']
+  const times: Excess[] = []
+  const holdings: Holding[] = []
+  for (const unit of [...row.units, ...drawUnits(row.atoms, draws, seed)]) {
+    for (const way of ways) {
+      const what = excessOfTime(row, unit, way)
+      if (what !== undefined) times.push({ row: row.name, unit, way, what })
+      holdings.push(holdingOf(row, unit, way))
+    }
+    if (!row.onlyWhole) holdings.push(endlessHoldingOf(row, unit))
+  }
+  return [...times, ...excessesOf(holdings)]
+}
+
+/** Without a library, which would make each collection of garbage take four times as long. */
+function drawUnits(atoms: readonly string[], draws: number, seed: number): string[] {
+  let state = seed
+  const below = (bound: number): number => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * bound)
+  }
+  const drawn = (): string =>
+    Array.from({ length: 1 + below(6) }, () => atoms[below(atoms.length)] ?? '').join('')
+  return atoms.length === 0 ? [] : Array.from({ length: draws }, drawn)
+}
+
+/** @param bytes of the input, about: the last unit is whole */
+function inputOf(row: CostRow, unit: string, bytes: number): Buffer {
+  const around = bytesOf(row.wrap('')).length
+  let content = ''
+  if (!unit.includes('{n}'))
+    content = unit.repeat(Math.max(1, Math.floor((bytes - around) / Math.max(1, unit.length))))
+  else
+    for (let n = 0; n === 0 || content.length + unit.length < bytes - around; n++)
+      content += unit.replaceAll('{n}', String(n))
+  return bytesOf(row.wrap(content))
+}
+
+function bytesOf(input: string | Buffer): Buffer {
+  return typeof input === 'string' ? Buffer.from(input, 'latin1') : input
+}
+
+/** As a socket gives them, each with memory of its own. */
+function* piecesOf(input: Buffer, pieceBytes: number): Generator<Buffer> {
+  for (let at = 0; at < input.length; at += pieceBytes) {
+    const part = input.subarray(at, at + pieceBytes)
+    const piece = Buffer.allocUnsafeSlow(part.length)
+    piece.set(part)
+    yield piece
+  }
+}
+
+function pieceBytesOf(way: Way, input: Buffer): number {
+  return way === 'whole' ? input.length : 1
+}
+
+/** @returns what has read them, with all that it keeps */
+function read(row: CostRow, pieces: Iterable<Buffer>): ByteReader {
+  const reader = row.open()
+  try {
+    for (const piece of pieces) reader.take(piece)
+  } catch (error) {
+    if (!row.refusals?.some((refusal) => error instanceof refusal)) throw error
+  }
+  return reader
+}
+
+function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined {
+  const [small, large] = [row.largestBytes / GROWTH, row.largestBytes].map((bytes) => {
+    const input = inputOf(row, unit, bytes)
+    return { pieces: [...piecesOf(input, pieceBytesOf(way, input))], bytes: input.length }
+  })
+  if (!small || !large) return undefined
+  let [smallMs, largeMs] = [Infinity, Infinity]
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const slow = slowness()
+    smallMs = Math.min(smallMs, timeOf(() => read(row, small.pieces)) / slow)
+    largeMs = Math.min(largeMs, timeOf(() => read(row, large.pieces)) / slow)
+    const isWithin = largeMs <= MOST_MS && !growsTooMuch(smallMs, largeMs, large.bytes / small.bytes)
+    // The first of all compiles, which costs more: a cost is what it comes to again and again.
+    if (isWithin) return undefined
+  }
+  return largeMs > MOST_MS
+    ? `${large.bytes} bytes take ${largeMs.toFixed(1)} ms of CPU, and may take ${MOST_MS}`
+    : `${large.bytes} bytes take ${(largeMs / smallMs).toFixed(1)} times as long as ${small.bytes}`
+}
+
+function growsTooMuch(smallMs: number, largeMs: number, growth: number): boolean {
+  return largeMs > smallMs * growth * (MOST_GROWTH / GROWTH)
+}
+
+/** How much more CPU time something takes now than it did on the machine that the bound is for, at least 1. */
+function slowness(): number {
+  return Math.max(1, timeOf(knownWork) / KNOWN_WORK_MS)
+}
+
+/** What a parser does: texts out of bytes, an expression, a look into a table. */
+function knownWork(): void {
+  const bytes = Buffer.alloc(64, 'abc: def\r\n')
+  const table = new Map([['abc', 1]])
+  for (let i = 0; i < 1000; i++) {
+    const text = bytes.toString('latin1', i & 7, 60)
+    if (/[^\t\r\n\x20-\x7e]/.test(text) || table.get(text.slice(0, 3)) === 2) throw new Error('not as known')
+  }
+}
+
+/** Milliseconds of CPU that one run takes. */
+function timeOf(run: () => void): number {
+  for (let times = 1; ; times *= 4) {
+    const before = process.threadCpuUsage()
+    for (let i = 0; i < times; i++) run()
+    const { user, system } = process.threadCpuUsage(before)
+    const tookMs = (user + system) / 1000
+    if (tookMs >= LEAST_SAMPLE_MS) return tookMs / times
+  }
+}
+
+/** Readers of one input, whose memory is to be measured. */
+type Holding = {
+  readonly of: Pick<Excess, 'row' | 'unit' | 'way'>
+  readonly inputBytes: number
+  readonly readers: number
+  /** Bytes that each of them may keep. */
+  readonly mostEach: number
+  readonly read: () => ByteReader
+}
+
+function holdingOf(row: CostRow, unit: string, way: Way): Holding {
+  const input = inputOf(row, unit, row.largestBytes)
+  return {
+    of: { row: row.name, unit, way },
+    inputBytes: input.length,
+    readers: Math.ceil(BYTES_KEPT_TOGETHER / input.length),
+    mostEach: MOST_KEPT_PER_BYTE * input.length + (row.keptBytes ?? 0),
+    read: () => read(row, piecesOf(input, pieceBytesOf(way, input))),
+  }
+}
+
+/** A reader that is given far more than it takes keeps no more for it. */
+function endlessHoldingOf(row: CostRow, unit: string): Holding {
+  const bytes = Math.max(ENDLESS_BYTES, 16 * row.largestBytes)
+  return {
+    of: { row: row.name, unit, way: 'endless' },
+    inputBytes: bytes,
+    readers: 1,
+    mostEach: MOST_KEPT_PER_BYTE * row.largestBytes + (row.keptBytes ?? 0),
+    read: () => read(row, piecesOf(inputOf(row, unit, bytes), ENDLESS_PIECE)),
+  }
+}
+
+/** To collect garbage takes longer than all else: where many keep together what one of them may, none of them keeps more. */
+function excessesOf(holdings: readonly Holding[]): Excess[] {
+  const [first] = holdings
+  if (!first) return []
+  const most = Math.min(...holdings.map(({ readers, mostEach }) => readers * mostEach))
+  let kept = Infinity
+  const samples = holdings.length === 1 ? 3 : 1
+  for (let sample = 0; sample < samples && kept > most; sample++) kept = Math.min(kept, keptBytes(holdings))
+  if (kept <= most) return []
+  if (holdings.length === 1) {
+    const each = Math.round(kept / first.readers)
+    return [
+      { ...first.of, what: `${each} bytes are kept of ${first.inputBytes}, and ${first.mostEach} may be` },
+    ]
+  }
+  const half = holdings.length >> 1
+  return [...excessesOf(holdings.slice(0, half)), ...excessesOf(holdings.slice(half))]
+}
+
+/** In a function of its own: what a variable of a loop keeps would still be there before the next round. */
+function keptBytes(holdings: readonly Holding[]): number {
+  const before = usedBytes()
+  const kept = holdings.map(({ readers, read }) => Array.from({ length: readers }, read))
+  return Math.max(0, usedBytes() - before - (kept.length > 0 ? HEAP_NOISE : 0))
+}
+
+function usedBytes(): number {
+  // The memory of buffers is given back after a collection, at the latest by the next one.
+  collect()
+  collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

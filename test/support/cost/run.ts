@@ -1,0 +1,12 @@
+import { measure } from './measure.ts'
+import type { CostRow } from './row.ts'
+
+/*
+ * Measures the readers of one file in a process of its own, whose heap and compiled code are theirs. Prints what is over a bound
+ * as a JSON list. Arguments: the file, how many inputs are drawn for each reader, the seed, and a part of the names to measure.
+ */
+
+const [file = '', draws = '0', seed = '1', part = ''] = process.argv.slice(2)
+const { rows } = (await import(file)) as { readonly rows: readonly CostRow[] }
+const meant = rows.filter(({ name }) => name.includes(part))
+console.log(JSON.stringify(meant.flatMap((row) => measure(row, Number(draws), Number(seed)))))
