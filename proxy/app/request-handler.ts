@@ -232,6 +232,7 @@ function readsBodies(rules: GatewaySettings['rules']): boolean {
 function headersOf({ partition }: Policy): string[] {
   return singleParts(partition).flatMap((part) => {
     if (part.kind === 'jwt') return ['authorization']
+    if (part.kind === 'cookie') return ['cookie']
     return part.kind === 'header' ? [part.name] : []
   })
 }

@@ -31,8 +31,9 @@ export type Provenance = {
 
 /**
  * The request's fields as the backend is to see them, each line ending in CRLF. Fields of one hop and those named by
- * `Connection` are taken out; what the gateway sets, and what a trusted proxy has said of the client, it cannot take out
- * (RFC 9110 section 7.6.1). Framing fields are the caller's to add.
+ * `Connection` are taken out (RFC 9110 section 7.6.1). `Connection` cannot take out what the gateway sets, what a trusted
+ * proxy has said of the client, and what a decision rests on: a client could be counted by a value that the backend never
+ * sees. Framing fields are the caller's to add.
  *
  * @param rawFields name, value, name, value… as received, names in any case; HTTP/2 pseudo-fields are passed over
  */
@@ -58,19 +59,18 @@ export function upstreamHeaders(
     switch (field.role) {
       case 'end-to-end':
         if (from.bodyIsRead && changesBody.has(field.name)) break
-        if (!named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
+        if (field.decides || !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
         break
-      case 'decisive':
+      case 'decisive': {
         // Of several lines one backend takes the first and another the last; the client's key is made of all of them.
-        if (!named?.has(field.name)) {
-          const before = decisive?.get(field.name)
-          decisive ??= new Map()
-          decisive.set(field.name, before === undefined ? value : `${before}, ${value}`)
-        }
+        const before = decisive?.get(field.name)
+        decisive ??= new Map()
+        decisive.set(field.name, before === undefined ? value : `${before}, ${value}`)
         break
+      }
       case 'cookie':
         // HTTP/2 may carry it in pieces (RFC 9113 section 8.2.3).
-        if (!named?.has(field.name)) cookie += cookie === '' ? value : `; ${value}`
+        if (field.decides || !named?.has(field.name)) cookie += cookie === '' ? value : `; ${value}`
         break
       case 'max-forwards':
         lines += `${field.name}: ${from.maxForwards ?? value}\r\n`
@@ -79,7 +79,7 @@ export function upstreamHeaders(
         if (value !== '') via += `${value}, `
         break
       case 'trusted-proxy':
-        if (!from.peerTrusted || named?.has(field.name)) break
+        if (!from.peerTrusted) break
         if (from.strippedPrefix !== undefined && field.name === 'x-forwarded-prefix') outerPrefix = value
         else lines += `${field.name}: ${value}\r\n`
         break

@@ -36,7 +36,8 @@ export type FieldRole =
 /** Gives the class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
 export type RequestFieldClassifier = (spelling: string) => FieldClass | undefined
 
-export type FieldClass = { readonly name: string; readonly role: FieldRole }
+/** `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend is to see what was decided on. */
+export type FieldClass = { readonly name: string; readonly role: FieldRole; readonly decides: boolean }
 
 const hopByHop = [
   // Reserved, as it would be named by the option of that name (RFC 9110 section 16.3.1).
@@ -79,6 +80,12 @@ const requestRoles = new Map<string, FieldRole>([
 /** Backends take the method from one of these when they are asked to. Rules are matched under it too. */
 export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
 
+/**
+ * What makes a request a preflight, which fewer rules count. A method in a header is not here: rules count the request's own
+ * method too, so that nothing is gained by its removal.
+ */
+const alwaysDecide = ['access-control-request-method', 'origin']
+
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const maxRemembered = 1024
 
@@ -86,15 +93,17 @@ const maxRemembered = 1024
 function createClassifier(
   roles: ReadonlyMap<string, FieldRole>,
   roleOfOther: (name: string) => FieldRole,
+  deciding: readonly string[] = [],
 ): (spelling: string) => FieldClass | undefined {
   const remembered = new Map<string, FieldClass>()
+  const decisive = new Set(deciding)
   return (spelling) => {
     const known = remembered.get(spelling)
     if (known) return known
     if (!token.test(spelling)) return undefined
     const copy = ownCopy(spelling)
     const name = copy.toLowerCase()
-    const made: FieldClass = { name, role: roles.get(name) ?? roleOfOther(name) }
+    const made: FieldClass = { name, role: roles.get(name) ?? roleOfOther(name), decides: decisive.has(name) }
     if (remembered.size < maxRemembered && spelling.length <= 64) remembered.set(copy, made)
     return made
   }
@@ -120,7 +129,8 @@ function isToldByProxies(name: string): boolean {
  * was decided.
  *
  * @param decisive lower-case names of further fields that decisions rest on, such as those that clients are told apart by.
- *   One that otherwise only a trusted proxy may send is passed on from everybody, as the value that was decided on
+ *   `Connection` does not remove them. One that otherwise only a trusted proxy may send is passed on from everybody, as the
+ *   value that was decided on
  * @param keepUnusual passes on names with something else than letters, digits and `-` in them, unless such a name is an
  *   alias. nginx drops those with `_` and other punctuation too (`underscores_in_headers`, `ignore_invalid_headers`)
  * @param clientAddressHeader where trusted proxies name their client, in lower case
@@ -141,7 +151,7 @@ export function createRequestClassifier(
   ])
   const aliased = new Set([...roles.keys(), ...methodOverrideFields])
   const decisiveAliases = new Set(decisive.map(aliasOf))
-  return createClassifier(roles, (name) => {
+  const roleOfOther = (name: string): FieldRole => {
     if (!unusual.test(name)) {
       if (decisiveAliases.has(name)) return 'own'
       return isToldByProxies(name) ? 'trusted-proxy' : 'end-to-end'
@@ -149,7 +159,8 @@ export function createRequestClassifier(
     if (!keepUnusual) return 'own'
     const alias = aliasOf(name)
     return aliased.has(alias) || decisiveAliases.has(alias) || isToldByProxies(alias) ? 'own' : 'end-to-end'
-  })
+  }
+  return createClassifier(roles, roleOfOther, [...decisive, ...alwaysDecide])
 }
 
 /** The class of a response's field, or undefined where the spelling is no token. */
