@@ -1,11 +1,13 @@
+import { JoinedBytes, LEAST_ALONE } from '../../message/joined-bytes.ts'
 import { readFieldLine } from './field-line.ts'
 import { HeadSize, type HeadLimits } from './head-size.ts'
 import { LineReader } from './line-reader.ts'
+import { PlainChunkLine } from './plain-chunk-line.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives the body of one request. */
 export type BodySink = {
-  /** A piece of it, never empty. */
+  /** Some of it, never empty: all that one read has brought, but for what came in long chunks. */
   onBody(piece: Buffer): void
   /** All of it has arrived. @param trailers name, value, name, value… as they came */
   onBodyEnd(trailers: readonly string[]): void
@@ -18,6 +20,15 @@ const inChunkEnd = 3
 const inTrailers = 4
 
 const maxExtensionBytes = 16 * 1024
+/**
+ * What frames a body may exceed its content by so many bytes, beside twice the content and 16 bytes for each chunk. Chunks of one
+ * byte are legitimate; what is refused are sizes and extensions that are larger, again and again, than what they frame
+ * (CVE-2023-39326, whose bounds in Go these are).
+ */
+const maxExcessBytes = 16 * 1024
+const framingBytesEach = 16
+/** The CRLF behind a size, and the one behind a chunk. */
+const lineEndsBytes = 4
 /** Zeros before a size count for nothing, but they are no reason to go on for ever. */
 const maxSizeDigits = 1024
 
@@ -32,6 +43,9 @@ const noTrailers: readonly string[] = []
 /** Reads the bodies of one connection's requests, one after another (RFC 9112 sections 6 and 7). */
 export class BodyReader {
   readonly #lines = new LineReader()
+  readonly #plainLine = new PlainChunkLine()
+  /** What this read has brought of a chunked body. */
+  readonly #content = new JoinedBytes()
   #state = inLength
   #sink: BodySink
   /** Bytes left of the body or of the chunk. */
@@ -39,6 +53,7 @@ export class BodyReader {
   /** CR has been read behind a chunk. */
   #endHasBegun = false
   #isInExtension = false
+  #excessBytes = 0
   #trailers: string[] | undefined
   readonly #trailerSize: HeadSize
 
@@ -55,6 +70,7 @@ export class BodyReader {
 
   beginChunked(): void {
     this.#state = inChunkSize
+    this.#excessBytes = 0
     this.#trailers = undefined
     this.#trailerSize.clear()
   }
@@ -65,43 +81,78 @@ export class BodyReader {
    * @throws {RequestSyntaxError}
    */
   read(bytes: Buffer, from: number): number {
+    if (this.#state === inLength) return this.#readLength(bytes, from)
+    try {
+      const end = this.#readChunks(bytes, from)
+      if (end === -1) return -1
+      this.#giveOut()
+      this.#sink.onBodyEnd(this.#trailers ?? noTrailers)
+      this.#trailers = undefined
+      return end
+    } finally {
+      // What comes before an error is as good as if it had come in a read of its own.
+      this.#giveOut()
+    }
+  }
+
+  #giveOut(): void {
+    if (!this.#content.isEmpty) this.#sink.onBody(this.#content.take())
+  }
+
+  #readLength(bytes: Buffer, from: number): number {
+    const to = Math.min(bytes.length, from + this.#left)
+    this.#left -= to - from
+    this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+    if (this.#left > 0) return -1
+    this.#sink.onBodyEnd(noTrailers)
+    return to
+  }
+
+  #readChunks(bytes: Buffer, from: number): number {
     let at = from
     while (at < bytes.length) {
       switch (this.#state) {
-        case inLength:
-          at = this.#readContent(bytes, at)
-          if (this.#left > 0) return -1
-          this.#sink.onBodyEnd(noTrailers)
-          return at
         case inChunkSize:
           at = this.#readChunkSize(bytes, at)
           break
         case inChunk:
-          at = this.#readContent(bytes, at)
-          if (this.#left === 0) this.#state = inChunkEnd
+          at = this.#readChunk(bytes, at)
           break
         case inChunkEnd:
           at = this.#readChunkEnd(bytes, at)
           break
         default:
           at = this.#readTrailer(bytes, at)
-          if (this.#state === inTrailers) break
-          this.#sink.onBodyEnd(this.#trailers ?? noTrailers)
-          this.#trailers = undefined
-          return at
+          if (this.#state !== inTrailers) return at
       }
     }
     return -1
   }
 
-  #readContent(bytes: Buffer, from: number): number {
+  #readChunk(bytes: Buffer, from: number): number {
     const to = Math.min(bytes.length, from + this.#left)
     this.#left -= to - from
-    this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+    if (to - from < LEAST_ALONE) this.#content.add(bytes, from, to)
+    else {
+      this.#giveOut()
+      this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+    }
+    if (this.#left > 0) return to
+    if (bytes[to] === CARRIAGE_RETURN && bytes[to + 1] === LINE_FEED) {
+      this.#state = inChunkSize
+      return to + 2
+    }
+    this.#state = inChunkEnd
     return to
   }
 
   #readChunkSize(bytes: Buffer, from: number): number {
+    const plain = this.#plainLine
+    if (this.#lines.heldBytes === 0 && plain.read(bytes, from)) {
+      checkExtension(plain.next - from, true)
+      this.#beginChunk(plain.size, plain.next - from - 2)
+      return plain.next
+    }
     const line = this.#lines.read(bytes, from)
     if (line === undefined) {
       this.#checkUnfinishedSize(bytes, from)
@@ -111,10 +162,19 @@ export class BodyReader {
     checkExtension(line.length - line.indexOf(';'), line.includes(';'))
     const size = chunkLine.exec(line)?.[1]
     if (size === undefined || size.length > maxSizeDigits) throw new RequestSyntaxError('invalid chunk size')
-    this.#left = Number.parseInt(size, 16)
-    if (this.#left > Number.MAX_SAFE_INTEGER) throw new RequestSyntaxError('chunk size overflow')
-    this.#state = this.#left === 0 ? inTrailers : inChunk
+    const bytesOfChunk = Number.parseInt(size, 16)
+    if (bytesOfChunk > Number.MAX_SAFE_INTEGER) throw new RequestSyntaxError('chunk size overflow')
+    this.#beginChunk(bytesOfChunk, line.length)
     return this.#lines.next
+  }
+
+  #beginChunk(bytes: number, lineBytes: number): void {
+    this.#left = bytes
+    this.#state = bytes === 0 ? inTrailers : inChunk
+    const excess = this.#excessBytes + lineBytes + lineEndsBytes - framingBytesEach - 2 * bytes
+    this.#excessBytes = Math.max(0, excess)
+    if (excess > maxExcessBytes)
+      throw new RequestSyntaxError('chunk sizes and extensions exceed the content', 'extension-size')
   }
 
   /** What cannot become a size is not waited for. */

@@ -118,9 +118,14 @@ export const chunks: readonly Vector[] = [
       brokenOff(413, 'POST /a'),
     ],
     [
+      'extensions of 15 KB over many chunks',
+      chunked('/a', `1;${'b'.repeat(200)}\r\nx\r\n`.repeat(75) + end),
+      forwarded(`POST /a ${'x'.repeat(75)}`),
+    ],
+    [
       'extensions of 20 KB over many chunks',
       chunked('/a', `1;${'b'.repeat(200)}\r\nx\r\n`.repeat(100) + end),
-      forwarded(`POST /a ${'x'.repeat(100)}`),
+      brokenOff(413, 'POST /a'),
     ],
   ]),
 ]

@@ -1,0 +1,59 @@
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+const SEMICOLON = 0x3b
+const EQUALS_SIGN = 0x3d
+/** Of sizes that are read here. */
+const MAX_DIGITS = 8
+
+/** The values of hexadecimal digits by their code; -1 for any other byte. */
+const digitValues = Int8Array.from({ length: 256 }, (_, code) => {
+  const value = Number.parseInt(String.fromCharCode(code), 16)
+  return Number.isNaN(value) ? -1 : value
+})
+
+/** 1 for what a token may have (RFC 9110 section 5.6.2), by its code. */
+const tokenBytes = Uint8Array.from({ length: 256 }, (_, code) =>
+  /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(code)) ? 1 : 0,
+)
+
+/**
+ * Reads the line of a chunk's size where it is here and as most are: a size of few digits, and extensions without quotes
+ * (RFC 9112 section 7.1.1). A chunk may be of one byte: making a text of each line takes ten times as long.
+ */
+export class PlainChunkLine {
+  /** Behind `read`: bytes of the chunk. */
+  size = 0
+  /** Behind `read`: where the chunk begins. */
+  next = 0
+
+  /** Returns whether it was read. If not, it may be any line, whole or not. */
+  read(bytes: Buffer, from: number): boolean {
+    let at = from
+    let size = 0
+    for (; at < from + MAX_DIGITS; at++) {
+      const value = digitValues[bytes[at] ?? 0] ?? -1
+      if (value < 0) break
+      size = size * 16 + value
+    }
+    if (at === from) return false
+    while (bytes[at] === SEMICOLON) {
+      const name = at + 1
+      at = endOfToken(bytes, name)
+      if (at === name) return false
+      if (bytes[at] !== EQUALS_SIGN) continue
+      const value = at + 1
+      at = endOfToken(bytes, value)
+      if (at === value) return false
+    }
+    if (bytes[at] !== CARRIAGE_RETURN || bytes[at + 1] !== LINE_FEED) return false
+    this.size = size
+    this.next = at + 2
+    return true
+  }
+}
+
+function endOfToken(bytes: Buffer, from: number): number {
+  let at = from
+  while (tokenBytes[bytes[at] ?? 0] === 1) at++
+  return at
+}

@@ -1,0 +1,68 @@
+/** A part of this length is better passed on by itself: copying it costs more than what follows. */
+export const LEAST_ALONE = 4 * 1024
+const FIRST_ROOM_BYTES = 256
+/** Up to this length, copying in a loop is cheaper than a call. */
+const SHORT_BYTES = 32
+
+const nothing = Buffer.alloc(0)
+
+/**
+ * Joins parts of the bytes that one read has brought, so that what follows costs the same however small the parts are. A single part
+ * is not copied.
+ */
+export class JoinedBytes {
+  /** Where the only part lies. */
+  #source: Buffer = nothing
+  #from = 0
+  /** What several parts have been copied to. */
+  #room: Buffer | undefined
+  #length = 0
+
+  get isEmpty(): boolean {
+    return this.#length === 0
+  }
+
+  /** @param bytes that are not written to before `take` */
+  add(bytes: Buffer, from: number, to: number): void {
+    if (from === to) return
+    if (this.#length === 0) {
+      this.#source = bytes
+      this.#from = from
+    } else {
+      if (!this.#room) this.#begin(to - from)
+      this.#append(bytes, from, to)
+    }
+    this.#length += to - from
+  }
+
+  /** Takes all of it out. It keeps at most twice as much memory as it has bytes, beside what the only part lies in. */
+  take(): Buffer {
+    const [length, room, source] = [this.#length, this.#room, this.#source]
+    this.#length = 0
+    this.#room = undefined
+    this.#source = nothing
+    if (room) return room.subarray(0, length)
+    return length === source.length ? source : source.subarray(this.#from, this.#from + length)
+  }
+
+  /** Copies the first part, as there is another. */
+  #begin(more: number): void {
+    const [from, length] = [this.#from, this.#length]
+    this.#room = Buffer.allocUnsafe(Math.max(FIRST_ROOM_BYTES, length + more))
+    this.#source.copy(this.#room, 0, from, from + length)
+    this.#source = nothing
+  }
+
+  #append(bytes: Buffer, from: number, to: number): void {
+    const length = this.#length
+    let room = this.#room ?? nothing
+    const needed = length + to - from
+    if (needed > room.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * room.length))
+      room.copy(larger, 0, 0, length)
+      this.#room = room = larger
+    }
+    if (to - from > SHORT_BYTES) bytes.copy(room, length, from, to)
+    else for (let i = from; i < to; i++) room[length + i - from] = bytes[i] ?? 0
+  }
+}
