@@ -14,8 +14,8 @@ export type FrameSink = {
   onFrame(type: number, flagBits: number, stream: number, payload: Buffer): void
   /** A DATA frame begins. @param length of its payload, with what pads it */
   onDataFrame(flagBits: number, stream: number, length: number): void
-  /** A piece of the content of the DATA frame that has begun. */
-  onData(piece: Buffer): void
+  /** These bytes are content of the DATA frame that has begun; at least one. */
+  onData(bytes: Buffer, from: number, to: number): void
   /** The DATA frame that has begun is whole. */
   onDataEnd(): void
   /** Nothing more is wanted. */
@@ -183,7 +183,7 @@ export class FrameReader {
   #readData(chunk: Buffer, from: number): number {
     const end = from + Math.min(chunk.length - from, this.#left)
     this.#left -= end - from
-    this.#sink.onData(chunk.subarray(from, end))
+    this.#sink.onData(chunk, from, end)
     if (this.#left === 0) this.#beginPadding()
     return end
   }

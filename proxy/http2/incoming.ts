@@ -50,6 +50,8 @@ export class Incoming implements FrameSink {
   #dataHasContent = false
   /** Bytes of the payload of the DATA frame that begun which are no content. */
   #dataPadding = 0
+  /** Streams for which this read has brought content that they have not given out. */
+  #withContent: Http2Stream[] = []
 
   /**
    * @param maxHeaderBytes of a request: names, values and 32 for each
@@ -69,6 +71,7 @@ export class Incoming implements FrameSink {
   /** Takes the next bytes of the connection. @throws {ConnectionError} */
   read(chunk: Buffer): void {
     this.#reader.read(chunk)
+    if (this.#withContent.length > 0) this.#giveOut()
     if (this.#block.isOpen || this.#reader.isWithinFrame) this.partSinceMs ??= this.#now()
     else this.partSinceMs = undefined
   }
@@ -172,13 +175,21 @@ export class Incoming implements FrameSink {
     else stream.onTaken(length)
   }
 
-  onData(piece: Buffer): void {
+  onData(bytes: Buffer, from: number, to: number): void {
     const stream = this.#dataStream
-    this.#dataPadding -= piece.length
+    this.#dataPadding -= to - from
     this.#dataHasContent = true
     if (!stream?.isOpen) return
-    const error = stream.onData(piece)
+    const hadContent = stream.hasContent()
+    const error = stream.onData(bytes, from, to)
     if (error !== undefined) this.#owner.failStream(stream.id, error)
+    else if (!hadContent && stream.hasContent()) this.#withContent.push(stream)
+  }
+
+  #giveOut(): void {
+    const streams = this.#withContent
+    this.#withContent = []
+    for (const stream of streams) stream.giveOut()
   }
 
   onDataEnd(): void {

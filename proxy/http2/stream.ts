@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { JoinedBytes, LEAST_ALONE } from '../message/joined-bytes.ts'
 import { errorCodes, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
 import type { Http2Output, OutgoingStream } from './output.ts'
 import { Http2Request, type RequestStream } from './request.ts'
@@ -29,6 +30,8 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   hasTurn = false
   /** Bytes of content that are declared and have not come; undefined where nothing was declared. */
   #contentLeft: number | undefined
+  /** Content of the frames of this read. */
+  #content: JoinedBytes | undefined
   #receiveWindow = INITIAL_WINDOW
   #isGone = false
   /** Bytes that were taken, and that the client has not been told of. */
@@ -54,17 +57,34 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     return this.#receiveWindow < 0 ? errorCodes.flowControlError : undefined
   }
 
-  /** Returns the code of the error that a piece of content is, if it is one. */
-  onData(piece: Buffer): number | undefined {
-    if (this.#contentLeft !== undefined && (this.#contentLeft -= piece.length) < 0)
+  /** Content has come that is to be given out. */
+  hasContent(): boolean {
+    return this.#content !== undefined && !this.#content.isEmpty
+  }
+
+  /** Takes content, which is given out at the end of the read, or now if it is long. Returns the code of the error that it is, if it is one. */
+  onData(bytes: Buffer, from: number, to: number): number | undefined {
+    if (this.#contentLeft !== undefined && (this.#contentLeft -= to - from) < 0)
       return errorCodes.protocolError
-    this.request.takePiece(piece)
+    if (to - from >= LEAST_ALONE) {
+      this.giveOut()
+      this.request.takePiece(bytes.subarray(from, to))
+    } else {
+      this.#content ??= new JoinedBytes()
+      this.#content.add(bytes, from, to)
+    }
     return undefined
+  }
+
+  /** Gives out what one read has brought of the content, in however many frames. */
+  giveOut(): void {
+    if (this.#content && !this.#content.isEmpty) this.request.takePiece(this.#content.take())
   }
 
   /** The client has sent all of the request. Returns the code of the error that this is, if it is one. */
   onRemoteEnd(): number | undefined {
     if (this.#contentLeft !== undefined && this.#contentLeft > 0) return errorCodes.protocolError
+    this.giveOut()
     this.hasRemoteEnded = true
     this.request.takeEnd()
     return undefined
@@ -82,6 +102,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
 
   /** The response is complete: what is left of the request is dropped, for which the client gets its windows. */
   dropRest(): void {
+    this.giveOut()
     const { waitingBytes } = this.request
     this.request.dropRest()
     this.onTaken(waitingBytes)
@@ -91,6 +112,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   onGone(): void {
     this.isOpen = false
     this.#isGone = true
+    this.#content = undefined
     this.request.dropRest()
     this.response.onGone()
   }
