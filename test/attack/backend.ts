@@ -1,11 +1,15 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 
 // The backend behind the proxy that is attacked, as a process of its own. `/bytes/N` is answered with N bytes, `/events`
-// with an event stream that stays open, everything else with `ok`. Prints its port.
+// with an event stream that stays open, `/tiny-chunks` with chunks of one byte without end, everything else with `ok`. Prints its
+// port.
 
 const eventEveryMs = 10_000
 const turnMs = 100
+/** A megabyte a second, with what frames them. */
+const tinyChunks = Buffer.from('1\r\nx\r\n'.repeat(1_666))
+const tinyChunksMs = 10
 const bytes = Buffer.alloc(16 * 1024 * 1024, 'x')
 /** The streams take turns to get their event, spread over the time between two: clients of an application do not move in step. */
 const turns: readonly Set<ServerResponse>[] = Array.from({ length: eventEveryMs / turnMs }, () => new Set())
@@ -16,6 +20,7 @@ const server = createServer((request, response) => {
   response.on('error', () => undefined)
   const size = /^\/bytes\/(\d+)$/.exec(request.url ?? '')?.[1]
   if (request.url === '/events') openStream(response)
+  else if (request.url === '/tiny-chunks') sendTinyChunks(request.socket)
   else if (size !== undefined) response.end(bytes.subarray(0, Number(size)))
   else request.on('end', () => response.end('ok'))
 })
@@ -26,6 +31,14 @@ function openStream(response: ServerResponse): void {
   response.write('data: first\n\n')
   others?.add(response)
   response.on('close', () => others?.delete(response))
+}
+
+function sendTinyChunks(socket: Socket): void {
+  socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
+  const timer = setInterval(() => {
+    if (!socket.writableNeedDrain) socket.write(tinyChunks)
+  }, tinyChunksMs)
+  socket.on('close', () => clearInterval(timer))
 }
 
 let turn = 0

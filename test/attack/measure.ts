@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readResidentMib, startWorker } from './processes.ts'
+import { readProcessorSeconds, readResidentMib, startWorker } from './processes.ts'
 import { startProxy, type ProxyName } from './proxies.ts'
 import { summarize, type Round, type Service } from './rounds.ts'
 import type { AttackReport, Scenario } from './scenarios.ts'
@@ -11,6 +11,8 @@ export type Outcome = {
   readonly before: Service
   /** While the attackers gather, and during the attack; the percentile is of the latter alone. */
   readonly within: Service
+  /** Of one processor during the attack, from 0 to 1. */
+  readonly processorShare: number
   readonly restMib: number
   readonly mostMib: number
   readonly afterMib: number
@@ -63,7 +65,10 @@ export async function measure(
   while (!scenario.underWay(attackers, proxy.most) && gathering.length < gatherSeconds)
     gathering.push(...(await takeRounds(1)))
   const underWay = scenario.underWay(attackers, proxy.most)
+  const [begunMs, begunSeconds] = [performance.now(), readProcessorSeconds(proxy.pid)]
   const during = await takeRounds(seconds)
+  const processorShare =
+    (readProcessorSeconds(proxy.pid) - begunSeconds) / ((performance.now() - begunMs) / 1_000)
   const lastReport = attackers
   attackersProcess.stop()
   clearInterval(sampling)
@@ -81,6 +86,7 @@ export async function measure(
     proxy: proxyName,
     before: summarize(before),
     within: { ...summarize([...gathering, ...during]), p99Ms: summarize(during).p99Ms },
+    processorShare,
     restMib,
     mostMib,
     afterMib,

@@ -153,6 +153,7 @@ http {
     proxy_set_header Host $http_host;
     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
     location / { proxy_pass http://backend; }
+    location = /pieces { proxy_request_buffering off; client_max_body_size 0; proxy_pass http://backend; }
     location = /forgot-password { limit_req zone=refused; proxy_pass http://backend; }
   }
 }

@@ -29,7 +29,7 @@ export function findProblems({ scenario, before, within, underWay, ...outcome }:
   return problems.flatMap(([isThere, text]) => (isThere ? [`${scenario.name}: ${text}`] : []))
 }
 
-const head = ['attack', 'proxy', '99th percentile', 'slowest', 'failed', 'memory in MiB']
+const head = ['attack', 'proxy', '99th percentile', 'slowest', 'failed', 'processor', 'memory in MiB']
 
 /** The outcomes as a table in Markdown, as docs/operations.md has it. */
 export function renderTable(outcomes: readonly Outcome[]): string {
@@ -43,11 +43,11 @@ export function renderTable(outcomes: readonly Outcome[]): string {
 
 /** One outcome, for reading while the others are still to come. */
 export function describeOutcome(outcome: Outcome): string {
-  const [title, proxy, latency, slowest, failed, memory] = cellsOf(outcome)
+  const [title, proxy, latency, slowest, failed, processor, memory] = cellsOf(outcome)
   return [
     `${outcome.scenario.name}, ${proxy}: ${title}`,
     `  99th percentile ${latency}, slowest ${slowest}, failed ${failed} ${JSON.stringify(outcome.within.failures)}`,
-    `  memory ${memory} MiB after ${outcome.afterSeconds} s`,
+    `  processor ${processor}, memory ${memory} MiB after ${outcome.afterSeconds} s`,
     `  attackers ${JSON.stringify(outcome.attackers)}`,
   ].join('\n')
 }
@@ -60,6 +60,7 @@ function cellsOf({ scenario, proxy, before, within, ...outcome }: Outcome): stri
     `${inMs(before.p99Ms)} → ${inMs(within.p99Ms)}`,
     inMs(within.slowestMs),
     `${within.failed} of ${within.requests}`,
+    `${(outcome.processorShare * 100).toFixed(0)} %`,
     [restMib, mostMib, afterMib].map((mib) => mib.toFixed(0)).join(' → '),
   ]
 }

@@ -51,6 +51,17 @@ const closedWindows = (
   underWay: ({ requested = 0 }) => requested >= connections * 100,
 })
 
+const tinyPieces = (
+  kind: string,
+  tls = false,
+): Pick<Scenario, 'script' | 'args' | 'underWay' | 'tls' | 'beside'> => ({
+  script: 'tiny-pieces.ts',
+  args: () => ['--kind', kind, '--connections', '1', ...(tls ? ['--tls'] : [])],
+  underWay: ({ sent = 0, received = 0 }) => sent + received > 50_000,
+  tls,
+  beside: ['nginx', 'haproxy'],
+})
+
 export const scenarios: readonly Scenario[] = [
   { ...slowSenders, name: 'slow-senders', title: '4,000 connections that send a byte a second' },
   {
@@ -117,5 +128,53 @@ export const scenarios: readonly Scenario[] = [
     name: 'unread-429s',
     title: '15,000 HTTP/2 streams of 429s with closed windows',
     tls: true,
+  },
+  {
+    ...usual,
+    ...tinyPieces('chunks'),
+    name: 'tiny-chunks',
+    title: 'an upload of 1 MB/s in chunks of one byte',
+  },
+  {
+    ...usual,
+    ...tinyPieces('extensions'),
+    name: 'tiny-extensions',
+    title: 'the same with chunk extensions',
+  },
+  {
+    ...usual,
+    ...tinyPieces('data', true),
+    name: 'tiny-data',
+    title: 'an upload of 1 MB/s in DATA frames of one byte',
+  },
+  {
+    ...usual,
+    ...tinyPieces('data-on-many-streams', true),
+    name: 'tiny-data-streams',
+    title: 'the same on 100 streams in turns',
+  },
+  {
+    ...usual,
+    ...tinyPieces('padded', true),
+    name: 'tiny-padded',
+    title: 'the same in padded frames',
+  },
+  {
+    ...usual,
+    ...tinyPieces('windows', true),
+    name: 'tiny-windows',
+    title: '1 MB/s of WINDOW_UPDATE of one byte for 100 streams',
+  },
+  {
+    ...usual,
+    ...tinyPieces('connection-windows', true),
+    name: 'tiny-connection-windows',
+    title: '1 MB/s of WINDOW_UPDATE of one byte for the connection',
+  },
+  {
+    ...usual,
+    ...tinyPieces('responses'),
+    name: 'tiny-responses',
+    title: 'a response of 1 MB/s in chunks of one byte',
   },
 ]
