@@ -16,7 +16,7 @@ const floors = [
   ['upstream'],
   ['http1', 'http2'],
   ['http'],
-  ['message', 'policy'],
+  ['message', 'policy', 'names'],
 ]
 
 /** The library, and the only files that may import it. */

@@ -6,6 +6,7 @@ import { closeOnSignal } from '../shared/shutdown.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { collectGarbage } from '../shared/v8-gc.ts'
 import { composeGateway } from './app/gateway.ts'
+import { composeNames, lookUpEverywhere } from './app/upstreams/names.ts'
 import { readSettings } from './app/reload/settings-source.ts'
 import { askForSettings } from './app/reload/worker-tables.ts'
 import type { Gateway } from './app/serving.ts'
@@ -23,15 +24,17 @@ try {
     ? { settings: await askForSettings(), warnings: [], source: undefined }
     : readSettings(process.env, process.cwd())
   const log = createLog('gateway', settings.logLevel)
+  const names = composeNames()
+  lookUpEverywhere(names)
   // With HTTPS, SIGHUP also reloads certificate and key.
   onHangup(() => gateway?.reload())
   // The primary process has logged the warnings already.
   if (cluster.isPrimary) {
     for (const warning of warnings) log.warn(warning)
-    warnOfUnknownUpstreams(settings, log)
+    warnOfUnknownUpstreams(settings, { names, log })
   }
 
-  gateway = await composeGateway(settings, log, source)
+  gateway = await composeGateway(settings, log, source, names)
   closeOnSignal(gateway, log)
   // The start leaves some 20 MB of garbage. Collect it now: a later collection would discard optimized code.
   collectGarbage()

@@ -1,6 +1,7 @@
 import type { Log } from '../../shared/log.ts'
 import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
 import type { GatewaySettings } from '../config/settings.ts'
+import type { Names } from '../names/names.ts'
 import { renderMetrics } from '../telemetry/prometheus.ts'
 import { composeAdmin } from './admin.ts'
 import { composeWebhooks } from './observe/webhooks.ts'
@@ -12,21 +13,31 @@ import { composeWorker } from './workers/worker.ts'
 /**
  * Composes this process's part of the gateway: all of it, the primary process, or a worker.
  *
+ * @param names by which names are looked up; unless given, its own
  * @param source of the settings, for reloads; undefined in a worker, which gets them from its primary process
  */
 export async function composeGateway(
   settings: GatewaySettings,
   log: Log,
   source: SettingsSource | undefined,
+  names?: Names,
 ): Promise<Gateway> {
-  if (!source) return composeWorker(settings, log)
-  return settings.workers > 1 ? composePrimary(settings, log, source) : composeSingle(settings, log, source)
+  if (!source) return composeWorker(settings, log, names)
+  return settings.workers > 1
+    ? composePrimary(settings, log, source)
+    : composeSingle(settings, log, source, names)
 }
 
 /** The whole gateway in one process: what serves clients, and the admin listener beside it. */
-async function composeSingle(settings: GatewaySettings, log: Log, source: SettingsSource): Promise<Gateway> {
+async function composeSingle(
+  settings: GatewaySettings,
+  log: Log,
+  source: SettingsSource,
+  names: Names | undefined,
+): Promise<Gateway> {
   const webhooks = composeWebhooks(settings, log)
   const serving = await composeServing(settings, log, {
+    names,
     readConfig: () => reloader.readConfig(),
     notify: webhooks?.notify,
   })

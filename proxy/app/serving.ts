@@ -13,6 +13,7 @@ import { createTunnels } from '../forward/tunnel.ts'
 import { policiesOf, type Rule } from '../policy.ts'
 import { createErrorBoundary } from '../server/error-boundary.ts'
 import { serveClients } from '../server/listener.ts'
+import type { Names } from '../names/names.ts'
 import { createMetrics, type ConfigState, type Metrics } from '../telemetry/metrics.ts'
 import { watchProcess, type MetricSnapshot } from '../telemetry/prometheus.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -21,6 +22,7 @@ import { createTokens, type Tokens } from '../tokens/tokens.ts'
 import { composeConnections } from './connections.ts'
 import { composeCounting, type Counting } from './counting.ts'
 import { composeHttp2 } from './http2.ts'
+import { composeNames } from './upstreams/names.ts'
 import { explainHead } from './explain/explain-head.ts'
 import { composeDecisions, type DecisionsListener } from './decisions/listener.ts'
 import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
@@ -76,6 +78,7 @@ const now = (): number => performance.now()
 /**
  * @param elsewhere.count makes the counters where they are neither in Redis nor in this process: with several workers
  *   and no Redis the primary process counts for all of them
+ * @param elsewhere.names by which names are looked up; unless given, its own
  * @param elsewhere.readConfig in the process that reads the settings
  * @param elsewhere.readNode reads what Node knows of this process; unless given, it is watched until it ends
  * @param elsewhere.now monotonic milliseconds that counters in memory go by; unless given, those of this process
@@ -85,6 +88,7 @@ export async function composeServing(
   log: Log,
   elsewhere: {
     readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
+    readonly names?: Names | undefined
     readonly readConfig?: () => ConfigState
     /** Of a worker: what its gateway is called among the replicas. */
     readonly gatewayId?: string | undefined
@@ -131,6 +135,7 @@ export async function composeServing(
   let tokens = await readTokens(settings)
   let { refusals } = settings
   const clients = composeServer(settings, {
+    names: elsewhere.names ?? composeNames(),
     limiter,
     clientTable: counters.clientTable,
     tokens: tokens?.reader,
@@ -223,7 +228,9 @@ export function rulesInForce({ rateLimitingDisabled, rules }: GatewaySettings): 
 /** The server that clients connect to, and how it is closed: gracefully, then with all that serves it. */
 function composeServer(
   settings: GatewaySettings,
-  deps: Omit<HandlerDeps, 'addresses' | 'connections' | 'upstreams' | 'onException' | 'now'>,
+  deps: Omit<HandlerDeps, 'addresses' | 'connections' | 'upstreams' | 'onException' | 'now'> & {
+    readonly names: Names
+  },
 ): Running &
   Pick<LiveHandler, 'prepare' | 'readTable'> &
   Pick<Upstreams, 'readServers'> & {
@@ -232,11 +239,11 @@ function composeServer(
     reloadCertificate(): void
     ready(): Promise<void>
   } {
-  const { telemetry, log } = deps
-  const upstreams = composeUpstreams(settings, telemetry, log, now)
+  const { names, telemetry, log } = deps
+  const upstreams = composeUpstreams(settings, telemetry, { names, log, now })
   const clientServer = createClientServer(settings, log)
   const { server, certificate } = clientServer
-  const { ranges, hosts } = composeTrustedProxies(settings, log, now)
+  const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   const addresses = composeAddresses(settings, { ranges, hosts })
   const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })
   const tunnels = createTunnels({

@@ -1,6 +1,6 @@
-import { lookup } from 'node:dns'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
+import type { Names } from '../names/names.ts'
 import { createTrustedHosts, type TrustedHosts } from '../request/addresses/trusted-hosts.ts'
 import { sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
 import { createAddressReader, type AddressReader } from '../request/client-address.ts'
@@ -8,13 +8,13 @@ import { createAddressReader, type AddressReader } from '../request/client-addre
 /** The proxies that are believed: the networks, and the hosts where some are named. */
 export function composeTrustedProxies(
   settings: GatewaySettings,
-  log: Log,
-  now: () => number,
+  { names, log, now }: { readonly names: Names; readonly log: Log; readonly now: () => number },
 ): { readonly ranges: readonly string[]; readonly hosts: TrustedHosts | undefined } {
   const { ranges, hosts } = sortTrustedProxies(settings.trustedProxies)
+  const lookup = async (host: string): Promise<readonly string[]> => (await names.resolve(host)).addresses
   return {
     ranges,
-    hosts: hosts.length === 0 ? undefined : createTrustedHosts({ hosts, lookup: addressesOf, now, log }),
+    hosts: hosts.length === 0 ? undefined : createTrustedHosts({ hosts, lookup, now, log }),
   }
 }
 
@@ -24,13 +24,4 @@ export function composeAddresses(
   { ranges, hosts }: { readonly ranges: readonly string[]; readonly hosts?: TrustedHosts | undefined },
 ): AddressReader {
   return createAddressReader(ranges, { header: clientAddressHeader, ipv6Prefix, hosts })
-}
-
-/** As the system resolves names: `/etc/hosts`, a container engine's name server, search domains. */
-function addressesOf(host: string): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    lookup(host, { all: true }, (error, found) =>
-      error ? reject(error) : resolve(found.map(({ address }) => address)),
-    )
-  })
 }

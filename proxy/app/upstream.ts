@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../shared/log.ts'
 import type { GatewaySettings } from '../config/settings.ts'
+import type { Names } from '../names/names.ts'
 import type { UpstreamRoute } from '../rules/upstream-routes.ts'
 import { DEFAULT_UPSTREAM } from '../telemetry/counters.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -10,7 +11,7 @@ import type { ServerPool } from '../upstream/exchange.ts'
 import { NegotiatedPool } from '../upstream/http2/negotiated-pool.ts'
 import { Http2Pool } from '../upstream/http2/pool.ts'
 import { UpstreamPool, type PoolOptions } from '../upstream/pool.ts'
-import { lookUpAddresses } from '../upstream/servers/addresses.ts'
+import { serverAddresses } from '../upstream/servers/addresses.ts'
 import { createLeastConnections, createRoundRobin } from '../upstream/servers/balancer.ts'
 import { createProbe } from '../upstream/servers/probe.ts'
 import {
@@ -47,8 +48,7 @@ export type Upstreams = {
 export function composeUpstreams(
   settings: GatewaySettings,
   telemetry: Telemetry,
-  log: Log,
-  now: () => number,
+  { names, log, now }: { readonly names: Names; readonly log: Log; readonly now: () => number },
 ): Upstreams {
   const { upstreamUrl, upstreamCaFile, upstreamConnections, upstreamQueue, upstreamStreams } = settings
   const authorities = upstreamCaFile === undefined ? undefined : readFileSync(upstreamCaFile)
@@ -58,12 +58,16 @@ export function composeUpstreams(
     const opener = (
       { url, address }: ServerPlace,
       protocols?: readonly string[],
-    ): ReturnType<typeof connectionOpener> => connectionOpener(url, trusted, address, protocols)
+    ): ReturnType<typeof connectionOpener> =>
+      connectionOpener(url, { authorities: trusted, address, lookup: names.lookup, protocols })
     const probed = health && telemetry.ofUpstream(name)
     return new ResolvedGroup({
       urls: upstream.map((url) => new URL(url)),
       pick: balance === 'round-robin' ? createRoundRobin() : createLeastConnections(Math.random),
-      lookUp: lookUpAddresses,
+      lookUp: async (hostname) => {
+        const { addresses, forMs } = await names.resolve(hostname)
+        return { addresses: serverAddresses(addresses), forMs }
+      },
       open: (place) =>
         createPool(settings, place.url, { opener: (protocols) => opener(place, protocols), now }),
       health: health && {

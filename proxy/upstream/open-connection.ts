@@ -1,4 +1,4 @@
-import { connect, isIP, type Socket, type TcpNetConnectOpts } from 'node:net'
+import { connect, isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterInput } from '../../shared/after-input.ts'
 import { copyBytes } from '../message/own-copy.ts'
@@ -9,26 +9,39 @@ const USUAL_READ_BYTES = 16 * 1024
 /** As much as Node asks for by itself. */
 const MOST_READ_BYTES = 64 * 1024
 
+export type OpenerOptions = {
+  /** PEM certificates of those to trust instead of the usual ones. */
+  readonly authorities?: Buffer | undefined
+  /** To connect to, in place of looking the name up. */
+  readonly address?: string | undefined
+  /** By which the name is looked up; default: `dns.lookup`. */
+  readonly lookup?: LookupFunction | undefined
+  /** That are offered with TLS. */
+  readonly protocols?: readonly string[] | undefined
+}
+
 /**
  * How connections to the backend are opened: TCP, or TLS with the backend's certificate verified against its name.
  *
  * @param url of the backend, `http:`, `https:` or `h2c:`
- * @param authorities PEM certificates of those to trust instead of the usual ones
- * @param address to connect to, in place of looking the name up
- * @param protocols that are offered with TLS
  * @returns a function that opens one; `ready` is called once it can be written to
  */
 export function connectionOpener(
   url: URL,
-  authorities?: Buffer,
-  address?: string,
-  protocols: readonly string[] = ['http/1.1'],
+  { authorities, address, lookup, protocols = ['http/1.1'] }: OpenerOptions = {},
 ): (ready: () => void) => Socket {
   const name = url.hostname.replace(/^\[|\]$/g, '')
   const host = address ?? name
   if (url.protocol !== 'https:') {
     const port = Number(url.port || 80)
-    const options = { host, port, noDelay: true, keepAlive: true, allowHalfOpen: true }
+    const options = {
+      host,
+      port,
+      ...(lookup && { lookup }),
+      noDelay: true,
+      keepAlive: true,
+      allowHalfOpen: true,
+    }
     // A session of HTTP/2 reads from below the socket.
     if (url.protocol === 'h2c:') return (ready) => connect(options, ready)
     return (ready) => connectWithReadBuffer(options, ready)
@@ -42,6 +55,7 @@ export function connectionOpener(
       {
         host,
         port,
+        ...(lookup && { lookup }),
         servername,
         session,
         ALPNProtocols: [...protocols],

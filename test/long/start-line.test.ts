@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { resolvingWith, startDnsServer } from '../support/network/dns-server.ts'
 import { freePort } from '../support/network/ports.ts'
 import { runNode, spawnNode } from '../support/gateway/process.ts'
 import { freshRedis } from '../support/redis/redis.ts'
@@ -114,14 +115,11 @@ test('names of the backends of routes are looked up too, and upstream only where
 })
 
 test('a lookup of its name that takes forever keeps no start waiting', async () => {
-  const patch = `import dns from 'node:dns'
-    const { lookup } = dns
-    dns.lookup = (name, ...rest) => name === 'backend.invalid' ? undefined : lookup(name, ...rest)
-    ;(await import('node:module')).syncBuiltinESMExports()`
+  const silent = await startDnsServer(undefined, 1)
   const { line } = await start(makeTemporaryDirectory(), {
     PORT: '0',
     UPSTREAM_URL: 'http://backend.invalid:3000',
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(patch)}`,
+    ...resolvingWith(silent),
   })
   expect(line).toMatchObject({ upstream: 'http://backend.invalid:3000' })
 })

@@ -1,33 +1,17 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
+import { resolvingWith, startDnsServer } from '../support/network/dns-server.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
-import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
-
-/** A resolver of the test's own: it knows `nginx.test` when the file is there, by the address in it. */
-function resolverFrom(file: string): Record<string, string> {
-  const patch = `import dns from 'node:dns'
-    import { readFileSync } from 'node:fs'
-    const { lookup } = dns
-    dns.lookup = (name, options, done) => {
-      if (name !== 'nginx.test') return lookup(name, options, done)
-      try { done(null, [{ address: readFileSync(${JSON.stringify(file)}, 'utf8'), family: 4 }]) }
-      catch { done(Object.assign(new Error('no'), { code: 'ENOTFOUND' })) }
-    }
-    ;(await import('node:module')).syncBuiltinESMExports()`
-  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(patch)}` }
-}
 
 test('the name of a host is believed when it resolves, also where it did not at start', async () => {
   const backend = await startBackend((request, response) =>
     response.end(String(request.headers['x-real-ip'])),
   )
-  const file = join(makeTemporaryDirectory(), 'address')
+  const dns = await startDnsServer([], 1)
   const settings = {
     UPSTREAM_URL: backend.url,
     TRUSTED_PROXIES: '10.0.0.1,nginx.test',
-    ...resolverFrom(file),
+    ...resolvingWith(dns),
   }
   const gateway = await startHosted(settings)
   await gateway.waitForLine(/"level":"warn".*"host":"nginx\.test".*does not resolve/)
@@ -35,7 +19,7 @@ test('the name of a host is believed when it resolves, also where it did not at 
     (await gateway.send('GET', '/', { from, headers: { 'x-forwarded-for': '203.0.113.9' } })).body
   expect(await seenFrom('127.0.0.2')).toBe('127.0.0.2')
 
-  writeFileSync(file, '127.0.0.2')
+  dns.addresses = ['127.0.0.2']
   await vi.waitFor(async () => expect(await seenFrom('127.0.0.2')).toBe('203.0.113.9'), {
     timeout: 30_000,
     interval: 100,

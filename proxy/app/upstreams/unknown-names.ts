@@ -1,10 +1,7 @@
-import { lookup } from 'node:dns'
 import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
+import type { Names } from '../../names/names.ts'
 import { hostNameOf } from '../../upstream/servers/addresses.ts'
-
-/** So many names at a time: lookups have four threads, which files and other lookups share. */
-const AT_A_TIME = 2
 
 /**
  * Warns where the host name of a backend does not resolve: a mistake in it would show with the first request only. It may also
@@ -12,7 +9,7 @@ const AT_A_TIME = 2
  */
 export function warnOfUnknownUpstreams(
   { upstreamUrl, routes, hasFallback }: Pick<GatewaySettings, 'upstreamUrl' | 'routes' | 'hasFallback'>,
-  log: Log,
+  { names, log }: { readonly names: Names; readonly log: Log },
 ): void {
   const placed = [
     ...(routes && !hasFallback ? [] : [{ url: upstreamUrl, where: 'UPSTREAM_URL' }]),
@@ -25,18 +22,14 @@ export function warnOfUnknownUpstreams(
     const name = hostNameOf(url)
     if (name !== undefined && !places.has(name)) places.set(name, where)
   }
-  const left = places.entries()
-  const next = (): void => {
-    const { value } = left.next()
-    if (!value) return
-    const [hostname, where] = value
-    lookup(hostname, (error) => {
-      if (error) {
-        const about = { hostname, reason: error.code }
-        log.warn(about, `the host name in ${where} does not resolve: requests get 502 until it does`)
-      }
-      next()
+  for (const [hostname, where] of places) {
+    names.resolve(hostname).catch((error: unknown) => {
+      const about = { hostname, reason: codeOf(error) }
+      log.warn(about, `the host name in ${where} does not resolve: requests get 502 until it does`)
     })
   }
-  for (let i = 0; i < AT_A_TIME; i++) next()
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error)
 }

@@ -7,6 +7,7 @@ import { createWorkerClientTable } from '../../clients/worker-entries.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { ThrottledClients } from '../../decide/throttled-clients.ts'
 import { createWorkerLimiter } from '../../limiter/create-limiter.ts'
+import type { Names } from '../../names/names.ts'
 import { policiesOf } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { counterOptions, now, type Counting } from '../counting.ts'
@@ -16,12 +17,17 @@ import { composeServing, type Gateway } from '../serving.ts'
 import { GATEWAY_ID, portToPrimary } from './processes.ts'
 
 /** One of several processes that share the clients' port. It ends with its primary process. */
-export async function composeWorker(settings: GatewaySettings, log: Log): Promise<Gateway> {
+export async function composeWorker(
+  settings: GatewaySettings,
+  log: Log,
+  names: Names | undefined,
+): Promise<Gateway> {
   // The channel to a primary process that is gone. `node:cluster` then ends this one.
   cluster.worker?.on('error', () => undefined)
   const count = settings.redisUrl === undefined ? countInPrimary(settings, log) : undefined
   let { rules } = settings
   const serving = await composeServing(settings, log, {
+    names,
     count,
     gatewayId: process.env[GATEWAY_ID],
     notify: notifyPrimary(settings),

@@ -1,6 +1,7 @@
 import { createLog } from '../../../shared/log.ts'
 import type { Log } from '../../../shared/log.ts'
 import { explainHead } from '../../app/explain/explain-head.ts'
+import { composeNames, lookUpEverywhere } from '../../app/upstreams/names.ts'
 import { composeAddresses, composeTrustedProxies } from '../../app/trusted-proxies.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Explanation } from '../../explain/explain.ts'
@@ -36,6 +37,7 @@ export async function explainVerb(method: string, target: string, options: Expla
     const { askToExplain } = await import('./ask-gateway.ts')
     return askToExplain(asked, options.ip, { admin: options.admin, ...(options.json && { json: true }) })
   }
+  lookUpEverywhere(composeNames())
   const settings = loadSettings(options)
   const head = writeHead(asked, settings.upstreamUrl.host)
   const explanation = await explainRequest(settings, head, options.ip)
@@ -60,7 +62,8 @@ export async function explainRequest(
 ): Promise<Explanation> {
   const log = createLog('sluice', 'silent')
   const now = (): number => performance.now()
-  const { ranges, hosts } = composeTrustedProxies(settings, log, now)
+  const names = composeNames()
+  const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   await hosts?.ready(LOOKUPS_MS)
   const table = compileTable(settings, composeAddresses(settings, { ranges, hosts }))
   const tokens = await composeTokens(settings, table.rules, log, now)

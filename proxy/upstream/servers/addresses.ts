@@ -1,4 +1,3 @@
-import { lookup, resolve4, resolve6 } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
 /**
@@ -9,36 +8,15 @@ export type Addresses = { readonly addresses: readonly string[]; readonly forMs:
 
 export type LookUp = (name: string) => Promise<Addresses>
 
-/** Without a TTL: names of hosts files, and of a resolver that is not DNS. */
-const USUAL_MS = 5_000
-const SHORTEST_MS = 1_000
-const LONGEST_MS = 30_000
-
-/**
- * Looks a name up as connections do: hosts file, search domains and DNS. The lookup does not tell a TTL, so DNS is asked for it
- * besides; without an answer it is 5 s. Rejects where the name does not resolve.
- */
-export async function lookUpAddresses(name: string): Promise<Addresses> {
-  const [found, seconds] = await Promise.all([lookup(name, { all: true }), shortestTtl(name)])
-  const ttlMs = seconds === undefined ? USUAL_MS : seconds * 1000
-  return {
-    addresses: isOfOneMachine(found) ? [] : [...new Set(found.map(({ address }) => address))].sort(),
-    forMs: Math.min(LONGEST_MS, Math.max(SHORTEST_MS, ttlMs)),
-  }
+/** Of the addresses of a name, those that are servers of their own. */
+export function serverAddresses(found: readonly string[]): readonly string[] {
+  return isOfOneMachine(found) ? [] : [...new Set(found)].sort()
 }
 
-function isOfOneMachine(found: readonly { readonly address: string; readonly family: number }[]): boolean {
-  const ofFamily = (wanted: number): Set<string> =>
-    new Set(found.filter(({ family }) => family === wanted).map(({ address }) => address))
+function isOfOneMachine(found: readonly string[]): boolean {
+  const ofFamily = (family: number): Set<string> =>
+    new Set(found.filter((address) => isIP(address) === family))
   return ofFamily(4).size <= 1 && ofFamily(6).size <= 1
-}
-
-async function shortestTtl(name: string): Promise<number | undefined> {
-  const asked = await Promise.allSettled([resolve4(name, { ttl: true }), resolve6(name, { ttl: true })])
-  const ttls = asked.flatMap((answer) =>
-    answer.status === 'fulfilled' ? answer.value.map(({ ttl }) => ttl) : [],
-  )
-  return ttls.length === 0 ? undefined : Math.min(...ttls)
 }
 
 /** The host name in a URL; undefined for an IP address, which needs no lookup. */

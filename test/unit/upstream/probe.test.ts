@@ -12,7 +12,7 @@ import { freePort } from '../../support/network/ports.ts'
 
 function probeWith(authorities?: Buffer, host?: string): Probe {
   return createProbe({ path: '/healthz?full', host }, ({ url, address }) =>
-    connectionOpener(url, authorities, address),
+    connectionOpener(url, { authorities, address }),
   )
 }
 

@@ -62,7 +62,7 @@ function createGroup(port: number, addresses: () => readonly string[]): Resolved
     now,
     open: ({ url, address }) =>
       new UpstreamPool({
-        open: connectionOpener(url, undefined, address),
+        open: connectionOpener(url, { address }),
         connectMs: 5_000,
         firstByteMs: 5_000,
         idleMs: 5_000,

@@ -1,0 +1,82 @@
+import { Resolver } from 'node:dns/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import { NameError, saysNoSuchName } from './name-error.ts'
+import { candidatesOf, type ResolverSettings } from './resolver-settings.ts'
+
+/** Addresses as DNS has given them, and for how long. */
+export type DnsAnswer = { readonly addresses: readonly string[]; readonly ttlSeconds: number }
+
+/** Asks DNS for one absolute name and one family. Rejects with the codes of c-ares. */
+export type AskDns = (
+  name: string,
+  family: 4 | 6,
+) => Promise<readonly { readonly address: string; readonly ttl: number }[]>
+
+/**
+ * How long the addresses of one family wait for those of the other, where there are name servers that do not answer questions about IPv6. RFC
+ * 8305 section 3 waits 50 ms, each time anew; here an answer that comes late would move a backend back and forth.
+ */
+const OTHER_FAMILY_MS = 1_000
+
+/**
+ * Asks the system's name servers by c-ares, which uses a socket and none of libuv's threads, of which lookups by `getaddrinfo` have two.
+ * Made anew when `/etc/resolv.conf` has changed.
+ */
+export function createDnsClient({ timeoutMs, attempts }: ResolverSettings): AskDns {
+  const resolver = new Resolver({ timeout: timeoutMs, tries: attempts })
+  return (name, family) =>
+    family === 4 ? resolver.resolve4(name, { ttl: true }) : resolver.resolve6(name, { ttl: true })
+}
+
+/**
+ * Asks DNS for a name as libc does: with the search domains, both families at a time.
+ *
+ * @throws NameError
+ */
+export async function queryDns(name: string, settings: ResolverSettings, ask: AskDns): Promise<DnsAnswer> {
+  let failure: unknown
+  for (const candidate of candidatesOf(name, settings)) {
+    // A silent server is silent about other domains too. As it is, the name is asked for in any case.
+    if (failure !== undefined && candidate !== name) continue
+    const answer = await askBoth(candidate, ask)
+    if ('addresses' in answer) return answer
+    if (!saysNoSuchName(answer.error)) failure ??= answer.error
+  }
+  throw new NameError(failure === undefined ? 'ENOTFOUND' : 'EAI_AGAIN', name, failure)
+}
+
+type Asked = DnsAnswer | { readonly error: unknown }
+
+async function askBoth(name: string, ask: AskDns): Promise<Asked> {
+  const asked = ([6, 4] as const).map((family) => settle(ask(name, family)))
+  const first = await Promise.race(asked)
+  // There are name servers that deny a name that has no IPv6 address: the other answer counts (RFC 4074 section 4.2).
+  const others =
+    'error' in first
+      ? await Promise.all(asked)
+      : await Promise.all(
+          asked.map((each) => Promise.race([each, wait(OTHER_FAMILY_MS, first, { ref: false })])),
+        )
+  const answers = others.flatMap((other) => ('addresses' in other ? [other] : []))
+  if (answers.length > 0) {
+    return {
+      addresses: [...new Set(answers.flatMap(({ addresses }) => addresses))],
+      ttlSeconds: Math.min(...answers.map(({ ttlSeconds }) => ttlSeconds)),
+    }
+  }
+  const errors = others.flatMap((other) => ('error' in other ? [other.error] : []))
+  return { error: errors.find((error) => !saysNoSuchName(error)) ?? errors[0] }
+}
+
+async function settle(asking: ReturnType<AskDns>): Promise<Asked> {
+  try {
+    const records = await asking
+    if (records.length === 0) return { error: Object.assign(new Error('no data'), { code: 'ENODATA' }) }
+    return {
+      addresses: records.map(({ address }) => address),
+      ttlSeconds: Math.min(...records.map(({ ttl }) => ttl)),
+    }
+  } catch (error) {
+    return { error }
+  }
+}

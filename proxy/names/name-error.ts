@@ -1,0 +1,23 @@
+/**
+ * A name that has no address, with the codes of `dns.lookup`: `ENOTFOUND`, the name does not exist or has no address; `EAI_AGAIN`, there was no
+ * answer, which says nothing of the name.
+ */
+export class NameError extends Error {
+  override readonly name = 'NameError'
+  readonly code: 'ENOTFOUND' | 'EAI_AGAIN'
+  readonly hostname: string
+
+  constructor(code: 'ENOTFOUND' | 'EAI_AGAIN', hostname: string, cause?: unknown) {
+    super(`lookup ${code} ${hostname}`, { cause })
+    this.code = code
+    this.hostname = hostname
+  }
+}
+
+/** Codes of c-ares and of `getaddrinfo` by which a name is known to have no address. */
+const noSuchName = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
+
+/** Whether an answer was that there is no such name. Any other failure is that there was no answer. */
+export function saysNoSuchName(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && noSuchName.has(String(error.code))
+}

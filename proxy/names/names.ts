@@ -1,0 +1,158 @@
+import { isIP, type LookupFunction } from 'node:net'
+import type { FindAddresses, Found } from './find-addresses.ts'
+import { NameError } from './name-error.ts'
+
+/**
+ * The addresses of names, for all connections of this process. For when a connection must not wait for a name server: an address that is known is
+ * used, and looked up beside the requests when its time is over. Each name has one lookup at a time, and a name that is dead keeps no other
+ * waiting.
+ */
+export type Names = {
+  /** In place of `dns.lookup`, with its arguments, for `net.connect` and what is built on it. */
+  readonly lookup: LookupFunction
+  /**
+   * An answer whose time is not over: the last one, or that of a lookup which this begins or joins.
+   *
+   * @returns rejects with a NameError
+   */
+  resolve(name: string): Promise<Found>
+}
+
+/** A name without an address is looked up again after so long at the earliest. */
+const RETRY_MS = 1_000
+
+/** One whose last address is still used, after so long. */
+const RETRY_KNOWN_MS = 5_000
+
+/**
+ * So much longer than its time an answer is used without asking: who renews it does so when its time is over (`ResolvedGroup`), and
+ * connections that are opened meanwhile go on.
+ */
+const RENEWAL_MS = 2_000
+
+/** So long a connection waits for an answer that is newer than the one that is known. */
+const PATIENCE_MS = 100
+
+/** So long an answer is used while there is no other (RFC 8767 section 5 suggests one to three days). */
+const STALE_MS = 86_400_000
+
+/** Names come from the settings, and from Redis where it announces nodes by name. Each takes some 500 bytes. */
+const MAX_NAMES = 10_000
+
+type Entry = {
+  found: Found | undefined
+  failure: NameError | undefined
+  /** When it is looked up again. */
+  dueMs: number
+  /** Until when `found` is used without a new answer. */
+  usableUntilMs: number
+  /** Never rejects: what came of it is in the entry. */
+  pending: Promise<void> | undefined
+  pendingSinceMs: number
+}
+
+/**
+ * @param options.find looks a name up now
+ * @param options.now monotonic milliseconds
+ */
+export function createNames(options: { readonly find: FindAddresses; readonly now: () => number }): Names {
+  const { find, now } = options
+  const entries = new Map<string, Entry>()
+
+  function entryOf(name: string): Entry {
+    const known = entries.get(name)
+    if (known) return known
+    if (entries.size >= MAX_NAMES) dropOldest(entries)
+    const entry: Entry = {
+      found: undefined,
+      failure: undefined,
+      dueMs: -Infinity,
+      usableUntilMs: -Infinity,
+      pending: undefined,
+      pendingSinceMs: 0,
+    }
+    entries.set(name, entry)
+    return entry
+  }
+
+  async function renew(name: string, entry: Entry): Promise<void> {
+    try {
+      entry.found = await find(name)
+      entry.failure = undefined
+      entry.dueMs = now() + entry.found.forMs
+      entry.usableUntilMs = entry.dueMs + STALE_MS
+    } catch (error) {
+      entry.failure = error instanceof NameError ? error : new NameError('EAI_AGAIN', name, error)
+      // The address may soon be another's. Where there was no answer, nothing has been said of it.
+      if (entry.failure.code === 'ENOTFOUND') entry.found = undefined
+      entry.dueMs = now() + (entry.found ? RETRY_KNOWN_MS : RETRY_MS)
+    }
+    entry.pending = undefined
+  }
+
+  function lookUp(name: string, entry: Entry): Promise<void> {
+    if (entry.pending) return entry.pending
+    entry.pendingSinceMs = now()
+    entry.pending = renew(name, entry)
+    return entry.pending
+  }
+
+  /** Resolves when the entry says what the connection is opened by. Undefined: it does already. */
+  function ready(name: string, entry: Entry): Promise<void> | undefined {
+    const known = entry.found !== undefined && now() < entry.usableUntilMs
+    if (now() < entry.dueMs + (known ? RENEWAL_MS : 0)) return undefined
+    const pending = lookUp(name, entry)
+    if (!known) return pending
+    const patienceMs = entry.pendingSinceMs + PATIENCE_MS - now()
+    return patienceMs > 0 ? atMost(patienceMs, pending) : undefined
+  }
+
+  const lookup: LookupFunction = (name, { all, family }, callback) => {
+    const entry = entryOf(name)
+    const answer = (): void => {
+      const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : 0
+      const found = (entry.found?.addresses ?? [])
+        .map((address) => ({ address, family: isIP(address) }))
+        .filter((each) => wanted === 0 || each.family === wanted)
+      const [first] = found
+      if (!first) callback(entry.failure ?? new NameError('ENOTFOUND', name), all ? [] : '')
+      else if (all) callback(null, found)
+      else callback(null, first.address, first.family)
+    }
+    const waiting = ready(name, entry)
+    // Outside of the promise, so that what the callback throws is the exception of the connection that it opens.
+    if (waiting) void waiting.then(() => process.nextTick(answer))
+    else process.nextTick(answer)
+  }
+
+  return {
+    lookup,
+    async resolve(name) {
+      const entry = entryOf(name)
+      if (entry.pending || now() >= entry.dueMs) await lookUp(name, entry)
+      if (entry.failure) throw entry.failure
+      const { addresses } = entry.found ?? { addresses: [] }
+      if (addresses.length === 0) throw new NameError('ENOTFOUND', name)
+      return { addresses, forMs: Math.max(0, entry.dueMs - now()) }
+    },
+  }
+}
+
+function dropOldest(entries: Map<string, Entry>): void {
+  for (const [name, { pending }] of entries) {
+    if (pending) continue
+    entries.delete(name)
+    return
+  }
+  throw new NameError('EAI_AGAIN', 'too many names are being looked up')
+}
+
+function atMost(limitMs: number, pending: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, limitMs)
+    void pending.then(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

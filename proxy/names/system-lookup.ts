@@ -1,0 +1,20 @@
+import { lookup } from 'node:dns/promises'
+
+/**
+ * Looks names up by `getaddrinfo`, one at a time. Each holds one of libuv's threads until it ends, which nothing can hasten: not even the
+ * process ends before it. It is for what only the system knows: multicast DNS, directories, other systems than Linux.
+ *
+ * @param find `getaddrinfo`
+ * @returns rejects with the codes of `dns.lookup`
+ */
+export function createSystemLookup(
+  find = async (name: string): Promise<readonly string[]> =>
+    (await lookup(name, { all: true })).map(({ address }) => address),
+): (name: string) => Promise<readonly string[]> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (name) => {
+    const found = last.then(() => find(name))
+    last = found.catch(() => undefined)
+    return found
+  }
+}

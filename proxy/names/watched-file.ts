@@ -1,0 +1,31 @@
+import { readFile, stat } from 'node:fs/promises'
+
+/**
+ * A file of the system that is read again when it has changed, and parsed then only: `/etc/hosts` may have a hundred thousand lines.
+ *
+ * @param parse gets the empty text where the file is missing or cannot be read
+ * @returns a function that resolves to what `parse` has made of the file as it is now; the same value while the file is the same
+ */
+export function watchFile<T>(path: string, parse: (text: string) => T): () => Promise<T> {
+  let version: string | undefined
+  let parsed: T | undefined
+  return async () => {
+    const current = await versionOf(path)
+    if (parsed === undefined || current !== version) {
+      const text = await readFile(path, 'utf8').catch(() => '')
+      parsed = parse(text)
+      version = current
+    }
+    return parsed
+  }
+}
+
+/** Container engines write `/etc/hosts` and `/etc/resolv.conf` in place: the inode stays. */
+async function versionOf(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs } = await stat(path, { bigint: true })
+    return `${ino} ${size} ${mtimeNs}`
+  } catch {
+    return 'none'
+  }
+}
