@@ -1,7 +1,7 @@
 import { ResponseSyntaxError } from './response-head.ts'
 
 // A chunk-size line: 15 hexadecimal digits are below 2^60; extensions have no use here but must end.
-const maxChunkLineBytes = 1024
+export const maxChunkLineBytes = 1024
 const chunkLine = /^([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 const lineFeed = 0x0a
 const carriageReturn = 0x0d

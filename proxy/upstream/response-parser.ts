@@ -1,4 +1,7 @@
-import { parseChunkSize, takeLine } from './chunks.ts'
+import { FramingExcess } from '../http/framing-excess.ts'
+import { PlainChunkLine } from '../http/plain-chunk-line.ts'
+import { JoinedBytes, LEAST_ALONE } from '../message/joined-bytes.ts'
+import { maxChunkLineBytes, parseChunkSize, takeLine } from './chunks.ts'
 import {
   afterEmptyLine,
   lenientHeadEnd,
@@ -13,7 +16,10 @@ export type ResponseSink = {
   /** An interim response (1xx but 101). */
   onInformation(head: ResponseHead): void
   onHead(head: ResponseHead): void
-  /** A piece of the body, never empty; `last` where it is already known to complete the body. */
+  /**
+   * Some of the body, never empty: all that one read has brought, but for what came in long chunks. `last` where it is already known
+   * to complete the body.
+   */
   onBody(chunk: Buffer, last: boolean): void
   /** Trailers of a chunked body, if there are any: name, value, name, value…; names in lower case. */
   onTrailers(fields: readonly string[]): void
@@ -37,6 +43,15 @@ const endOfHead = Buffer.from('\r\n\r\n')
 const maxHeadBytes = 64 * 1024
 const maxInterimResponses = 16
 const carriageReturn = 0x0d
+const lineFeed = 0x0a
+
+/** What reading chunked responses takes. */
+type ChunkedParts = {
+  readonly line: PlainChunkLine
+  readonly excess: FramingExcess
+  /** What this read has brought of the body. */
+  readonly content: JoinedBytes
+}
 
 /**
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
@@ -56,6 +71,8 @@ export class ResponseParser {
   #held: Buffer = nothing
   /** Bytes left of the body or of the chunk. */
   #left = 0
+  /** Made for the first chunked response. */
+  #chunks: ChunkedParts | undefined
   #persistent = false
   #interim = 0
   #trailers: string[] | undefined
@@ -91,6 +108,15 @@ export class ResponseParser {
    * @throws {ResponseSyntaxError} for unexpected data outside a response too; the connection cannot be used any more
    */
   execute(input: Buffer): void {
+    try {
+      this.#readAll(input)
+    } finally {
+      // What comes before an error is as good as if it had come in a read of its own.
+      this.#giveOut()
+    }
+  }
+
+  #readAll(input: Buffer): void {
     let chunk = input
     while (chunk.length > 0) {
       switch (this.#state) {
@@ -103,7 +129,7 @@ export class ResponseParser {
           chunk = this.#readLength(chunk)
           break
         case inChunkSize:
-          chunk = this.#readChunkSize(chunk)
+          chunk = this.#readChunks(chunk)
           break
         case inChunkData:
           chunk = this.#readChunkData(chunk)
@@ -185,6 +211,12 @@ export class ResponseParser {
         break
       case 'chunked':
         this.#state = inChunkSize
+        this.#chunks ??= {
+          line: new PlainChunkLine(),
+          excess: new FramingExcess(),
+          content: new JoinedBytes(),
+        }
+        this.#chunks.excess.clear()
         break
       case 'until-close':
         this.#state = untilClose
@@ -209,25 +241,57 @@ export class ResponseParser {
     return rest
   }
 
+  /** Reads chunks that are here as a whole, each of which may be of one byte. Returns the rest, for which the state is set. */
+  #readChunks(chunk: Buffer): Buffer {
+    const line = this.#chunks?.line
+    let at = 0
+    while (line && this.#held.length === 0 && line.read(chunk, at)) {
+      if (line.next - at > maxChunkLineBytes) break
+      this.#beginChunk(line.size, line.next - at - 2)
+      at = line.next
+      if (line.size === 0) return chunk.subarray(at)
+      const end = at + line.size
+      if (chunk[end] !== carriageReturn || chunk[end + 1] !== lineFeed) return chunk.subarray(at)
+      this.#takeContent(chunk, at, end)
+      at = end + 2
+      this.#state = inChunkSize
+    }
+    return this.#readChunkSize(at === 0 ? chunk : chunk.subarray(at))
+  }
+
   #readChunkSize(chunk: Buffer): Buffer {
     const line = this.#readLine(chunk)
     if (line === undefined) return nothing
-    this.#left = parseChunkSize(line.text)
-    this.#state = this.#left === 0 ? inTrailers : inChunkData
+    this.#beginChunk(parseChunkSize(line.text), line.text.length)
     return line.rest
   }
 
+  #beginChunk(bytes: number, lineBytes: number): void {
+    this.#left = bytes
+    this.#state = bytes === 0 ? inTrailers : inChunkData
+    if (this.#chunks?.excess.addChunk(lineBytes, bytes) === false)
+      throw new ResponseSyntaxError('chunk sizes and extensions exceed the content')
+  }
+
   #readChunkData(chunk: Buffer): Buffer {
-    if (chunk.length < this.#left) {
-      this.#left -= chunk.length
-      this.#sink?.onBody(chunk, false)
-      return nothing
+    const end = Math.min(chunk.length, this.#left)
+    this.#left -= end
+    this.#takeContent(chunk, 0, end)
+    if (this.#left === 0) this.#state = inChunkEnd
+    return chunk.subarray(end)
+  }
+
+  #takeContent(bytes: Buffer, from: number, to: number): void {
+    if (to - from < LEAST_ALONE) this.#chunks?.content.add(bytes, from, to)
+    else {
+      this.#giveOut()
+      this.#sink?.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to), false)
     }
-    const rest = chunk.subarray(this.#left)
-    this.#sink?.onBody(chunk.subarray(0, this.#left), false)
-    this.#left = 0
-    this.#state = inChunkEnd
-    return rest
+  }
+
+  #giveOut(): void {
+    const content = this.#chunks?.content
+    if (content && !content.isEmpty) this.#sink?.onBody(content.take(), false)
   }
 
   #readChunkEnd(chunk: Buffer): Buffer {
@@ -242,6 +306,7 @@ export class ResponseParser {
     const line = this.#readLine(chunk)
     if (line === undefined) return nothing
     if (line.text === '') {
+      this.#giveOut()
       if (this.#trailers) this.#sink?.onTrailers(this.#trailers)
       this.#trailers = undefined
       this.#end()

@@ -1,8 +1,9 @@
+import { FramingExcess } from '../../http/framing-excess.ts'
+import { PlainChunkLine } from '../../http/plain-chunk-line.ts'
 import { JoinedBytes, LEAST_ALONE } from '../../message/joined-bytes.ts'
 import { readFieldLine } from './field-line.ts'
 import { HeadSize, type HeadLimits } from './head-size.ts'
 import { LineReader } from './line-reader.ts'
-import { PlainChunkLine } from './plain-chunk-line.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives the body of one request. */
@@ -20,15 +21,6 @@ const inChunkEnd = 3
 const inTrailers = 4
 
 const maxExtensionBytes = 16 * 1024
-/**
- * What frames a body may exceed its content by so many bytes, beside twice the content and 16 bytes for each chunk. Chunks of one
- * byte are legitimate; what is refused are sizes and extensions that are larger, again and again, than what they frame
- * (CVE-2023-39326, whose bounds in Go these are).
- */
-const maxExcessBytes = 16 * 1024
-const framingBytesEach = 16
-/** The CRLF behind a size, and the one behind a chunk. */
-const lineEndsBytes = 4
 /** Zeros before a size count for nothing, but they are no reason to go on for ever. */
 const maxSizeDigits = 1024
 
@@ -53,7 +45,7 @@ export class BodyReader {
   /** CR has been read behind a chunk. */
   #endHasBegun = false
   #isInExtension = false
-  #excessBytes = 0
+  readonly #framingExcess = new FramingExcess()
   #trailers: string[] | undefined
   readonly #trailerSize: HeadSize
 
@@ -70,7 +62,7 @@ export class BodyReader {
 
   beginChunked(): void {
     this.#state = inChunkSize
-    this.#excessBytes = 0
+    this.#framingExcess.clear()
     this.#trailers = undefined
     this.#trailerSize.clear()
   }
@@ -171,9 +163,7 @@ export class BodyReader {
   #beginChunk(bytes: number, lineBytes: number): void {
     this.#left = bytes
     this.#state = bytes === 0 ? inTrailers : inChunk
-    const excess = this.#excessBytes + lineBytes + lineEndsBytes - framingBytesEach - 2 * bytes
-    this.#excessBytes = Math.max(0, excess)
-    if (excess > maxExcessBytes)
+    if (!this.#framingExcess.addChunk(lineBytes, bytes))
       throw new RequestSyntaxError('chunk sizes and extensions exceed the content', 'extension-size')
   }
 

@@ -1,0 +1,28 @@
+/** The CRLF behind a size, and the one behind a chunk. */
+const LINE_ENDS_BYTES = 4
+const FREE_BYTES_EACH = 16
+const MAX_EXCESS_BYTES = 16 * 1024
+
+/**
+ * Counts by how much what frames a chunked body exceeds its content: beside 16 bytes for each chunk and twice the content it may be
+ * 16 KiB. Chunks of one byte are legitimate; sizes and extensions that are larger, again and again, than what they frame are not
+ * (CVE-2023-39326, whose bounds in Go these are).
+ */
+export class FramingExcess {
+  #bytes = 0
+
+  /** Begins with another body. */
+  clear(): void {
+    this.#bytes = 0
+  }
+
+  /**
+   * @param lineBytes of the line with the size, without its CRLF
+   * @returns whether it is still within bounds
+   */
+  addChunk(lineBytes: number, contentBytes: number): boolean {
+    const excess = this.#bytes + lineBytes + LINE_ENDS_BYTES - FREE_BYTES_EACH - 2 * contentBytes
+    this.#bytes = Math.max(0, excess)
+    return excess <= MAX_EXCESS_BYTES
+  }
+}
