@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { freePort } from '../support/network/ports.ts'
@@ -9,6 +9,7 @@ import { spawnCommand, type Finished, type NodeProcess } from '../support/gatewa
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { run } from './run.ts'
 import { startRegistryWith } from './verdaccio.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // What `npm pack` makes of this repository, published to a registry and installed from it in an empty folder, as users do.
 
@@ -72,7 +73,7 @@ describe.each(['24', '26'])('under Node %s', (major) => {
       ADMIN_PORT: String(adminPort),
       WORKERS: workers,
     })
-    await vi.waitFor(() => send(port, 'GET', '/'), { timeout: 60_000, interval: 100 })
+    await eventually('the gateway answers', () => send(port, 'GET', '/'), { endMs: 60_000 })
     const statuses: number[] = []
     for (let asked = 0; asked < 3; asked++) statuses.push((await send(port, 'GET', '/api')).status)
     expect(statuses).toEqual([200, 200, 429])

@@ -1,6 +1,6 @@
-import { vi } from 'vitest'
 import { canConnect, freePort } from '../support/network/ports.ts'
 import { spawnCommand, spawnNode } from '../support/gateway/process.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** Time for an application to start on a machine that has other things to do. */
 const START_TIMEOUT_MS = 90_000
@@ -32,6 +32,6 @@ export async function startServer(
   const server = spawnCommand(program, options.env, args(port), place)
   await server.waitForLine(options.ready, START_TIMEOUT_MS)
   // Some say so just before they listen.
-  await vi.waitUntil(() => canConnect(port), { timeout: START_TIMEOUT_MS, interval: 20 })
+  await eventually('the port of the application is open', () => canConnect(port), { endMs: START_TIMEOUT_MS })
   return port
 }

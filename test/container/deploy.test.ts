@@ -3,7 +3,7 @@ import { chmodSync, renameSync, writeFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
 import { GenericContainer, Network, type StartedNetwork, type StartedTestContainer } from 'testcontainers'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createComposeProject, type ComposeProject } from '../support/containers/compose.ts'
 import { commandsOf } from '../support/run/docs.ts'
 import { send } from '../support/gateway/gateway.ts'
@@ -11,6 +11,7 @@ import { buildImage, nodeImage, testImages } from '../support/containers/images.
 import { freePort } from '../support/network/ports.ts'
 import { startLoad } from '../support/load/steady-load.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // The files of deploy/compose/ before a service on a network of its own, as docs/containers.md says.
 
@@ -64,19 +65,28 @@ async function withProject(
   }
 }
 
-const waiting = { timeout: 60_000, interval: 200 }
+/** Containers of a dozen services start, on a machine that may be busy. */
+const starting = { endMs: 60_000 }
 
 /** Resolves when GET / is answered with 200. */
 function isServed(port: number): Promise<void> {
-  return vi.waitFor(async () => expect((await send(port, 'GET', '/')).status).toBe(200), waiting)
+  return eventually(
+    'the gateway answers',
+    async () => expect((await send(port, 'GET', '/')).status).toBe(200),
+    starting,
+  )
 }
 
 function allHealthy(project: ComposeProject, count: number): Promise<void> {
-  return vi.waitFor(async () => {
-    const containers = await project.containers('gateway')
-    const states = containers.map(({ State }) => State.Health?.Status)
-    expect(states).toEqual(Array<string>(count).fill('healthy'))
-  }, waiting)
+  return eventually(
+    'all containers are healthy',
+    async () => {
+      const containers = await project.containers('gateway')
+      const states = containers.map(({ State }) => State.Health?.Status)
+      expect(states).toEqual(Array<string>(count).fill('healthy'))
+    },
+    starting,
+  )
 }
 
 async function statuses(port: number, method: string, path: string, count: number): Promise<number[]> {
@@ -102,7 +112,11 @@ test('two commands put Sluice before a project, and a table that comes later is 
 
     writeFileSync(join(config, 'new'), 'limits: [{ name: own, match: GET /own, requests: 2, window: 1h }]\n')
     renameSync(join(config, 'new'), join(config, 'sluice.yaml'))
-    await vi.waitFor(async () => expect((await send(port, 'GET', '/own')).status).toBe(429), waiting)
+    await eventually(
+      'the changed table is in force',
+      async () => expect((await send(port, 'GET', '/own')).status).toBe(429),
+      starting,
+    )
     expect((await send(port, 'POST', '/forgot-password')).status).toBe(200)
   })
 }, 300_000)
@@ -139,11 +153,16 @@ test('with Caddy, clients come over HTTPS and are counted by their own address',
   await withProject('with-caddy.yml', env, async (project) => {
     await project.run('up', '--detach')
     await allHealthy(project, 1)
-    const authority = await vi.waitFor(
+    const authority = await eventually(
+      'Caddy has made its authority',
       () => project.run('exec', '-T', 'caddy', 'cat', '/data/caddy/pki/authorities/local/root.crt'),
-      waiting,
+      starting,
     )
-    await vi.waitFor(async () => expect(await statusOverTls(httpsPort, authority)).toBe(200), waiting)
+    await eventually(
+      'HTTPS answers',
+      async () => expect(await statusOverTls(httpsPort, authority)).toBe(200),
+      starting,
+    )
     const redirect = await send(httpPort, 'GET', '/', { headers: { host: 'localhost' } })
     expect([redirect.status, redirect.headers.location]).toEqual([308, 'https://localhost/'])
 

@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { GenericContainer } from 'testcontainers'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { freePort } from '../support/network/ports.ts'
 import { requireEngine } from '../support/containers/engine.ts'
 import { launchRedisContainer } from '../support/redis/redis-container.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // nginx and Caddy, set up as docs/behind-an-edge.md says, ask three replicas. Each client is one address of loopback.
 
@@ -92,7 +93,9 @@ async function start(
     .withCopyContentToContainer(files)
     .withNetworkMode('host')
     .start()
-  await vi.waitFor(async () => expect((await send(port, 'GET', '/')).status).toBe(200), 20_000)
+  await eventually('the gateway answers behind the router', async () =>
+    expect((await send(port, 'GET', '/')).status).toBe(200),
+  )
   return { port, stop: () => container.stop() }
 }
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GenericContainer } from 'testcontainers'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * What docs/recipes/nginx.md says of limit_req, beside nginx itself: it stands behind a gateway in shadow, which says of each request
@@ -95,7 +96,7 @@ test('lets through the same requests as nginx, of a thousand', { retry: 2 }, asy
         .split('\n')
         .filter((line) => line.includes('"path":"/'))
         .map((line) => JSON.parse(line) as { path: string; wouldBeRefusedBy?: string[] })
-    await vi.waitFor(() => expect(read()).toHaveLength(clients * arrivalsEach), 10_000)
+    await eventually('all requests are answered', () => expect(read()).toHaveLength(clients * arrivalsEach))
     const refusedHere = read().flatMap(({ path, wouldBeRefusedBy }) => (wouldBeRefusedBy ? [path] : []))
     expect(refusedHere.toSorted()).toEqual([...refusedByNginx].toSorted())
     expect(refusedHere.length).toBeGreaterThan(50)

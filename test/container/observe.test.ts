@@ -1,9 +1,10 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createComposeProject } from '../support/containers/compose.ts'
 import { testImages } from '../support/containers/images.ts'
 import { alerts } from '../support/metrics/ops-queries.ts'
 import { freePort } from '../support/network/ports.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // The profile `observe` of the compose file, but for Grafana: its dashboard is checked in test/e2e/ops-series.test.ts.
 
@@ -33,7 +34,8 @@ afterAll(() => project.remove())
 
 test('Prometheus finds all gateways and may read their metrics', async () => {
   type Targets = { activeTargets: { health: string; lastError: string; labels: Record<string, string> }[] }
-  await vi.waitFor(
+  await eventually(
+    'Prometheus reads both gateways',
     async () => {
       const { activeTargets } = (await prometheus('targets')) as Targets
       expect(activeTargets).toMatchObject([
@@ -41,13 +43,14 @@ test('Prometheus finds all gateways and may read their metrics', async () => {
         { health: 'up', lastError: '', labels: { job: 'sluice' } },
       ])
     },
-    { timeout: 90_000, interval: 1_000 },
+    { endMs: 90_000 },
   )
 })
 
 test('it has the alert rules, and what they select', async () => {
   type Rules = { groups: { rules: { name: string; health: string }[] }[] }
-  await vi.waitFor(
+  await eventually(
+    'Prometheus evaluates all alerts',
     async () => {
       const { groups } = (await prometheus('rules')) as Rules
       const rules = groups.flatMap((group) => group.rules)
@@ -58,6 +61,6 @@ test('it has the alert rules, and what they select', async () => {
         result: [{ value: [expect.anything(), '2'] }],
       })
     },
-    { timeout: 90_000, interval: 1_000 },
+    { endMs: 90_000 },
   )
 })

@@ -2,16 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Decision, Limiter, Reservation } from '../../proxy/limiter/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  waitUntil,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { atSomePace } from '../support/limiter/paces.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** @param windowMs how long an empty bucket takes to be full */
 function makeBucket(name: string, quota: number, windowMs: number, rest: Partial<Policy> = {}): Policy {
@@ -121,7 +115,7 @@ export function describeBucketContract(
       const reservations = decisions.flatMap(reservationsOf)
       expect(reservations).toHaveLength(5)
       for (const reservation of reservations.slice(0, 3)) limiters[0]?.settle(reservation, 0)
-      await waitUntil('two are used', async () => (await usedBy(charges)) === 2, 5_000)
+      await eventually('two are used', async () => (await usedBy(charges)) === 2)
       expect(countAllowed(await decideAtOnce(limiters, 50, charges))).toBe(3)
     })
 
@@ -132,9 +126,9 @@ export function describeBucketContract(
           limiters[0]?.settle(reservation, costUnits)
       }
       await settle(40)
-      await waitUntil('40 are used', async () => (await usedBy(charges)) === 40, 5_000)
+      await eventually('40 are used', async () => (await usedBy(charges)) === 40)
       await settle(860)
-      await waitUntil('900 are used', async () => (await usedBy(charges)) === 900, 5_000)
+      await eventually('900 are used', async () => (await usedBy(charges)) === 900)
       expect((await ask(charges)).outcome).toBe('allowed')
       expect((await ask(charges)).outcome).toBe('refused')
     })
@@ -159,7 +153,7 @@ export function describeBucketContract(
       const charges = chargeAll(newClient(), [policies.exact])
       await decideAtOnce(limiters, 100, charges)
       expect(await subject.operations.reset(charges)).toBe('done')
-      await waitUntil('all pass again', async () => (await ask(charges, 1)).outcome === 'allowed', 5_000)
+      await eventually('all pass again', async () => (await ask(charges, 1)).outcome === 'allowed')
     })
   })
 }

@@ -2,15 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Charge, Decision, Limiter, Reservation } from '../../proxy/limiter/limiter.ts'
 import { LEASE_MS, type Policy } from '../../proxy/policy.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  waitUntil,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const failures = [{ first: 401, last: 401 }]
 
@@ -60,7 +54,7 @@ export function describeReservationContract(
 
     /** Settling is not waited for by anybody: what it comes to is seen a moment later. */
     const untilUsed = (charges: readonly Charge[], units: number): Promise<void> =>
-      waitUntil(`${units} units are used`, async () => (await usedBy(charges)) === units, 5_000)
+      eventually(`${units} units are used`, async () => (await usedBy(charges)) === units)
 
     async function pass(time: number): Promise<void> {
       if (subject.advance) subject.advance(time)

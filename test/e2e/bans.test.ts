@@ -6,6 +6,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
@@ -105,7 +106,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     expect((await at(1).send('GET', '/elsewhere', { from })).status).toBe(200)
     expect((await login(from)).status).toBe(429)
     const seenBefore = logins
-    await vi.waitFor(() => isBanned(from), { timeout: 5000, interval: 100 })
+    await eventually('each replica bans the client', () => isBanned(from))
     const { status, headers, body } = await at(2).send('GET', '/elsewhere', { from })
     expect([status, body]).toEqual([
       429,
@@ -119,23 +120,20 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     // Whoever has been let in by the allowList stays in, from the same address.
     const probe = { from, headers: { 'x-probe-token': 'probe' } }
     expect((await at(0).send('GET', '/elsewhere', probe)).status).toBe(200)
-    await vi.waitFor(
-      async () => {
-        const { body: list } = await ask('/api/bans', undefined, 1)
-        expect(list).toMatchObject({
-          bans: expect.arrayContaining([
-            {
-              client: { ip: from },
-              policy: null,
-              by: 'rule',
-              times: 1,
-              expiresSeconds: expect.any(Number) as unknown,
-            },
-          ]) as unknown,
-        })
-      },
-      { timeout: 5000, interval: 100 },
-    )
+    await eventually('the other replica lists the ban', async () => {
+      const { body: list } = await ask('/api/bans', undefined, 1)
+      expect(list).toMatchObject({
+        bans: expect.arrayContaining([
+          {
+            client: { ip: from },
+            policy: null,
+            by: 'rule',
+            times: 1,
+            expiresSeconds: expect.any(Number) as unknown,
+          },
+        ]) as unknown,
+      })
+    })
     // Another client is none of this.
     expect((await login(newAddress())).status).toBe(200)
   })
@@ -152,44 +150,34 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
         ],
       },
     ])
-    await vi.waitFor(() => isBanned(from), { timeout: 5000, interval: 100 })
+    await eventually('each replica bans the client', () => isBanned(from))
     const lifted = await ask('/api/clients/unban', { client: { ip: from } }, 1)
     expect(lifted.body).toMatchObject({ unbanned: [{ client: { ip: from } }] })
-    await vi.waitFor(
-      async () => {
-        for (let index = 0; index < 6; index++)
-          expect((await at(index).send('GET', '/elsewhere', { from })).status).toBe(200)
-      },
-      { timeout: 5000, interval: 100 },
-    )
+    await eventually('no replica bans the client', async () => {
+      for (let index = 0; index < 6; index++)
+        expect((await at(index).send('GET', '/elsewhere', { from })).status).toBe(200)
+    })
     expect((await ask('/api/clients/unban', { client: { ip: from } })).body).toEqual({ unbanned: [] })
 
     const api = (path: string) => at(0).send('GET', path, { from, headers: { 'x-api-key': key } })
     expect((await api('/keyed/a')).status).toBe(200)
     await ask('/api/clients/ban', { client: { 'header:x-api-key': key }, for: '1h' })
-    await vi.waitFor(async () => expect((await api('/keyed/a')).status).toBe(429), {
-      timeout: 5000,
-      interval: 100,
-    })
+    await eventually('the key is banned', async () => expect((await api('/keyed/a')).status).toBe(429))
     // What does not count by the key does not know whose it is.
     expect((await api('/elsewhere')).status).toBe(200)
-    const id = await vi.waitFor(
-      async () => {
-        const { body } = await ask('/api/clients/inspect', {
-          policy: 'keyed',
-          client: { 'header:x-api-key': key },
-        })
-        const [state] = (body as { states: { client: { id: string }; bannedSeconds: number }[] }).states
-        expect(state?.bannedSeconds).toBeGreaterThan(3500)
-        return state?.client.id
-      },
-      { timeout: 5000, interval: 100 },
-    )
-    await ask('/api/clients/unban', { client: { id } })
-    await vi.waitFor(async () => expect((await api('/keyed/a')).status).toBe(200), {
-      timeout: 5000,
-      interval: 100,
+    const { id } = await eventually('the ban of the key is told', async () => {
+      const { body } = await ask('/api/clients/inspect', {
+        policy: 'keyed',
+        client: { 'header:x-api-key': key },
+      })
+      const [state] = (body as { states: { client: { id: string }; bannedSeconds: number }[] }).states
+      expect(state?.bannedSeconds).toBeGreaterThan(3500)
+      return { id: state?.client.id }
     })
+    await ask('/api/clients/unban', { client: { id } })
+    await eventually('the ban of the key is lifted', async () =>
+      expect((await api('/keyed/a')).status).toBe(200),
+    )
   })
 
   if (place === 'Redis')
@@ -212,14 +200,11 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     await ask('/api/clients/ban', { client: from, policy: 'search', for: '90s' })
     const search = (): Promise<Reply> => at(0).send('GET', '/search', { from })
     // The rule's own ban, of a second, may come meanwhile: the one that lasts longer stays.
-    await vi.waitFor(
-      async () => {
-        const waits = await Promise.all(Array.from({ length: 6 }, search))
-        for (const { headers } of waits) expect(Number(headers['retry-after'])).toBeGreaterThan(60)
-        for (const { headers } of waits) expect(Number(headers['retry-after'])).toBeLessThanOrEqual(90)
-      },
-      { timeout: 3000, interval: 100 },
-    )
+    await eventually('the ban under the rule is the one that lasts longest', async () => {
+      const waits = await Promise.all(Array.from({ length: 6 }, search))
+      for (const { headers } of waits) expect(Number(headers['retry-after'])).toBeGreaterThan(60)
+      for (const { headers } of waits) expect(Number(headers['retry-after'])).toBeLessThanOrEqual(90)
+    })
     expect((await search()).headers['ratelimit']).toMatch(/^"search";r=0;t=/)
     expect((await at(0).send('GET', '/elsewhere', { from })).status).toBe(200)
   })
@@ -241,49 +226,41 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     // Nobody is over a limit that has just been set, before the next request.
     const { body: inspected } = await ask('/api/clients/inspect', { policy: 'api', client })
     const [{ client: named }] = (inspected as { states: [{ client: { id: string } }] }).states
-    await vi.waitFor(
-      async () => {
-        const limited = await ask('/api/clients/limited?policy=api')
-        expect(JSON.stringify(limited.body)).not.toContain(named.id)
-      },
-      { timeout: 5000, interval: 100 },
+    await eventually('the client is over no limit', async () => {
+      const limited = await ask('/api/clients/limited?policy=api')
+      expect(JSON.stringify(limited.body)).not.toContain(named.id)
+    })
+    await eventually('the other limit lets a request pass', async () =>
+      expect((await api()).status).toBe(200),
     )
-    await vi.waitFor(async () => expect((await api()).status).toBe(200), { timeout: 5000, interval: 100 })
-    await vi.waitFor(
-      async () => {
-        expect(await statuses(6, api)).toContain(429)
-        expect((await api()).headers['ratelimit-policy']).toContain('"api";q=5')
-      },
-      { timeout: 5000 },
-    )
+    await eventually('the other limit is used up', async () => {
+      expect(await statuses(6, api)).toContain(429)
+      expect((await api()).headers['ratelimit-policy']).toContain('"api";q=5')
+    })
     // Whichever process is asked: each knows within a second.
-    await vi.waitFor(
-      async () => {
-        const { body } = await ask('/api/clients/inspect', { policy: 'api', client })
-        expect(body).toMatchObject({
-          states: [{ label: 'Acme', limit: 5, used: 5, remaining: 0, exceeded: true }],
-        })
-        const limited = await ask('/api/clients/limited?policy=api')
-        expect(JSON.stringify(limited.body)).toContain('"label":"Acme"')
-        const { body: list } = await ask('/api/overrides', undefined, 1)
-        expect(list).toMatchObject({
-          overrides: expect.arrayContaining([
-            expect.objectContaining({ policy: 'api', requests: 5, label: 'Acme' }),
-          ]) as unknown,
-        })
-      },
-      { timeout: 5000, interval: 100 },
-    )
+    await eventually('each process knows the other limit', async () => {
+      const { body } = await ask('/api/clients/inspect', { policy: 'api', client })
+      expect(body).toMatchObject({
+        states: [{ label: 'Acme', limit: 5, used: 5, remaining: 0, exceeded: true }],
+      })
+      const limited = await ask('/api/clients/limited?policy=api')
+      expect(JSON.stringify(limited.body)).toContain('"label":"Acme"')
+      const { body: list } = await ask('/api/overrides', undefined, 1)
+      expect(list).toMatchObject({
+        overrides: expect.arrayContaining([
+          expect.objectContaining({ policy: 'api', requests: 5, label: 'Acme' }),
+        ]) as unknown,
+      })
+    })
     expect((await ask('/api/clients/override/remove', { policy: 'api', client })).body).toEqual({
       removed: true,
     })
     expect((await ask('/api/clients/override/remove', { policy: 'api', client })).body).toEqual({
       removed: false,
     })
-    await vi.waitFor(async () => expect((await api()).headers['ratelimit-policy']).toContain('"api";q=2'), {
-      timeout: 5000,
-      interval: 100,
-    })
+    await eventually('the limit is that of the table again', async () =>
+      expect((await api()).headers['ratelimit-policy']).toContain('"api";q=2'),
+    )
   })
 
   test('another limit holds for token buckets, for costs, and for clients with one in the table', async () => {
@@ -293,17 +270,14 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     await set('bucket', { ip: from }, 6)
     await set('chat', { ip: from }, 30)
     await set('api', { 'header:x-api-key': 'gold' }, 6)
-    await vi.waitFor(
-      async () => {
-        for (let index = 0; index < 6; index++) {
-          const { headers } = await at(index).send('POST', '/chat', { from: newAddress() })
-          expect(headers['ratelimit-policy']).toContain('q=100')
-        }
-        const { body } = await ask('/api/overrides', undefined, 2)
-        expect((body as { total: number }).total).toBeGreaterThanOrEqual(3)
-      },
-      { timeout: 5000 },
-    )
+    await eventually('the other limits are listed', async () => {
+      for (let index = 0; index < 6; index++) {
+        const { headers } = await at(index).send('POST', '/chat', { from: newAddress() })
+        expect(headers['ratelimit-policy']).toContain('q=100')
+      }
+      const { body } = await ask('/api/overrides', undefined, 2)
+      expect((body as { total: number }).total).toBeGreaterThanOrEqual(3)
+    })
     // A second is what the last worker may take to hear of it.
     await new Promise((resolve) => setTimeout(resolve, usesRedis ? 1000 : 100))
     const passed = async (method: string, path: string, headers = {}): Promise<number> =>
@@ -355,20 +329,16 @@ describe.concurrent.each(['memory', 'Redis'])('in %s', (place) => {
     const lengths: number[] = []
     for (let ban = 1; ban <= 3; ban++) {
       // In vain, until it is banned anew: the first refusals after a ban are not counted for two seconds.
-      const found = await vi.waitFor(
-        async () => {
-          expect((await search()).status).toBe(429)
-          const { body } = await askOperator(gateway, 'GET', '/api/bans')
-          const { bans } = body as {
-            bans: { client: { ip?: string }; times: number; expiresSeconds: number }[]
-          }
-          const own = bans.find(({ client, times }) => client.ip === from && times === ban)
-          expect(own).toBeDefined()
-          return own
-        },
-        { timeout: 20_000, interval: 100 },
-      )
-      lengths.push(Math.ceil(found?.expiresSeconds ?? 0))
+      const found = await eventually(`ban ${ban} of the client`, async () => {
+        expect((await search()).status).toBe(429)
+        const { body } = await askOperator(gateway, 'GET', '/api/bans')
+        const { bans } = body as {
+          bans: { client: { ip?: string }; times: number; expiresSeconds: number }[]
+        }
+        const own = bans.find(({ client, times }) => client.ip === from && times === ban)
+        return own ?? false
+      })
+      lengths.push(Math.ceil(found.expiresSeconds))
       expect((await gateway.send('GET', '/elsewhere', { from })).status).toBe(200)
     }
     expect(lengths).toEqual([1, 2, 3])

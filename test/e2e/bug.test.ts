@@ -28,6 +28,7 @@ import { startBackend, type Backend } from '../support/http/backend.ts'
 import { readPair } from '../support/network/certificates.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // Each part that a request meets throws once, and the request is a 500: over HTTP/1.1, over HTTP/2, and as a handshake.
 
@@ -232,7 +233,7 @@ function openWebSocket(port: number): Promise<{ status: number }> {
 
 /** A request is over a little after its client has the response. Until then it may meet the next bug. */
 async function requestsFinished(): Promise<void> {
-  while (slowClients.size > 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  await eventually('no slow client is left', () => slowClients.size <= 0)
 }
 
 const anywhere = [
@@ -275,7 +276,7 @@ describe.each(ways)('by %s', (_, parts, request) => {
     const before = await errorsCounted()
     buggy = 'end'
     expect((await request()).status).toBeLessThan(300)
-    while (buggy !== '') await new Promise((resolve) => setTimeout(resolve, 5))
+    await eventually('the faulty path has been used', () => buggy === '')
     expect(await errorsCounted()).toBe(before + 1)
   })
 })

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
@@ -10,6 +10,7 @@ import { freshRedis } from '../support/redis/redis.ts'
 import type { Finished } from '../support/gateway/process.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const token = 'of-the-operators'
 const table = `limits:
@@ -82,14 +83,11 @@ describe('replicas', () => {
     const [one] = await Promise.all([startHosted(env), startHosted(env)])
     const admin = `http://127.0.0.1:${one.adminPort}`
     const line = '\\S+( \\(this one\\))? +ready +[0-9a-f]{12} +1 +0\\.1\\.0\\n'
-    await vi.waitFor(
-      async () => {
-        const { stdout } = await runHosted(['replicas', '--admin', admin], {})
-        expect(stdout).toMatch(new RegExp(`^HOST +STATUS +TABLE +PROCESSES +VERSION\\n(${line}){2}$`))
-        expect(stdout.split('(this one)')).toHaveLength(2)
-      },
-      { timeout: 20_000, interval: 200 },
-    )
+    await eventually('both replicas are listed', async () => {
+      const { stdout } = await runHosted(['replicas', '--admin', admin], {})
+      expect(stdout).toMatch(new RegExp(`^HOST +STATUS +TABLE +PROCESSES +VERSION\\n(${line}){2}$`))
+      expect(stdout.split('(this one)')).toHaveLength(2)
+    })
   })
 })
 

@@ -8,6 +8,7 @@ import { askOperator } from '../support/gateway/operator.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const table = `
 denyList:
@@ -276,7 +277,7 @@ describe('an auth request that is not what it should be', () => {
     let text = ''
     socket.setEncoding('latin1').on('data', (piece: string) => (text += piece))
     for (let sent = 0; sent < 40; sent++) socket.write(forward(forwarded))
-    await expect.poll(() => text.match(/HTTP\/1\.1 200/g)?.length).toBe(40)
+    await eventually('all forty are decided', () => expect(text.match(/HTTP\/1\.1 200/g)?.length).toBe(40))
     socket.destroy()
     expect(backend.requests.length).toBe(seen)
   })
@@ -323,7 +324,7 @@ test('a changed table is in force there too', async () => {
     const reply = await forms['ext-authz']('POST', '/other', { client: freshClient() }, own.decisionsPort)
     return reply.headers['ratelimit'] !== undefined
   }
-  await expect.poll(isLimited, { timeout: 20_000 }).toBe(true)
+  await eventually('the replica that has heard of it is limited', isLimited)
 })
 
 describe('three replicas', () => {

@@ -1,11 +1,12 @@
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const table = `
 trustedProxies: [127.0.0.99]
@@ -110,13 +111,13 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
       for: '1h',
       label: 'Acme',
     })
-    await vi.waitFor(async () =>
+    await eventually('the other limit is explained', async () =>
       expect(statesOf(await explain(gateway, login), 'login')).toMatchObject([
         { limit: 9, remaining: 9, label: 'Acme', overrideSeconds: expect.closeTo(3600, -2) as number },
       ]),
     )
     await ask(gateway, '/api/clients/ban', { client: from, for: '1h', reason: 'scraping' })
-    await vi.waitFor(async () =>
+    await eventually('the ban is explained', async () =>
       expect(await explain(gateway, login)).toMatchObject({
         outcome: 'banned',
         status: 429,
@@ -129,24 +130,28 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
       }),
     )
     // The other worker may hear of it a moment later.
-    await vi.waitFor(async () => expect((await gateway.send('POST', '/login', { from })).status).toBe(429))
+    await eventually('the client is over the limit', async () =>
+      expect((await gateway.send('POST', '/login', { from })).status).toBe(429),
+    )
 
     const keyed = { method: 'GET', target: '/api/a', headers: { 'x-api-key': 'k' } }
     await ask(gateway, '/api/clients/ban', { policy: 'api', client: 'k', for: '1h' })
-    await vi.waitFor(async () =>
+    await eventually('the ban of the key is explained', async () =>
       expect(await explain(gateway, { ...keyed, ip: newAddress() })).toMatchObject({
         outcome: 'banned',
         ban: { policy: 'api' },
       }),
     )
     await ask(gateway, '/api/clients/unban', { client: { 'header:x-api-key': 'k' } })
-    await vi.waitFor(async () =>
+    await eventually('the ban of the key is lifted', async () =>
       expect(await explain(gateway, { ...keyed, ip: newAddress() })).toMatchObject({ outcome: 'limited' }),
     )
 
     // The other worker may refuse it for a moment still, and counts only what passes.
     const asked = { from: '127.0.0.96', headers: { 'x-api-key': 'k' } }
-    await vi.waitFor(async () => expect((await gateway.send('GET', '/api/a', asked)).status).toBe(200))
+    await eventually('a request with the key passes', async () =>
+      expect((await gateway.send('GET', '/api/a', asked)).status).toBe(200),
+    )
     const overridden = await explain(gateway, { ...keyed, ip: '127.0.0.96' })
     expect(ruleOf(overridden, 'api')).toMatchObject({ override: 1, states: [{ limit: 50, used: 1 }] })
     expect(await explain(gateway, { ...login, ip: '127.0.0.97' })).toMatchObject({

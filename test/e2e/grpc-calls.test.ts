@@ -1,12 +1,13 @@
 import { Metadata, status, type ServiceError } from '@grpc/grpc-js'
 import { once } from 'node:events'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/http/grpc.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { freePort } from '../support/network/ports.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // Calls of gRPC, with its own client and server for Node.
 
@@ -91,7 +92,9 @@ describe.each([
     const failure = await failureOf(client.unary('wait', undefined, { deadline: Date.now() + 700 }))
     expect(failure.code).toBe(status.DEADLINE_EXCEEDED)
     expect(server.deadlines.at(-1)).toBeLessThan(701)
-    await vi.waitFor(() => expect(server.cancelled.slice(before)).toEqual(['Unary']), 5_000)
+    await eventually('the server has heard that the call was cancelled', () =>
+      expect(server.cancelled.slice(before)).toEqual(['Unary']),
+    )
   })
 
   test('a call that its client takes back ends at the server', async () => {
@@ -101,7 +104,9 @@ describe.each([
     chat.write(Buffer.from('a'))
     await once(chat, 'data')
     chat.cancel()
-    await vi.waitFor(() => expect(server.cancelled.slice(before)).toEqual(['Chat']), 5_000)
+    await eventually('the server has heard that the stream was cancelled', () =>
+      expect(server.cancelled.slice(before)).toEqual(['Chat']),
+    )
   })
 
   test('a call over the limit is RESOURCE_EXHAUSTED, and says when to come back', async () => {
@@ -168,11 +173,13 @@ test('a server that stops in order loses no call', async () => {
     }
   }
   const asking = Array.from({ length: 16 }, ask)
-  await vi.waitFor(() => expect(first.metadata.length).toBeGreaterThan(50), 10_000)
+  await eventually('fifty messages have come', () => expect(first.metadata.length).toBeGreaterThan(50))
   // Its connections get a GOAWAY, and no further one is accepted.
   await first.shutDown()
   const before = answered
-  await vi.waitFor(() => expect(answered).toBeGreaterThan(before + 200), 10_000)
+  await eventually('two hundred more calls are answered', () =>
+    expect(answered).toBeGreaterThan(before + 200),
+  )
   isOver = true
   await Promise.all(asking)
   expect(failed).toEqual([])

@@ -15,6 +15,7 @@ import {
   preface,
   requestFields,
 } from '../support/http/raw-http2.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // HTTP/2 without TLS by prior knowledge (RFC 9113 section 3.3), on the port that also serves HTTP/1.1.
 
@@ -146,9 +147,9 @@ test.each(['end', 'destroy'] as const)(
     const before = await startHosted({ UPSTREAM_URL: slow.url })
     const raw = await connectRawHttp2(before.port, { cleartext: true })
     raw.send(get)
-    await expect.poll(() => slow.seen.length).toBe(1)
+    await eventually('the slow request has arrived', () => expect(slow.seen.length).toBe(1))
     raw.socket[how]()
-    await expect.poll(() => gone).toEqual(['gone'])
+    await eventually('the backend has heard that the client left', () => expect(gone).toEqual(['gone']))
   },
 )
 
@@ -165,7 +166,7 @@ test('at MAX_CONNECTIONS an idle connection is closed for a new one, and a busy 
       ({ status }) => status,
       () => 0,
     )
-  await expect.poll(third, { timeout: 10_000 }).toBe(200)
+  await eventually('another connection serves', async () => expect(await third()).toBe(200))
   await idle.waitFor(({ type }) => type === frameTypes.goaway)
   await idle.closed
   expect(busy.socket.destroyed).toBe(false)

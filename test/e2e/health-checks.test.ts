@@ -4,6 +4,7 @@ import { startBackend, type Backend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** A server whose health is what the test says, and which serves requests in any case. */
 async function startServer(
@@ -70,7 +71,9 @@ test('where no server is healthy all are used', async () => {
   const servers = await Promise.all([startServer('a'), startServer('b')])
   for (const server of servers) server.isHealthy = false
   const gateway = await start(...servers)
-  await expect.poll(() => metricsOf(gateway)).toContain('{upstream="r",state="unhealthy"} 2')
+  await eventually('both servers count as unhealthy', async () =>
+    expect(await metricsOf(gateway)).toContain('{upstream="r",state="unhealthy"} 2'),
+  )
   await ask(gateway, 4)
   expect(servers.map(({ requests }) => requests())).toEqual([2, 2])
 })
@@ -79,7 +82,7 @@ test('a route that a reload takes away is not probed any more', async () => {
   const server = await startServer('a')
   const file = writeConfigFile(`routes: [{ name: r, upstream: ${server.url}, ${health} }]`)
   const gateway = await startHosted({ CONFIG_FILE: file })
-  await expect.poll(() => server.seen.length).toBeGreaterThan(1)
+  await eventually('the server has been asked twice', () => expect(server.seen.length).toBeGreaterThan(1))
   writeFileSync(file, `upstream: ${server.url}\n`)
   await askOperator(gateway, 'POST', '/api/reload', {})
   await expect

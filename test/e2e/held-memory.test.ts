@@ -1,10 +1,11 @@
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const from = '127.0.0.7'
 const table = (mode: string): string => `
@@ -36,12 +37,12 @@ test.each(['enforce', 'shadow'])('bodies that find no memory, of a rule in %s', 
   const uploads = await Promise.all(Array.from({ length: 280 }, () => beginUpload(gateway.port)))
   onTestFinished(() => uploads.forEach((socket) => socket.destroy()))
   for (const socket of uploads) socket.on('data', (bytes: Buffer) => answers.push(bytes.toString('latin1')))
-  await vi.waitFor(async () => {
+  await eventually('a body could not be read for want of memory', async () => {
     const metrics = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`).then((reply) => reply.text())
     expect(metrics).toMatch(/sluice_unread_reserves_total\{policy="chat",reason="memory"\} [1-9]/)
     // Shadow refuses nobody.
     if (mode === 'enforce') expect(answers.length).toBeGreaterThan(0)
-  }, 20_000)
+  })
   for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nretry-after: 1\r\n/i)
   if (mode === 'shadow') expect(answers).toEqual([])
   const { body } = await askOperator(gateway, 'GET', '/api/bans')

@@ -5,13 +5,14 @@ import type { AddressInfo } from 'node:net'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { request as httpRequest } from 'node:http'
 import { Readable } from 'node:stream'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { authorityFile, readPair } from '../support/network/certificates.ts'
 import { sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { echo, startHttp2Backend, type Http2Backend } from '../support/http/http2-backend.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // HTTP/2 to the backend: without TLS (h2c://), and with TLS where the backend chooses it.
 
@@ -276,9 +277,13 @@ test('a request that its client takes back is reset at the backend', async () =>
   const before = backend.resets.length
   const socket = connect(gateway.port, '127.0.0.1')
   socket.write('GET /hang HTTP/1.1\r\nHost: a\r\n\r\n')
-  await expect.poll(() => backend.seen.filter(({ headers }) => headers[':path'] === '/hang').length).toBe(1)
+  await eventually('the request has arrived', () =>
+    expect(backend.seen.filter(({ headers }) => headers[':path'] === '/hang').length).toBe(1),
+  )
   socket.destroy()
-  await expect.poll(() => backend.resets.slice(before)).toEqual([8])
+  await eventually('the backend has heard that the stream was cancelled', () =>
+    expect(backend.resets.slice(before)).toEqual([8]),
+  )
   expect(backend.sessions.filter(({ closed }) => !closed).length).toBe(1)
 })
 
@@ -378,7 +383,7 @@ test('a client that takes all streams it can get leaves some for others, however
   await sendHttp2(greedy, { ':path': '/' })
   const hanging = Array.from({ length: 40 }, () => sendHttp2(greedy, { ':path': '/hang' }))
   const begun = (): number => few.seen.filter(({ headers }) => headers[':path'] === '/hang').length
-  await vi.waitFor(() => expect(begun()).toBeGreaterThanOrEqual(12), 5_000)
+  await eventually('twelve streams have begun', () => expect(begun()).toBeGreaterThanOrEqual(12))
   const other = connectHttp2(before.port, { cleartext: true, localAddress: '127.0.0.9' })
   for (let i = 0; i < 5; i++) expect((await sendHttp2(other, { ':path': '/' })).status).toBe(200)
   greedy.destroy()
@@ -393,15 +398,15 @@ test('a client that resets many requests while one of its own lasts does not use
     const session = connectHttp2(before.port, { cleartext: true, localAddress: '127.0.0.2' })
     const seen = own.seen.length
     void sendHttp2(session, { ':path': '/hang' })
-    await vi.waitFor(() => expect(own.seen.length).toBe(seen + 1), 5_000)
+    await eventually('the request has arrived', () => expect(own.seen.length).toBe(seen + 1))
     for (let i = 1; i <= 110; i++) {
       const stream = session.request({ ':path': '/hang' })
       stream.on('error', () => undefined)
-      await vi.waitFor(() => expect(own.seen.length).toBe(seen + 1 + i), { timeout: 5_000, interval: 2 })
+      await eventually(`request ${i} has arrived`, () => expect(own.seen.length).toBe(seen + 1 + i))
       stream.close(8)
     }
   }
-  await vi.waitFor(() => expect(own.resets.length).toBe(330), 5_000)
+  await eventually('all streams are reset', () => expect(own.resets.length).toBe(330))
   expect((await before.send('GET', '/', { from: '127.0.0.9' })).status).toBe(200)
   expect(own.sessions.length).toBeLessThanOrEqual(2)
 }, 40_000)

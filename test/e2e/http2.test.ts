@@ -16,6 +16,7 @@ import {
   uint32,
 } from '../support/http/raw-http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const { NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_ENHANCE_YOUR_CALM } =
   constants
@@ -85,10 +86,6 @@ function lastSeen() {
   const seen = backend.seen.at(-1)
   if (!seen) throw new Error('nothing arrived')
   return seen
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
 describe('a request of HTTP/2', () => {
@@ -337,7 +334,7 @@ describe('a response to HTTP/2', () => {
     const [event] = (await once(stream, 'data')) as [Buffer]
     expect(event.toString()).toBe('data: one\n\n')
     stream.close()
-    await until(() => ended.includes('/events left'))
+    await eventually('the client of /events is gone', () => ended.includes('/events left'))
   })
 
   test('a hundred at a time on one connection, and no more', async () => {
@@ -354,7 +351,10 @@ describe('a response to HTTP/2', () => {
     const session = connectHttp2(gateway.port)
     const large = session.request({ ':path': '/large' })
     await once(large, 'response')
-    await until(() => large.readableLength > 0 || large.readableFlowing === null)
+    await eventually(
+      'a response is being read',
+      () => large.readableLength > 0 || large.readableFlowing === null,
+    )
     expect((await sendHttp2(session, { ':path': '/' })).status).toBe(200)
     let bytes = 0
     large.on('data', (chunk: Buffer) => (bytes += chunk.length))
@@ -366,9 +366,9 @@ describe('a response to HTTP/2', () => {
 describe('a client of HTTP/2 leaves', () => {
   test('while it waits: the backend is told', async () => {
     const stream = connectHttp2(gateway.port).request({ ':path': '/hang' })
-    await until(() => lastSeen().url === '/hang')
+    await eventually('the request has arrived', () => lastSeen().url === '/hang')
     stream.close(constants.NGHTTP2_CANCEL)
-    await until(() => ended.includes('/hang left'))
+    await eventually('the client of /hang is gone', () => ended.includes('/hang left'))
   })
 
   test.each([
@@ -381,9 +381,9 @@ describe('a client of HTTP/2 leaves', () => {
       frame(frameTypes.headers, endHeaders, 1, requestFields('POST', path)),
       frame(frameTypes.data, 0, 1, Buffer.from('half')),
     )
-    await until(() => lastSeen().url === path)
+    await eventually('the request has arrived', () => lastSeen().url === path)
     raw.send(frame(frameTypes.rstStream, 0, 1, uint32(code)))
-    await until(() => ended.includes(`${path} cut off`))
+    await eventually('the request is cut off', () => ended.includes(`${path} cut off`))
     raw.socket.destroy()
   })
 
@@ -393,9 +393,9 @@ describe('a client of HTTP/2 leaves', () => {
       frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/short', ['content-length', '9'])),
       frame(frameTypes.data, 0, 1, Buffer.from('half')),
     )
-    await until(() => lastSeen().url === '/short')
+    await eventually('the request has arrived', () => lastSeen().url === '/short')
     raw.send(frame(frameTypes.data, endStream, 1))
-    await until(() => ended.includes('/short cut off'))
+    await eventually('the request is cut off', () => ended.includes('/short cut off'))
     raw.socket.destroy()
   })
 })
@@ -417,7 +417,7 @@ describe('at shutdown', () => {
   test('a connection ends after its last stream, and requests on their way are served', async () => {
     const session = connectHttp2(stopping.port)
     const first = sendHttp2(session, { ':path': '/first' })
-    await until(() => answer !== undefined)
+    await eventually('there is an answer', () => answer !== undefined)
     const goaway = once(session, 'goaway')
     const exit = stopping.process.stop()
     const [code, lastStream] = (await goaway) as [number, number]
@@ -433,7 +433,7 @@ describe('at shutdown', () => {
     lingering.send(frame(frameTypes.goaway, 0, 0, Buffer.alloc(8)))
     await goodbye
     const inFlight = sendHttp2(connectHttp2(stopping.port), { ':path': '/' })
-    await until(() => answer !== undefined)
+    await eventually('there is an answer', () => answer !== undefined)
     const exit = stopping.process.stop()
     await stopping.process.waitForLine(/"msg":"stopping"/)
     answer?.()

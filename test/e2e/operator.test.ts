@@ -4,6 +4,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const CONFIG_FILE = join(import.meta.dirname, 'operated.yaml')
 
@@ -326,7 +327,7 @@ describe('several gateways or workers', () => {
       const last = replicas[2] as HostedGateway
       await rush(last, 5, 'POST /login', other)
       const about = `/api/clients/limited?policy=login&limit=1000`
-      await vi.waitFor(async () => {
+      await eventually('the last replica lists what the first has refused', async () => {
         const { body } = await askOperator(last, 'GET', about)
         expect(body).toMatchObject({ scope: 'all' })
         const { clients } = body as { clients: { client: object; refusals: number }[] }
@@ -341,7 +342,7 @@ describe('several gateways or workers', () => {
         ],
       })
       await askOperator(first, 'POST', '/api/clients/reset', { client: other })
-      await vi.waitFor(async () => {
+      await eventually('the client that was reset is listed no more', async () => {
         const { body } = await askOperator(last, 'GET', about)
         const { clients } = body as { clients: { client: object }[] }
         expect(clients.map(({ client }) => client)).not.toContainEqual({ ip: other })
@@ -349,18 +350,15 @@ describe('several gateways or workers', () => {
 
       await redis.signal('SIGSTOP')
       await rush(first, 5, 'POST /login', newAddress())
-      await vi.waitFor(
-        async () => {
-          const client = newAddress()
-          await rush(first, 1, 'POST /login', client)
-          const { body } = await askOperator(first, 'POST', '/api/clients/inspect', {
-            policy: 'login',
-            client,
-          })
-          expect(body).toMatchObject({ states: [{ used: 1, source: 'local' }] })
-        },
-        { timeout: 5000, interval: 100 },
-      )
+      await eventually('it counts in the process', async () => {
+        const client = newAddress()
+        await rush(first, 1, 'POST /login', client)
+        const { body } = await askOperator(first, 'POST', '/api/clients/inspect', {
+          policy: 'login',
+          client,
+        })
+        expect(body).toMatchObject({ states: [{ used: 1, source: 'local' }] })
+      })
       expect(await askOperator(first, 'POST', '/api/clients/reset', question)).toMatchObject({
         status: 503,
         body: { code: 503, error: 'Redis is not available: nothing was reset' },
@@ -394,16 +392,14 @@ describe('several gateways or workers', () => {
     })
     const reset = await askOperator(gateway, 'POST', '/api/clients/reset', { client: from })
     expect(reset).toMatchObject({ status: 200, body: { reset: ['login', 'slides'] } })
-    await vi.waitFor(
-      async () =>
-        expect((await askOperator(gateway, 'GET', '/api/clients/limited')).body).toMatchObject({
-          scope: where === 'on Redis' ? 'all' : 'replica',
-          clients: [],
-        }),
-      { timeout: 2000, interval: 20 },
+    await eventually('no client is over a limit', async () =>
+      expect((await askOperator(gateway, 'GET', '/api/clients/limited')).body).toMatchObject({
+        scope: where === 'on Redis' ? 'all' : 'replica',
+        clients: [],
+      }),
     )
     if (where === 'on Redis')
-      await vi.waitFor(async () =>
+      await eventually('both workers are told of', async () =>
         expect((await askOperator(gateway, 'GET', '/api/replicas')).body).toMatchObject({
           replicas: [{ self: true, workers: 2 }],
         }),

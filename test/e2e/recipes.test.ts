@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const folder = join(import.meta.dirname, '../../docs/recipes')
 
@@ -68,7 +69,7 @@ async function countInFlight(recipe: Recipe, times: number, path: string, method
     if (status === 429) refused += 1
   })
   const { held } = recipe
-  await vi.waitFor(() => expect(refused + held.length).toBe(times), { timeout: 20_000 })
+  await eventually('each request has passed or was refused', () => expect(refused + held.length).toBe(times))
   const passed = held.length
   held.splice(0).forEach((answer) => answer())
   await Promise.all(replies)

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/http/backend.ts'
 import { authorityFile, certificateFiles } from '../support/network/certificates.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -9,6 +9,7 @@ import { freePort } from '../support/network/ports.ts'
 import { startSentinel } from '../support/redis/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * Connections to Redis over TLS, in each form of REDIS_URL, to servers that ask for the client's certificate. What
@@ -65,7 +66,7 @@ function start(url: string, env: Record<string, string>): Promise<HostedGateway>
 async function startConnected(url: string, env: Record<string, string>): Promise<HostedGateway> {
   const gateway = await start(url, env)
   const isConnected = async (): Promise<boolean> => (await gateway.send('GET', '/connected')).status === 200
-  await vi.waitUntil(isConnected, { timeout: 20_000 })
+  await eventually('Redis is connected to', isConnected)
   return gateway
 }
 
@@ -83,7 +84,7 @@ async function untilReasonLogged(gateway: HostedGateway, reason: RegExp): Promis
       .split('\n')
       .filter((line) => line.includes('cannot connect to Redis'))
       .some((line) => reason.test((JSON.parse(line) as { reason: string }).reason))
-  await vi.waitUntil(isTold, { timeout: 20_000 })
+  await eventually('the log says why there is no connection', isTold)
 }
 
 describe.concurrent('over TLS, with a certificate shown and one verified,', () => {
@@ -117,8 +118,9 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
     const pair = { cert: readFileSync(client.cert), key: readFileSync(client.key) }
     const operator = new Redis({ host: 'localhost', port, tls: { ca: readFileSync(named), ...pair } })
     await operator.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
-    const timeout = 10_000
-    await expect.poll(() => operator.cluster('INFO'), { timeout }).toContain('cluster_state:ok')
+    await eventually('the cluster is sound', async () =>
+      expect(await operator.cluster('INFO')).toContain('cluster_state:ok'),
+    )
     operator.disconnect()
     const env = { REDIS_CA_FILE: named, ...withPair }
     const gateway = await startConnected(`rediss+cluster://localhost:${port}`, env)

@@ -1,9 +1,10 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const limits = `
 refusalLog: true
@@ -33,7 +34,9 @@ test('a line for each refused request, and for no other', async () => {
   for (const path of ['/free', '/dry', '/dry', '/%zz']) await gateway.send('GET', path)
   await gateway.send('POST', '/login')
   const { headers } = await gateway.send('POST', '/x/../login?password=secret', { from: '127.0.0.1' })
-  await vi.waitFor(() => expect(linesOf(gateway, 'request refused')).toHaveLength(1), 10_000)
+  await eventually('the refusal is in the log', () =>
+    expect(linesOf(gateway, 'request refused')).toHaveLength(1),
+  )
   expect(linesOf(gateway, 'request refused')[0]).toMatchObject({
     requestId: headers['x-request-id'],
     method: 'POST',
@@ -51,7 +54,9 @@ test('over HTTP/2, without addresses where that is wished', async () => {
   const login = () => sendHttp2(session, { ':method': 'POST', ':path': '/login' }, '')
   await login()
   const { headers } = await login()
-  await vi.waitFor(() => expect(linesOf(gateway, 'request refused')).toHaveLength(1), 10_000)
+  await eventually('the refusal is in the log', () =>
+    expect(linesOf(gateway, 'request refused')).toHaveLength(1),
+  )
   const [line] = linesOf(gateway, 'request refused')
   expect(line).toMatchObject({ requestId: headers['x-request-id'], policy: 'login' })
   expect(line).not.toHaveProperty('client')
@@ -60,7 +65,9 @@ test('over HTTP/2, without addresses where that is wished', async () => {
 test('a request that is refused as Redis is away has no rule', async () => {
   const gateway = await startWith({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT: '50ms' })
   expect((await gateway.send('GET', '/closed')).status).toBe(503)
-  await vi.waitFor(() => expect(linesOf(gateway, 'request refused')).toHaveLength(1), 10_000)
+  await eventually('the refusal is in the log', () =>
+    expect(linesOf(gateway, 'request refused')).toHaveLength(1),
+  )
   const [line] = linesOf(gateway, 'request refused')
   expect(line).toMatchObject({ path: '/closed', status: 503 })
   expect(line).not.toHaveProperty('policy')
@@ -76,7 +83,9 @@ test('a flood is left out, and counted', async () => {
       0,
     )
   // Each has a line or is counted, however long the machine took.
-  await vi.waitFor(() => expect(linesOf(gateway, 'request refused').length + leftOut()).toBe(600), 20_000)
+  await eventually('each refusal is in the log or counted there', () =>
+    expect(linesOf(gateway, 'request refused').length + leftOut()).toBe(600),
+  )
 })
 
 test('no lines by default', async () => {

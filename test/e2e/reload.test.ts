@@ -9,6 +9,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // The table of limits is changed while the gateway runs. That nothing is dropped meanwhile: reload-load.test.ts.
 
@@ -34,14 +35,6 @@ async function left({ send }: HostedGateway, path: string): Promise<string | und
 async function metric(gateway: HostedGateway, line: RegExp): Promise<string | undefined> {
   const response = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
   return line.exec(await response.text())?.[1]
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 30_000
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error('it has not come to that')
-    await sleep(20)
-  }
 }
 
 const statusOf = async (gateway: HostedGateway): Promise<unknown> =>
@@ -209,7 +202,7 @@ test('a request that has begun ends under the table that it has begun with', asy
       ...(WORKERS === '2' && { WORKERS }),
     })
     const [counted, flying] = [gateway.send('GET', '/a'), gateway.send('GET', '/c')]
-    await until(() => Promise.resolve(answers.length === 2))
+    await eventually('both answers have come', () => answers.length === 2)
     writeFileSync(file, table(rule('a', 9), rule('c', 5)))
     expect((await askOperator(gateway, 'POST', '/api/reload', {})).status).toBe(200)
     for (const answer of answers.splice(0)) answer()
@@ -218,7 +211,7 @@ test('a request that has begun ends under the table that it has begun with', asy
     writeFileSync(file, table(rule('a', 1, more), '  - { name: c, match: GET /c, concurrency: 1 }\n'))
     expect((await askOperator(gateway, 'POST', '/api/reload', {})).status).toBe(200)
     const again = [gateway.send('GET', '/a'), gateway.send('GET', '/c')]
-    await until(() => Promise.resolve(answers.length === 2))
+    await eventually('both answers have come', () => answers.length === 2)
     for (const answer of answers.splice(0)) answer()
     expect((await Promise.all(again)).map(({ status }) => status)).toEqual([200, 200])
   }
@@ -232,7 +225,7 @@ describe.concurrent('a change of the file is taken by itself', () => {
     const gateway = await start(table(rule('a', 5)))
     const before = await hashOf(gateway)
     writeFileSync(gateway.file, table(rule('a', 6)))
-    await until(async () => (await hashOf(gateway)) !== before)
+    await eventually('another table is in force', async () => (await hashOf(gateway)) !== before)
     writeFileSync(gateway.file, wrong)
     await gateway.waitForLine(/"trigger":"file".*"msg":"reload refused: limits stay"/)
     expect(await left(gateway, '/a')).toBe('5')
@@ -247,7 +240,7 @@ describe.concurrent('a change of the file is taken by itself', () => {
     const before = await hashOf(gateway)
     writeFileSync(`${gateway.file}.new`, table(rule('a', 6)))
     renameSync(`${gateway.file}.new`, gateway.file)
-    await until(async () => (await hashOf(gateway)) !== before)
+    await eventually('another table is in force', async () => (await hashOf(gateway)) !== before)
   })
 
   test('through the symbolic links of a ConfigMap of Kubernetes', async () => {
@@ -265,7 +258,7 @@ describe.concurrent('a change of the file is taken by itself', () => {
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE })
     const before = await hashOf(gateway)
     publish('..2026_02', table(rule('a', 6)))
-    await until(async () => (await hashOf(gateway)) !== before)
+    await eventually('another table is in force', async () => (await hashOf(gateway)) !== before)
     expect(await left(gateway, '/a')).toBe('5')
   })
 

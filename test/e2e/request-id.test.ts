@@ -1,10 +1,11 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { send, sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // Each reply that the gateway makes itself names the request as the log does, so that a user can tell an operator which
 // one it was. What the backend answers stays its own.
@@ -68,7 +69,7 @@ describe('over HTTP/1.1', () => {
     expect(reply.status).toBe(status)
     const id = reply.headers['x-request-id']
     expect(id).toMatch(uuid)
-    await vi.waitFor(() => expect(loggedIds(plain, status)).toContain(id), 10_000)
+    await eventually('the id is in the log', () => expect(loggedIds(plain, status)).toContain(id))
   })
 
   test('408, 413 to chunks, and 400 to a body that cannot be read', async () => {
@@ -111,7 +112,7 @@ describe('over HTTP/2', () => {
     expect(reply.status).toBe(status)
     const id = reply.headers['x-request-id']
     expect(id).toMatch(uuid)
-    await vi.waitFor(() => expect(loggedIds(overTls, status)).toContain(id), 10_000)
+    await eventually('the id is in the log', () => expect(loggedIds(overTls, status)).toContain(id))
     session.close()
   })
 })

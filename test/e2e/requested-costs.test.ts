@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { send, type Reply } from '../support/gateway/gateway.ts'
@@ -23,6 +23,7 @@ import {
 } from '../support/http/raw-http2.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // What is reserved for a request is what its body says, and its body is held back until that is known. Nobody must pay less
 // for a body that cannot be read, and nothing of what the body is must change on its way to the backend.
@@ -122,7 +123,9 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     let refused = 0
     const count = ({ status }: Reply): void => void (refused += status === 429 ? 1 : 0)
     for (const answer of answers) answer.then(count, () => undefined)
-    await vi.waitFor(() => expect([arrived, refused]).toEqual([4, 26]), 20_000)
+    await eventually('all requests have passed or were refused', () =>
+      expect([arrived, refused]).toEqual([4, 26]),
+    )
     expect(await usedBy(first, from)).toBe(960)
     const [small, none] = [
       { from, body: '{"max_tokens":41}' },
@@ -130,12 +133,14 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     ]
     expect((await first.send('POST', '/chat', small)).status).toBe(429)
     expect((await first.send('POST', '/chat', none)).status).toBe(429)
-    while (held.length < 4) await sleep(10)
+    await eventually('four requests are held', () => held.length >= 4)
     for (const end of held) end()
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(4)
     expect(statuses.filter((status) => status === 429)).toHaveLength(26)
-    await vi.waitFor(async () => expect(await usedBy(first, from)).toBe(40), 20_000)
+    await eventually('what was not used is given back', async () =>
+      expect(await usedBy(first, from)).toBe(40),
+    )
   })
 })
 
@@ -230,7 +235,9 @@ describe('over HTTP/1.1', () => {
     const reply = await gateway.send('POST', '/both', { from, body })
     expect(reply.headers['ratelimit']).toMatch(/"input";r=970;t=\d+, "output";r=4600;/)
     await gateway.send('POST', '/both', { from, headers: { 'x-cost-to-say': '7' }, body })
-    await vi.waitFor(async () => expect(await usedBy(gateway, from, 'output')).toBe(407), 20_000)
+    await eventually('what was used is charged', async () =>
+      expect(await usedBy(gateway, from, 'output')).toBe(407),
+    )
     expect(await usedBy(gateway, from, 'input')).toBe(37)
   })
 
@@ -241,9 +248,13 @@ describe('over HTTP/1.1', () => {
       client.write(
         'POST /chat HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nConnection: close\r\nContent-Length: 18\r\n\r\n',
       )
-      await vi.waitFor(() => expect(client.received()).toBe('HTTP/1.1 100 Continue\r\n\r\n'), 20_000)
+      await eventually('the client may go on', () =>
+        expect(client.received()).toBe('HTTP/1.1 100 Continue\r\n\r\n'),
+      )
       client.write('{"max_tokens":700}')
-      await vi.waitFor(() => expect(client.received()).toMatch(`Continue\r\n\r\nHTTP/1.1 ${status} `), 20_000)
+      await eventually('the answer has come', () =>
+        expect(client.received()).toMatch(`Continue\r\n\r\nHTTP/1.1 ${status} `),
+      )
       await client.closed
     }
     expect(bodies.at(-1)).toBe('{"max_tokens":700}')
@@ -281,12 +292,14 @@ describe('over HTTP/1.1', () => {
     const client = await talk(gateway.port, from)
     const head = 'POST /chat HTTP/1.1\r\nHost: a\r\n'
     client.write(`${head}Content-Length: 18\r\n\r\n{"max_tokens":999}`)
-    await vi.waitFor(() => expect(client.received()).toMatch(/200 OK[^]*ok\r\n/), 20_000)
+    await eventually('the answer has come', () => expect(client.received()).toMatch(/200 OK[^]*ok\r\n/))
     for (let round = 0; round < 3; round++) {
       client.write(`${head}Content-Length: 16\r\n\r\n{"max_to`)
       await sleep(20)
       client.write('kens":9}')
-      await vi.waitFor(() => expect(client.received().split(' 429 ')).toHaveLength(round + 2), 20_000)
+      await eventually('the refusal of the round has come', () =>
+        expect(client.received().split(' 429 ')).toHaveLength(round + 2),
+      )
     }
     client.write('GET /free HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     await client.closed
@@ -300,7 +313,9 @@ describe('over HTTP/1.1', () => {
     client.write('POST /chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
     const chunk = `2000\r\n${'x'.repeat(0x2000)}\r\n`
     for (let sent = 0; sent < 12; sent++) client.write(chunk)
-    await vi.waitFor(() => expect(client.received()).toMatch(/^HTTP\/1.1 429 [^]*connection: close/i), 20_000)
+    await eventually('the refusal ends the connection', () =>
+      expect(client.received()).toMatch(/^HTTP\/1.1 429 [^]*connection: close/i),
+    )
     await client.closed
   })
 
@@ -317,7 +332,7 @@ describe('over HTTP/1.1', () => {
     }
     expect(await usedBy(gateway, from)).toBe(0)
     expect(backend.seen).toHaveLength(seen)
-    await vi.waitFor(async () => expect(await heldBytes(gateway)).toBe(0), 20_000)
+    await eventually('no byte is held', async () => expect(await heldBytes(gateway)).toBe(0))
   })
 
   test('a body that comes too slowly is refused', async () => {
@@ -344,12 +359,12 @@ describe('over HTTP/1.1', () => {
     const client = await talk(gateway.port, newClient())
     const seen = backend.seen.length
     client.write('POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n')
-    await vi.waitFor(() => expect(backend.seen).toHaveLength(seen + 1), 20_000)
+    await eventually('the request has arrived', () => expect(backend.seen).toHaveLength(seen + 1))
     client.socket.destroy()
   })
 
   test('nothing is held when all is over, and nothing went wrong', async () => {
-    await vi.waitFor(async () => expect(await heldBytes(gateway)).toBe(0), 20_000)
+    await eventually('no byte is held', async () => expect(await heldBytes(gateway)).toBe(0))
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     expect(parseExposition(body).value('sluice_uncaught_errors_total', { place: 'request' })).toBe(0)
   })
@@ -393,7 +408,7 @@ describe('over HTTP/2', () => {
     const large = 'x'.repeat(300_000)
     const replies = await Promise.all(Array.from({ length: 10 }, () => sendHttp2(session, post, large)))
     expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 429))
-    await vi.waitFor(async () => expect(await heldBytes(gateway)).toBe(0), 5_000)
+    await eventually('no byte is held', async () => expect(await heldBytes(gateway)).toBe(0))
     expect((await sendHttp2(session, { ':path': '/free' })).status).toBe(200)
   })
 
@@ -409,7 +424,7 @@ describe('over HTTP/2', () => {
     })
     const session = connectHttp2(failing.port)
     expect((await sendHttp2(session, post, 'x'.repeat(300_000))).status).toBe(status)
-    await vi.waitFor(async () => expect(await heldBytes(failing)).toBe(0), 5_000)
+    await eventually('no byte is held', async () => expect(await heldBytes(failing)).toBe(0))
     const { body } = await send(failing.adminPort, 'GET', '/metrics')
     expect(
       parseExposition(body).value('sluice_requests_total', { class: `${Math.floor(status / 100)}xx` }),
@@ -440,7 +455,7 @@ describe('over HTTP/2', () => {
     )
     await client.waitFor(({ type, stream }) => type === frameTypes.headers && stream === 41)
     expect(await usedBy(gateway, '127.0.0.1')).toBe(12)
-    await vi.waitFor(async () => expect(await heldBytes(gateway)).toBe(0), 20_000)
+    await eventually('no byte is held', async () => expect(await heldBytes(gateway)).toBe(0))
     client.socket.destroy()
   })
 
@@ -460,7 +475,7 @@ test('a WebSocket handshake has no body, and counts as one that says no number',
     'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
       'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   )
-  await vi.waitFor(() => expect(client.received()).toMatch(/^HTTP\/1.1 200 /), 20_000)
+  await eventually('the answer has come', () => expect(client.received()).toMatch(/^HTTP\/1.1 200 /))
   expect(await usedBy(gateway, from)).toBe(70)
   client.socket.destroy()
 })

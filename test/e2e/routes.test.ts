@@ -8,6 +8,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { freePort } from '../support/network/ports.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const named = (name: string): Promise<Backend> =>
   startBackend((request, response) => request.resume().on('end', () => response.end(name)))
@@ -71,7 +72,7 @@ test('a server that has more to do gets less', async () => {
   const slow = await startBackend((_, response) => void setTimeout(() => response.end('slow'), 1_000))
   const gateway = await start(`routes: [{ name: r, upstream: [${fast.url}, ${slow.url}] }]`)
   const background = [0, 1, 2, 3].map(() => gateway.send('GET', '/'))
-  while (slow.seen.length === 0) await sleep(5)
+  await eventually('the request has arrived at the slow backend', () => slow.seen.length !== 0)
   await bodies(gateway, 40)
   expect(slow.seen.length).toBeLessThan(10)
   await Promise.all(background)
@@ -121,7 +122,7 @@ test('a reload changes routes; a request to a backend that is gone is finished',
   const file = writeConfigFile(`routes: [{ name: r, upstream: ${before.url} }]\n`)
   const gateway = await startHosted({ CONFIG_FILE: file })
   const first = gateway.send('GET', '/')
-  while (before.seen.length === 0) await sleep(5)
+  await eventually('the request has arrived', () => before.seen.length !== 0)
   writeFileSync(file, `routes: [{ name: r, upstream: ${after.url} }]\n`)
   const routes = { added: [], changed: ['r'], removed: [] }
   expect(await askOperator(gateway, 'POST', '/api/reload', {})).toMatchObject({

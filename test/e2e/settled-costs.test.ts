@@ -9,6 +9,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const from = '127.0.0.9'
 
@@ -84,7 +85,8 @@ describe.each(places)('counted in %s', (place) => {
       expect(status).toBe(200)
       // As it is after the request has been settled. Other processes hear of it a moment later.
       expect(headers['ratelimit']).toMatch(place === 'memory' ? '"login";r=5;t=900' : /^"login";r=\d;t=/)
-      if (place !== 'memory') await vi.waitFor(async () => expect(await usedBy(first, 'login')).toBe(0), soon)
+      if (place !== 'memory')
+        await eventually('everything is given back', async () => expect(await usedBy(first, 'login')).toBe(0))
     }
     const replies = await Promise.all(Array.from({ length: 200 }, (_, index) => login('wrong', index)))
     expect(wrong).toBe(5)
@@ -101,13 +103,13 @@ describe.each(places)('counted in %s', (place) => {
     const { headers } = await chat('40')
     expect(headers).not.toHaveProperty('x-cost')
     expect(headers['ratelimit']).toMatch(/^"tokens";r=960;t=/)
-    await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(40), soon)
+    await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(40))
     // What is no number counts as reserved.
     for (const cost of ['-5', 'NaN', '1e3', '']) await chat(cost)
-    await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(440), soon)
+    await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(440))
     // What costs more than there is uses all of it up.
     await chat('999999999999')
-    await vi.waitFor(async () => expect((await chat('1')).status).toBe(429), soon)
+    await eventually('the quota is used up', async () => expect((await chat('1')).status).toBe(429))
     const { body } = await send(first.adminPort, 'GET', '/metrics')
     expect(body).toMatch(/sluice_unreadable_costs_total\{[^}]*policy="tokens"[^}]*\} 4/)
   })
@@ -123,24 +125,24 @@ describe.each(places)('counted in %s', (place) => {
       statuses.push(status)
       if (status === 429) expect(headers).toMatchObject({ 'retry-after': '1', ratelimit: '"export";r=0' })
     })
-    await vi.waitFor(() => expect(statuses).toHaveLength(18), soon)
-    await vi.waitFor(() => expect(held).toHaveLength(2), soon)
+    await eventually('eighteen are refused', () => expect(statuses).toHaveLength(18))
+    await eventually('two are in flight', () => expect(held).toHaveLength(2))
     for (const end of held.splice(0)) end()
     await Promise.all(asked)
-    await vi.waitFor(async () => {
+    await eventually('a place is free', async () => {
       const more = first.send('GET', '/export', { from })
       const passed = vi.waitFor(() => expect(held).toHaveLength(1), soon)
       await Promise.race([more, passed])
       held.splice(0).forEach((end) => end())
       expect((await more).status).toBe(200)
-    }, soon)
+    })
   })
 
   test('a client that leaves does not leave its request in flight', async () => {
     let arrived = 0
     answers.set('/abandoned', () => void (arrived += 1))
     for (let round = 1; round <= 5; round++) {
-      const leaving = await vi.waitFor(async () => {
+      const leaving = await eventually('a request passes', async () => {
         const before = arrived
         const socket = open(first.port)
         const answered = new Promise((resolve) => socket.once('data', () => resolve('answered')))
@@ -150,7 +152,7 @@ describe.each(places)('counted in %s', (place) => {
           throw new Error('refused')
         }
         return socket
-      }, soon)
+      })
       // An orderly end says only that nothing more is asked: the response is still waited for.
       leaving.resetAndDestroy()
     }
@@ -183,12 +185,12 @@ test('a streamed answer is passed on event by event, and settled by its last usa
   // Each event is sent only when the one before it has arrived.
   const nextEvent = () => sendNext()
   await stream(first.port, nextEvent)
-  await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(200), soon)
+  await eventually('the estimate is charged', async () => expect(await usedBy(first, 'tokens')).toBe(200))
   await first.send('POST', '/chat', { from, headers: { accept: 'application/json' } })
-  await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(255), soon)
+  await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(255))
   // A client that hangs up pays what is known by then.
   await stream(first.port, nextEvent, 45)
-  await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(255 + 80), soon)
+  await eventually('the second is charged', async () => expect(await usedBy(first, 'tokens')).toBe(255 + 80))
 })
 
 test('a client cannot choose a response whose cost cannot be read', async () => {
@@ -207,7 +209,7 @@ test('a client cannot choose a response whose cost cannot be read', async () => 
   await first.send('POST', '/chat', { from, headers })
   await first.send('POST', '/other', { from, headers })
   expect(seen).toEqual([undefined, undefined, 'gzip', 'bytes=0-1'])
-  await vi.waitFor(async () => expect(await usedBy(first, 'tokens')).toBe(90), soon)
+  await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(90))
 })
 
 test('a request that the backend has seen is not given back when sending it again fails', async () => {
@@ -216,7 +218,7 @@ test('a request that the backend has seen is not given back when sending it agai
   await gateway.send('GET', '/login', { from })
   expect((await gateway.send('GET', '/login', { from })).status).toBe(502)
   expect(guesses()).toBe(2)
-  await vi.waitFor(async () => expect(await usedBy(gateway, 'login')).toBe(1), soon)
+  await eventually('one failed login is charged', async () => expect(await usedBy(gateway, 'login')).toBe(1))
 })
 
 /** A backend that answers once with 200, then reads a request and is gone, so that no connection can be opened again. */

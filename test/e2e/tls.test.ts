@@ -13,6 +13,7 @@ import { send, startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const ca = readFileSync(authorityFile)
 const closers: (() => void)[] = []
@@ -36,7 +37,7 @@ async function subject(port: number): Promise<string> {
 }
 
 async function untilSubject(port: number, expected: string): Promise<void> {
-  while ((await subject(port)) !== expected) await new Promise((resolve) => setTimeout(resolve, 20))
+  await eventually(`the certificate of ${expected} is in use`, async () => (await subject(port)) === expected)
 }
 
 /** A directory as Kubernetes mounts a secret: `tls.crt` → `..data/tls.crt`, and `..data` → the version in use. */
@@ -225,12 +226,12 @@ describe('certificates are renewed', () => {
     const replaced = (): RegExpMatchArray[] => [
       ...gateway.process.output().matchAll(/"pid":(\d+).*TLS certificate reloaded/g),
     ]
-    while (replaced().length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
+    await eventually('both certificates are replaced', () => replaced().length >= 2)
     expect(new Set(replaced().map(([, pid]) => pid)).size).toBe(2)
     for (let connection = 0; connection < 8; connection++) expect(await subject(gateway.port)).toBe('second')
     gateway.process.child.kill('SIGHUP')
     const same = (): unknown[] => gateway.process.output().match(/TLS certificate unchanged/g) ?? []
-    while (same().length < 2) await new Promise((resolve) => setTimeout(resolve, 20))
+    await eventually('both have said that nothing has changed', () => same().length >= 2)
     expect(await gateway.process.stop()).toBe(0)
   })
 })

@@ -10,6 +10,7 @@ import { runHosted } from '../support/gateway/hosted-command.ts'
 import { freePort } from '../support/network/ports.ts'
 import { spawnNode } from '../support/gateway/process.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const token = 'of-the-operators'
 const table = `limits:
@@ -60,7 +61,7 @@ describe('top', () => {
         .slice(0, -1)
         .map((line) => JSON.parse(line) as Snapshot)
     const until = async (isSeen: (snapshot: Snapshot) => boolean, from = 0): Promise<void> => {
-      while (!snapshots().slice(from).some(isSeen)) await new Promise((resolve) => setTimeout(resolve, 50))
+      await eventually('the snapshot has come', () => snapshots().slice(from).some(isSeen))
     }
     await until(({ status, requests }) => status?.['status'] === 'ready' && requests !== null)
     await gateway.process.stop('SIGKILL')

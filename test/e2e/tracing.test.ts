@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -8,6 +8,7 @@ import { startOtlpCollector, type OtlpCollector, type RecordedSpan } from '../su
 import { freePort } from '../support/network/ports.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const limits = 'limits: [{ name: few, match: "* /few/:who", requests: 1, window: 1h, key: path:who }]\n'
 
@@ -55,12 +56,12 @@ async function spansOf(
   path: string,
   count: number,
 ): Promise<Partial<Record<RecordedSpan['kind'], RecordedSpan>>> {
-  const found = await vi.waitFor(() => {
+  const found = await eventually(`${count} spans of the request have come`, () => {
     const request = collector.spans.find(({ attributes }) => attributes['url.path'] === path)
     const spans = collector.spans.filter(({ traceId }) => traceId === request?.traceId)
     expect(spans, JSON.stringify(collector.spans)).toHaveLength(count)
     return spans
-  }, 10_000)
+  })
   return Object.fromEntries(found.map((span) => [span.kind, span]))
 }
 

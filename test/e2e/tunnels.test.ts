@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startRawBackend, type RawBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const handshake =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
@@ -71,7 +72,7 @@ async function untilMetric(
   name: string,
   value: number,
 ): Promise<void> {
-  while ((await metric(gateway, name)) !== value) await new Promise((resolve) => setTimeout(resolve, 20))
+  await eventually(`${name} is ${value}`, async () => (await metric(gateway, name)) === value)
 }
 
 describe('a tunnel', () => {
@@ -243,7 +244,7 @@ describe('a handshake', () => {
     for (const leave of ['end', 'resetAndDestroy'] as const) {
       const arrived = backend.connections.length
       const client = begin(gateway.port)
-      while (backend.connections.length === arrived) await new Promise((resolve) => setTimeout(resolve, 5))
+      await eventually('the tunnel has arrived at the backend', () => backend.connections.length !== arrived)
       client[leave]()
       await once(backend.connections[arrived] ?? client, 'close')
     }
@@ -278,13 +279,14 @@ test('a thousand tunnels, left at every stage, leave nothing open', async () => 
     await Promise.all(Array.from({ length: 50 }, (_, i) => leaveSoon(round * 50 + i)))
   await untilMetric(gateway, 'sluice_connections', 0)
   expect(await metric(gateway, 'sluice_upgrades')).toBe(0)
-  while (backend.connections.some(({ destroyed }) => !destroyed))
-    await new Promise((resolve) => setTimeout(resolve, 20))
+  await eventually(
+    'all connections to the backend are closed',
+    () => !backend.connections.some(({ destroyed }) => !destroyed),
+  )
   // A connection that was opened for a client that has left by then serves the next one.
   expect(backend.connections.length).toBeGreaterThan(700)
   // The last ones may be closing still.
-  await vi.waitFor(
-    async () => expect(await metric(gateway, 'sluice_process_open_fds')).toBeLessThanOrEqual(before + 2),
-    { timeout: 20_000, interval: 50 },
+  await eventually('the descriptors are closed', async () =>
+    expect(await metric(gateway, 'sluice_process_open_fds')).toBeLessThanOrEqual(before + 2),
   )
 })

@@ -6,6 +6,7 @@ import { startBackend, startRawBackend, type Backend } from '../support/http/bac
 import { send } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { untilQueued } from '../support/wait/until-queued.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
 async function startNarrow(
@@ -19,17 +20,13 @@ async function startNarrow(
   return { backend, held, gateway: await startHosted({ UPSTREAM_URL: backend.url, ...settings }) }
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
 const busy = { status: 503, body: '{"code":503,"error":"The backend is busy"}' }
 
 test('requests beyond all connections wait in turn, and beyond the queue are refused', async () => {
   const { gateway, held } = await startNarrow({ UPSTREAM_CONNECTIONS: '2', UPSTREAM_QUEUE: '1' })
   const get = (path: string) => send(gateway.port, 'GET', path)
   const first = [get('/held'), get('/held')]
-  await until(() => held.length === 2)
+  await eventually('two requests are held', () => held.length === 2)
   const waiting = get('/next')
   let refused = await get('/refused')
   // One of the two came first.
@@ -49,7 +46,7 @@ test('no request waits longer than it may, and a client that leaves makes room',
     UPSTREAM_QUEUE_TIMEOUT: '300ms',
   })
   const first = send(gateway.port, 'GET', '/held')
-  await until(() => held.length === 1)
+  await eventually('one request is held', () => held.length === 1)
   const leaver = connect(gateway.port, '127.0.0.1')
   leaver.write('GET /leaver HTTP/1.1\r\nHost: a\r\n\r\n')
   await new Promise((resolve) => setTimeout(resolve, 50))
@@ -83,7 +80,7 @@ test('a request whose reused connection was closed is sent again before those th
   const get = (path: string) => send(gateway.port, 'GET', path)
   await get('/first')
   const again = get('/again')
-  await until(() => arrived.length === 2)
+  await eventually('two requests have arrived', () => arrived.length === 2)
   const waiting = get('/waiting')
   await untilQueued(gateway, 'upstream-queue', 1)
   othersWait.resolve(undefined)

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createBanning } from '../../proxy/clients/banning.ts'
 import { createBanCounts } from '../../proxy/clients/ban-counts.ts'
 import { ClientEntries } from '../../proxy/clients/client-entries.ts'
@@ -15,6 +15,7 @@ import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { openRedis, readDocumentedRights } from '../support/redis/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const now = (): number => performance.now()
 const log = pino({ level: 'silent' })
@@ -61,37 +62,44 @@ const ids = ({ entries }: Pick<Replica, 'entries'>): string[] =>
     .all()
     .map(({ id }) => id)
     .toSorted()
-const soon = { timeout: 2000, interval: 20 }
 
 test('a change is heard by another replica, and what was there before it started is read at the start', async () => {
   const { first, second, redis } = await openReplicas()
   const entry: ClientEntry = { kind: 'override', policy: 'api', partitionKey: 'h:x', requests: 7, label: 'A' }
   expect(await first.store.put(ban('192.0.2.1'), 60_000)).toBe('done')
   expect(await first.store.put(entry, 60_000)).toBe('done')
-  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.1', 'override api h:x']), soon)
+  await eventually('the other replica has heard of both', () =>
+    expect(ids(second)).toEqual(['ban * 192.0.2.1', 'override api h:x']),
+  )
   expect(second.entries.list('override')[0]?.entry).toEqual(entry)
   expect(second.entries.list('override')[0]?.leftMs).toBeGreaterThan(55_000)
   expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.1', 'override api h:x'])
 
   expect(await second.store.remove('ban * 192.0.2.1')).toBe('done')
   expect(await second.store.remove('ban * 192.0.2.1')).toBe('absent')
-  await vi.waitFor(() => expect(ids(first)).toEqual(['override api h:x']), soon)
+  await eventually('the first replica has heard of the removal', () =>
+    expect(ids(first)).toEqual(['override api h:x']),
+  )
   expect(ids(await openReplica(redis))).toEqual(['override api h:x'])
 })
 
 test('a thousand changes at once are all heard', async () => {
   const { first, second } = await openReplicas()
   await Promise.all(Array.from({ length: 1000 }, (_, i) => first.store.put(ban(addressOf(i)), 60_000)))
-  await vi.waitFor(() => expect(second.entries.list('ban')).toHaveLength(1000), soon)
+  await eventually('a thousand bans are heard of', () =>
+    expect(second.entries.list('ban')).toHaveLength(1000),
+  )
   await Promise.all(Array.from({ length: 999 }, (_, i) => second.store.remove(`ban * ${addressOf(i)}`)))
-  await vi.waitFor(() => expect(ids(first)).toEqual([`ban * ${addressOf(999)}`]), soon)
+  await eventually('their removals are heard of', () =>
+    expect(ids(first)).toEqual([`ban * ${addressOf(999)}`]),
+  )
 })
 
 test('what has ended is gone everywhere, and nothing of it stays in Redis', async () => {
   const { first, second, redis } = await openReplicas()
   await first.store.put(ban('192.0.2.1'), 300)
-  await vi.waitFor(() => expect(ids(second)).toHaveLength(1), soon)
-  await vi.waitFor(() => expect([...ids(first), ...ids(second)]).toEqual([]), soon)
+  await eventually('the other replica has heard of the ban', () => expect(ids(second)).toHaveLength(1))
+  await eventually('the ban has ended everywhere', () => expect([...ids(first), ...ids(second)]).toEqual([]))
   // Removed in passing, by the next change.
   await first.store.put(ban('192.0.2.2'), 60_000)
   expect(await redis.hkeys('sluice:1:{clients}')).toEqual(['ban * 192.0.2.2'])
@@ -112,9 +120,13 @@ test('a rule makes a ban longer, never shorter', async () => {
   await first.store.put(ban('192.0.2.1', 'login'), 60_000)
   // Whether the replica has heard of it or not.
   await second.store.extend({ ...ban('192.0.2.1', 'login'), by: 'rule' }, 1000)
-  await vi.waitFor(() => expect(second.entries.leftMs('ban login 192.0.2.1')).toBeGreaterThan(50_000), soon)
+  await eventually('the longer ban is kept', () =>
+    expect(second.entries.leftMs('ban login 192.0.2.1')).toBeGreaterThan(50_000),
+  )
   await second.store.extend({ ...ban('192.0.2.1', 'login'), by: 'rule' }, 120_000)
-  await vi.waitFor(() => expect(first.entries.leftMs('ban login 192.0.2.1')).toBeGreaterThan(110_000), soon)
+  await eventually('the ban is longer everywhere', () =>
+    expect(first.entries.leftMs('ban login 192.0.2.1')).toBeGreaterThan(110_000),
+  )
 })
 
 test('a ban that is made while Redis is away holds here, and everywhere once it is back', async () => {
@@ -124,7 +136,7 @@ test('a ban that is made while Redis is away holds here, and everywhere once it 
   expect(await first.store.extend(ban('192.0.2.2'), 60_000)).toBe('unavailable')
   expect(ids(first)).toEqual(['ban * 192.0.2.2'])
   first.state.isAnswering = true
-  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.2']), soon)
+  await eventually('the ban is everywhere', () => expect(ids(second)).toEqual(['ban * 192.0.2.2']))
   expect(ids(first)).toEqual(['ban * 192.0.2.2'])
 })
 
@@ -139,7 +151,7 @@ test('a ban that was lifted meanwhile does not come back from a replica that was
   expect(await first.store.remove('ban * 192.0.2.2')).toBe('done')
   expect(await first.store.remove('ban * 192.0.2.2')).toBe('absent')
   second.state.isAnswering = true
-  await vi.waitFor(() => expect(ids(second)).toEqual([]), soon)
+  await eventually('the bans are lifted here too', () => expect(ids(second)).toEqual([]))
   await new Promise((resolve) => setTimeout(resolve, 600))
   expect([...ids(first), ...ids(second)]).toEqual([])
 })
@@ -166,7 +178,7 @@ test('a replica that has heard nothing for more than an hour reads all', async (
   // Since then one was lifted, which is told no more, and another made.
   await redis.hdel('sluice:1:{clients}', 'ban * 192.0.2.1')
   await first.store.put(ban('192.0.2.2'), 60_000)
-  await vi.waitFor(() => expect(ids(late)).toEqual(['ban * 192.0.2.2']), soon)
+  await eventually('all is read again', () => expect(ids(late)).toEqual(['ban * 192.0.2.2']))
 })
 
 test('rules leave operators room for their bans', async () => {
@@ -217,9 +229,8 @@ test("refusals count for the rule's window, also where a burst makes that of the
     log,
   })
   for (const policy of policies) banning.refused(policy, 'x')
-  await vi.waitFor(
-    async () => expect(await redis.pttl('sluice:1:ban:a:refusals:x')).toBeGreaterThan(50_000),
-    soon,
+  await eventually('the refusal is counted for the window', async () =>
+    expect(await redis.pttl('sluice:1:ban:a:refusals:x')).toBeGreaterThan(50_000),
   )
 })
 
@@ -247,11 +258,13 @@ test('a ban under all rules is of a value where it stands, not of the same value
 test('Redis that has lost everything is believed', async () => {
   const { first, second, redis } = await openReplicas()
   await first.store.put(ban('192.0.2.1'), 60_000)
-  await vi.waitFor(() => expect(ids(second)).toHaveLength(1), soon)
+  await eventually('the other replica has heard of the ban', () => expect(ids(second)).toHaveLength(1))
   await redis.flushdb()
-  await vi.waitFor(() => expect([...ids(first), ...ids(second)]).toEqual([]), soon)
+  await eventually('the ban is forgotten everywhere', () =>
+    expect([...ids(first), ...ids(second)]).toEqual([]),
+  )
   await first.store.put(ban('192.0.2.3'), 60_000)
-  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.3']), soon)
+  await eventually('the next ban is heard of', () => expect(ids(second)).toEqual(['ban * 192.0.2.3']))
 })
 
 test('what another version has written there is passed over', async () => {
@@ -307,7 +320,9 @@ test('on a cluster', async () => {
   const redis = connection.client
   const [first, second] = [await openReplica(redis), await openReplica(redis)]
   expect(await first.store.put(ban('192.0.2.1'), 60_000)).toBe('done')
-  await vi.waitFor(() => expect(ids(second)).toEqual(['ban * 192.0.2.1']), soon)
+  await eventually('the other replica has heard of the ban', () =>
+    expect(ids(second)).toEqual(['ban * 192.0.2.1']),
+  )
 })
 
 test('the rights in the docs are enough for bans and limits at run time, and needed', async () => {

@@ -1,9 +1,10 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { LEASE_MS } from '../../proxy/policy.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { startRelay } from '../support/network/relay.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
@@ -28,10 +29,9 @@ test('gateways of different namespaces count apart, those of one together, and r
 
   // Each has refused the client, and knows so without asking Redis.
   expect(await shop.reset(charges)).toBe('done')
-  await vi.waitFor(async () => expect((await shopToo.decide(charges)).outcome).toBe('allowed'), {
-    timeout: 5000,
-    interval: 5,
-  })
+  await eventually('the client of the same namespace is reset', async () =>
+    expect((await shopToo.decide(charges)).outcome).toBe('allowed'),
+  )
   expect(await blog.inspect(charges)).toMatchObject([{ used: 5 }, { used: 5 }])
   expect(countAllowed(await decideAtOnce([blog, none], 20, charges))).toBe(0)
 
@@ -65,17 +65,16 @@ test('no key leaves its namespace, through decisions, settlements, resets, probe
   )
   expect(await limiter.reset(charges)).toBe('done')
   await relay.set({ kind: 'refuse' })
-  await vi.waitFor(async () => {
+  await eventually('Redis is given up', async () => {
     await limiter.decide(chargeAll(newClient(), [login]))
     expect(limiter.telemetry.breaker).toEqual(['open'])
   })
   expect(countAllowed(await decideAtOnce([limiter], 3, charges))).toBe(3)
   await relay.set({ kind: 'none' })
-  await vi.waitFor(() => expect(limiter.telemetry.breaker).toEqual(['open', 'closed']), { timeout: 10_000 })
+  await eventually('Redis decides again', () => expect(limiter.telemetry.breaker).toEqual(['open', 'closed']))
 
-  await vi.waitFor(
-    async () => expect(await operator.get(`sluice:shop:1:{${client}}:login:60000`)).toBe('3'),
-    20_000,
+  await eventually('what was admitted meanwhile is added', async () =>
+    expect(await operator.get(`sluice:shop:1:{${client}}:login:60000`)).toBe('3'),
   )
   expect(await limiter.inspect(charges)).toMatchObject([{ used: 3 }, { used: 3 }])
   for (const key of await operator.keys('*')) expect(key).toMatch(/^sluice:shop:1:/)

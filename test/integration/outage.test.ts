@@ -9,7 +9,6 @@ import {
   decideForEach,
   makePolicy,
   newClient,
-  waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
@@ -20,6 +19,7 @@ import {
   openRedis,
 } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** These are about the time that Redis has; a machine that stops for as long makes them fail now and then. */
 const aboutTime = { retry: 2 }
@@ -135,7 +135,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
 
     limiter.connection.client.disconnect(true)
     await server.signal('SIGSTOP')
-    await waitUntil('not connected', () => limiter.storeState() === 'unavailable')
+    await eventually('not connected', () => limiter.storeState() === 'unavailable')
     await decideAtOnce([limiter], 3, chargeAll(known, [login]))
     await decideAtOnce([limiter], 12, chargeAll(fresh, [login]))
     await decideAtOnce([limiter], 5, chargeAll(fresh, [brief]))
@@ -143,7 +143,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     await server.signal('SIGCONT')
     await waitUntilAnswering(limiter)
 
-    await waitUntil('closed', () => limiter.telemetry.breaker.includes('closed'))
+    await eventually('closed', () => limiter.telemetry.breaker.includes('closed'))
     expect(await redis.get(`sluice:1:{${known}}:login:60000`)).toBe('7')
     expect(await redis.pttl(`sluice:1:{${known}}:login:60000`)).toBeLessThanOrEqual(30_000)
     expect(await redis.get(`sluice:1:{${fresh}}:login:60000`)).toBe('10')
@@ -162,7 +162,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 1, 60_000)
     await server.signal('SIGKILL')
-    await waitUntil('not connected', () => limiter.storeState() === 'unavailable')
+    await eventually('not connected', () => limiter.storeState() === 'unavailable')
     const clients = Array.from({ length: 2_300 }, newClient)
     for (const client of clients) await limiter.decide(chargeAll(client, [login]))
     const again = await startRedisServer({ port: server.port })

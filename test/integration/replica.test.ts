@@ -1,16 +1,10 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  waitUntil,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const login = makePolicy('login', 5, 60_000)
 
@@ -56,14 +50,19 @@ test('leaves a server that has become a replica for the new master, when its add
   // As local counters have it: a replica does not count.
   const client = newClient()
   for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
+  await eventually('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(limiter.logLines.map(({ reason = '' }) => reason)).toContainEqual(expect.stringMatching(/^READONLY/))
 
   // It looks for the new master, and finds the old one again.
-  await waitUntil('it is connected anew', async () => ![firstConnection, 'none'].includes(await connection()))
-  await waitUntil('it is connected again', () => limiter.connection.client.status === 'ready')
+  await eventually(
+    'it is connected anew',
+    async () => ![firstConnection, 'none'].includes(await connection()),
+  )
+  await eventually('it is connected again', () => limiter.connection.client.status === 'ready')
   address.lead(next.port)
-  await waitUntil('the new master decides', () => limiter.storeState() === 'available', 2000)
-  await expect.poll(() => operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5')
+  await eventually('the new master decides', () => limiter.storeState() === 'available')
+  await eventually('the new master has the count', async () =>
+    expect(await operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5'),
+  )
   expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
 })

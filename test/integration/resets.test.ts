@@ -1,17 +1,17 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import type { RunningLimiter } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis, readDocumentedRights } from '../support/redis/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { startRelay } from '../support/network/relay.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const slides = makePolicy('slides', 5, 60_000, { algorithm: 'sliding' })
 
 function untilOneIsAllowed(limiter: RunningLimiter, client: string): Promise<void> {
-  return vi.waitFor(
-    async () => expect((await limiter.decide(chargeAll(client, [login]))).outcome).toBe('allowed'),
-    { timeout: 5000, interval: 5 },
+  return eventually('a request is allowed again', async () =>
+    expect((await limiter.decide(chargeAll(client, [login]))).outcome).toBe('allowed'),
   )
 }
 
@@ -29,7 +29,7 @@ test(
     await new Promise((resolve) => setTimeout(resolve, 600))
 
     await relay.set({ kind: 'refuse' })
-    await vi.waitFor(async () => {
+    await eventually('Redis is given up', async () => {
       await far.decide(chargeAll(newClient(), [login]))
       expect(far.telemetry.breaker).toEqual(['open'])
     })
@@ -37,7 +37,7 @@ test(
       expect(countAllowed(await decideAtOnce([far], 8, chargeAll(client, [login])))).toBe(5)
     expect(await near.reset(chargeAll(reset, [login]))).toBe('done')
     await relay.set({ kind: 'none' })
-    await vi.waitFor(() => expect(far.telemetry.breaker).toEqual(['open', 'closed']), { timeout: 10_000 })
+    await eventually('Redis decides again', () => expect(far.telemetry.breaker).toEqual(['open', 'closed']))
 
     expect(await far.inspect([...chargeAll(reset, [login]), ...chargeAll(other, [login])])).toMatchObject([
       { source: 'store', used: 0 },

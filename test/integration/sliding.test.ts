@@ -8,7 +8,6 @@ import {
   decideAtOnce,
   makePolicy,
   newClient,
-  waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
@@ -16,6 +15,7 @@ import { runNode } from '../support/gateway/process.ts'
 import { countInRedis, openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /* Sliding windows in Redis. A server of this file's own: it counts commands and is stopped. */
 
@@ -138,7 +138,7 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
     const client = newClient()
     await admitEarlier(client, [59_000])
     await server.signal('SIGSTOP')
-    await waitUntil('given up', () => {
+    await eventually('given up', () => {
       void limiter.decide(chargeAll(newClient(), [wide]))
       return limiter.storeState() === 'unavailable'
     })
@@ -146,7 +146,7 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
     await sleep(200)
     expect(countAllowed(await decideAtOnce([limiter], 5, chargeAll(client, [mail])))).toBe(1)
     await server.signal('SIGCONT')
-    await waitUntil('back', () => limiter.telemetry.breaker.includes('closed'))
+    await eventually('back', () => limiter.telemetry.breaker.includes('closed'))
     await waitUntilAnswering(limiter)
 
     const ages = (await timesOf(client)).map((timeUs, _, times) => ((times.at(-1) ?? NaN) - timeUs) / 1000)
@@ -175,7 +175,9 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
   test('comes in its place between those that are there, and the newest are kept', async () => {
     const shared = countInRedis(openRedis(server.url))
     const client = newClient()
-    await expect.poll(() => shared.addOnce('first', [owe(client, [50_000, 30_000, 10_000])])).toBe(true)
+    await eventually('Redis has taken the admissions', async () =>
+      expect(await shared.addOnce('first', [owe(client, [50_000, 30_000, 10_000])])).toBe(true),
+    )
     expect(await agesInRedis(client)).toEqual([50, 30, 10])
     expect(await shared.addOnce('second', [owe(client, [40_000, 20_000])])).toBe(true)
     expect(await agesInRedis(client)).toEqual([50, 40, 30, 20, 10])
@@ -195,7 +197,9 @@ describe('requests admitted during an outage of Redis', { retry: 2 }, () => {
       { policy: wide, partitionKey: client, amount: 4, endsAtMs: performance.now() + 50_000 },
       owe(client, [30_000, 20_000]),
     ]
-    await expect.poll(() => shared.addOnce('all', debt)).toBe(true)
+    await eventually('Redis has taken the admissions', async () =>
+      expect(await shared.addOnce('all', debt)).toBe(true),
+    )
     expect(await shared.addOnce('all', debt)).toBe(true)
     expect(await agesInRedis(client)).toEqual([30, 20])
     expect(await redis.get(`sluice:1:{${client}}:wide:60000`)).toBe('4')
@@ -216,7 +220,7 @@ test('a user with the rights that docs/redis.md names may do all this', async ()
   expect(countAllowed(decisions)).toBe(2)
 
   await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-  await waitUntil('unavailable', () => {
+  await eventually('unavailable', () => {
     void restricted.decide(chargeAll(client, [mail]))
     return restricted.storeState() === 'unavailable'
   })

@@ -6,13 +6,13 @@ import {
   decideAtOnce,
   makePolicy,
   newClient,
-  waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
 import { openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * Redis is there and answers, but not with a decision. Each kind has one clear line in the log, the rules do what their
@@ -39,7 +39,7 @@ async function connectionProblems(limiter: RunningLimiter): Promise<(string | un
     limiter.logLines
       .filter(({ msg }) => msg === 'cannot connect to Redis; retrying')
       .map(({ reason }) => reason)
-  await waitUntil('the log says why there is no connection', () => reasons().length > 0)
+  await eventually('the log says why there is no connection', () => reasons().length > 0)
   return reasons()
 }
 
@@ -49,7 +49,7 @@ async function expectLocalDecisions(limiter: RunningLimiter): Promise<(string | 
   const decisions = []
   for (let i = 0; i < 8; i++) decisions.push(await limiter.decide(chargeAll(client, [login])))
   expect(countAllowed(decisions)).toBe(5)
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
+  await eventually('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(limiter.decide(chargeAll(newClient(), [login]))).not.toBeInstanceOf(Promise)
   return limiter.logLines.filter(({ msg }) => msg.startsWith('Redis unavailable')).map(({ reason }) => reason)
 }

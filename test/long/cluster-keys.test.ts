@@ -1,8 +1,9 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /* Requests that count under several clients at once, which are on different nodes of a cluster. */
 
@@ -13,9 +14,6 @@ const limits = `limits:
   - { name: whole, match: GET /whole, key: global, requests: 3, window: 1h }
   - { name: session, match: GET /session, key: 'cookie:sid', requests: 3, window: 1h, algorithm: sliding }
 `
-
-/** Long for a busy machine only. */
-const soon = { timeout: 20_000, interval: 20 }
 
 function gatewayAt(gateways: readonly HostedGateway[], at: number): HostedGateway {
   const gateway = gateways[at % gateways.length]
@@ -58,10 +56,10 @@ test('every kind of key counts exactly over two gateways on a cluster', async ()
     const both = (): string => `/search?user=${one}&user=${two}`
     let passed = await countPassed(gateways, 30, both)
     expect(passed).toBeLessThanOrEqual(3)
-    await vi.waitFor(async () => {
+    await eventually('the quota is used up', async () => {
       passed += await countPassed(gateways, 1, both)
       expect(passed).toBe(3)
-    }, soon)
+    })
     expect(await countPassed(gateways, 4, both)).toBe(0)
     expect(await countPassed(gateways, 4, (at) => `/search?user=${at < 2 ? one : two}`)).toBe(0)
     expect(await countPassed(gateways, 30, () => `/search?user=three-${pair}`)).toBe(3)
@@ -88,10 +86,10 @@ test('every kind of key counts exactly over two gateways on a cluster', async ()
   const cookies = (): Record<string, string> => ({ cookie: 'sid=a; sid=b' })
   let passed = await countPassed(gateways, 30, () => '/session', cookies)
   expect(passed).toBeLessThanOrEqual(3)
-  await vi.waitFor(async () => {
+  await eventually('the quota is used up', async () => {
     passed += await countPassed(gateways, 1, () => '/session', cookies)
     expect(passed).toBe(3)
-  }, soon)
+  })
   const oneOf = (at: number): Record<string, string> => ({ cookie: `sid=${at % 2 ? 'a' : 'b'}` })
   expect(await countPassed(gateways, 4, () => '/session', oneOf)).toBe(0)
 })

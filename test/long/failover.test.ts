@@ -1,15 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { beginLoad, compareCounts, watchSharing } from '../support/load/limiter-load.ts'
-import {
-  chargeAll,
-  makePolicy,
-  startRedisLimiter,
-  waitUntil,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, startRedisLimiter, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { startSentinelTrio } from '../support/redis/redis-trio.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * A replica takes over under load, with two gateways' limiters. No request fails; what one of them counts is known to
@@ -51,7 +46,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
 
   const provokedAtMs = load.now()
   await provoke()
-  await expect.poll(isElected, { timeout: 30_000, interval: 10 }).toBe(true)
+  await eventually('another master is elected', async () => expect(await isElected()).toBe(true))
   const electedAtMs = load.now()
   await sleep(SHARED_AGAIN_MS + 1500)
   await sharing.stop()
@@ -76,7 +71,8 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   expect(lost).toBeLessThanOrEqual(load.admittedBetween(from, to))
   // What was on its way when a question failed, or when the circuit breaker opened.
   expect(surplus).toBeLessThanOrEqual(load.mostWaiting * (failures + Math.max(...openings)))
-  for (const limiter of limiters) await waitUntil('Redis decides', () => limiter.storeState() === 'available')
+  for (const limiter of limiters)
+    await eventually('Redis decides', () => limiter.storeState() === 'available')
 }
 
 test('the sentinels replace a master that was killed', async () => {
@@ -137,7 +133,7 @@ test('after a failover no more wrong guesses pass than the new master had not co
     .poll(async () => (await trio.findMaster()) !== master, { timeout: 30_000, interval: 10 })
     .toBe(true)
   // The quota is used up only once Redis counts again.
-  await expect.poll(() => outcomes.refused, { timeout: 30_000 }).toBeGreaterThan(500)
+  await eventually('the load is refused', () => expect(outcomes.refused).toBeGreaterThan(500))
   isStopped = true
   await Promise.all(guessing)
 

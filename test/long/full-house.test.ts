@@ -9,6 +9,7 @@ import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { openConnection, openConnections, type ClientConnection } from '../support/http/client-connections.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { sendHttp2 } from '../support/http/http2.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /**
  * All the places that there are for connections are taken. Two addresses could do that with the connections that each may
@@ -111,7 +112,9 @@ describe('idle connections make room', () => {
       expect(await metric(gateway, 'sluice_refused_connections_total{reason="total"}')).toBe(0)
       for (const { socket } of [...first, ...second, ...served]) socket.destroy()
       const { adminPort } = gateway
-      await expect.poll(() => metric({ adminPort }, 'sluice_connections'), { timeout: 10_000 }).toBe(0)
+      await eventually('all connections are closed', async () =>
+        expect(await metric({ adminPort }, 'sluice_connections')).toBe(0),
+      )
     },
   )
 
@@ -181,7 +184,9 @@ describe('where no connection is idle', () => {
     expect(await metric(gateway, 'sluice_refused_connections_total{reason="total"}')).toBe(3)
     newcomer.socket.destroy()
     many[1]?.socket.destroy()
-    await expect.poll(() => metric(gateway, 'sluice_connections')).toBe(12)
+    await eventually('twelve connections are open', async () =>
+      expect(await metric(gateway, 'sluice_connections')).toBe(12),
+    )
     await openServed(gateway.port, d)
   })
 })
@@ -239,7 +244,7 @@ describe('with TLS', () => {
     busyHttp1.write(get('/held'))
     const busyHttp2 = await session(a)
     const answer = sendHttp2(busyHttp2, { ':path': '/held' })
-    await expect.poll(() => gateway.held.length).toBe(2)
+    await eventually('two requests are held', () => expect(gateway.held.length).toBe(2))
 
     const goaway = once(http2, 'goaway')
     const closed = [once(http1.resume(), 'close'), once(http2, 'close')]
@@ -299,7 +304,9 @@ test(
       return held
     }
     const held = [...(await hold(a)), ...(await hold(b))]
-    await expect.poll(() => metric(gateway, 'sluice_connections'), { timeout: 10_000 }).toBe(10_000)
+    await eventually('all places are taken', async () =>
+      expect(await metric(gateway, 'sluice_connections')).toBe(10_000),
+    )
     for (let opened = 0; opened < 300; opened++) await openServed(gateway.port, c)
     expect(await metric(gateway, idle)).toBe(300)
     expect(openOnes(held).length).toBeGreaterThanOrEqual(9_700)

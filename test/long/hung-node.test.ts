@@ -1,7 +1,8 @@
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { decideForEach, makePolicy, startRedisLimiter, waitUntil } from '../support/limiter/limiters.ts'
+import { decideForEach, makePolicy, startRedisLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * After a node is lost, the others are asked again and again who serves its slots now. They name it still, until they have
@@ -27,7 +28,7 @@ test('a node of a cluster that hangs is not asked for the slots', async () => {
 
   await hung?.signal('SIGSTOP')
   await decideForEach(limiter, clients, [wide])
-  await waitUntil('it is connected to again', () =>
+  await eventually('it is connected to again', () =>
     client.nodes().some(({ options, status }) => isAt(options.port) && status !== 'ready'),
   )
   const waitedFor: string[] = []

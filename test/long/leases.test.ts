@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const from = '127.0.0.7'
 
@@ -19,12 +20,14 @@ test('requests in flight of a gateway that is killed count for 15 s more, those 
   const hold = async (gateway: GatewayProcess): Promise<void> => {
     const before = arrived
     send(gateway.port, 'GET', '/export', { from }).catch(() => undefined)
-    await vi.waitFor(() => expect(arrived).toBe(before + 1), 20_000)
+    await eventually('the request has arrived', () => expect(arrived).toBe(before + 1))
   }
   const statusOf = async (): Promise<number> => {
     const asked = send(other.port, 'GET', '/export', { from }).then(({ status }) => status)
     const before = arrived
-    const passed = vi.waitFor(() => expect(arrived).toBe(before + 1), 20_000).then(() => 200)
+    const passed = eventually('the request has arrived', () => expect(arrived).toBe(before + 1)).then(
+      () => 200,
+    )
     return Promise.race([asked, passed])
   }
 

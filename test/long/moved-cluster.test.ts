@@ -6,12 +6,12 @@ import {
   decideAtOnce,
   makePolicy,
   newClient,
-  waitUntil,
   waitUntilAnswering,
 } from '../support/limiter/limiters.ts'
 import { freePort } from '../support/network/ports.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { closeAfterTest, openLimiter } from '../support/redis/redis-limiters.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const login = makePolicy('login', 5, 60_000)
 
@@ -31,7 +31,7 @@ test('a cluster whose nodes all have new addresses is found again', async () => 
   await Promise.all(before.nodes.map((node) => node.stop()))
   const client = newClient()
   for (let asked = 0; asked < 9; asked++) await limiter.decide(chargeAll(client, [login]))
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
+  await eventually('Redis is given up', () => limiter.storeState() === 'unavailable')
 
   closeAfterTest(await startRedisCluster(3, 0, laterPort))
   await waitUntilAnswering(limiter)
@@ -54,8 +54,8 @@ test('a connection that was cut is opened again before the next request needs it
   }
   for (const { operator } of cluster.nodes) {
     await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-    await waitUntil('the loss is noticed', () => !isWhole())
-    await waitUntil('all are connected again', isWhole)
+    await eventually('the loss is noticed', () => !isWhole())
+    await eventually('all are connected again', isWhole)
   }
   for (const client of Array.from({ length: 30 }, newClient))
     expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(client, [login])))).toBe(5)

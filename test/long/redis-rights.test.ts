@@ -6,7 +6,6 @@ import {
   decideAtOnce,
   makePolicy,
   newClient,
-  waitUntil,
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
@@ -17,6 +16,7 @@ import {
   readDocumentedRights,
 } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * The user of REDIS_URL has all rights that docs/redis.md names but one. Redis answers such a command with an error inside
@@ -63,7 +63,7 @@ function warnings(limiter: RunningLimiter): string[] {
 }
 
 async function expectOutage(limiter: RunningLimiter, command: string): Promise<void> {
-  await waitUntil('Redis is given up', () => limiter.storeState() === 'unavailable')
+  await eventually('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(warnings(limiter)).toEqual([expect.stringMatching(new RegExp(`\\b${command}\\b`, 'i'))])
   // It stays so: no probe takes the deficient user for a sound one.
   await new Promise((resolve) => setTimeout(resolve, 600))
@@ -78,7 +78,7 @@ describe('a right that is missing', () => {
   test.each([...commands, 'eval', 'evalsha'])('from the start: %s', async (command) => {
     await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
     const limiter = openLimiter(url, 1000)
-    await waitUntil('it is refused', () => warnings(limiter).length > 0)
+    await eventually('it is refused', () => warnings(limiter).length > 0)
     expect(await useAll(limiter)).toBe(3)
     await expectOutage(limiter, command)
     await operator.call('ACL', 'SETUSER', 'sluice', `+${command}`)
@@ -123,7 +123,7 @@ describe('a right that is missing', () => {
     const limiter = await openAnsweringLimiter(url, 1000)
     await operator.call('ACL', 'SETUSER', 'sluice', 'off', '-pexpire')
     await operator.call('CLIENT', 'KILL', 'USER', 'sluice')
-    await waitUntil('Redis is given up', () => {
+    await eventually('Redis is given up', () => {
       void limiter.decide(chargeAll(newClient(), [login]))
       return (
         limiter.storeState() === 'unavailable' &&
@@ -131,7 +131,7 @@ describe('a right that is missing', () => {
       )
     })
     await operator.call('ACL', 'SETUSER', 'sluice', 'on')
-    await waitUntil('the log names the command', () =>
+    await eventually('the log names the command', () =>
       warnings(limiter).some((reason) => reason.includes('PEXPIRE')),
     )
     expect(warnings(limiter).filter((reason) => reason.includes('PEXPIRE'))).toHaveLength(1)

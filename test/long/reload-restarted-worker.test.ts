@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const table = (requests: number | string): string =>
   `limits: [{ name: a, match: GET /a, requests: ${requests}, window: 10m }]\n`
@@ -24,7 +25,9 @@ test('a worker that is restarted gets the table in force, whatever the file says
   expect(workers).toHaveLength(2)
   for (const [at, pid] of workers.entries()) {
     process.kill(pid, 'SIGKILL')
-    await vi.waitFor(() => expect(gateway.output().match(/worker listening/g)).toHaveLength(3 + at), 30_000)
+    await eventually('the worker listens', () =>
+      expect(gateway.output().match(/worker listening/g)).toHaveLength(3 + at),
+    )
   }
   expect(await left()).toBe('99')
   writeFileSync(file, table(50))

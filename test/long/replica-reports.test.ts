@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createReplicaExchange, type ReplicaExchange } from '../../proxy/admin/replicas/exchange.ts'
 import { describeReplicas, type ReplicaReport } from '../../proxy/admin/replicas/report.ts'
 import type { ThrottledClient } from '../../proxy/decide/throttled-clients.ts'
@@ -9,6 +9,7 @@ import { parseRedisUrl } from '../../proxy/limiter/redis/url.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { openRedis, readDocumentedRights } from '../support/redis/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // What replicas tell one another through Redis while an operator asks.
 
@@ -45,7 +46,7 @@ test('the first question has the reports of all replicas, also of those that wer
   const first = open(redis, 'a', [limited('192.0.2.1', 3)])
   open(redis, 'b', [limited('192.0.2.2', 5)])
   open(redis, 'b', [limited('192.0.2.3', 7)])
-  await vi.waitFor(async () => {
+  await eventually('all gateways have reported', async () => {
     const read = await first.exchange.read()
     expect(read?.own).toBe('a')
     expect(read?.reports.map(({ gateway }) => gateway).toSorted()).toEqual(['a', 'b', 'b'])
@@ -68,18 +69,19 @@ test('nothing is written while nobody asks, and what was written ends by itself'
   const keys = (await redis.keys('*')).toSorted()
   expect(keys).toEqual(['sluice:1:{replicas}', 'sluice:1:{replicas}:asked', 'sluice:1:{replicas}:ends'])
   for (const key of keys) expect(await redis.pttl(key)).toBeGreaterThan(0)
-  await vi.waitFor(async () => expect(await redis.keys('*')).toEqual([]), { timeout: 20_000, interval: 100 })
+  await eventually('nothing of them is left in Redis', async () => expect(await redis.keys('*')).toEqual([]))
 })
 
 test('a replica that is gone is left out', async () => {
   const redis = openRedis(await freshRedis())
   const [first, second] = [open(redis, 'a'), open(redis, 'b', [limited('192.0.2.2')])]
-  await vi.waitFor(async () => expect(await clientsSeenBy(first)).toEqual(['192.0.2.2']))
+  await eventually('the other gateway reports its client', async () =>
+    expect(await clientsSeenBy(first)).toEqual(['192.0.2.2']),
+  )
   second.exchange.close()
-  await vi.waitFor(async () => expect(await clientsSeenBy(first)).toEqual([]), {
-    timeout: 20_000,
-    interval: 100,
-  })
+  await eventually('the report of the gateway that is gone has ended', async () =>
+    expect(await clientsSeenBy(first)).toEqual([]),
+  )
 })
 
 test('the time that has passed since a report is no time left', async () => {
@@ -160,5 +162,7 @@ test('replicas on a cluster hear of one another', async () => {
   const redis = connection.client
   const first = open(redis, 'a')
   open(redis, 'b', [limited('192.0.2.2')])
-  await vi.waitFor(async () => expect(await clientsSeenBy(first)).toEqual(['192.0.2.2']), { timeout: 10_000 })
+  await eventually('the other gateway reports its client', async () =>
+    expect(await clientsSeenBy(first)).toEqual(['192.0.2.2']),
+  )
 })

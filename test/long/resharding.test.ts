@@ -11,6 +11,7 @@ import {
 } from '../support/limiter/limiters.ts'
 import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { openLimiter } from '../support/redis/redis-limiters.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * Slots go from one node of a cluster to another while requests come in. Nodes answer MOVED, ASK and TRYAGAIN then, none of
@@ -121,7 +122,7 @@ test('slots are migrated one after another under load', async () => {
   expect(slots.size).toBeGreaterThan(10)
   for (const slot of slots) {
     await open(slot)
-    while ((await moveKeys(slot, 1)) > 0) await sleep(30)
+    await eventually('all keys of the slot are moved', async () => (await moveKeys(slot, 1)) <= 0)
     await close(slot)
   }
   await sleep(200)

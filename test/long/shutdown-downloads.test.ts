@@ -15,6 +15,7 @@ import { startBackend, type Backend } from '../support/http/backend.ts'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { startWanLink } from '../support/network/wan-link.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const ca = readFileSync(authorityFile)
 const downloads = 40
@@ -133,7 +134,7 @@ describe.each([
   }
 
   async function untilHeld(count: number): Promise<ServerResponse[]> {
-    while (held.length < count) await new Promise((resolve) => setTimeout(resolve, 5))
+    await eventually(`${count} downloads are held`, () => held.length >= count)
     return held.splice(0)
   }
 

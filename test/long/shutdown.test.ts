@@ -6,6 +6,7 @@ import { startBackend, startRawBackend } from '../support/http/backend.ts'
 import { send, sendRaw, spawnGateway, startGateway } from '../support/gateway/gateway.ts'
 import { freePort } from '../support/network/ports.ts'
 import { untilQueued } from '../support/wait/until-queued.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 test('SIGTERM under load loses no request in flight and ends with status 0', async () => {
   const backend = await startBackend((_, response) => setTimeout(() => response.end('ok'), 30))
@@ -36,7 +37,7 @@ test('SIGTERM under load loses no request in flight and ends with status 0', asy
     }
   }
   const workers = Array.from({ length: 40 }, work)
-  while (outcomes.length < 200) await new Promise((resolve) => setTimeout(resolve, 10))
+  await eventually('two hundred are answered', () => outcomes.length >= 200)
   stopped = true
   const startedMs = performance.now()
   expect(await gateway.process.stop('SIGTERM')).toBe(0)
@@ -53,7 +54,7 @@ test('readiness turns to 503 first, and requests that outlast the grace period a
   expect((await send(gateway.adminPort, 'GET', '/readyz')).status).toBe(200)
   const hanging = httpRequest({ port: gateway.port, path: '/' }).end()
   const cutOff = once(hanging, 'error')
-  while (backend.seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  await eventually('the request has arrived', () => backend.seen.length !== 0)
   const exit = gateway.process.stop('SIGTERM')
   await gateway.process.waitForLine(/"msg":"stopping"/)
   expect((await send(gateway.adminPort, 'GET', '/readyz')).status).toBe(503)
@@ -83,8 +84,9 @@ test.each(['1', '2'])(
     const startedMs = performance.now()
     const exit = gateway.process.stop('SIGTERM')
     await gateway.process.waitForLine(/"msg":"stopping"/)
-    while (!(await sendRaw(gateway.port, ping)).startsWith('HTTP/1.1 503 '))
-      await new Promise((resolve) => setTimeout(resolve, 10))
+    await eventually('the gateway says that it stops', async () =>
+      expect(await sendRaw(gateway.port, ping)).toMatch(/^HTTP\/1\.1 503 /),
+    )
     expect((await send(gateway.adminPort, 'GET', '/readyz')).status).toBe(503)
     const answer = await sendRaw(gateway.port, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
@@ -107,7 +109,7 @@ test('a request that is still waiting for a connection to the backend then is cu
     client.write(`${head}\r\nHost: a\r\n\r\n`)
   }
   begin('POST /uploading HTTP/1.1\r\nContent-Length: 2')
-  while (backend.seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  await eventually('the request has arrived', () => backend.seen.length !== 0)
   begin('GET /waiting HTTP/1.1')
   begin('POST /waiting-to-upload HTTP/1.1\r\nContent-Length: 2')
   await untilQueued(gateway, 'upstream-queue', 1)
@@ -128,7 +130,7 @@ test('a connection to the backend that is still being opened then is given up', 
   httpRequest({ port: gateway.port })
     .on('error', () => undefined)
     .end()
-  while (backend.connections.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  await eventually('the connection has arrived', () => backend.connections.length !== 0)
   expect(await gateway.process.stop()).toBe(0)
   expect(gateway.process.output()).toContain('"msg":"request aborted by the gateway"')
   expect(gateway.process.output()).not.toContain('exiting with open handles')

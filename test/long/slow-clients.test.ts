@@ -17,6 +17,7 @@ import {
   uint32,
   type RawHttp2,
 } from '../support/http/raw-http2.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const settings = {
   HEADERS_TIMEOUT: '400ms',
@@ -63,10 +64,6 @@ async function trickle(
   return { received, ms: performance.now() - startedMs }
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
 describe.concurrent('a client that sends too slowly', () => {
   test('its head: 408, and the connection ends although the client stays', async () => {
     const { received, ms } = await trickle('GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ', 20)
@@ -91,7 +88,7 @@ describe.concurrent('a client that sends too slowly', () => {
     expect(received).toMatch(
       /^HTTP\/1\.1 408 .*\r\nconnection: close\r\n.*"The request did not arrive in time"}$/is,
     )
-    await until(() => ended.includes(`${path} cut off`))
+    await eventually('the request is cut off', () => ended.includes(`${path} cut off`))
   })
 
   test('a body that was refused: the connection is closed', async () => {
@@ -120,7 +117,7 @@ describe.concurrent('a client that sends too slowly', () => {
     stream.resume()
     await once(stream, 'close')
     expect(stream.rstCode).toBe(0)
-    await until(() => ended.includes('/slow-stream cut off'))
+    await eventually('the stream is cut off', () => ended.includes('/slow-stream cut off'))
   })
 })
 
@@ -129,7 +126,7 @@ describe.concurrent('a client that does not read', () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET /large-unread HTTP/1.1\r\nHost: a\r\n\r\n')
     socket.pause()
-    await until(() => ended.includes('/large-unread left'))
+    await eventually('the client is gone', () => ended.includes('/large-unread left'))
     socket.resume()
     const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]
     expect(error.code).toBe('ECONNRESET')
@@ -189,9 +186,7 @@ describe.concurrent('a client that does not read', () => {
     raw.socket.pause()
     const connections = async (): Promise<string | undefined> =>
       /^sluice_connections (\d+)$/m.exec((await send(unread.adminPort, 'GET', '/metrics')).body)?.[1]
-    const deadlineMs = performance.now() + 8_000
-    while ((await connections()) !== '0' && performance.now() < deadlineMs) await sleep(100)
-    expect(await connections()).toBe('0')
+    await eventually('the connection is closed', async () => expect(await connections()).toBe('0'))
     raw.socket.destroy()
   })
 })
@@ -259,7 +254,7 @@ describe.concurrent('a connection without requests', () => {
       socket.write('GET / HTTP/1.1\r\n')
       await sleep(50)
       socket.write('Host: a\r\n\r\n')
-      await until(() => received.split('HTTP/1.1 200').length > request)
+      await eventually('the response has begun', () => received.split('HTTP/1.1 200').length > request)
       await sleep(500)
     }
     socket.destroy()

@@ -2,11 +2,12 @@ import { request as httpRequest } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // A language model's server streams its answer event by event and says in the last one what it has cost. The gateway reads
 // that as it passes by: an event must not come later for it.
@@ -115,7 +116,7 @@ test('events of a streamed answer come as soon as without a gateway, and are set
       `p99 of an event: ${p99Direct.toFixed(1)} ms direct, ${p99Through.toFixed(1)} ms through the gateway`,
     )
     delaysMs.push(p99Through - p99Direct)
-    await vi.waitFor(async () => expect(await usedUnits()).toBe(before + cost), 5_000)
+    await eventually('the cost is charged', async () => expect(await usedUnits()).toBe(before + cost))
   }
   expect(Math.min(...delaysMs)).toBeLessThan(mostDelayMs)
 

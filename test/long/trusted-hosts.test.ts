@@ -1,7 +1,8 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { resolvingWith, startDnsServer } from '../support/network/dns-server.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 test('the name of a host is believed when it resolves, also where it did not at start', async () => {
   const backend = await startBackend((request, response) =>
@@ -20,10 +21,9 @@ test('the name of a host is believed when it resolves, also where it did not at 
   expect(await seenFrom('127.0.0.2')).toBe('127.0.0.2')
 
   dns.addresses = ['127.0.0.2']
-  await vi.waitFor(async () => expect(await seenFrom('127.0.0.2')).toBe('203.0.113.9'), {
-    timeout: 30_000,
-    interval: 100,
-  })
+  await eventually('the proxy is trusted', async () =>
+    expect(await seenFrom('127.0.0.2')).toBe('203.0.113.9'),
+  )
   expect(await seenFrom('127.0.0.3')).toBe('127.0.0.3')
 
   // What resolves at start is believed from the first request on.

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { beforeAll, expect, test, vi } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -13,6 +13,7 @@ import {
   type ReceivedWebhook,
   type WebhookReceiver,
 } from '../support/http/webhook-receiver.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 let upstream = ''
 
@@ -45,7 +46,9 @@ async function start(
 
 /** What was received, once it is so much. */
 async function eventsOf(receiver: WebhookReceiver, count: number): Promise<ReceivedWebhook['event'][]> {
-  await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThanOrEqual(count), 15_000)
+  await eventually(`${count} events have come`, () =>
+    expect(receiver.received.length).toBeGreaterThanOrEqual(count),
+  )
   return receiver.received.map(({ event }) => event)
 }
 
@@ -139,13 +142,15 @@ test.each(['1', '2'])(
     const breaker = (): unknown[] =>
       receiver.received.flatMap(({ event: { type, data } }) => (type === 'breaker' ? [data['state']] : []))
     await relay.set({ kind: 'refuse' })
-    await vi.waitFor(async () => {
+    await eventually('the breakers of all workers are open', async () => {
       // Each worker has a breaker of its own.
       await Promise.all(Array.from({ length: 10 }, () => gateway.send('GET', '/other')))
       expect(breaker()).toEqual(['open'])
-    }, 20_000)
+    })
     await relay.set({ kind: 'none' })
-    await vi.waitFor(() => expect(breaker().slice(0, 2)).toEqual(['open', 'closed']), 20_000)
+    await eventually('the breaker is closed again', () =>
+      expect(breaker().slice(0, 2)).toEqual(['open', 'closed']),
+    )
     expect(receiver.received.filter(({ event }) => event.type === 'ban')).toHaveLength(1)
   },
 )

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { freePort } from '../support/network/ports.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const rush = async (port: number, count: number): Promise<number[]> => {
   const replies = await Promise.all(Array.from({ length: count }, () => send(port, 'POST', '/share')))
@@ -42,8 +43,10 @@ test('a worker that dies is replaced, and what was counted stays counted', async
   expect(workerPids).toHaveLength(2)
   process.kill(workerPids[0] ?? 0, 'SIGKILL')
   await gateway.process.waitForLine(/worker exited; restarting/)
-  while ((gateway.process.output().match(/"msg":"worker listening"/g) ?? []).length < 3)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+  await eventually(
+    'three workers listen',
+    () => (gateway.process.output().match(/"msg":"worker listening"/g) ?? []).length >= 3,
+  )
   expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([429]))
 })
 
@@ -58,7 +61,7 @@ test('a worker that cannot be started is tried again', async () => {
       .filter((line) => line.includes('"msg":"worker listening"'))
       .map((line) => (JSON.parse(line) as { pid: number }).pid)
   // Each says so itself, perhaps behind the line of the gateway.
-  await vi.waitUntil(() => pids().length === 2, { timeout: 30_000 })
+  await eventually('the worker is gone', () => pids().length === 2)
   const primary = Number(readFileSync(`/proc/${pids()[0] ?? 0}/stat`, 'utf8').split(' ')[3])
   const limit = (files: string): void => {
     execFileSync('prlimit', ['--pid', String(primary), `--nofile=${files}:`])
@@ -67,7 +70,7 @@ test('a worker that cannot be started is tried again', async () => {
   process.kill(pids()[0] ?? 0, 'SIGKILL')
   await gateway.process.waitForLine(/cannot start a worker/)
   limit('1024')
-  while (pids().length < 3) await new Promise((resolve) => setTimeout(resolve, 50))
+  await eventually('another worker has taken its place', () => pids().length >= 3)
   expect(new Set(await rush(gateway.port, 20))).toEqual(new Set([200]))
   expect(gateway.process.output()).not.toContain('uncaught')
   expect(await gateway.process.stop('SIGTERM')).toBe(0)

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http'
+import { eventually } from '../../support/wait/eventually.ts'
 
 export type Load = {
   /** How often each status came; `broken` where a connection ended without a whole response. */
@@ -64,7 +65,7 @@ export function startLoad(options: {
     statuses,
     async stop() {
       clearInterval(timer)
-      while (waiting > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+      await eventually('all are answered', () => waiting <= 0)
       agent.destroy()
     },
   }

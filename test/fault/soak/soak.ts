@@ -8,13 +8,14 @@ import { afterAll, expect, test } from 'vitest'
 import { startGateway } from '../../support/gateway/gateway.ts'
 import { readUsedBytes } from '../../support/load/memory-use.ts'
 import { seededRandom } from '../../support/http/raw-client.ts'
-import { waitUntil } from '../../support/limiter/limiters.ts'
+import {} from '../../support/limiter/limiters.ts'
 import { startRelay } from '../../support/network/relay.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { startBreakableRedis } from '../breakable-redis.ts'
 import { breakFor, drawFault, type Fault } from '../faults.ts'
 import { startLoad } from './load.ts'
 import { leastOfQuarters, medianOfQuarters, readProcess, type Sample } from './samples.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 /*
  * Two gateways, 50,000 clients and a fault every ten seconds, before Redis, in Redis or before the backend, for a
@@ -126,7 +127,7 @@ test(
     expect([...load.statuses.keys()].filter((status) => !expected.has(status))).toEqual([])
     for (const [index, pid] of pids.entries()) {
       const most = (descriptorsAtRest[index] ?? 0) + SPARE_DESCRIPTORS
-      await waitUntil('connections have ended', () => readProcess(pid).descriptors <= most, 30_000)
+      await eventually('connections have ended', () => readProcess(pid).descriptors <= most)
       expect(samples[index]?.filter(({ descriptors }) => descriptors > most + 2 * CONNECTIONS)).toEqual([])
     }
     for (const { process } of gateways) {

@@ -8,6 +8,7 @@ import { startGateway } from './gateway.ts'
 import { askOperator } from './operator.ts'
 import { startLoad } from '../load/reload-load.ts'
 import { writeConfigFile } from '../run/temporary-directory.ts'
+import { eventually } from '../wait/eventually.ts'
 
 /** Each is in force in turn: all of them count `load` and `sockets`, with other quotas, among rules that come and go. */
 const tables = [0, 1, 2].map(
@@ -64,8 +65,6 @@ export async function reloadUnderLoad(env: Record<string, string>, reloads: numb
     ).states[0]?.used
   expect(await usedOf('load')).toBe(requests)
   expect(await usedOf('sliding')).toBe(requests)
-  const until = Date.now() + 10_000
-  while ((await usedOf('sockets')) !== 0 && Date.now() < until) await sleep(20)
-  expect(await usedOf('sockets')).toBe(0)
+  await eventually('no tunnel is counted any more', async () => expect(await usedOf('sockets')).toBe(0))
   expect(gateway.process.output()).not.toMatch(/"level":"error"(?!.*reload refused)/)
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import {
   createLimiter,
@@ -12,6 +11,7 @@ import { connectRedis, type RedisConnection } from '../../../proxy/limiter/redis
 import { parseRedisUrl } from '../../../proxy/limiter/redis/url.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import type { Log } from '../../../shared/log.ts'
+import { eventually } from '../wait/eventually.ts'
 
 const monotonicNow = (): number => performance.now()
 
@@ -71,19 +71,6 @@ export function decideForEach(
 
 export function countAllowed(decisions: readonly Decision[]): number {
   return decisions.filter(({ outcome }) => outcome === 'allowed').length
-}
-
-/** Waits until `condition` holds; fails with `what` when it does not in time. */
-export async function waitUntil(
-  what: string,
-  condition: () => boolean | Promise<boolean>,
-  timeoutMs = 45_000,
-): Promise<void> {
-  const deadlineMs = monotonicNow() + timeoutMs
-  while (!(await condition())) {
-    if (monotonicNow() > deadlineMs) throw new Error(`waited ${timeoutMs} ms in vain until ${what}`)
-    await sleep(5)
-  }
 }
 
 export type LogLine = { readonly level: number; readonly msg: string; readonly reason?: string }
@@ -164,7 +151,7 @@ export function startRedisLimiter(
 }
 
 export function waitUntilAnswering(limiter: CounterLimiter): Promise<void> {
-  return waitUntil('Redis answers', () => limiter.storeState() === 'available')
+  return eventually('Redis answers', () => limiter.storeState() === 'available')
 }
 
 /** Replicas on one Redis, each with all that a gateway has: connection, breaker, known over-limit clients. */

@@ -11,7 +11,8 @@ const lastAnswerMs = 1_000
 // eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- an assertion gives void, which is no undefined
 type Certain<T> = [undefined] extends [Awaited<T>] ? ([void] extends [Awaited<T>] ? unknown : never) : unknown
 
-type Found<T> = Exclude<Awaited<T>, false>
+/** A condition has nothing to tell once it holds. */
+type Found<T> = [Awaited<T>] extends [boolean] ? undefined : Exclude<Awaited<T>, false>
 
 /**
  * Waits until the probe neither throws nor answers `false`, and resolves with its answer. The probe is asked again and

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createHttp1Connections } from '../../../proxy/connection/http1/connections.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 const HEADERS_MS = 100
 
@@ -46,7 +47,7 @@ async function openWithPartsOfHeads(count: number, onFault: (turn: number) => vo
     server.close()
     http1.close()
   })
-  await vi.waitFor(() => expect(begun).toBe(count))
+  await eventually('all connections are open', () => expect(begun).toBe(count))
   return { clock, clients, served }
 }
 
@@ -55,7 +56,9 @@ test('connections whose heads are late end a few in each turn of the event loop'
   const inTurns = new Map<number, number>()
   const { clock } = await openWithPartsOfHeads(40, (turn) => inTurns.set(turn, (inTurns.get(turn) ?? 0) + 1))
   clock.nowMs = HEADERS_MS
-  await vi.waitFor(() => expect([...inTurns.values()].reduce((sum, ended) => sum + ended, 0)).toBe(40))
+  await eventually('all overdue ones have ended', () =>
+    expect([...inTurns.values()].reduce((sum, ended) => sum + ended, 0)).toBe(40),
+  )
   expect(Math.max(...inTurns.values())).toBeLessThanOrEqual(8)
 })
 
@@ -65,5 +68,7 @@ test('a head that has come meanwhile is not late', async () => {
     if (faults++ === 0) clients.at(-1)?.write('Host: a\r\n\r\n')
   })
   clock.nowMs = HEADERS_MS
-  await vi.waitFor(() => expect([faults, served]).toEqual([39, ['/in-time']]))
+  await eventually('all but the one in time have failed', () =>
+    expect([faults, served]).toEqual([39, ['/in-time']]),
+  )
 })

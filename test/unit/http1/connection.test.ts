@@ -5,6 +5,7 @@ import { createHttp1Connections, type Http1Handlers } from '../../../proxy/conne
 import { http1On } from '../../../proxy/http1/connection.ts'
 import type { Exchange, ServedConnection } from '../../../proxy/http1/service.ts'
 import type { RequestSyntaxError } from '../../../proxy/http1/parser/syntax-error.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 type Served = Exchange & { readonly connection: ServedConnection }
 
@@ -39,10 +40,7 @@ async function serve(handlers: Partial<Http1Handlers> = {}) {
     server.close()
     http1.close()
   })
-  const until = async (isSo: () => boolean): Promise<void> => {
-    while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
-  }
-  return { http1, served, faults, client, accepted, until, received: () => received }
+  return { http1, served, faults, client, accepted, received: () => received }
 }
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
@@ -53,55 +51,55 @@ function answer({ response }: Exchange): void {
 }
 
 test('requests of one connection are served one at a time', async () => {
-  const { served, client, until, received } = await serve()
+  const { served, client, received } = await serve()
   client.write(get('/1') + get('/2'))
-  await until(() => served.length === 1)
+  await eventually('the request is served', () => served.length === 1)
   await new Promise((resolve) => setTimeout(resolve, 20))
   expect(served.map(({ request }) => request.url)).toEqual(['/1'])
   served.forEach(answer)
-  await until(() => served.length === 2)
+  await eventually('both requests are served', () => served.length === 2)
   served.slice(1).forEach(answer)
-  await until(() => received().split('ok').length === 3)
+  await eventually('both answers have come', () => received().split('ok').length === 3)
 })
 
 test('a connection lets go of a response that is over, and counts as idle since then', async () => {
-  const { http1, served, client, accepted, until } = await serve()
+  const { http1, served, client, accepted } = await serve()
   const connection = http1On(accepted)
   expect(connection?.exchange).toBeUndefined()
   expect(http1.betweenRequests()).toEqual([])
   client.write(get('/1'))
-  await until(() => served.length === 1)
+  await eventually('the request is served', () => served.length === 1)
   expect(connection?.exchange?.request).toBe(served[0]?.request)
   expect(connection?.idleSinceMs).toBeUndefined()
   const answeredMs = performance.now()
   served.forEach(answer)
-  await until(() => connection?.exchange === undefined)
+  await eventually('the exchange is over', () => connection?.exchange === undefined)
   expect(connection?.idleSinceMs).toBeGreaterThanOrEqual(answeredMs)
   expect(http1.betweenRequests()).toEqual([connection])
 })
 
 test('not while some of the request is still to come', async () => {
-  const { http1, served, client, accepted, until } = await serve()
+  const { http1, served, client, accepted } = await serve()
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n1')
-  await until(() => served.length === 1)
+  await eventually('the request is served', () => served.length === 1)
   served.forEach(answer)
-  await until(() => served[0]?.response.destroyed === true)
+  await eventually('the response is cut off', () => served[0]?.response.destroyed === true)
   expect(http1On(accepted)?.exchange?.response).toBe(served[0]?.response)
   client.write('23')
-  await until(() => http1On(accepted)?.exchange === undefined)
+  await eventually('the exchange is over', () => http1On(accepted)?.exchange === undefined)
   client.write('GET /par')
-  await until(() => http1.betweenRequests().length === 0)
+  await eventually('no connection is between requests', () => http1.betweenRequests().length === 0)
 })
 
 test('what has arrived whole when the gateway begins to stop is served, and nothing behind it', async () => {
-  const { http1, served, client, until, received } = await serve()
+  const { http1, served, client, received } = await serve()
   client.write(get('/1') + get('/2') + get('/3') + 'GET /part')
-  await until(() => served.length === 1)
+  await eventually('the request is served', () => served.length === 1)
   await new Promise((resolve) => setTimeout(resolve, 20))
   http1.endAfterResponses()
   client.write('ial HTTP/1.1\r\nHost: a\r\n\r\n' + get('/5'))
   for (let count = 1; count <= 3; count++) {
-    await until(() => served.length === count)
+    await eventually('all requests are served', () => served.length === count)
     served.slice(-1).forEach(answer)
   }
   await once(client, 'close')
@@ -114,9 +112,9 @@ test('what has arrived whole when the gateway begins to stop is served, and noth
 })
 
 test('what waits is not served where the client goes before the response is written', async () => {
-  const { served, client, accepted, until } = await serve()
+  const { served, client, accepted } = await serve()
   client.write(get('/1') + get('/2'))
-  await until(() => served.length === 1)
+  await eventually('the request is served', () => served.length === 1)
   served.forEach(answer)
   accepted.destroy()
   await once(accepted, 'close')
@@ -125,14 +123,14 @@ test('what waits is not served where the client goes before the response is writ
 
 test('an exception in a listener of the body ends its request only', async () => {
   const caught: unknown[] = []
-  const { served, client, until, received } = await serve({
+  const { served, client, received } = await serve({
     onException: (error, exchange) => {
       caught.push(error)
       if (exchange) answer(exchange)
     },
   })
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n')
-  await until(() => served.length === 1)
+  await eventually('the request is served', () => served.length === 1)
   served[0]?.request.on('data', () => {
     throw new Error('a bug')
   })
@@ -181,22 +179,22 @@ test('a request of a connection that has closed in the same turn is not served',
 })
 
 test('all requests that are here and unread when the gateway begins to stop are served', async () => {
-  const { http1, accepted, served, received, until } = await serve()
+  const { http1, accepted, served, received } = await serve()
   accepted.emit('data', Buffer.from(get('/1') + get('/2')))
   http1.endAfterResponses()
   expect(served.map(({ request }) => request.url)).toEqual(['/1'])
   served.forEach(answer)
-  await until(() => served.length === 2)
+  await eventually('both requests are served', () => served.length === 2)
   served.slice(1).forEach(answer)
-  await until(() => received().split('ok').length === 3)
+  await eventually('both answers have come', () => received().split('ok').length === 3)
 })
 
 test('a connection whose next request is here and unread is not idle', async () => {
-  const { http1, accepted, served, client, until, received } = await serve()
+  const { http1, accepted, served, client, received } = await serve()
   client.write(get('/1'))
-  await until(() => served.length === 1)
+  await eventually('the request is served', () => served.length === 1)
   served.forEach(answer)
-  await until(() => received().endsWith('ok'))
+  await eventually('the answer has come', () => received().endsWith('ok'))
   expect([...http1.betweenRequests()]).toHaveLength(1)
   accepted.emit('data', Buffer.from(get('/2')))
   expect(http1On(accepted)?.idleSinceMs).toBeUndefined()

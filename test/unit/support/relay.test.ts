@@ -3,8 +3,9 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import { startRawBackend } from '../../support/http/backend.ts'
-import { waitUntil } from '../../support/limiter/limiters.ts'
+import {} from '../../support/limiter/limiters.ts'
 import { startRelay, type Relay } from '../../support/network/relay.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 /* The relay breaks connections for other tests, which are worth something only if it does what they think it does. */
 
@@ -37,7 +38,7 @@ async function startClient(): Promise<Client> {
 }
 
 const hears = (client: Client, text: string): Promise<void> =>
-  waitUntil(`it hears ${text}`, () => client.heard === text)
+  eventually(`it hears ${text}`, () => client.heard === text)
 
 test('passes on both ways, and the end of each', async () => {
   const client = await startClient()
@@ -45,8 +46,8 @@ test('passes on both ways, and the end of each', async () => {
   await hears(client, 'A')
   client.socket.end('b')
   await hears(client, 'AB')
-  await waitUntil('it ends', () => client.ended === 'end')
-  await waitUntil('nothing is left', () => relay.size === 0)
+  await eventually('it ends', () => client.ended === 'end')
+  await eventually('nothing is left', () => relay.size === 0)
 })
 
 test('delays, in order, without adding up', async () => {
@@ -66,11 +67,11 @@ test('delays, in order, without adding up', async () => {
 test('cuts, resets and refuses, and takes connections again', async () => {
   const cut = await startClient()
   relay.cut()
-  await waitUntil('it has ended', () => cut.ended === 'end')
+  await eventually('it has ended', () => cut.ended === 'end')
   const reset = await startClient()
-  await waitUntil('both sides are there', () => relay.size === 1)
+  await eventually('both sides are there', () => relay.size === 1)
   relay.reset()
-  await waitUntil('it was reset', () => reset.ended === 'reset')
+  await eventually('it was reset', () => reset.ended === 'reset')
 
   await relay.set({ kind: 'refuse' })
   await expect(startClient()).rejects.toThrow('ECONNREFUSED')
@@ -84,11 +85,11 @@ test('loses replies, and never delivers what comes after them', async () => {
   const client = await startClient()
   await relay.set({ kind: 'swallow-replies' })
   client.socket.write('a')
-  await waitUntil('the request arrives', () => arrived === 'a')
+  await eventually('the request arrives', () => arrived === 'a')
   await sleep(30)
   expect(client.heard).toBe('')
   await relay.set({ kind: 'none' })
-  await waitUntil('it was reset', () => client.ended === 'reset')
+  await eventually('it was reset', () => client.ended === 'reset')
   expect(client.heard).toBe('')
 })
 

@@ -1,11 +1,13 @@
 import { createHmac } from 'node:crypto'
-import { describe, expect, test, vi } from 'vitest'
-import { createLog } from '../../../shared/log.ts'
+import { pino } from 'pino'
+import { describe, expect, test } from 'vitest'
+import { createLog, type Log } from '../../../shared/log.ts'
 import { signedHeaders, webhookKey } from '../../../proxy/telemetry/webhooks/signature.ts'
 import { createWebhooks } from '../../../proxy/telemetry/webhooks/webhooks.ts'
 import type { Webhook, WebhookEvent } from '../../../proxy/telemetry/webhooks/webhook-event.ts'
 import { freePort } from '../../support/network/ports.ts'
 import { startWebhookReceiver } from '../../support/http/webhook-receiver.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 
@@ -24,6 +26,7 @@ function start(
     readonly retryAfterMs?: readonly number[]
     readonly capacity?: number
     readonly timeoutMs?: number
+    readonly log?: Log
   } = {},
 ) {
   return createWebhooks(webhooks, {
@@ -85,7 +88,7 @@ test('a receiver gets what it has asked for, signed, and nothing else', async ()
   ])
   webhooks.notify(ban('192.0.2.7'))
   webhooks.notify(opened)
-  await vi.waitFor(() => {
+  await eventually('both receivers have one event', () => {
     expect(receiver.received).toHaveLength(1)
     expect(other.received).toHaveLength(1)
   })
@@ -113,7 +116,7 @@ test('a receiver that fails is asked again with the same id, until it takes the 
   const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1, 1, 1] })
   webhooks.notify(opened)
   webhooks.notify(closed)
-  await vi.waitFor(() => expect(receiver.received).toHaveLength(4))
+  await eventually('all attempts have come', () => expect(receiver.received).toHaveLength(4))
   expect(receiver.received.map(({ event }) => event.data['state'])).toEqual([
     'open',
     'open',
@@ -131,7 +134,7 @@ test('after the last attempt a message is given up, and the next has its own', a
   const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1, 1] })
   webhooks.notify(opened)
   webhooks.notify(closed)
-  await vi.waitFor(() => expect(receiver.received).toHaveLength(6))
+  await eventually('all attempts have come', () => expect(receiver.received).toHaveLength(6))
   await webhooks.close()
   expect(receiver.received).toHaveLength(6)
 })
@@ -143,7 +146,7 @@ test('a redirect is a failure, and is not followed', async () => {
   )
   const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1] })
   webhooks.notify(opened)
-  await vi.waitFor(() => expect(receiver.received).toHaveLength(2))
+  await eventually('both attempts have come', () => expect(receiver.received).toHaveLength(2))
   await webhooks.close()
   expect(elsewhere.received).toEqual([])
 })
@@ -152,7 +155,7 @@ test('one that does not answer in time has failed', async () => {
   const receiver = await startWebhookReceiver((response, before) => before > 0 && response.end())
   const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1], timeoutMs: 100 })
   webhooks.notify(opened)
-  await vi.waitFor(() => expect(receiver.received).toHaveLength(2))
+  await eventually('both attempts have come', () => expect(receiver.received).toHaveLength(2))
   await webhooks.close()
 })
 
@@ -166,27 +169,47 @@ test('a receiver that is away or slow holds up no other, and only so many wait f
     { url: receiver.url, events },
   ])
   for (let client = 0; client < 5; client++) webhooks.notify(ban(String(client)))
-  await vi.waitFor(() => expect(receiver.received).toHaveLength(5))
+  await eventually('five events have come', () => expect(receiver.received).toHaveLength(5))
   for (let client = 5; client < 1_000; client++) webhooks.notify(ban(String(client)))
   const { size, capacity, evictions } = webhooks.readUse()
   expect(capacity).toBe(30)
   expect(size).toBeLessThanOrEqual(30)
   expect(evictions).toBeGreaterThan(2 * 900)
-  await vi.waitFor(() => expect(receiver.received.at(-1)?.event.data['client']).toBe('999'))
+  await eventually('the last event has come', () =>
+    expect(receiver.received.at(-1)?.event.data['client']).toBe('999'),
+  )
   // One message is on its way to the slow one, and takes no other with it.
   expect(slow.received).toHaveLength(1)
 })
 
-test('at the end what waits is sent, and what fails is tried no more', async () => {
-  const receiver = await startWebhookReceiver((response, before) =>
-    response.writeHead(before === 0 ? 500 : 200).end(),
-  )
-  const webhooks = start([{ url: receiver.url, events: ['breaker'] }])
+// What has failed before is tried once more; what is on its way then and fails is not.
+test.each([
+  ['waits to be tried again', ['open', 'open', 'closed']],
+  ['is on its way', ['open', 'closed']],
+])('at the end what %s is sent, and what fails is tried no more', async (when, states) => {
+  let answer = (): unknown => undefined
+  const receiver = await startWebhookReceiver((response, before) => {
+    const end = (): unknown => response.writeHead(before === 0 ? 500 : 200).end()
+    if (before === 0) answer = end
+    else end()
+  })
+  const lines: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
+  const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { log })
   webhooks.notify(opened)
   webhooks.notify(closed)
-  await vi.waitFor(() => expect(receiver.received).toHaveLength(1))
-  await webhooks.close()
-  expect(receiver.received.map(({ event }) => event.data['state'])).toEqual(['open', 'open', 'closed'])
+  await eventually('the first attempt has come', () => expect(receiver.received).toHaveLength(1))
+  let ended: Promise<void>
+  if (when === 'is on its way') {
+    ended = webhooks.close()
+    answer()
+  } else {
+    answer()
+    await eventually('it has failed', () => expect(lines.join('')).toContain('to be tried again'))
+    ended = webhooks.close()
+  }
+  await ended
+  expect(receiver.received.map(({ event }) => event.data['state'])).toEqual(states)
   webhooks.notify(opened)
   expect(webhooks.readUse().size).toBe(0)
 })
@@ -195,6 +218,6 @@ test('a receiver that does not answer is not waited for at the end', async () =>
   const silent = await startWebhookReceiver(() => undefined)
   const webhooks = start([{ url: silent.url, events: ['breaker'] }], { timeoutMs: 600_000 })
   webhooks.notify(opened)
-  await vi.waitFor(() => expect(silent.received).toHaveLength(1))
+  await eventually('the receiver has been asked', () => expect(silent.received).toHaveLength(1))
   await webhooks.close()
 }, 10_000)

@@ -7,6 +7,7 @@ import type { UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/
 import type { UpstreamFailure } from '../../../proxy/upstream/failure.ts'
 import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
 import { startRawBackend } from '../../support/http/backend.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 // A request without a body is written at the end of the turn of the event loop, and a response is read there. What becomes of the
 // connection before that?
@@ -62,7 +63,7 @@ test('a request is written when all that has arrived was read', async () => {
   expect(socket.bytesWritten).toBe(0)
   await endOfTurn()
   expect(socket.bytesWritten).toBe(head.length)
-  await vi.waitFor(() => expect(received()).toBe(head))
+  await eventually('the backend has the head', () => expect(received()).toBe(head))
 })
 
 test('it was not begun with where the connection turns out to be closed before that', async () => {
@@ -185,7 +186,7 @@ test('the pieces of a tunnel do not share memory', async () => {
   const tunnels: Socket[] = []
   const connection = connectionOn(socket).connection
   connection.begin({ ...exchange().sent, upgrades: true, onUpgrade: (_, tunnel) => tunnels.push(tunnel) })
-  await vi.waitFor(() => expect(tunnels).toEqual([socket]))
+  await eventually('the tunnel is open', () => expect(tunnels).toEqual([socket]))
   socket.write('.')
   const [piece] = (await once(socket, 'data')) as [Buffer]
   expect(piece.buffer.byteLength).toBe(5)

@@ -1,8 +1,9 @@
 import { createServer, type ServerHttp2Stream } from 'node:http2'
 import { duplexPair } from 'node:stream'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import { UpstreamSession } from '../../../proxy/upstream/http2/session.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 const timeouts = { firstByteMs: 5_000, idleMs: 5_000, bareLf: false }
 
@@ -52,7 +53,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
   const options = { ...timeouts, scheme: 'http', retireAtMs: Infinity, maxRequests: 0 } as const
   const session = new UpstreamSession(near, owner, { ...options, now: () => performance.now() })
   onTestFinished(() => session.destroy('the test is over'))
-  await vi.waitFor(() => expect(heard.at(-1)).toMatch(/^(end|failure)/), { timeout: 10_000 })
+  await eventually('the response has ended', () => expect(heard.at(-1)).toMatch(/^(end|failure)/))
   return heard
 }
 

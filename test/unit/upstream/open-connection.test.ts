@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { connectionOpener, shareMemory } from '../../../proxy/upstream/open-connection.ts'
 import { startRawBackend } from '../../support/http/backend.ts'
 import { nextUncaughtException } from '../../support/run/uncaught-exception.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 // All reads of a connection go into the same buffer. What was read before must not change.
 
@@ -57,7 +58,7 @@ test('a pause holds up the backend, and nothing is lost by it', async () => {
     received.push(piece)
     socket.pause()
   })
-  await expect.poll(() => received.length).toBe(1)
+  await eventually('the first piece has come', () => expect(received.length).toBe(1))
   const [side] = sides
   // More than the buffers of both ends.
   expect(side?.writableLength).toBeGreaterThan(0)
@@ -78,7 +79,7 @@ test('what comes before anybody listens is kept, and no more than a little', asy
     sides.push(side)
     side.end(sent)
   })
-  await expect.poll(() => socket.readableLength).toBeGreaterThan(0)
+  await eventually('something waits to be read', () => expect(socket.readableLength).toBeGreaterThan(0))
   await new Promise((resolve) => setTimeout(resolve, 50))
   expect(socket.readableLength).toBeLessThan(256 * 1024)
   const received: Buffer[] = []
@@ -103,7 +104,7 @@ test('a listener that throws ends the connection, and what it was given stays wh
     throw new Error('a bug')
   })
   expect(await uncaught).toEqual(new Error('a bug'))
-  await expect.poll(() => socket.destroyed).toBe(true)
+  await eventually('the connection is closed', () => expect(socket.destroyed).toBe(true))
   expect(hash(received)).toBe(hash([sent.subarray(0, Buffer.concat(received).length)]))
 })
 

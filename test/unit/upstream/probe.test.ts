@@ -9,6 +9,7 @@ import { startBackend, startRawBackend } from '../../support/http/backend.ts'
 import { atEndOfFile } from '../../support/run/at-end.ts'
 import { authorityFile, readPair } from '../../support/network/certificates.ts'
 import { freePort } from '../../support/network/ports.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 function probeWith(authorities?: Buffer, host?: string): Probe {
   return createProbe({ path: '/healthz?full', host }, ({ url, address }) =>
@@ -50,7 +51,9 @@ test('an answer without an end is read for a while, and its connection is closed
     socket.write(Buffer.alloc(1_000_000))
   })
   expect(await ask(probeWith(), endless.url)).toBe(undefined)
-  await expect.poll(() => endless.connections.every(({ destroyed }) => destroyed)).toBe(true)
+  await eventually('the connections of the probe are closed', () =>
+    expect(endless.connections.every(({ destroyed }) => destroyed)).toBe(true),
+  )
 })
 
 test('the address that a name has, and another Host', async () => {

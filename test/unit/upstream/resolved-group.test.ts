@@ -1,12 +1,12 @@
 import { createServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test } from 'vitest'
 import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
 import type { UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import { UpstreamPool } from '../../../proxy/upstream/pool.ts'
 import { createLeastConnections } from '../../../proxy/upstream/servers/balancer.ts'
 import { ResolvedGroup } from '../../../proxy/upstream/servers/resolved-group.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 const now = (): number => performance.now()
 const closers: (() => void)[] = []
@@ -85,7 +85,7 @@ test('a name with three addresses is three servers', async () => {
   const addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
   const group = createGroup(await startOn(addresses), () => addresses)
   group.start()
-  while (group.servers.length < 3) await sleep(1)
+  await eventually('there are three servers', () => group.servers.length >= 3)
   const answers: string[] = []
   for (let i = 0; i < 60; i++) answers.push(await ask(group))
   for (const address of addresses)
@@ -97,10 +97,10 @@ test('a name that moves to other addresses is followed', async () => {
   let addresses = ['127.0.0.2', '127.0.0.3']
   const group = createGroup(port, () => addresses)
   group.start()
-  while (group.servers.length < 2) await sleep(1)
+  await eventually('there are two servers', () => group.servers.length >= 2)
   expect(['127.0.0.2', '127.0.0.3']).toContain(await ask(group))
   const [before] = group.servers
   addresses = ['127.0.0.4', '127.0.0.5']
-  while (before && group.servers.includes(before)) await sleep(1)
+  await eventually('the first server is gone', () => !(before && group.servers.includes(before)))
   expect(['127.0.0.4', '127.0.0.5']).toContain(await ask(group))
 })

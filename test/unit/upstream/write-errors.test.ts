@@ -3,14 +3,17 @@ import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { readOnAfterError, surviveWriteErrors } from '../../../proxy/upstream/write-errors.ts'
 import { startRawBackend } from '../../support/http/backend.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 /** Bytes that tell their place. */
 const response = Buffer.from(Uint32Array.from({ length: 100_000 }, (_, i) => i).buffer)
 
 /** Resolves when the socket has stopped reading, as much waits in it. */
 async function untilFull(socket: Socket): Promise<void> {
-  while (socket.readableLength < socket.readableHighWaterMark)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+  await eventually(
+    'as much waits as the socket takes',
+    () => socket.readableLength >= socket.readableHighWaterMark,
+  )
 }
 
 test('what has been read and waits is given out whole after a write has failed', async () => {
