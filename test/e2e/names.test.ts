@@ -8,6 +8,7 @@ import { spawnNode } from '../support/gateway/process.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { startWebhookReceiver } from '../support/http/webhook-receiver.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** The same place by a name that only the name server of the test knows. */
 function named(url: string, name: string): string {
@@ -56,8 +57,8 @@ test('all that the gateway connects to by name is found with one lookup, also by
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe('ok')
   writeFileSync(join(cwd, 'sluice.yaml'), 'limits: wrong')
   gateway.child.kill('SIGHUP')
-  await expect.poll(() => receiver.received.length, { timeout: 10_000 }).toBeGreaterThan(0)
-  await expect.poll(() => collector.spans.length, { timeout: 10_000 }).toBeGreaterThan(0)
+  await eventually('the webhook has come', () => expect(receiver.received.length).toBeGreaterThan(0))
+  await eventually('the span has come', () => expect(collector.spans.length).toBeGreaterThan(0))
   expect(issuer.seen.length).toBeGreaterThan(0)
   expect(await gateway.stop()).toBe(0)
 })
@@ -84,7 +85,7 @@ test('an address that was given before is used while the name server is silent, 
   const before = dns.asked()
   const dead = [1, 2, 3, 4].map(() => ask('/dead/').catch(() => 0))
   // The TTL is a second: what was given before is over, and asked for anew in vain.
-  await expect.poll(() => dns.asked() - before, { timeout: 20_000 }).toBeGreaterThan(3)
+  await eventually('the name is asked for again', () => expect(dns.asked() - before).toBeGreaterThan(3))
   const paths = ['/named/', '/hosted/', '/addressed/']
   const statuses = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(paths[i % 3] ?? '')))
   expect(statuses).toEqual(statuses.map(() => 200))

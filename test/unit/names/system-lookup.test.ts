@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { createSystemLookup } from '../../../proxy/names/system-lookup.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 test('one name at a time is looked up by getaddrinfo, whatever became of the one before', async () => {
   const running: { readonly name: string; readonly end: (addresses?: readonly string[]) => void }[] = []
@@ -12,7 +13,9 @@ test('one name at a time is looked up by getaddrinfo, whatever became of the one
   const names = ['a', 'b', 'c']
   const found = names.map((name) => lookUp(name).catch(() => 'none'))
   for (const [i, name] of names.entries()) {
-    await expect.poll(() => running.map((each) => each.name)).toEqual(names.slice(0, i + 1))
+    await eventually('the next name is looked up', () =>
+      expect(running.map((each) => each.name)).toEqual(names.slice(0, i + 1)),
+    )
     running[i]?.end(name === 'b' ? undefined : [name])
   }
   expect(await Promise.all(found)).toEqual([['a'], 'none', ['c']])
