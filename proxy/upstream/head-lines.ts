@@ -1,17 +1,18 @@
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
+const emptyLine = Buffer.from('\r\n\r\n')
+
 /**
- * Where the line end before the empty line begins, each of the two with CR or without; -1 where it is not there yet.
+ * Where the line end before the empty line begins; -1 where it is not there yet.
  *
- * @param searched bytes at the beginning in which it was looked for before
+ * @param searched bytes at the beginning that are known not to have it
+ * @param bareLf each of the two line ends may be without its CR
  */
-export function lenientHeadEnd(bytes: Buffer, searched: number): number {
-  for (
-    let at = bytes.indexOf(lineFeed, Math.max(0, searched - 2));
-    at !== -1;
-    at = bytes.indexOf(lineFeed, at + 1)
-  ) {
+export function headEndIn(bytes: Buffer, searched: number, bareLf: boolean): number {
+  const from = Math.max(0, searched - 3)
+  if (!bareLf) return bytes.indexOf(emptyLine, from)
+  for (let at = bytes.indexOf(lineFeed, from); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) {
     const next = bytes[at + 1]
     if (next === lineFeed || (next === carriageReturn && bytes[at + 2] === lineFeed))
       return bytes[at - 1] === carriageReturn ? at - 1 : at
@@ -38,19 +39,28 @@ export function withoutEmptyLine(bytes: Buffer, bareLf: boolean): Buffer {
 /** The error for a backend that speaks HTTP/2 without TLS, as gRPC servers do. */
 export const speaksHttp2 = 'the backend answered with HTTP/2: its URL must begin with h2c:// (UPSTREAM_URL)'
 
-/** Why more bytes cannot make these the head of a response; undefined if they can. */
-export function problemOfUnfinishedHead(bytes: Buffer, bareLf: boolean): string | undefined {
-  if (beginsAsHttp2(bytes)) return speaksHttp2
+/**
+ * Why more bytes cannot make these the head of a response; undefined if they can.
+ *
+ * @param checked bytes at the beginning for which this has been said before
+ */
+export function problemOfUnfinishedHead(bytes: Buffer, checked: number, bareLf: boolean): string | undefined {
+  if (checked < FRAME_HEAD_BYTES && beginsAsHttp2(bytes)) return speaksHttp2
+  if (bareLf) return undefined
   // Without this check, a backend that ends lines by LF alone would be waited for until the timeout.
-  const lineEnd = bareLf ? -1 : bytes.indexOf(lineFeed)
-  return lineEnd !== -1 && (bytes[lineEnd - 1] !== carriageReturn || bytes.includes('\n\n'))
-    ? 'header line ends with a bare LF (UPSTREAM_BARE_LF)'
-    : undefined
+  for (let at = bytes.indexOf(lineFeed, checked); at !== -1; at = bytes.indexOf(lineFeed, at + 1))
+    if (bytes[at - 1] !== carriageReturn) return 'header line ends with a bare LF (UPSTREAM_BARE_LF)'
+  return undefined
 }
+
+const FRAME_HEAD_BYTES = 9
 
 /** An HTTP/2 frame on stream 0, SETTINGS or GOAWAY: the first that a server sends (RFC 9113 section 3.4). */
 function beginsAsHttp2(bytes: Buffer): boolean {
   return (
-    bytes.length >= 9 && bytes[0] === 0 && (bytes[3] === 4 || bytes[3] === 7) && bytes.readUInt32BE(5) === 0
+    bytes.length >= FRAME_HEAD_BYTES &&
+    bytes[0] === 0 &&
+    (bytes[3] === 4 || bytes[3] === 7) &&
+    bytes.readUInt32BE(5) === 0
   )
 }

@@ -1,10 +1,11 @@
 import { FramingExcess } from '../http/framing-excess.ts'
 import { PlainChunkLine } from '../http/plain-chunk-line.ts'
 import { JoinedBytes, LEAST_ALONE } from '../message/joined-bytes.ts'
-import { maxChunkLineBytes, parseChunkSize, takeLine } from './chunks.ts'
+import { WaitingBytes } from '../message/waiting-bytes.ts'
+import { checkLineLength, maxChunkLineBytes, parseChunkSize, withoutCr } from './chunks.ts'
 import {
   afterEmptyLine,
-  lenientHeadEnd,
+  headEndIn,
   problemOfUnfinishedHead,
   withCrlf,
   withoutEmptyLine,
@@ -39,11 +40,10 @@ const inTrailers = 6
 const untilClose = 7
 
 const nothing = Buffer.alloc(0)
-const endOfHead = Buffer.from('\r\n\r\n')
 const maxHeadBytes = 64 * 1024
 const maxInterimResponses = 16
-const carriageReturn = 0x0d
 const lineFeed = 0x0a
+const carriageReturn = 0x0d
 
 /** What reading chunked responses takes. */
 type ChunkedParts = {
@@ -68,7 +68,7 @@ export class ResponseParser {
   #method = ''
   #sink: ResponseSink | undefined
   /** What of an unfinished line or head has arrived. */
-  #held: Buffer = nothing
+  readonly #held = new WaitingBytes()
   /** Bytes left of the body or of the chunk. */
   #left = 0
   /** Made for the first chunked response. */
@@ -162,28 +162,40 @@ export class ResponseParser {
     sink?.onEnd(this.#persistent)
   }
 
-  #readHead(chunk: Buffer): Buffer {
-    const bytes = this.#withoutBlankLine(this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk)
-    const headEnd = this.#bareLf ? lenientHeadEnd(bytes, this.#held.length - 2) : bytes.indexOf(endOfHead)
+  #readHead(input: Buffer): Buffer {
+    const chunk = this.#mayBeBlank ? this.#withoutBlankLine(input) : input
+    if (chunk.length === 0) return nothing
+    const before = this.#held.length
+    if (before > 0) this.#held.append(chunk)
+    const bytes = before > 0 ? this.#held.bytes : chunk
+    // However small the pieces are, each byte is looked at once: a head that is unfinished ends in what is new, or not at all.
+    const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before, this.#bareLf) : -1
     // The last of an unfinished head may be all but the final LF of its end.
     if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
       throw new ResponseSyntaxError('response head larger than 64 KiB')
     if (headEnd === -1) {
-      const problem = problemOfUnfinishedHead(bytes, this.#bareLf)
+      const problem = problemOfUnfinishedHead(bytes, before, this.#bareLf)
       if (problem !== undefined) throw new ResponseSyntaxError(problem)
-      this.#held = bytes
+      if (before === 0) this.#held.append(chunk)
       return nothing
     }
-    this.#held = nothing
+    this.#held.clear()
     const text = this.#bareLf
       ? withCrlf(bytes.toString('latin1', 0, headEnd)) + '\r\n'
       : bytes.toString('latin1', 0, headEnd + 2)
     const head = this.#heads.read(text, this.#method)
-    return this.#begin(head, bytes.subarray(this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4))
+    const end = this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4
+    return this.#begin(head, chunk.subarray(end - before))
   }
 
-  #withoutBlankLine(bytes: Buffer): Buffer {
-    if (!this.#mayBeBlank || (bytes.length === 1 && bytes[0] === carriageReturn)) return bytes
+  /** Of an empty line behind an interim response the CR alone may be here, which is held. */
+  #withoutBlankLine(chunk: Buffer): Buffer {
+    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held.bytes, chunk]) : chunk
+    this.#held.clear()
+    if (bytes.length === 1 && bytes[0] === carriageReturn) {
+      this.#held.append(bytes)
+      return nothing
+    }
     this.#mayBeBlank = false
     return withoutEmptyLine(bytes, this.#bareLf)
   }
@@ -322,9 +334,16 @@ export class ResponseParser {
 
   /** The next line without its CRLF, or undefined where it has not arrived whole. */
   #readLine(chunk: Buffer): { text: string; rest: Buffer } | undefined {
-    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
-    const line = takeLine(bytes)
-    this.#held = line ? nothing : bytes
-    return line
+    const held = this.#held
+    const lineEnd = chunk.indexOf(lineFeed)
+    checkLineLength(held.length + (lineEnd === -1 ? chunk.length : lineEnd))
+    if (lineEnd === -1) {
+      held.append(chunk)
+      return undefined
+    }
+    if (held.length === 0)
+      return { text: withoutCr(chunk.toString('latin1', 0, lineEnd)), rest: chunk.subarray(lineEnd + 1) }
+    held.append(chunk.subarray(0, lineEnd))
+    return { text: withoutCr(held.take()), rest: chunk.subarray(lineEnd + 1) }
   }
 }

@@ -1,5 +1,5 @@
+import { WaitingBytes } from '../../message/waiting-bytes.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
-import { WaitingBytes } from './waiting-bytes.ts'
 
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d

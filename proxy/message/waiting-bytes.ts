@@ -21,6 +21,11 @@ export class WaitingBytes {
     this.#length = needed
   }
 
+  /** All of them, until more are appended. */
+  get bytes(): Buffer {
+    return this.#room.subarray(0, this.#length)
+  }
+
   /** The first of them, one character a byte. */
   begin(length: number): string {
     return this.#room.toString('latin1', 0, Math.min(length, this.#length))

@@ -1,0 +1,103 @@
+import { ResponseSyntaxError } from '../../../proxy/upstream/response-head.ts'
+import { ResponseParser } from '../../../proxy/upstream/response-parser.ts'
+import type { ByteReader, CostRow } from '../../support/cost/row.ts'
+
+/** What a head may have, and trailers, whatever the settings are. */
+const headBytes = 64 * 1024
+/** What a line of a chunked body may have. */
+const lineBytes = 1024
+
+function openResponse(bareLf: boolean): ByteReader {
+  const kept: unknown[] = []
+  const keep = (read: unknown): void => void kept.push(read)
+  const parser = new ResponseParser(bareLf)
+  parser.expect('GET', {
+    onInformation: keep,
+    onHead: keep,
+    onTrailers: keep,
+    onBody: () => undefined,
+    onEnd: () => undefined,
+    onUpgrade: keep,
+  })
+  return {
+    take(piece) {
+      Object.assign(this, { parser, kept })
+      parser.execute(piece)
+    },
+  }
+}
+
+const responses = {
+  largestBytes: headBytes,
+  open: () => openResponse(false),
+  refusals: [ResponseSyntaxError],
+}
+const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+const fieldAtoms = [
+  'a',
+  '{n}',
+  ':',
+  ' ',
+  '\t',
+  '\r\n',
+  ',',
+  '\r',
+  'connection',
+  'set-cookie',
+  'upgrade',
+  'keep-alive',
+]
+
+export const rows: readonly CostRow[] = [
+  {
+    ...responses,
+    name: 'lines of the head of a response',
+    units: ['a:\r\n', 'a{n}:\r\n', 'connection:a\r\n', 'upgrade:a\r\n', 'connection:a{n},\r\n'],
+    atoms: fieldAtoms,
+    wrap: (content) => `HTTP/1.1 200 OK\r\n${content}\r\n`,
+  },
+  {
+    ...responses,
+    name: 'a line of the head of a response',
+    units: ['a', ' ', ',', 'a,', '\t a', 'timeout=1,'],
+    atoms: fieldAtoms.filter((atom) => atom !== '\r\n'),
+    wrap: (content) => `HTTP/1.1 200 OK\r\nConnection: upgrade,${content}\r\n\r\n`,
+  },
+  {
+    ...responses,
+    name: 'lines of the head of a response that end with LF alone',
+    open: () => openResponse(true),
+    units: ['a:\n', 'a:\r\n', 'a{n}:\n', '\r'],
+    atoms: [...fieldAtoms, '\n'],
+    wrap: (content) => `HTTP/1.1 200 OK\n${content}\n`,
+  },
+  {
+    ...responses,
+    name: 'the head of an interim response',
+    units: ['a:\r\n', 'a{n}:\r\n', 'link: <a>\r\n'],
+    atoms: fieldAtoms,
+    wrap: (content) => `HTTP/1.1 103 Early Hints\r\n${content}\r\n\r\n`,
+  },
+  {
+    ...responses,
+    name: 'interim responses',
+    units: ['HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 103 Early Hints\r\na: b\r\n\r\n\r\n'],
+    atoms: ['HTTP/1.1 100 \r\n\r\n', 'HTTP/1.1 103 \r\n', 'a{n}: b\r\n', '\r\n'],
+    wrap: (content) => content,
+  },
+  {
+    ...responses,
+    name: 'the trailers of a response',
+    units: ['a:\r\n', 'a{n}:\r\n'],
+    atoms: fieldAtoms,
+    wrap: (content) => `${chunked}0\r\n${content}\r\n`,
+  },
+  {
+    ...responses,
+    name: 'a line of a chunk of a response',
+    largestBytes: lineBytes,
+    units: ['0', ';', ' ', ';a', '\t'],
+    atoms: ['0', ';', 'a', '=', '"', ' '],
+    wrap: (content) => `${chunked}1${content}\r\n`,
+  },
+]
