@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { runNode } from '../support/gateway/process.ts'
 import { runs } from '../support/random/runs.ts'
+import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-rows.ts'
 
 /*
  * The attack: bytes that cost more to read than to send. Each reader gets the worst inputs of its largest size, those that are known
@@ -10,16 +10,10 @@ import { runs } from '../support/random/runs.ts'
  * to size, and no more memory where they never end. `test/support/cost/row.ts` says how a reader is added.
  */
 
-const folder = join(import.meta.dirname, 'costs')
-
-test.each(readdirSync(folder))(
+test.each(readdirSync(join(repositoryRoot, rowsFolder)))(
   'what a byte costs: %s',
   async (file) => {
-    const seed = process.env['COST_SEED'] ?? '1'
-    const args = [join(folder, file), String(runs(30)), seed]
-    const { status, stdout, stderr } = await runNode('test/support/cost/run.ts', {}, args)
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    expect(JSON.parse(stdout)).toEqual([])
+    expect(await measureRows(repositoryRoot, file, runs(20))).toEqual([])
   },
-  300_000,
+  600_000,
 )

@@ -14,6 +14,10 @@ const MOST_GROWTH = 8
 /** Shorter times are summed up until they can be told from the clock's own. */
 const LEAST_SAMPLE_MS = 0.5
 const SAMPLES = 7
+/** What takes so many times as long as it may is not measured again. */
+const BEYOND_DOUBT = 5
+/** With so many excesses of a reader, the others say nothing new. */
+const ENOUGH = 3
 const KNOWN_WORK_MS = 0.2
 /** What the heap grows by without any input, through compiled code and the like. */
 const HEAP_NOISE = 64 * 1024
@@ -21,6 +25,7 @@ const HEAP_NOISE = 64 * 1024
 const BYTES_KEPT_TOGETHER = 64 * 1024
 const ENDLESS_BYTES = 1024 * 1024
 const ENDLESS_PIECE = 64 * 1024
+const SHARED_BYTES = 4 * 1024
 
 setFlagsFromString('--expose-gc')
 /** Faster than `collectGarbage`, which looks again at what one pass has left. */
@@ -47,6 +52,7 @@ export function measure(row: CostRow, draws: number, seed: number): Excess[] {
   const times: Excess[] = []
   const holdings: Holding[] = []
   for (const unit of [...row.units, ...drawUnits(row.atoms, draws, seed)]) {
+    if (times.length >= ENOUGH) return times
     for (const way of ways) {
       const what = excessOfTime(row, unit, way)
       if (what !== undefined) times.push({ row: row.name, unit, way, what })
@@ -85,14 +91,23 @@ function bytesOf(input: string | Buffer): Buffer {
   return typeof input === 'string' ? Buffer.from(input, 'latin1') : input
 }
 
-/** As a socket gives them, each with memory of its own. */
+/** As a socket gives them, with memory of their own; single bytes share it, as there are too many of them. */
 function* piecesOf(input: Buffer, pieceBytes: number): Generator<Buffer> {
-  for (let at = 0; at < input.length; at += pieceBytes) {
-    const part = input.subarray(at, at + pieceBytes)
-    const piece = Buffer.allocUnsafeSlow(part.length)
-    piece.set(part)
-    yield piece
+  const readBytes = Math.max(pieceBytes, SHARED_BYTES)
+  for (let start = 0; start < input.length; start += readBytes) {
+    const part = input.subarray(start, start + readBytes)
+    const bytes = Buffer.allocUnsafeSlow(part.length)
+    bytes.set(part)
+    for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
   }
+}
+
+/** One piece for each value of a byte. */
+const singleBytes = Array.from({ length: 256 }, (_, byte) => Buffer.of(byte))
+
+/** Pieces whose own memory does not slow down what is measured. */
+function lightPiecesOf(input: Buffer, way: Way): readonly Buffer[] {
+  return way === 'whole' ? [input] : Array.from(input, (byte) => singleBytes[byte] ?? input)
 }
 
 function pieceBytesOf(way: Way, input: Buffer): number {
@@ -113,7 +128,7 @@ function read(row: CostRow, pieces: Iterable<Buffer>): ByteReader {
 function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined {
   const [small, large] = [row.largestBytes / GROWTH, row.largestBytes].map((bytes) => {
     const input = inputOf(row, unit, bytes)
-    return { pieces: [...piecesOf(input, pieceBytesOf(way, input))], bytes: input.length }
+    return { pieces: lightPiecesOf(input, way), bytes: input.length }
   })
   if (!small || !large) return undefined
   let [smallMs, largeMs] = [Infinity, Infinity]
@@ -122,6 +137,7 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
     smallMs = Math.min(smallMs, timeOf(() => read(row, small.pieces)) / slow)
     largeMs = Math.min(largeMs, timeOf(() => read(row, large.pieces)) / slow)
     const isWithin = largeMs <= MOST_MS && !growsTooMuch(smallMs, largeMs, large.bytes / small.bytes)
+    if (largeMs > BEYOND_DOUBT * MOST_MS) break
     // The first of all compiles, which costs more: a cost is what it comes to again and again.
     if (isWithin) return undefined
   }

@@ -10,12 +10,13 @@ const root = join(import.meta.dirname, '../../..')
 /**
  * Copies the gateway's source and changes the copy.
  *
+ * @param others folders that are copied too
  * @returns the copy's root
  * @throws where a patch does not fit any more
  */
-export function copyPatchedSource(patches: readonly Patch[]): string {
+export function copyPatchedSource(patches: readonly Patch[], others: readonly string[] = []): string {
   const copy = makeTemporaryDirectory()
-  for (const folder of ['proxy', 'shared'])
+  for (const folder of ['proxy', 'shared', ...others])
     cpSync(join(root, folder), join(copy, folder), { recursive: true })
   cpSync(join(root, 'package.json'), join(copy, 'package.json'))
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))

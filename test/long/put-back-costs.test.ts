@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { measureRows, rowsFolder } from '../support/cost/run-rows.ts'
+import { copyPatchedSource, type Patch } from '../wire/random/patched-source.ts'
+
+/*
+ * Whether the measurement of what a byte costs finds what it is there for: defects that there were are put back into a copy of the
+ * source, one at a time. Where a defect cannot be put back any more, the patch is to be renewed.
+ */
+
+type Defect = {
+  readonly name: string
+  readonly patches: readonly Patch[]
+  /** The file of the readers, and a part of the names of those that are measured. */
+  readonly rows: readonly [file: string, part: string]
+  readonly shownBy: RegExp
+}
+
+const countsNothing: readonly Patch[] = [
+  {
+    file: 'proxy/http1/parser/head-size.ts',
+    from: 'this.#bytes += bytes + LINE_END_BYTES\n',
+    to: 'this.#bytes += Math.max(0, bytes - LINE_END_BYTES)\n',
+  },
+  {
+    file: 'proxy/http1/parser/head-size.ts',
+    from: 'if (++this.#fields > this.#limits.maxFields)',
+    to: 'if (++this.#fields < 0)',
+  },
+]
+
+const defects: readonly Defect[] = [
+  {
+    name: 'a line of a name and a colon counts for nothing in a head',
+    patches: countsNothing,
+    rows: ['parsers.ts', 'lines of the head of a request'],
+    shownBy: /bytes are kept of \d+, and \d+ may be/,
+  },
+  {
+    name: 'a line of a name and a colon counts for nothing in trailers',
+    patches: countsNothing,
+    rows: ['parsers.ts', 'trailers of a request'],
+    shownBy: /bytes are kept of \d+, and \d+ may be/,
+  },
+  {
+    name: 'what has come of the head of a response is joined anew with each byte',
+    patches: [
+      {
+        file: 'proxy/message/waiting-bytes.ts',
+        from: 'Math.max(needed, 2 * this.#room.length, LEAST_ROOM)',
+        to: 'needed',
+      },
+    ],
+    rows: ['responses.ts', 'a line of the head of a response'],
+    shownBy: /ms of CPU, and may take 20/,
+  },
+]
+
+test.each(defects)(
+  '$name: the measurement finds it',
+  async ({ patches, rows: [file, part], shownBy }) => {
+    const root = copyPatchedSource(patches, ['test/support', rowsFolder])
+    const found = await measureRows(root, file, 0, part)
+    expect(found.map(({ what }) => what).join('\n')).toMatch(shownBy)
+  },
+  600_000,
+)
