@@ -10,7 +10,7 @@ type System = {
   /** Names that DNS was asked for, and `getaddrinfo`. */
   readonly asked: string[]
   readonly systemAsked: string[]
-  write(file: 'hosts' | 'resolv.conf' | 'nsswitch.conf', text: string): void
+  readonly write: (file: 'hosts' | 'resolv.conf' | 'nsswitch.conf', text: string) => void
 }
 
 /** @param reply of DNS to any question: addresses, or a code of c-ares */
