@@ -42,7 +42,7 @@ export class RequestBody {
   #reading = false
   /** Stops sending, where it goes to a stream of HTTP/2. */
   #stop: (() => void) | undefined
-  /** What has been sent on a stream of HTTP/2; undefined where it is not all there any more. */
+  /** What has been sent so far of what the backend may not have begun with; undefined where it is not all there any more. */
   #kept: Buffer[] | undefined
   #keptBytes = 0
   #hasEnded = false
@@ -73,7 +73,7 @@ export class RequestBody {
     return this.#reading && !this.#request.isPaused()
   }
 
-  /** It can be sent once more from its beginning, on another stream of HTTP/2. */
+  /** It can be sent once more from its beginning, on another stream or connection. */
   get isRepeatable(): boolean {
     return this.#kept !== undefined
   }
@@ -91,22 +91,11 @@ export class RequestBody {
    * @param stream where it is written
    */
   sendOn(channel: Http2Channel, stream: Writable): void {
-    const isAgain = this.#kept !== undefined
-    this.#kept ??= []
-    for (const piece of this.#kept) stream.write(piece)
-    const sink = {
-      write: (_: Writable, chunk: Buffer) => {
-        this.#keep(chunk)
-        stream.write(chunk)
-      },
-      end: () => channel.endRequest(this.#hooks.trailers()),
-    }
-    const finish = this.#send(channel, stream, sink, isAgain)
-    if (this.#hasEnded) finish()
-    else if (isAgain) this.#request.resume()
+    const write = (_: Writable, chunk: Buffer): void => void stream.write(chunk)
+    this.#sendOrRepeat(channel, stream, { write, end: () => channel.endRequest(this.#hooks.trailers()) })
   }
 
-  /** The stream that it was sent on has failed, and it will be sent once more: until then nothing more is read. */
+  /** What it was sent on has failed, and it will be sent once more: until then nothing more is read. */
   hold(): void {
     this.#stop?.()
     this.#request.pause()
@@ -118,11 +107,24 @@ export class RequestBody {
     const { socket } = connection
     const declared = declaredLength(this.#request)
     // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
-    socket.cork()
-    setImmediate(() => socket.uncork())
+    connection.cork(() => this.release())
     const framing = declared === undefined ? 'transfer-encoding: chunked' : `content-length: ${declared}`
     socket.write(`${head}${framing}\r\n\r\n`, 'latin1')
-    this.#send(connection, socket, declared === undefined ? chunked : plain)
+    this.#sendOrRepeat(connection, socket, declared === undefined ? chunked : plain)
+  }
+
+  /** Sends what was sent before and has not arrived, and the rest behind it. */
+  #sendOrRepeat(connection: UpstreamChannel, stream: Writable, { write, end }: BodySink): void {
+    const isAgain = this.#kept !== undefined
+    this.#kept ??= []
+    for (const piece of this.#kept) write(stream, piece)
+    const writeAndKeep = (_: Writable, chunk: Buffer): void => {
+      this.#keep(chunk)
+      write(stream, chunk)
+    }
+    const finish = this.#send(connection, stream, { write: writeAndKeep, end }, isAgain)
+    if (this.#hasEnded) finish()
+    else if (isAgain) this.#request.resume()
   }
 
   /**

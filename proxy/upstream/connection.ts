@@ -53,8 +53,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   readonly #now: () => number
   readonly #parser: ResponseParser
   #exchange: UpstreamExchange | undefined
-  /** A request that is sent at the end of this turn. */
+  /** The head of a request without a body, which is sent at the end of this turn. */
   #unsent = ''
+  /** Nothing of the request has been given to the operating system: what the backend sends before that answers another one, or none. */
+  #isUnwritten = false
   /** What has come in this turn of a response that has not begun, and is read at its end. */
   #kept: Buffer | undefined
   /** Whose exchange it serves, or has served last. */
@@ -103,6 +105,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#seenAnswered = false
     this.#requestSent = false
     this.#responseDone = false
+    this.#isUnwritten = true
     this.#deadline = Number.POSITIVE_INFINITY
     this.#parser.expect(exchange.method, this)
     try {
@@ -129,7 +132,19 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     if (this.#gone) return
     const head = this.#unsent
     this.#unsent = ''
+    this.#isUnwritten = false
     this.socket.write(head, 'latin1')
+  }
+
+  cork(onWritten: () => void): void {
+    const { socket } = this
+    socket.cork()
+    setImmediate(() => {
+      if (this.#gone) return
+      this.#isUnwritten = false
+      onWritten()
+      socket.uncork()
+    })
   }
 
   /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
@@ -204,8 +219,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#responseDone = true
     this.#deadline = Number.POSITIVE_INFINITY
     // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
-    const isWhole = this.#requestSent && this.#unsent === '' && this.takesRequest
-    this.#reusable = persistent && isWhole
+    this.#reusable = persistent && this.#requestSent && this.takesRequest
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()
   }
@@ -230,7 +244,9 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#kept) {
+    // It would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
+    if (this.#exchange && this.#isUnwritten) this.#fail('reset', 'the backend sent a response to no request')
+    else if (this.#kept) {
       this.#kept = Buffer.concat([this.#kept, chunk])
       this.readKept()
     } else if (this.#isDue && chunk.length <= MOST_KEPT_BYTES) {
@@ -246,7 +262,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   get #isDue(): boolean {
     const exchange = this.#exchange
     if (!exchange || exchange.upgrades) return false
-    return this.#requestSent && this.#unsent === '' && !this.#answered
+    return this.#requestSent && !this.#isUnwritten && !this.#answered
   }
 
   readKept(): void {
@@ -289,7 +305,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.readKept()
     // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
     // but the response can be on its way, or here and unread.
-    if (this.#exchange && !this.socket.destroyed) {
+    if (this.#exchange && !this.socket.destroyed && !this.#isUnwritten) {
       readOnAfterError(this.socket)
       this.takesRequest = false
       if (!this.#answered) this.#wait(responseAfterResetMs, 'reset')
@@ -329,7 +345,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     const exchange = this.#exchange
     const onReusedConnection = this.#life.isReused && this.#parser.untouched
     this.socket.destroy()
-    const isUnsent = kind === 'reset' && this.#unsent !== ''
+    const isUnsent = kind === 'reset' && this.#isUnwritten
     this.#leave(
       exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause, isUnsent),
     )

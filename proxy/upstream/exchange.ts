@@ -39,6 +39,12 @@ export type Http1Channel = Channel & {
   readonly socket: Socket
   /** Sends a request without a body at the end of this turn. */
   sendHead(head: string): void
+  /**
+   * Holds back what is written to the socket until the end of this turn.
+   *
+   * @param onWritten called before it is sent. Not called where the connection fails before that: the backend has seen nothing then
+   */
+  cork(onWritten: () => void): void
 }
 
 export type Http2Channel = Channel & {

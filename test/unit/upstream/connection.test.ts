@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ConnectionLife } from '../../../proxy/upstream/connection-life.ts'
 import { UpstreamConnection } from '../../../proxy/upstream/connection.ts'
-import type { UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
+import type { Http1Channel, UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import type { UpstreamFailure } from '../../../proxy/upstream/failure.ts'
 import { connectionOpener } from '../../../proxy/upstream/open-connection.ts'
 import { startRawBackend } from '../../support/http/backend.ts'
@@ -95,17 +95,78 @@ test('a client that leaves before that leaves nothing to the backend', async () 
   expect(socket.bytesWritten).toBe(0)
 })
 
-// Otherwise the response to this request would answer the next one.
-test('behind a response to nothing that was sent the connection is not used again', async () => {
-  const { connection, socket, owner } = await connected()
-  const { sent, told } = exchange()
-  connection.begin(sent)
-  socket.emit('data', Buffer.from('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n'))
-  await endOfTurn()
-  expect(told.onEnd).toHaveBeenCalledOnce()
-  expect(owner.onFree).not.toHaveBeenCalled()
-  expect(owner.onGone).toHaveBeenCalledOnce()
-  expect(socket.bytesWritten).toBe(0)
+// A response that comes before its request answers another one, or none (RFC 9112 section 9.2).
+describe('what comes before the request is written', () => {
+  const unasked = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale'
+
+  /** When it comes, after the connection has got its exchange. */
+  const moments: readonly (readonly [string, (step: () => void) => void])[] = [
+    ['in a microtask', (step) => queueMicrotask(step)],
+    ['in the next tick', (step) => process.nextTick(step)],
+    ['at the end of the turn, before it', (step) => void setImmediate(step)],
+  ]
+  const pieces: readonly (readonly [string, readonly string[]])[] = [
+    ['a whole response', [unasked]],
+    ['one that ends the connection', ['HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n']],
+    ['a part of one', [unasked.slice(0, 20)]],
+    ['one byte', ['H']],
+    ['an interim response', ['HTTP/1.1 103 Early Hints\r\n\r\n']],
+    [
+      'a handshake',
+      ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'],
+    ],
+    ['two pieces', [unasked.slice(0, 20), unasked.slice(20)]],
+    ['what is no HTTP', ['\0']],
+  ]
+  /** How the request is held back. */
+  const requests: readonly (readonly [string, boolean, (channel: Http1Channel) => void])[] = [
+    ['a request', false, (channel) => channel.sendHead(head)],
+    ['a handshake', true, (channel) => channel.sendHead(head)],
+    [
+      'a request with a body',
+      false,
+      (channel) => {
+        channel.cork(() => undefined)
+        channel.socket.write(head)
+      },
+    ],
+  ]
+  const cases = requests.flatMap(([request, upgrades, start]) =>
+    moments.flatMap(([moment, schedule]) =>
+      pieces.map(([what, chunks]) => ({ request, upgrades, start, moment, schedule, what, chunks })),
+    ),
+  )
+
+  test.each(cases)(
+    '$request: $what that comes $moment ends the connection, and nothing was sent',
+    async ({ upgrades, start, schedule, chunks }) => {
+      const { connection, socket, owner } = await connected()
+      const { sent, failures, told } = exchange()
+      // Before what the connection does at the end of the turn.
+      schedule(() => {
+        for (const chunk of chunks) socket.emit('data', Buffer.from(chunk))
+      })
+      connection.begin({
+        ...sent,
+        upgrades,
+        start(channel) {
+          if (channel.socket) start(channel)
+          channel.requestSent()
+        },
+        onUpgrade: told.onHead,
+        onInformation: told.onHead,
+      })
+      await endOfTurn()
+      await endOfTurn()
+      expect(failures).toMatchObject([{ kind: 'reset', isUnprocessed: true }])
+      expect(told.onHead).not.toHaveBeenCalled()
+      expect(told.onEnd).not.toHaveBeenCalled()
+      expect(owner.onFree).not.toHaveBeenCalled()
+      expect(owner.onGone).toHaveBeenCalledOnce()
+      expect(socket.bytesWritten).toBe(0)
+      expect(socket.destroyed).toBe(true)
+    },
+  )
 })
 
 const response = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'

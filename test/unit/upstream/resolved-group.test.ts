@@ -38,7 +38,7 @@ function ask(group: ResolvedGroup): Promise<string> {
       isRepeatable: true,
       upgrades: false,
       start(connection: UpstreamChannel) {
-        connection.socket?.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+        if (connection.socket) connection.sendHead('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
         connection.requestSent()
       },
       onInformation: nothing,
