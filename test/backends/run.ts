@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { installDebianPackages, installNpmPackages } from '../support/run/packages.ts'
 import { seededRandom } from '../support/http/raw-client.ts'
+import { testSeed } from '../support/random/seed.ts'
 import { backends, type Backend, type DebianPackage } from './backends.ts'
 import { shrink } from './shrink.ts'
 import { describe } from './spelling.ts'
@@ -19,18 +19,18 @@ import { tryBackend, type Outcome } from './trial.ts'
 
 const usage = `npm run test:backends -- [options]
 
-  --seed N         for the same spellings again (random)
+  --seed N         for other spellings (${testSeed()}, or TEST_SEED)
   --spellings N    for each backend (10000)
-  --only TEXT      backends whose names contain it
+  --only TEXT      backends whose names contain it; may be repeated
 `
 /** Of the spellings that got by, as many are made plain and printed. */
 const mostShrunk = 12
 
 const { values } = parseArgs({
   options: {
-    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+    seed: { type: 'string', default: String(testSeed()) },
     spellings: { type: 'string', default: '10000' },
-    only: { type: 'string', default: '' },
+    only: { type: 'string', multiple: true, default: [''] },
     help: { type: 'boolean', default: false },
   },
 })
@@ -44,7 +44,9 @@ if (!Number.isInteger(seed) || !Number.isInteger(spellings) || spellings < 1) {
   process.stderr.write(`--seed and --spellings need whole numbers\n\n${usage}`)
   process.exit(2)
 }
-const chosen = backends.filter(({ name }) => name.toLowerCase().includes(values.only.toLowerCase()))
+const chosen = backends.filter(({ name }) =>
+  values.only.some((text) => name.toLowerCase().includes(text.toLowerCase())),
+)
 
 installNpmPackages(import.meta.dirname)
 const needed = new Map(chosen.flatMap(({ needs }) => needs.map((one) => [one.name, one] as const)))

@@ -118,5 +118,5 @@ function hasPlainCount({ windowMs, algorithm }: Policy): boolean {
 
 /** For a failed test: what to replay, and what was seen. */
 export function tellVerdict({ seed, faults, violations }: Verdict): string {
-  return [`FAULT_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
+  return [`TEST_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
 }

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
 import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import { playHistory, tellVerdict, type Verdict } from './random-history.ts'
+import { testSeed } from '../support/random/seed.ts'
 
 /*
- * Histories of random faults. `FAULT_SEED` is the seed of the first, and each after it has the next number;
- * `FAULT_HISTORIES` says how many. Short here; `npm run test:fault` plays 500.
+ * Histories of random faults. `TEST_SEED` is the seed of the first, and each after it has the next number;
+ * `FAULT_HISTORIES` says how many: 500 unless told otherwise.
  */
 
-const firstSeed = Number(process.env['FAULT_SEED'] ?? Date.now() % 1_000_000)
+const firstSeed = testSeed()
 const histories = Number(process.env['FAULT_HISTORIES'] ?? 16)
 const AT_ONCE = Math.min(8, histories)
 

@@ -185,5 +185,5 @@ function nameOf(client: string, policy: Policy): string {
 
 /** For a failed test: what to replay, and what was seen. */
 export function tellSettled({ seed, faults, violations }: Verdict): string {
-  return [`FAULT_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
+  return [`TEST_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
 }

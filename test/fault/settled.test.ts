@@ -4,13 +4,14 @@ import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import type { Verdict } from './random-history.ts'
 import { playSettledHistory, tellSettled } from './settled-history.ts'
 import type { Replica } from './stage.ts'
+import { testSeed } from '../support/random/seed.ts'
 
 /*
- * Histories of reservations, settlements, crashes between the two, and random faults. `FAULT_SEED` is the seed of the
+ * Histories of reservations, settlements, crashes between the two, and random faults. `TEST_SEED` is the seed of the
  * first, and each after it has the next number; `FAULT_HISTORIES` says how many: 500 with `npm run test:fault`.
  */
 
-const firstSeed = Number(process.env['FAULT_SEED'] ?? Date.now() % 1_000_000)
+const firstSeed = testSeed()
 const histories = Number(process.env['FAULT_HISTORIES'] ?? 8)
 const AT_ONCE = Math.min(8, histories)
 

@@ -4,18 +4,19 @@ import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts
 import { parseExposition } from '../support/metrics/prometheus.ts'
 import { converse, freshAddress, seededRandom } from '../support/http/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
+import { testSeed } from '../support/random/seed.ts'
 
 // The attack, or only a bad network: a connection ends, or turns into noise, at any byte. Whatever the gateway has begun
 // by then, the backend must not see a request whole that was not, the client not a response, and nothing may be left over.
 
-const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
+const seed = testSeed()
 const random = seededRandom(seed)
 
 let backend: RecordingBackend
 let gateway: GatewayProcess
 
 beforeAll(async () => {
-  console.log(`noise with WIRE_SEED=${seed}`)
+  console.log(`noise with TEST_SEED=${seed}`)
   backend = await startRecordingBackend()
   gateway = await startGateway({ UPSTREAM_URL: backend.url })
 })

@@ -5,13 +5,14 @@ import { readAuthority } from '../../proxy/request/authority.ts'
 import { canonicalizeTarget } from '../../proxy/request/target.ts'
 import { pathReaders } from '../support/http/path-readers.ts'
 import { peerAt } from '../support/network/peer-at.ts'
+import { testSeed } from '../support/random/seed.ts'
 
 // Feeds the functions that read targets and addresses for as long as it is told to, ten minutes unless FUZZ_MINUTES says
 // otherwise: `npm run fuzz`. It prints its seed, and the input where one of the properties below does not hold. What is
 // found belongs among the vectors.
 
 const minutes = Number(process.env['FUZZ_MINUTES'] ?? 10)
-const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
+const seed = testSeed()
 
 const targetPieces = [
   ...[
@@ -152,7 +153,7 @@ const properties = {
 const untilMs = performance.now() + minutes * 60_000
 let found = 0
 let inputs = 0
-console.log(`FUZZ_SEED=${seed}, ${minutes} minutes`)
+console.log(`TEST_SEED=${seed}, ${minutes} minutes`)
 for (let round = 0; performance.now() < untilMs && found === 0; round++) {
   for (const [name, property] of Object.entries(properties)) {
     const result = fc.check(property as fc.IProperty<unknown[]>, { seed: seed + round, numRuns: 5_000 })

@@ -7,11 +7,12 @@ import { sendAndLeave, seededRandom, waysOfSending } from '../support/http/raw-c
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { faultsOf } from '../support/http/lenient-requests.ts'
 import { mutated } from './mutations.ts'
+import { testSeed } from '../support/random/seed.ts'
 
 // Nobody has said what must come of these bytes: vectors with a few changes each. What must hold whatever they are is
-// looked at instead. WIRE_RUNS sets how many rounds of a dozen connections are made, WIRE_SEED repeats them.
+// looked at instead. WIRE_RUNS sets how many rounds of a dozen connections are made, TEST_SEED repeats them.
 
-const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
+const seed = testSeed()
 const numRuns = Number(process.env['WIRE_RUNS'] ?? 15)
 const atOnce = 12
 const client = '127.77.77.77'
@@ -21,7 +22,7 @@ let gateway: GatewayProcess
 let limiting: GatewayProcess
 
 beforeAll(async () => {
-  console.log(`mutations with WIRE_SEED=${seed}, ${numRuns} rounds`)
+  console.log(`mutations with TEST_SEED=${seed}, ${numRuns} rounds`)
   backend = await startRecordingBackend()
   gateway = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/counted.yaml' })
   limiting = await startGateway({ UPSTREAM_URL: backend.url, CONFIG_FILE: 'test/wire/one-request.yaml' })

@@ -6,13 +6,14 @@ import { startRecordingBackend, type RecordingBackend } from '../support/http/re
 import { runVector, type Outcome } from './run-vector.ts'
 import type { Vector } from './vector.ts'
 import { vectorsByTheme } from './vectors.ts'
+import { testSeed } from '../support/random/seed.ts'
 
 // The attack: bytes that the gateway and the backend read differently. Where they disagree about the end of a request, a
 // client smuggles one past every rule, or into somebody else's connection; where they disagree about a target or a field,
 // past one rule. So every vector says what the backend may see, and the backend, which reads everything in the worst way
 // it can be read, must see that and nothing else, whatever pieces the bytes arrive in.
 
-const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
+const seed = testSeed()
 const ways = Object.keys(waysOfSending) as WayOfSending[]
 /** Connections at a time: enough to keep the gateway busy while others wait for it to close. */
 const parallel = 32
@@ -22,7 +23,7 @@ let gateway: GatewayProcess
 const outcomes = new Map<string, Promise<Outcome>>()
 
 beforeAll(async () => {
-  console.log(`random pieces with WIRE_SEED=${seed}`)
+  console.log(`random pieces with TEST_SEED=${seed}`)
   backend = await startRecordingBackend()
   // On a busy machine a head of 100 KB byte by byte takes longer than it may by default.
   gateway = await startGateway({

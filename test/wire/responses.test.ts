@@ -14,11 +14,12 @@ import { readHere } from '../support/random/response-readings.ts'
 import type { AnswerVector } from './answer.ts'
 import { bodies } from './answers/bodies.ts'
 import { heads } from './answers/heads.ts'
+import { testSeed } from '../support/random/seed.ts'
 
 // The attack: a backend that is broken, or that somebody writes through. Its bytes must never become a response that a
 // client takes for whole and is not, nor the answer to somebody else's request.
 
-const seed = Number(process.env['WIRE_SEED'] ?? Date.now() % 2 ** 31)
+const seed = testSeed()
 const vectorsByTheme = { heads, bodies }
 const versions = ['1.1', '1.0'] as const
 const ways = Object.keys(waysOfSending) as WayOfSending[]
@@ -27,7 +28,7 @@ let backend: RecordingBackend
 let gateway: GatewayProcess
 
 beforeAll(async () => {
-  console.log(`random pieces with WIRE_SEED=${seed}`)
+  console.log(`random pieces with TEST_SEED=${seed}`)
   backend = await startRecordingBackend()
   gateway = await startGateway({ UPSTREAM_URL: backend.url })
 })

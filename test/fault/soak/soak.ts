@@ -15,16 +15,17 @@ import { startBreakableRedis } from '../breakable-redis.ts'
 import { breakFor, drawFault, type Fault } from '../faults.ts'
 import { startLoad } from './load.ts'
 import { leastOfQuarters, medianOfQuarters, readProcess, type Sample } from './samples.ts'
+import { testSeed } from '../../support/random/seed.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
 /*
  * Two gateways, 50,000 clients and a fault every ten seconds, before Redis, in Redis or before the backend, for a
- * quarter of an hour: `npm run test:soak`. `SOAK_MINUTES`, `SOAK_RATE` (requests a second) and `SOAK_SEED` change that.
+ * quarter of an hour: `npm run test:soak`. `SOAK_MINUTES`, `SOAK_RATE` (requests a second) and `TEST_SEED` change that.
  */
 
 const minutes = Number(process.env['SOAK_MINUTES'] ?? 15)
 const rate = Number(process.env['SOAK_RATE'] ?? 500)
-const seed = Number(process.env['SOAK_SEED'] ?? Date.now() % 1_000_000)
+const seed = testSeed()
 const CLIENTS = 50_000
 /** From the load to each gateway at most, and from each gateway to the backend. */
 const CONNECTIONS = 200

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { drawChunkedAnswers } from './draw-chunked.ts'
 import { drive } from './driver.ts'
+import { testSeed } from '../../support/random/seed.ts'
 
 /*
  * Answers of 16 KiB to 1 MiB in chunks of up to 20 KiB, to quick and slow readers, over HTTP/1.1, HTTPS and HTTP/2, each followed
@@ -9,7 +10,7 @@ import { drive } from './driver.ts'
  * `npm run test:fault` has 10,000.
  */
 
-const seed = Number(process.env['RANDOM_SEED'] ?? Date.now() % 1_000_000)
+const seed = testSeed()
 const firstBatch = Number(process.env['RANDOM_BATCH'] ?? 0)
 const answers = Number(process.env['CHUNKED_ANSWERS'] ?? 120)
 

@@ -58,7 +58,7 @@ export async function drive(options: DriveOptions): Promise<Driven> {
       })
       stages.set(name, stage)
       await stage
-      faults.push(...found.map((fault) => `RANDOM_SEED=${seed} RANDOM_BATCH=${batch} (${name}): ${fault}`))
+      faults.push(...found.map((fault) => `TEST_SEED=${seed} RANDOM_BATCH=${batch} (${name}): ${fault}`))
     }
   }
   try {

@@ -1,18 +1,19 @@
 import { expect, test } from 'vitest'
 import { drive } from './driver.ts'
+import { testSeed } from '../../support/random/seed.ts'
 
 /*
- * Random clients, random backends, and the gateway between them, over HTTP/1.1, HTTPS and HTTP/2. `RANDOM_SEED` draws
+ * Random clients, random backends, and the gateway between them, over HTTP/1.1, HTTPS and HTTP/2. `TEST_SEED` draws
  * everything; `RANDOM_BATCH` begins with that batch; `RANDOM_EXCHANGES` says how many exchanges there are to be.
  * Short here, a batch before each of the four patient gateways; `npm run test:fault` has 100,000.
  */
 
-const seed = Number(process.env['RANDOM_SEED'] ?? Date.now() % 1_000_000)
+const seed = testSeed()
 const firstBatch = Number(process.env['RANDOM_BATCH'] ?? 0)
 const exchanges = Number(process.env['RANDOM_EXCHANGES'] ?? 1_100)
 
 test(`${exchanges} random exchanges from seed ${seed} are answered as planned`, async () => {
   const driven = await drive({ seed, firstBatch, exchanges })
-  console.log(`RANDOM_SEED=${seed}: ${driven.exchanges} exchanges in ${driven.batches} batches`)
+  console.log(`TEST_SEED=${seed}: ${driven.exchanges} exchanges in ${driven.batches} batches`)
   expect(driven.faults.join('\n')).toBe('')
 }, 1_800_000)
