@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startRawBackend, type RawBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { send, sendRaw, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
@@ -37,9 +37,13 @@ async function startAgreeing(): Promise<{ backend: RawBackend; next: () => Promi
   return { backend, next }
 }
 
+const clients: Socket[] = []
+afterAll(() => clients.forEach((client) => client.destroy()))
+
 /** Opens a connection, sends the handshake and what follows it at once. */
 function begin(port: number, more = Buffer.alloc(0)): Socket {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true })
+  clients.push(socket)
   socket.on('error', () => undefined)
   socket.write(Buffer.concat([Buffer.from(handshake), more]))
   return socket

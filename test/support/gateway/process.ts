@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { atEnd, atEndOfFile } from '../run/at-end.ts'
+import { keepAfterFile } from '../leaks/resources.ts'
 
 /** A Node process under test. What it started itself is in its process group and ends with it. */
 export type NodeProcess = {
@@ -90,6 +91,7 @@ export function spawnCommand(
   })
   const kept = options.staysAfterFile ? staying : running
   kept.add(child)
+  if (options.staysAfterFile) keepAfterFile(child, child.stdout, child.stderr)
   const command = [program, ...args].join(' ')
 
   let stdout = ''

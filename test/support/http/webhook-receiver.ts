@@ -30,8 +30,8 @@ export async function startWebhookReceiver(
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   atEndOfFile(() => {
-    server.closeAllConnections()
     server.close()
+    server.closeAllConnections()
   })
   const { port } = server.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}`, received }

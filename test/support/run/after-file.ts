@@ -1,5 +1,21 @@
+import fc from 'fast-check'
 import { afterAll } from 'vitest'
 import { endFile } from './at-end.ts'
+import { checkNothingLeft } from '../leaks/check.ts'
+import { listResources } from '../leaks/resources.ts'
+import { closeSharedConnections } from '../leaks/shared-connections.ts'
+import { testSeed } from '../random/seed.ts'
+import { seededRandom } from '../http/raw-client.ts'
 
 // Run by vitest at the start of every test file.
-afterAll(endFile)
+fc.configureGlobal({ seed: testSeed() })
+Math.random = seededRandom(testSeed())
+
+const before = listResources()
+
+// The first `afterAll` is the last to run.
+afterAll(async () => {
+  await endFile()
+  await closeSharedConnections()
+  await checkNothingLeft(before)
+})

@@ -1,3 +1,17 @@
+const atExit = new Set<() => void>()
+
+process.once('exit', endProcess)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => {
+    endProcess()
+    process.kill(process.pid, signal)
+  })
+}
+
+function endProcess(): void {
+  for (const cleanUp of atExit) cleanUp()
+}
+
 /**
  * Calls `cleanUp` when this process ends, interrupted or not. It must do its work synchronously.
  *
@@ -5,13 +19,7 @@
  * without them.
  */
 export function atEnd(cleanUp: () => void): void {
-  process.once('exit', cleanUp)
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => {
-      cleanUp()
-      process.kill(process.pid, signal)
-    })
-  }
+  atExit.add(cleanUp)
 }
 
 const afterFile = new Set<() => unknown>()

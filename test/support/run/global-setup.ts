@@ -4,11 +4,13 @@ import { launchRedisServer, obtainRedisBinary, type RedisServer } from '../redis
 let started: RedisServer | undefined
 
 /**
- * Gets the one Redis that all fast tests share, before the first of them starts, and hands its address to them in
+ * Gets the one Redis that all tests share, before the first of them starts, and hands its address to them in
  * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; a container; the machine's own
  * `redis-server`. Says which it was, and fails the run where there is none: no test is skipped for want of Redis.
  */
 export async function setup(): Promise<void> {
+  // Each project asks for it.
+  if (process.env['SHARED_TEST_REDIS_URL']) return
   const given = process.env['REDIS_URL']
   if (given) {
     announce(given, 'named by REDIS_URL')

@@ -37,6 +37,7 @@ async function serve(handlers: Partial<Http1Handlers> = {}) {
   client.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))
   onTestFinished(() => {
     client.destroy()
+    accepted.destroy()
     server.close()
     http1.close()
   })

@@ -1,0 +1,24 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { closeNew, describeNew, listResources, type Resources } from './resources.ts'
+
+/** What is closed at the end of a test takes a few turns of the event loop, of this process or of its peer. */
+const GRACE_MS = 3_000
+
+/**
+ * Resolves when everything that was opened since `before` is closed. What is not after a moment is closed here, for the
+ * next test file's sake.
+ *
+ * @throws if something was left, with a line for each
+ */
+export async function checkNothingLeft(before: Resources, graceMs = GRACE_MS): Promise<void> {
+  const deadlineMs = performance.now() + graceMs
+  let left = describeNew(before, listResources())
+  for (let waitMs = 1; left.length > 0 && performance.now() < deadlineMs; waitMs = Math.min(2 * waitMs, 50)) {
+    // Not to be counted as one that was left.
+    await sleep(waitMs, undefined, { ref: true })
+    left = describeNew(before, listResources())
+  }
+  if (left.length === 0) return
+  closeNew(before, listResources())
+  throw new Error(`left open at the end of the file:\n${left.map((each) => `  ${each}`).join('\n')}`)
+}

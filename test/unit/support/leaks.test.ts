@@ -1,0 +1,90 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { watch } from 'node:fs'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { checkNothingLeft } from '../../support/leaks/check.ts'
+import { listResources } from '../../support/leaks/resources.ts'
+
+type Leak = { readonly leave: () => unknown; readonly named: RegExp }
+
+const nothing = (): void => undefined
+let timer: NodeJS.Timeout | undefined
+
+const closedByCheck: Readonly<Record<string, Leak>> = {
+  'a server': {
+    leave: () => once(createServer().listen(0, '127.0.0.1'), 'listening'),
+    named: /server at .*"port":\d+/,
+  },
+  'both ends of a connection': {
+    async leave() {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+      await Promise.all([once(socket, 'connect'), once(server, 'connection')])
+      server.close()
+    },
+    named: /(?:socket from 127\.0\.0\.1:\d+ to 127\.0\.0\.1:\d+\s*){2}/,
+  },
+  'a child process': {
+    leave: () => spawn(process.execPath, ['-e', 'setInterval(() => 0, 1000)'], { stdio: 'ignore' }),
+    named: /child process \d+: .* -e setInterval/,
+  },
+}
+const closedHere: Readonly<Record<string, Leak & { readonly close: () => unknown }>> = {
+  'a timer': {
+    leave: () => (timer = setTimeout(nothing, 60_000)),
+    named: /1 × timer/,
+    close: () => clearTimeout(timer),
+  },
+  'an interval': {
+    leave: () => (timer = setInterval(nothing, 10)),
+    named: /1 × timer/,
+    close: () => clearInterval(timer),
+  },
+  'a listener of the process': {
+    leave: () => process.on('SIGUSR2', nothing),
+    named: /1 × process\.on\('SIGUSR2'\)/,
+    close: () => process.off('SIGUSR2', nothing),
+  },
+}
+
+test.for(Object.entries(closedByCheck))(
+  '%s that is left is named, and closed',
+  async ([, { leave, named }]) => {
+    const before = listResources()
+    await leave()
+    await expect(checkNothingLeft(before, 0)).rejects.toThrow(named)
+    await checkNothingLeft(before)
+  },
+)
+
+test.for(Object.entries(closedHere))('%s that is left is named', async ([, { leave, named, close }]) => {
+  const before = listResources()
+  leave()
+  await expect(checkNothingLeft(before, 0)).rejects.toThrow(named)
+  close()
+  await checkNothingLeft(before)
+})
+
+test('what ends soon is waited for, and what was there before is not mentioned', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const before = listResources()
+  setTimeout(nothing, 100)
+  let turns = 0
+  setImmediate(function again() {
+    if (++turns < 5) setImmediate(again)
+  })
+  await checkNothingLeft(before)
+  server.close()
+})
+
+test('what keeps no process alive is not a leak', async () => {
+  const before = listResources()
+  const ticking = setInterval(nothing, 1_000).unref()
+  const watcher = watch(import.meta.dirname, { persistent: false })
+  await checkNothingLeft(before, 0)
+  clearInterval(ticking)
+  watcher.close()
+})
