@@ -1,34 +1,79 @@
 import { defineConfig } from 'vitest/config'
+import { FailuresReporter } from './test/tiers/failures-reporter.ts'
+import { InPathOrder } from './test/tiers/in-path-order.ts'
 
 const setupFiles = ['test/support/run/after-file.ts']
+const globalSetup = ['test/support/run/global-setup.ts']
+
+/** About time, CPU or memory: alone on the machine, each in a process of its own. */
+const timing = [
+  'test/e2e/waiting-responses.test.ts',
+  'test/property/{bounded-memory,cost-of-a-byte,credentials,endless-heads,key-values,target}.test.ts',
+  'test/unit/config/file.test.ts',
+  'test/unit/http2/header-block.test.ts',
+  'test/unit/message/byte-queue.test.ts',
+  'test/unit/rules/rule-table.test.ts',
+  'test/unit/shared/v8-gc.test.ts',
+  'test/wire/long-values.test.ts',
+]
+/** Modules that are tested with sockets. */
+const unitsWithSockets = [
+  'test/property/{explain,http2-with-node,sliding}.test.ts',
+  'test/unit/connection/overdue-heads.test.ts',
+  'test/unit/http1/connection.test.ts',
+  'test/unit/support/**/*.test.ts',
+  'test/unit/upstream/{connection,http2-session,probe,prober,resolved-group,write-errors}.test.ts',
+]
+/** Redis is started and stopped all the time, and what comes of it hangs on the schedule: with the long ones. */
+const longWithRedis = ['test/contract/redis-cluster.test.ts', 'test/fault/{broken-replicas,settled}.test.ts']
+/** What is about time says so itself: this is for a machine that is busy with something else. */
+const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
+/**
+ * Most tests wait for a process or a window more than they compute: measured on two cores, three at a time take half as
+ * long as vitest's own choice of one a core but one.
+ */
+const maxWorkers = 3
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: InPathOrder },
+    reporters: ['default', new FailuresReporter()],
     projects: [
       {
         test: {
-          name: 'fast',
-          include: ['test/**/*.test.ts'],
-          exclude: [
-            '**/node_modules/**',
-            'test/container/**',
-            'test/long/**',
-            'test/apps/**',
-            'test/peers/**',
-            // Redis is started and stopped all the time: with the long ones.
-            'test/fault/{broken-replicas,settled}.test.ts',
-            'test/contract/redis-cluster.test.ts',
-          ],
-          globalSetup: ['test/support/run/global-setup.ts'],
+          name: 'pure',
+          include: ['test/{unit,property,repo}/**/*.test.ts'],
+          exclude: [...timing, ...unitsWithSockets],
           setupFiles,
           // One process for many files: to start one costs as much as the tests of most of them.
           isolate: false,
-          // What is about time says so itself: this is for a machine that is busy with something else.
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
-          // Most tests wait for a process or a window more than they compute: measured on two cores, three at a time
-          // take half as long as vitest's own choice of one a core but one.
-          maxWorkers: 3,
+          ...patience,
+          maxWorkers,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          name: 'sockets',
+          include: ['test/{e2e,wire,contract,integration,fault}/**/*.test.ts', ...unitsWithSockets],
+          exclude: [...timing, ...longWithRedis],
+          globalSetup,
+          setupFiles,
+          isolate: false,
+          ...patience,
+          maxWorkers,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'timing',
+          include: timing,
+          globalSetup,
+          setupFiles,
+          ...patience,
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
       {

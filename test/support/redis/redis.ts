@@ -40,7 +40,8 @@ export async function freshRedis(): Promise<string> {
 function databaseOfThisFile(): string {
   const shared = process.env['SHARED_TEST_REDIS_URL']
   const slot = process.env['VITEST_POOL_ID']
-  if (!shared || !slot) throw new Error('The shared Redis is there only for tests of the project "fast"')
+  if (!shared || !slot)
+    throw new Error('The shared Redis is there only for projects with test/support/run/global-setup.ts')
   const url = new URL(shared)
   url.pathname = `/${slot}`
   return url.href

@@ -1,0 +1,41 @@
+import { globSync } from 'node:fs'
+import { matchesGlob } from 'node:path'
+import { expect, test } from 'vitest'
+import config from '../../vitest.config.ts'
+
+type Project = {
+  readonly test: { readonly name: string; readonly include: string[]; readonly exclude?: string[] }
+}
+
+const projects = (config.test?.projects ?? []) as Project[]
+const files = globSync('test/**/*.test.ts', { exclude: ['**/node_modules/**'] })
+
+function projectsOf(file: string): string[] {
+  const matches = (globs: readonly string[] = []): boolean => globs.some((glob) => matchesGlob(file, glob))
+  return projects
+    .filter(({ test: { include, exclude } }) => matches(include) && !matches(exclude))
+    .map(({ test: { name } }) => name)
+}
+
+test('every test file is run by a project, and by one only of those of npm test', () => {
+  const counts = files.map((file) => {
+    const names = projectsOf(file)
+    return [
+      file,
+      names.length > 0,
+      names.filter((name) => ['pure', 'sockets', 'timing'].includes(name)).length <= 1,
+    ]
+  })
+  expect(files.length).toBeGreaterThan(200)
+  expect(counts.filter(([, isRun, isOnce]) => !isRun || !isOnce)).toEqual([])
+})
+
+test.each([
+  ['test/unit/http1/connection.test.ts', ['sockets']],
+  ['test/property/target.test.ts', ['timing', 'fault']],
+  ['test/long/failover.test.ts', ['fault']],
+  ['test/e2e/limits.test.ts', ['sockets']],
+  ['test/wire/mutations.test.ts', ['sockets', 'fault']],
+])('%s belongs to %s', (file, names) => {
+  expect(projectsOf(file)).toEqual(names)
+})
