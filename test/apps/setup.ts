@@ -1,21 +1,36 @@
 import { existsSync } from 'node:fs'
 import { installDebianPackages, installNpmPackages } from '../support/run/packages.ts'
 
-/** Debian's packages, each with a file that it brings. */
-const debianPackages = {
-  chromium: '/usr/bin/chromium',
-  curl: '/usr/bin/curl',
-  git: '/usr/lib/git-core/git-http-backend',
-  'apache2-bin': '/usr/sbin/apache2',
-  gunicorn: '/usr/bin/gunicorn',
-  litmus: '/usr/bin/litmus',
-  'python3-h2': '/usr/lib/python3/dist-packages/h2/__init__.py',
-  'golang-go': '/usr/bin/go',
-  'golang-github-masterminds-sprig-dev': '/usr/share/gocode/src/github.com/Masterminds/sprig/doc.go',
-  'golang-k8s-sigs-yaml-dev': '/usr/share/gocode/src/sigs.k8s.io/yaml/yaml.go',
-  zsh: '/usr/bin/zsh',
-  'python3-flask': '/usr/lib/python3/dist-packages/flask/__init__.py',
+type Need = {
+  /** A file that the package brings. */
+  readonly file: string
+  /** The tests that need it, if not all. */
+  readonly tests?: readonly string[]
 }
+
+const inBrowser = ['cross-origin', 'next', 'page', 'verdaccio', 'vite']
+
+/** Debian's packages. */
+const debianPackages: Readonly<Record<string, Need>> = {
+  chromium: { file: '/usr/bin/chromium', tests: inBrowser },
+  curl: { file: '/usr/bin/curl' },
+  git: { file: '/usr/lib/git-core/git-http-backend', tests: ['git'] },
+  'apache2-bin': { file: '/usr/sbin/apache2', tests: ['git', 'webdav'] },
+  gunicorn: { file: '/usr/bin/gunicorn', tests: ['flask'] },
+  litmus: { file: '/usr/bin/litmus', tests: ['webdav'] },
+  'python3-h2': { file: '/usr/lib/python3/dist-packages/h2/__init__.py', tests: ['http2'] },
+  'golang-go': { file: '/usr/bin/go', tests: ['helm'] },
+  'golang-github-masterminds-sprig-dev': {
+    file: '/usr/share/gocode/src/github.com/Masterminds/sprig/doc.go',
+    tests: ['helm'],
+  },
+  'golang-k8s-sigs-yaml-dev': { file: '/usr/share/gocode/src/sigs.k8s.io/yaml/yaml.go', tests: ['helm'] },
+  zsh: { file: '/usr/bin/zsh', tests: ['completion-zsh'] },
+  'python3-flask': { file: '/usr/lib/python3/dist-packages/flask/__init__.py', tests: ['flask'] },
+}
+
+/** Of the tests that vitest was started for; empty for all. */
+const named = process.argv.flatMap((argument) => /test\/apps\/([\w-]+)\.test\.ts$/.exec(argument)?.[1] ?? [])
 
 /** Gets the applications and clients before the first test. Where one cannot be had, the run fails and says which. */
 export function setup(): void {
@@ -27,6 +42,7 @@ export function setup(): void {
 
 function missing(): string[] {
   return Object.entries(debianPackages)
-    .filter(([, file]) => !existsSync(file))
+    .filter(([, { tests }]) => named.length === 0 || !tests || named.some((name) => tests.includes(name)))
+    .filter(([, { file }]) => !existsSync(file))
     .map(([name]) => name)
 }

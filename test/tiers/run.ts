@@ -1,0 +1,43 @@
+import { existsSync, rmSync } from 'node:fs'
+import { changedFiles } from './changed-files.ts'
+import { lastPage, type Result } from './last-page.ts'
+import { lookAgain } from './second-look.ts'
+import { readSeeds } from './seeds.ts'
+import { runStep } from './step.ts'
+import { IMAGES_SCRIPT, stepsOfAll, stepsOfChange } from './steps.ts'
+
+// Runs all steps of a tier, whatever becomes of them, and says at the end what failed: `node test/tiers/run.ts change` or
+// `… all`. With more arguments only the steps whose names contain one of them. What they print is kept in `RESULTS`.
+
+const RESULTS = 'test-results'
+
+const [tier, ...only] = process.argv.slice(2)
+const steps =
+  tier === 'all'
+    ? stepsOfAll(readSeeds(), Math.floor(Date.now() / 1000) % 2 ** 31)
+    : tier === 'change'
+      ? stepsOfChange(readSeeds())
+      : []
+const chosen = steps.filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
+if (chosen.length === 0) {
+  process.stderr.write(
+    `node test/tiers/run.ts change|all [STEP…]\nSteps: ${steps.map(({ name }) => name).join(', ')}\n`,
+  )
+  process.exit(2)
+}
+
+// The helper image of testcontainers is in no registry there.
+if (existsSync(IMAGES_SCRIPT)) process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= 'true'
+rmSync(RESULTS, { recursive: true, force: true })
+const changed = changedFiles()
+const results: Result[] = []
+for (const step of chosen) {
+  console.log(`\n== ${step.name}`)
+  const outcome = await runStep(step, RESULTS)
+  const isTests = step.tests !== undefined && !outcome.ok
+  results.push({ ...outcome, ...(isTests && { secondLook: await lookAgain(outcome, changed, RESULTS) }) })
+  console.log(`== ${step.name}: ${outcome.ok ? 'passed' : 'FAILED'} after ${Math.round(outcome.seconds)} s`)
+}
+const { text, ok } = lastPage(results)
+console.log(text)
+process.exitCode = ok ? 0 : 1

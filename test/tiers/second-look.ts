@@ -1,0 +1,69 @@
+import { importsOf } from './imports.ts'
+import type { Failure } from './failure.ts'
+import { runStep, type Outcome, type Step } from './step.ts'
+
+/** A failed file that passed when it ran again, alone. */
+export type Flaky = {
+  readonly failures: readonly Failure[]
+  /** Why it fails the run all the same. */
+  readonly objection: string | undefined
+  /** What was printed both times. */
+  readonly logs: readonly [string, string]
+}
+
+/** After a step of vitest that failed. */
+export type SecondLook = { readonly failed: readonly Failure[]; readonly flaky: readonly Flaky[] }
+
+/** More files than these in a run, and none is excused. */
+export const MAX_FLAKY_FILES = 2
+
+/**
+ * Runs each file that failed once more, alone in a fresh process.
+ *
+ * @param changed paths that the change touches; undefined if that is not known: then any file may be one
+ */
+export async function lookAgain(
+  first: Outcome,
+  changed: ReadonlySet<string> | undefined,
+  results: string,
+): Promise<SecondLook> {
+  const failures = first.tests?.failures ?? []
+  const failed: Failure[] = []
+  const flaky: Flaky[] = []
+  const byFile = Map.groupBy(failures, ({ file }) => file)
+  for (const [file, ofFile] of byFile) {
+    // Too many to be chance, or of no file.
+    if (file === '' || byFile.size > 2 * MAX_FLAKY_FILES) failed.push(...ofFile)
+    else {
+      const again = await runStep(aloneIn(first.step, ofFile), results)
+      if (!again.ok) failed.push(...ofFile)
+      else
+        flaky.push({
+          failures: ofFile,
+          objection: objectionTo(ofFile, changed),
+          logs: [first.log, again.log],
+        })
+    }
+  }
+  return { failed, flaky }
+}
+
+function aloneIn(step: Step, failures: readonly Failure[]): Step {
+  const { file = '' } = failures[0] ?? {}
+  const project = failures.find((failure) => failure.project !== '')?.project
+  const tests = project === undefined ? file : `--project ${project} ${file}`
+  return { ...step, name: `${step.name} again ${file}`, tests }
+}
+
+/** Why a failure counts although it did not come again. */
+export function objectionTo(
+  failures: readonly Failure[],
+  changed: ReadonlySet<string> | undefined,
+): string | undefined {
+  const grave = failures.find(({ kind }) => kind !== 'other')
+  if (grave) return `a failure of this kind is never excused: ${grave.kind}`
+  const { file = '' } = failures[0] ?? {}
+  if (!changed) return 'what the change touches is not known'
+  const touched = [...importsOf(file)].find((path) => changed.has(path))
+  return touched === undefined ? undefined : `the change touches ${touched}`
+}

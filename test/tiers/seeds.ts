@@ -1,0 +1,24 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+
+/** A seed with which a test file failed once: `.ci/run` runs the file with it from then on. */
+export type FoundSeed = {
+  readonly seed: number
+  readonly project: string
+  /** Path from the repository's root. */
+  readonly file: string
+  /** What failed, for people. */
+  readonly test: string
+}
+
+const FILE = new URL('../seeds.json', import.meta.url)
+
+/** Those whose file is still there. */
+export function readSeeds(): FoundSeed[] {
+  return (JSON.parse(readFileSync(FILE, 'utf8')) as FoundSeed[]).filter(({ file }) => existsSync(file))
+}
+
+export function addSeed(found: FoundSeed): void {
+  const known = JSON.parse(readFileSync(FILE, 'utf8')) as FoundSeed[]
+  if (known.some(({ seed, file }) => seed === found.seed && file === found.file)) return
+  writeFileSync(FILE, `${JSON.stringify([...known, found], undefined, 2)}\n`)
+}

@@ -1,0 +1,105 @@
+import { spawn } from 'node:child_process'
+import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { atEnd } from '../support/run/at-end.ts'
+import type { RunResult } from './failures-reporter.ts'
+
+/** One thing that a tier runs. */
+export type Step = {
+  readonly name: string
+  /** For a shell. */
+  readonly command: string
+  /** For a step of vitest: what selects its tests. They are arguments to `command`. */
+  readonly tests?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** It is killed after so long, which is a failure. */
+  readonly limitMinutes: number
+}
+
+export type Outcome = {
+  readonly step: Step
+  readonly ok: boolean
+  readonly seconds: number
+  /** Path of what it printed. */
+  readonly log: string
+  /** The end of that. */
+  readonly lastLines: readonly string[]
+  /** Of a step of vitest, if it came as far as that. */
+  readonly tests?: RunResult
+}
+
+/** Lines of a step without tests that the last page shows. */
+const SHOWN_LINES = 7
+
+const running = new Set<number>()
+atEnd(() => running.forEach(killGroup))
+
+/** Runs a step to its end, whatever that is. Prints what it prints, and keeps it in the folder `results`. */
+export async function runStep(step: Step, results: string): Promise<Outcome> {
+  mkdirSync(results, { recursive: true })
+  const path = join(results, step.name.replaceAll(/[^A-Za-z0-9.]+/g, '-'))
+  const failuresFile = `${path}.json`
+  rmSync(failuresFile, { force: true })
+  const log = `${path}.log`
+  const startedMs = performance.now()
+  const status = await runCommand(step, log, failuresFile)
+  const lines = stripVTControlCharacters(readFileSync(log, 'utf8')).split('\n')
+  const lastLines = lines.filter((line) => line.trim() !== '').slice(-SHOWN_LINES)
+  return {
+    step,
+    ok: status === 0,
+    seconds: (performance.now() - startedMs) / 1000,
+    log,
+    lastLines: status === undefined ? [`killed after ${step.limitMinutes} minutes`, ...lastLines] : lastLines,
+    ...(existsSync(failuresFile) && { tests: JSON.parse(readFileSync(failuresFile, 'utf8')) as RunResult }),
+  }
+}
+
+/** @returns the exit status, or undefined if it took too long */
+function runCommand(step: Step, log: string, failuresFile: string): Promise<number | undefined> {
+  const child = spawn('bash', ['-c', [step.command, step.tests].filter(Boolean).join(' ')], {
+    // In a group of its own, to be killed with all that it started.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      ...step.env,
+      ...(step.tests !== undefined && { FAILURES_FILE: failuresFile, TEST_RUNNER: step.command }),
+    },
+  })
+  const { pid = 0 } = child
+  running.add(pid)
+  const kept = createWriteStream(log)
+  const show = (piece: Buffer): void => {
+    process.stdout.write(piece)
+    kept.write(piece)
+  }
+  child.stdout.on('data', show)
+  child.stderr.on('data', show)
+  return new Promise((resolve, reject) => {
+    let tookTooLong = false
+    const timer = setTimeout(() => {
+      tookTooLong = true
+      killGroup(pid)
+    }, step.limitMinutes * 60_000)
+    child.once('error', reject)
+    child.once('exit', () => {
+      // What it left would keep its output open.
+      setTimeout(() => killGroup(pid), 2_000).unref()
+    })
+    child.once('close', (status, signal) => {
+      clearTimeout(timer)
+      running.delete(pid)
+      kept.end(() => resolve(tookTooLong ? undefined : (status ?? (signal === null ? 0 : 1))))
+    })
+  })
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
+}

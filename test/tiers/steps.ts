@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs'
+import type { FoundSeed } from './seeds.ts'
+import type { Step } from './step.ts'
+
+const VITEST = 'npx vitest run'
+/** The oldest that `engines` allows. */
+const OLDEST = '.ci/test-on-node 24'
+const NPM_TEST = '--project pure --project sockets --project timing'
+/** What differs from one Node to the next: processes, TLS, HTTP/2. */
+const ABOUT_NODE = [
+  'process start reload command-line connection-end open-files worker-metrics tls tls-ciphers redis-tls pipelining-tls',
+  'http2 http2-early-answers http2-held-open http2-leaving http2-pings http2-stream-order http2-upstream h2c grpc',
+]
+  .flatMap((names) => names.split(' '))
+  .map((name) => `test/e2e/${name}.test.ts`)
+/** A machine without an image registry may come with it: it makes what stands in for the images. */
+export const IMAGES_SCRIPT = '../shared/containers/up'
+
+const step = (name: string, command: string, limitMinutes: number, rest: Partial<Step> = {}): Step => ({
+  name,
+  command,
+  limitMinutes,
+  ...rest,
+})
+const npmRun = (script: string, limitMinutes: number): Step =>
+  step(script, `npm run --silent ${script}`, limitMinutes)
+
+const images = (names: string): Step[] =>
+  existsSync(IMAGES_SCRIPT) ? [step('base images', `${IMAGES_SCRIPT} ${names}`, 10)] : []
+
+const lint = ['types', 'format', 'imports', 'unused', 'code'].map((part) => npmRun(`lint:${part}`, 10))
+
+/** Blocks a change: `.ci/run`. The same each time. */
+export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
+  return [
+    ...lint,
+    ...images('haproxy'),
+    step('npm test', VITEST, 15, { tests: NPM_TEST }),
+    ...seeds.map(stepOfSeed),
+    step('Node 24', OLDEST, 10, { tests: '--project pure' }),
+    step('Node 24, sockets', OLDEST, 10, { tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}` }),
+    step('long', VITEST, 10, {
+      tests: '--project fault test/long/failover.test.ts test/long/http2-floods.test.ts',
+    }),
+    step('apps', VITEST, 10, { tests: '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts' }),
+    step('containers', VITEST, 10, {
+      tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
+    }),
+    step(
+      'backends',
+      'npm run test:backends -- --only "Express 5" --only "Fastify 5, lenient" --spellings 4000',
+      5,
+    ),
+  ]
+}
+
+/** Before a release and every night: `npm run test:all`. */
+export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
+  // What is random is so anew each time, and says its seed.
+  const drawn = { env: { TEST_SEED: String(seed) } }
+  const peers = process.env['PEER_SUITES'] ? [step('peers', VITEST, 30, { tests: '--project peers' })] : []
+  return [
+    ...lint,
+    ...images('haproxy nginx caddy prometheus'),
+    step('npm test', VITEST, 20, { tests: NPM_TEST }),
+    ...seeds.map(stepOfSeed),
+    step('long', VITEST, 60, { tests: '--project fault', ...drawn }),
+    step('apps', VITEST, 30, { tests: '--project apps' }),
+    step('containers', VITEST, 30, { tests: '--project containers' }),
+    step('Node 24', OLDEST, 20, { tests: NPM_TEST }),
+    step('Node 24, long', OLDEST, 60, { tests: '--project fault', ...drawn }),
+    step('Node 24, apps', OLDEST, 30, { tests: '--project apps' }),
+    { ...npmRun('test:backends', 60), ...drawn },
+    npmRun('test:differential', 15),
+    npmRun('test:attack', 60),
+    ...peers,
+    { ...npmRun('fuzz', 15), ...drawn },
+    step('mutations for ten minutes', VITEST, 20, {
+      tests: '--project fault test/wire/mutations.test.ts test/wire/random/random.test.ts',
+      env: { ...drawn.env, WIRE_RUNS: '2000', RANDOM_EXCHANGES: '300000' },
+    }),
+    step('soak', VITEST, 75, { tests: '--project soak', env: { ...drawn.env, SOAK_MINUTES: '60' } }),
+  ]
+}
+
+function stepOfSeed({ seed, project, file }: FoundSeed): Step {
+  return step(`seed ${seed} of ${file}`, VITEST, 5, {
+    tests: `--project ${project} ${file}`,
+    env: { TEST_SEED: String(seed) },
+  })
+}

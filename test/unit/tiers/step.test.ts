@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
+import type { Failure } from '../../tiers/failure.ts'
+import { lookAgain } from '../../tiers/second-look.ts'
+import { runStep, type Step } from '../../tiers/step.ts'
+
+vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+
+const results = makeTemporaryDirectory()
+const step = (command: string, rest: Partial<Step> = {}): Step => ({
+  name: 'a step',
+  command,
+  limitMinutes: 1,
+  ...rest,
+})
+const failure: Failure = {
+  project: 'pure',
+  file: 'test/a.test.ts',
+  test: 'counts',
+  message: 'no',
+  kind: 'other',
+}
+/** Stands in for vitest: writes these failures, and ends with a status. */
+const writes = (failures: readonly Failure[], status: number): string =>
+  `echo '${JSON.stringify({ passed: 3, failures })}' > $FAILURES_FILE; exit ${status}; :`
+
+test('what a step prints is kept, with its status', async () => {
+  const { ok, log, lastLines, tests } = await runStep(step('echo out; echo err >&2; exit 3'), results)
+  expect({ ok, lastLines, tests }).toEqual({ ok: false, lastLines: ['out', 'err'], tests: undefined })
+  expect(readFileSync(log, 'utf8')).toBe('out\nerr\n')
+})
+
+test('a step has its own environment, and no standard input', async () => {
+  const { ok, lastLines } = await runStep(step('echo $SPECIAL; cat', { env: { SPECIAL: 'x' } }), results)
+  expect({ ok, lastLines }).toEqual({ ok: true, lastLines: ['x'] })
+})
+
+test('a step that hangs is killed with what it started', async () => {
+  const { ok, lastLines } = await runStep(
+    step('echo begun; sleep 1000 & wait', { limitMinutes: 0.005 }),
+    results,
+  )
+  expect({ ok, lastLines }).toEqual({ ok: false, lastLines: ['killed after 0.005 minutes', 'begun'] })
+})
+
+test('a process that a step leaves does not hold it up', async () => {
+  const { ok, seconds } = await runStep(step('sleep 1000 & echo done'), results)
+  expect(ok).toBe(true)
+  expect(seconds).toBeLessThan(900)
+})
+
+test('a file that failed runs again alone, and is flaky if it passes', async () => {
+  const mark = join(results, 'ran-before')
+  const command = `if [ -e ${mark} ]; then exit 0; fi; touch ${mark}; ${writes([failure], 1)}`
+  const first = await runStep(
+    step(command, { name: 'tests', tests: '--project pure --project sockets' }),
+    results,
+  )
+  const { failed, flaky } = await lookAgain(first, new Set(), results)
+  expect(failed).toEqual([])
+  expect(flaky.map(({ failures }) => failures)).toEqual([[failure]])
+})
+
+test('a file that fails again has failed', async () => {
+  const first = await runStep(step(writes([failure], 1), { tests: '' }), results)
+  expect(await lookAgain(first, new Set(), results)).toEqual({ failed: [failure], flaky: [] })
+})
+
+test('many files that failed are no chance: none runs again', async () => {
+  const failures = 'abcdefgh'.split('').map((name) => ({ ...failure, file: `test/${name}.test.ts` }))
+  const first = await runStep(step(writes(failures, 1), { tests: '' }), results)
+  const { failed } = await lookAgain({ ...first, step: step('exit 0', { tests: '' }) }, new Set(), results)
+  expect(failed).toEqual(failures)
+})
