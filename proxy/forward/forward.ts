@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
+import { logsInConnection } from '../http/connection-login.ts'
 import { declaredLength } from '../http/framing.ts'
 import { sendError } from '../http/reply.ts'
 import { acceptsTrailers, requestTrailers, responseTrailers } from '../http/trailers.ts'
@@ -134,6 +135,8 @@ export class Forwarding implements UpstreamExchange {
     this.#started = true
     this.#attempts++
     if (connection.socket === undefined) return this.#startStream(connection)
+    const { authorization } = request.headers
+    if (authorization !== undefined && logsInConnection(authorization)) connection.closeAfterResponse()
     const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}`
     if (this.#body) {
       this.#body.sendTo(connection, head)

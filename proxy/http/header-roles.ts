@@ -10,6 +10,7 @@ import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './pro
  * - `own`: set by the gateway or not forwarded at all; removed from client requests
  * - `trusted-proxy`: forwarded if a trusted proxy sent it
  * - `client-address`: where trusted proxies name their client; forwarded if it was believed
+ * - `connection-login`: says whether the connection to the backend is logged in; passed on as it is
  * - `decisive`: used in a decision; forwarded as the single value that was decided on
  * - the others are read here and, where they are passed on, written anew
  */
@@ -20,6 +21,7 @@ export type FieldRole =
   | 'trusted-proxy'
   | 'client-address'
   | 'connection'
+  | 'connection-login'
   | 'content-length'
   | 'decisive'
   | 'cookie'
@@ -163,8 +165,15 @@ export function createRequestClassifier(
   return createClassifier(roles, roleOfOther, [...decisive, ...alwaysDecide])
 }
 
+const responseRoles = new Map<string, FieldRole>([
+  ...commonRoles,
+  ['www-authenticate', 'connection-login'],
+  // IIS says in it that it goes on taking requests of this connection for its user's.
+  ['persistent-auth', 'connection-login'],
+])
+
 /** The class of a response's field, or undefined where the spelling is no token. */
-export const classifyResponseField = createClassifier(commonRoles, () => 'end-to-end')
+export const classifyResponseField = createClassifier(responseRoles, () => 'end-to-end')
 
 /** What most messages say, if they say anything. */
 const usualOptions = new Map(['keep-alive', 'close'].map((option) => [option, new Set([option])]))

@@ -70,6 +70,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   #requestSent = false
   #responseDone = false
   #reusable = true
+  #closesAfterResponse = false
   #gone = false
   #deadline = Number.POSITIVE_INFINITY
   #deadlineKind: FailureKind = 'timeout'
@@ -106,6 +107,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#requestSent = false
     this.#responseDone = false
     this.#isUnwritten = true
+    this.#closesAfterResponse = false
     this.#deadline = Number.POSITIVE_INFINITY
     this.#parser.expect(exchange.method, this)
     try {
@@ -121,6 +123,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     const before = this.#seenAnswered
     this.#seenAnswered = true
     return before
+  }
+
+  closeAfterResponse(): void {
+    this.#closesAfterResponse = true
   }
 
   sendHead(head: string): void {
@@ -219,7 +225,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#responseDone = true
     this.#deadline = Number.POSITIVE_INFINITY
     // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
-    this.#reusable = persistent && this.#requestSent && this.takesRequest
+    this.#reusable = persistent && this.#requestSent && this.takesRequest && !this.#closesAfterResponse
     if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
     exchange?.onEnd()
   }

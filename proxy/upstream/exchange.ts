@@ -37,6 +37,8 @@ export type UpstreamChannel = Http1Channel | Http2Channel
 export type Http1Channel = Channel & {
   /** Where a request with a body is written. */
   readonly socket: Socket
+  /** The request logs its connection in: it serves no other after the response, which may be another client's. */
+  closeAfterResponse(): void
   /** Sends a request without a body at the end of this turn. */
   sendHead(head: string): void
   /**

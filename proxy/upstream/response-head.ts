@@ -1,3 +1,4 @@
+import { logsInConnection } from '../http/connection-login.ts'
 import { classifyResponseField, connectionOptions, type FieldClass } from '../http/header-roles.ts'
 import { ownCopy } from '../message/own-copy.ts'
 
@@ -14,7 +15,7 @@ export type ResponseHead = {
   /** Name, value, name, value…; names in lower case. `content-length` is among them where the backend sent one. */
   readonly fields: string[]
   readonly framing: BodyFraming
-  /** The backend lets the connection serve another request. */
+  /** The connection may serve another request: the backend lets it, and has logged nobody in on it. */
   readonly persistent: boolean
   /** From `Keep-Alive: timeout=…`; undefined where the backend does not say. */
   readonly keepAliveMs: number | undefined
@@ -69,6 +70,7 @@ export class ResponseHeadReader {
     let connection: string | undefined
     let keepAlive: string | undefined
     let upgrade: string | undefined
+    let logsIn = false
 
     let start = statusLine.length
     for (let index = 0; start < text.length; index++) {
@@ -96,6 +98,11 @@ export class ResponseHeadReader {
           break
         case 'hop-by-hop':
           break
+        case 'connection-login':
+          fields.push(field.name, value)
+          logsIn ||=
+            field.name === 'persistent-auth' ? value.toLowerCase() !== 'false' : logsInConnection(value)
+          break
         default:
           fields.push(field.name, value)
       }
@@ -106,7 +113,7 @@ export class ResponseHeadReader {
       status,
       fields: options ? withoutNamed(fields, options) : fields,
       framing: framingOf(status, requestMethod, isHttp11, transferEncoding, contentLength),
-      persistent: isHttp11 ? !options?.has('close') : (options?.has('keep-alive') ?? false),
+      persistent: !logsIn && (isHttp11 ? !options?.has('close') : (options?.has('keep-alive') ?? false)),
       keepAliveMs: keepAlive === undefined ? undefined : keepAliveMsOf(keepAlive),
       upgrade: options?.has('upgrade') ? upgrade : undefined,
     }

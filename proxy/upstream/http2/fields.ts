@@ -59,7 +59,8 @@ export function readResponseHead(raw: readonly string[], isWhole = false): Respo
       contentLength = value
     }
     // What is of a connection has no meaning here (RFC 9113 section 8.2.2).
-    if (role === 'end-to-end' || role === 'content-length') fields.push(name, value)
+    if (role === 'end-to-end' || role === 'content-length' || role === 'connection-login')
+      fields.push(name, value)
   }
   if (!(status >= 100 && status <= 999)) throw new ResponseSyntaxError('invalid status')
   return {

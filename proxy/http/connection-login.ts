@@ -1,0 +1,15 @@
+/**
+ * Schemes that log in a connection and not a request: whoever sends the next request on it is taken for the same user (RFC 4559 section 6,
+ * [MS-NTHT] section 3). `Nego2` is one of Microsoft's.
+ */
+const scheme = '(?:ntlm|nego[0-9a-z]*)(?![^\\s,;])'
+const first = new RegExp(`^[\\s,;]*${scheme}`, 'i')
+const any = new RegExp(`(?:^|[\\s,;])${scheme}`, 'i')
+
+/**
+ * Whether a value of `Authorization` or `WWW-Authenticate` names such a scheme, as one of several perhaps. Rather once too often: all that
+ * depends on it is that the connection serves nobody else.
+ */
+export function logsInConnection(value: string): boolean {
+  return first.test(value) || (value.includes(',') && any.test(value))
+}
