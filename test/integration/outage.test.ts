@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { afterInput } from '../../shared/after-input.ts'
 import type { Charge, Decision } from '../../proxy/limiter/limiter.ts'
 import { freePort } from '../support/network/ports.ts'
 import {
@@ -21,29 +22,36 @@ import {
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/** These are about the time that Redis has; a machine that stops for as long makes them fail now and then. */
-const aboutTime = { retry: 2 }
-
 const given = 'Redis unavailable: circuit breaker open, applying onStoreError'
 const back = 'Redis available: circuit breaker closed'
 
-const storeTimeoutMs = 100
+const storeTimeoutMs = 300
 
-/** Decides and says how long that took. */
-async function timed(
+/**
+ * Decides, and says whether the decision came before a timer that was set at the same time. The timers of a process keep their
+ * order, however long a busy machine lets it stand still.
+ */
+async function decideWithin(
+  ms: number,
   limiter: RunningLimiter,
   charges: readonly Charge[],
-): Promise<{ decision: Decision; waitedMs: number }> {
-  const askedAtMs = performance.now()
-  const decision = await limiter.decide(charges)
-  return { decision, waitedMs: performance.now() - askedAtMs }
+): Promise<{ readonly decision: Decision; readonly isInTime: boolean }> {
+  let isInTime = false
+  const decided = Promise.resolve(limiter.decide(charges)).then((decision) => {
+    isInTime = true
+    return decision
+  })
+  await sleep(ms)
+  await new Promise<void>((resolve) => afterInput(resolve))
+  const wasInTime = isInTime
+  return { decision: await decided, isInTime: wasInTime }
 }
 
 function transitions({ logLines }: RunningLimiter): string[] {
   return logLines.map(({ msg }) => msg).filter((msg) => msg === given || msg === back)
 }
 
-describe('Redis that hangs', aboutTime, () => {
+describe('Redis that hangs', () => {
   test('makes no request wait longer than the timeout, and none at all once it is given up', async () => {
     const server = await startRedisServer()
     const first = await openAnsweringLimiter(server.url, storeTimeoutMs)
@@ -54,21 +62,24 @@ describe('Redis that hangs', aboutTime, () => {
     const client = newClient()
 
     await server.signal('SIGSTOP')
-    const waits: number[] = []
+    const late: Decision[] = []
     let allowed = 0
-    while (first.storeState() === 'available') {
-      const turn = await Promise.all(
-        Array.from({ length: 3 }, () => timed(first, chargeAll(client, [login]))),
+    // It is given up after the third failure.
+    for (let turn = 1; turn <= 3; turn++) {
+      expect(first.storeState()).toBe('available')
+      const decisions = await Promise.all(
+        Array.from({ length: 3 }, () => decideWithin(2 * storeTimeoutMs, first, chargeAll(client, [login]))),
       )
-      waits.push(...turn.map(({ waitedMs }) => waitedMs))
-      allowed += countAllowed(turn.map(({ decision }) => decision))
+      late.push(...decisions.flatMap(({ decision, isInTime }) => (isInTime ? [] : [decision])))
+      allowed += countAllowed(decisions.map(({ decision }) => decision))
     }
-    expect(Math.max(...waits)).toBeLessThan(300)
+    expect(late).toEqual([])
+    expect(first.storeState()).toBe('unavailable')
     for (let i = 0; i < 50; i++) {
-      const { decision, waitedMs } = await timed(first, chargeAll(client, [login]))
-      expect(waitedMs).toBeLessThan(20)
+      const decision = first.decide(chargeAll(client, [login]))
+      expect(decision).not.toBeInstanceOf(Promise)
       expect(first.decide(chargeAll(newClient(), [login]))).not.toBeInstanceOf(Promise)
-      if (decision.outcome === 'allowed') allowed += 1
+      if ((await decision).outcome === 'allowed') allowed += 1
     }
     expect(allowed).toBe(20)
     expect(await first.decide(chargeAll(client, [strict]))).toMatchObject({ outcome: 'unavailable' })
@@ -96,15 +107,15 @@ describe('Redis that hangs', aboutTime, () => {
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     await server.signal('SIGSTOP')
     const login = makePolicy('login', 1000, 60_000)
-    const waits: Promise<number>[] = []
+    const asked: ReturnType<typeof decideWithin>[] = []
     for (let turn = 0; turn < 40; turn++) {
-      waits.push(timed(limiter, chargeAll(newClient(), [login])).then(({ waitedMs }) => waitedMs))
+      // The first three run into the timeout. What is asked 65 ms later, or more, does not have to wait for its own.
+      const withinMs = turn < 16 ? 2 * storeTimeoutMs : storeTimeoutMs - 15
+      asked.push(decideWithin(withinMs, limiter, chargeAll(newClient(), [login])))
       await sleep(5)
     }
-    const waitedMs = await Promise.all(waits)
-    expect(Math.max(...waitedMs)).toBeLessThan(200)
-    // The first three ran into the timeout; what was asked 80 ms later did not have to.
-    expect(waitedMs[16]).toBeLessThan(80)
+    const inTime = (await Promise.all(asked)).map(({ isInTime }) => isInTime)
+    expect(inTime).toEqual(Array<boolean>(40).fill(true))
   })
 
   test('does not count as hanging when it was this process that paused', async () => {
@@ -114,14 +125,14 @@ describe('Redis that hangs', aboutTime, () => {
     await limiter.decide(chargeAll(newClient(), [login]))
     const asked = limiter.decide(chargeAll(newClient(), [login]))
     await new Promise((resolve) => setImmediate(resolve))
-    const untilMs = performance.now() + 250
+    const untilMs = performance.now() + 2.5 * storeTimeoutMs
     while (performance.now() < untilMs) continue
     expect(await asked).toMatchObject({ outcome: 'allowed' })
     expect(limiter.telemetry.failures).toBe(0)
   })
 })
 
-describe('requests admitted during an outage of Redis', aboutTime, () => {
+describe('requests admitted during an outage of Redis', () => {
   test('are added once, to current windows, with the rest of their time', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
@@ -130,6 +141,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     const known = newClient()
     const fresh = newClient()
     await decideAtOnce([limiter], 4, chargeAll(known, [login]))
+    const beganAtMs = performance.now()
     const redis = openRedis(server.url)
     await redis.pexpire(`sluice:1:{${known}}:login:60000`, 30_000)
 
@@ -139,6 +151,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     await decideAtOnce([limiter], 3, chargeAll(known, [login]))
     await decideAtOnce([limiter], 12, chargeAll(fresh, [login]))
     await decideAtOnce([limiter], 5, chargeAll(fresh, [brief]))
+    // The brief window ends.
     await sleep(500)
     await server.signal('SIGCONT')
     await waitUntilAnswering(limiter)
@@ -148,7 +161,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     expect(await redis.pttl(`sluice:1:{${known}}:login:60000`)).toBeLessThanOrEqual(30_000)
     expect(await redis.get(`sluice:1:{${fresh}}:login:60000`)).toBe('10')
     const leftMs = await redis.pttl(`sluice:1:{${fresh}}:login:60000`)
-    expect(leftMs).toBeGreaterThan(55_000)
+    expect(leftMs).toBeGreaterThan(59_990 - (performance.now() - beganAtMs))
     expect(leftMs).toBeLessThanOrEqual(59_600)
     expect(await redis.exists(`sluice:1:{${fresh}}:brief:400`)).toBe(0)
     for (const key of await redis.keys('*')) expect(await redis.pttl(key), key).toBeGreaterThan(0)
@@ -185,6 +198,7 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
     expect(await redis.get(`sluice:1:{${debt[0]?.partitionKey}}:login:60000`)).toBe('4')
     const brief = { policy, partitionKey: newClient(), amount: 1, endsAtMs: performance.now() + 60 }
     expect(await limiter.addOnce('mixed', [brief, ...debt])).toBe(true)
+    // The brief window ends.
     await sleep(70)
     expect(await limiter.addOnce('mixed', [brief, ...debt])).toBe(true)
     expect(await redis.get(`sluice:1:{${debt[0]?.partitionKey}}:login:60000`)).toBe('8')
@@ -195,19 +209,19 @@ describe('requests admitted during an outage of Redis', aboutTime, () => {
   })
 })
 
-describe('unreachable Redis', aboutTime, () => {
+describe('unreachable Redis', () => {
   test('fails decisions in flight at once when it exits', async () => {
     const server = await startRedisServer()
-    const limiter = await openAnsweringLimiter(server.url, 5000)
+    // Longer than this test may take.
+    const limiter = await openAnsweringLimiter(server.url, 600_000)
     const login = makePolicy('login', 5, 60_000, { onStoreError: 'closed' })
     await limiter.decide(chargeAll(newClient(), [login]))
     await server.signal('SIGSTOP')
-    const asked = timed(limiter, chargeAll(newClient(), [login]))
-    await sleep(50)
+    const asked = limiter.decide(chargeAll(newClient(), [login]))
+    // It is sent.
+    await new Promise<void>((resolve) => afterInput(resolve))
     await server.signal('SIGKILL')
-    const { decision, waitedMs } = await asked
-    expect(decision).toEqual({ outcome: 'unavailable', uncertain: true })
-    expect(waitedMs).toBeLessThan(500)
+    expect(await asked).toEqual({ outcome: 'unavailable', uncertain: true })
   })
 
   test('does not prevent start and serving, and is used once it is available', async () => {
@@ -217,8 +231,8 @@ describe('unreachable Redis', aboutTime, () => {
     const client = newClient()
     const decisions = []
     for (let i = 0; i < 8; i++) {
-      const { decision, waitedMs } = await timed(limiter, chargeAll(client, [login]))
-      expect(waitedMs).toBeLessThan(50)
+      const { decision, isInTime } = await decideWithin(50, limiter, chargeAll(client, [login]))
+      expect(isInTime).toBe(true)
       decisions.push(decision)
     }
     expect(countAllowed(decisions)).toBe(5)
@@ -240,16 +254,14 @@ describe('unreachable Redis', aboutTime, () => {
     const client = newClient()
     await decideAtOnce([first], 6, chargeAll(client, [login]))
     await server.signal('SIGKILL')
-    const waits: number[] = []
-    const decisions: Decision[] = []
+    const asked: ReturnType<typeof decideWithin>[] = []
     for (let i = 0; i < 30; i++) {
-      const { decision, waitedMs } = await timed(first, chargeAll(client, [login]))
-      waits.push(waitedMs)
-      decisions.push(decision)
+      asked.push(decideWithin(2 * storeTimeoutMs, first, chargeAll(client, [login])))
       await sleep(2)
     }
-    expect(Math.max(...waits)).toBeLessThan(200)
-    expect(countAllowed(decisions)).toBe(10)
+    const decided = await Promise.all(asked)
+    expect(decided.filter(({ isInTime }) => !isInTime)).toEqual([])
+    expect(countAllowed(decided.map(({ decision }) => decision))).toBe(10)
     await startRedisServer({ port: server.port })
     await waitUntilAnswering(first)
     await waitUntilAnswering(second)
@@ -257,10 +269,11 @@ describe('unreachable Redis', aboutTime, () => {
   })
 })
 
-describe('connections that are cut all the time', aboutTime, () => {
+describe('connections that are cut all the time', () => {
   test('count what was admitted, plus at most the requests in flight at each cut', async () => {
     const server = await startRedisServer()
-    const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
+    // A cut is noticed at once. What only comes late on a busy machine is not to count as cut.
+    const limiter = await openAnsweringLimiter(server.url, 30_000)
     const killer = openRedis(server.url)
     const policy = makePolicy('many', 1_000_000, 600_000)
     const client = newClient()
@@ -286,10 +299,12 @@ describe('connections that are cut all the time', aboutTime, () => {
     await waitUntilAnswering(limiter)
     // What is still owed is added with the next answer.
     await limiter.decide(chargeAll(newClient(), [policy]))
-    await sleep(300)
-    const counted = Number(await killer.get(`sluice:1:{${client}}:many:600000`))
     expect(admitted).toBe(1000)
-    expect(counted).toBeGreaterThanOrEqual(admitted)
+    const counted = await eventually('all that was admitted is counted', async () => {
+      const inRedis = Number(await killer.get(`sluice:1:{${client}}:many:600000`))
+      expect(inRedis).toBeGreaterThanOrEqual(admitted)
+      return inRedis
+    })
     expect(counted - admitted).toBeLessThanOrEqual(onTheirWayAtCuts)
   })
 })
