@@ -66,8 +66,11 @@ async function untilNext(fitsAtMs: number): Promise<void> {
   if (Math.abs(performance.now() - fitsAtMs) < marginMs) await sleep(2 * marginMs)
 }
 
-// A machine that stops for longer than the margin, between one program and the other, makes it fail.
-test('lets through the same requests as nginx, of a thousand', { retry: 2 }, async () => {
+/**
+ * Where a request took longer than the margin, the two programs may have heard of it at instants that differ by more, and what the
+ * client sends afterwards shows nothing.
+ */
+test('lets through the same requests as nginx, of a thousand', async () => {
   const container = await new GenericContainer(nginxImage)
     .withCopyContentToContainer([{ content: nginxConfig, target: '/etc/nginx/nginx.conf' }])
     .withExposedPorts(80)
@@ -79,12 +82,16 @@ test('lets through the same requests as nginx, of a thousand', { retry: 2 }, asy
       ACCESS_LOG: '1',
     })
     const refusedByNginx = new Set<string>()
+    const compared = new Set<string>()
     const runClient = async (client: number): Promise<void> => {
       const bucket = createBucket()
       for (let arrival = 0; arrival < arrivalsEach; arrival++) {
         await untilNext(bucket.fitsAtMs())
         const path = `/${client}/${arrival}`
+        const sentAtMs = performance.now()
         const { status } = await gateway.send('GET', path, { headers: { 'x-client': `client-${client}` } })
+        if (performance.now() - sentAtMs > marginMs) return
+        compared.add(path)
         if (status === 429) refusedByNginx.add(path)
         else bucket.add(performance.now())
       }
@@ -96,10 +103,16 @@ test('lets through the same requests as nginx, of a thousand', { retry: 2 }, asy
         .split('\n')
         .filter((line) => line.includes('"path":"/'))
         .map((line) => JSON.parse(line) as { path: string; wouldBeRefusedBy?: string[] })
-    await eventually('all requests are answered', () => expect(read()).toHaveLength(clients * arrivalsEach))
-    const refusedHere = read().flatMap(({ path, wouldBeRefusedBy }) => (wouldBeRefusedBy ? [path] : []))
+    await eventually('all requests are logged', () =>
+      expect(read().map(({ path }) => path)).toEqual(expect.arrayContaining([...compared])),
+    )
+    const refusedHere = read().flatMap(({ path, wouldBeRefusedBy }) =>
+      wouldBeRefusedBy && compared.has(path) ? [path] : [],
+    )
     expect(refusedHere.toSorted()).toEqual([...refusedByNginx].toSorted())
-    expect(refusedHere.length).toBeGreaterThan(50)
+    // Most of a thousand, unless the machine stands still.
+    expect(compared.size).toBeGreaterThan(300)
+    expect(refusedHere.length).toBeGreaterThan(20)
   } finally {
     await container.stop()
   }

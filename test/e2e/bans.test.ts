@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import type { Reply } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -181,18 +181,15 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
   })
 
   if (place === 'Redis')
-    test('a ban set on one replica is enforced by the others within a second', { retry: 2 }, async () => {
+    test('a ban set on one replica is enforced by the others', async () => {
       const from = newAddress()
       const elsewhere = (index: number): Promise<Reply> => at(index).send('GET', '/elsewhere', { from })
       expect(await statuses(3, elsewhere)).toEqual([200, 200, 200])
       await ask('/api/clients/ban', { client: { ip: from }, for: '1h' })
-      const bannedAtMs = performance.now()
       for (const index of [1, 2])
-        await vi.waitFor(async () => expect((await elsewhere(index)).status).toBe(429), {
-          timeout: 1000,
-          interval: 10,
-        })
-      expect(performance.now() - bannedAtMs).toBeLessThan(1000)
+        await eventually('the other replica bans the client', async () =>
+          expect((await elsewhere(index)).status).toBe(429),
+        )
     })
 
   test('an operator bans under one rule', async () => {
