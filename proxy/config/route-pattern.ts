@@ -8,8 +8,8 @@ const example = 'METHOD PATH, such as "POST /login", "GET,HEAD /users/:id" or "*
 const knownMethods = METHODS.filter((method) => method !== 'CONNECT')
 
 /**
- * `METHOD[,METHOD] PATH` as written in the limits table. Rules see canonical paths only, so a pattern that is not
- * canonical can never match: it is an error that shows the right spelling.
+ * `METHOD[,METHOD] PATH` as written in the limits table. Rules see escapes decoded and slashes merged, so a
+ * pattern has one spelling: another is an error that shows it.
  */
 export const routePattern = z
   .string(`needs ${example}`)
@@ -53,14 +53,14 @@ function mistakeInMethods(methods: string): string | undefined {
   return undefined
 }
 
-// What cannot occur in a canonical path or has no meaning in a pattern, each with what is needed instead.
+// What cannot occur in what rules see of a path, or has no meaning in a pattern, each with what is needed instead.
 const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!\/)/, 'a path that begins with /'],
   [/\/\//, 'a path without //, as rules see repeated slashes merged'],
   [/[?#]/, 'a path without ? and #, as rules see neither query nor fragment'],
   [/;|%3b/i, 'a path without ; and %3B, as rules see paths without parameters'],
-  [/[\s\p{Cc}]/u, 'a path without spaces and control characters'],
-  [/\\|%5c|%00/i, 'a path without backslash and NUL, as requests with them are refused'],
+  [/[\s\p{Cc}]|%(?:[01][0-9a-f]|7f)/iu, 'a path without spaces and control characters'],
+  [/\\|%5c/i, 'a path without backslash, as rules see / in its place'],
   [/%(?![0-9a-f]{2})/i, 'two hex digits after every %'],
   [/(?:\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)/i, 'a path without . and .. segments, as rules see them resolved'],
   [/\*(?!$)|[^/]\*$/, '* only as the last segment, by itself'],

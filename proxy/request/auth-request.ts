@@ -11,7 +11,7 @@ import {
   type RejectedHead,
   type RequestHead,
 } from './request-head.ts'
-import { canonicalizeTarget } from './target.ts'
+import { readTarget } from './target.ts'
 
 /** How a proxy writes in an auth request what was asked of it; by the path that it asks at. */
 export type AuthRequestForm = 'forward-auth' | 'auth-request' | 'ext-authz'
@@ -37,7 +37,7 @@ export function formOf({ url }: ClientRequest): AuthRequestForm | undefined {
 
 /**
  * Reads from an auth request the head of the original request, which is then held to the same as if it had come here: one
- * method, target and host, the target canonical. Nothing is guessed: a header that is missing, repeated or malformed is an
+ * method, target and host. Nothing is guessed: a header that is missing, repeated or malformed is an
  * error of the proxy's configuration.
  *
  * - `forward-auth`: `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`. Traefik, Caddy
@@ -61,7 +61,7 @@ export function readAuthRequest(
   const most = options.maxHeaderCount + ADDED_FIELDS
   if (rawHeaders.length > 2 * most && countFields(rawHeaders) > most)
     return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
-  const target = canonicalizeTarget(method, written)
+  const target = readTarget(method, written, { headers: request.headers, isForwardedAsSent: true })
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
   // Proxies write the path and query here, whatever their client has written.
   if (target.authority !== undefined)

@@ -1,4 +1,7 @@
-import { unescape } from 'node:querystring'
+import { comparable, decodedAgain, trimmed } from './comparable-path.ts'
+import { resolveNames } from './dot-segments.ts'
+import { addSpellings, cuts } from './path-spellings.ts'
+import { hasScript, scriptPaths, withoutExtension } from './script-paths.ts'
 
 /**
  * What rules match a path on. Segments are joined with `/`; letters are folded to lower case and escapes are decoded
@@ -9,119 +12,176 @@ export type MatchPaths = {
   readonly matchPath: string
   /**
    * What other backends make of the same path, where that differs. Mostly the shared empty list. `/users//` is `/users/`
-   * with an empty name at its end, which some routers take for `/users/:id`.
+   * with an empty name at its end, which some routers take for `/users/:id`; an empty name in the middle is one too.
    */
   readonly otherMatchPaths: readonly string[]
 }
 
+/** How a path came, as far as its readings depend on it. */
+export type PathUse = {
+  /** Whether an extension of the last segment may be a format, and the path the same without it: not with GET, where it names another file. */
+  readonly hasFormat: boolean
+  /** The path as the backend gets it, where that is with dot segments: it is read in all ways of resolving them too. */
+  readonly unresolved?: string | undefined
+}
+
 export const noOtherMatchPaths: readonly string[] = Object.freeze([])
 
-const ambiguous = /[;?#]|%2f|%3b|\/[\0- \x7f]|[\0- \x7f.](?:\/|$)/
-const delimiter = /[;?#]|%3b/
-const slash = /\/|%2f/
-const parameter = /;[^/]*/g
-const parameterOrEscaped = /(?:;|%3b)[^/]*/g
-const fromParameter = /;[^]*/
-const fromParameterOrEscaped = /(?:;|%3b)[^]*/
-/** Bounds the work on a path of thousands of segments and many readings: 8 KB of the worst took 2 ms. */
-const mostAmbiguousSegments = 128
+const ambiguous = /[;?#&\\]|%2f|%3b|%5c|%25[0-9a-f]{2}|\/[/ ]|[ .](?:\/|$)/
+const delimiter = /[;?#&\\]|%3b|%5c|%25/
+const slash = /\/|%2f|%5c|\\/
+const control = /[\0-\x1f\x7f]/
+
+/**
+ * Bounds the work on a path with many readings, by their length. 8 KB of the worst are refused after 4 ms; a path of 1 KB may
+ * have hundreds.
+ */
+const mostWork = 1 << 18
+const workOfOne = 64
 
 const rootWithEmptyName: readonly string[] = Object.freeze(['//'])
 
+export const controlCharacter = 'the path has a control character'
 const climbs = 'the path climbs above the root'
+const endless = 'the path can be read in too many ways'
 
 /**
- * Reads a canonical path in every way in which a backend may read it, so that no spelling of a limited path slips by.
- * Backends differ in six things, and each combination is a reading:
+ * Reads a path in every way in which a backend may read it, so that no spelling of a limited path slips by. Backends differ in
+ * what `addSpellings` and `scriptPaths` say, and each combination of it with these is a reading:
  *
- * - `;parameters` are dropped, before decoding (Tomcat, Jetty) or after it, so that `%3B` begins them and `%2F` ends them
- *   too; or those of the last segment only (Python's `urlparse`); or the path ends with the first of them (find-my-way of
- *   Fastify 4 and Restify, and Puma's parser); or they are text (Express);
- * - `%3F` and `%23` are text, or end the path, where a server writes the decoded path into a new request (nginx's
- *   `proxy_pass http://app$uri`; mod_rewrite before CVE-2024-38474) or decodes it before it looks for the query;
- * - `%2F` parts segments (WSGI, nginx) or is a part of one (Express, Spring's PathPattern);
+ * - escapes are decoded once, or what was decoded is decoded again;
  * - dot segments that appear only now (`..;x`, `..%2F`) are resolved, after merging slashes (Tomcat, nginx) or before
  *   (RFC 3986), or are text (WSGI, Express);
- * - white space and control characters around a segment and dots at its end are ignored (`$` of Python's and Ruby's
- *   expressions matches before a line end; Windows opens `login.` as `login`) or not;
- * - a slash at the end is ignored, or an empty name follows it that a `:name` takes (find-my-way of Fastify and Restify).
+ * - slashes are merged, or an empty name stands between two and after one at the end, which a `:name` takes (find-my-way of
+ *   Fastify and Restify); or a slash at the end is ignored;
+ * - spaces around a segment and dots at its end are ignored (Windows opens `login.` as `login`) or not;
+ * - the last segment has an extension that is no part of its name (Rails, Spring), or that is.
  *
- * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`). What only a
- * backend's own routing knows is another path: an extension (`/login.json`), a second decoding (`%252F`).
+ * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`).
  *
- * @param path canonical, see `canonicalPath`
+ * @param path every `%` in it begins an escape
  * @returns the readings, or what is wrong with the path: one that climbs above the root in some reading would leave the
- * upstream's prefix there, and one of very many segments would cost too much to read in every way
+ * upstream's prefix there, one with a control character could be several requests to a second server, and one of very many
+ * readings would cost too much
  */
-export function readMatchPaths(path: string): MatchPaths | string {
+export function readMatchPaths(path: string, use: PathUse): MatchPaths | string {
   const text = comparable(path)
-  if (!ambiguous.test(text)) {
-    return plainMatchPaths(text)
-  }
-  if (text.split(slash).length > mostAmbiguousSegments) return 'the path has too many segments'
-  const readings = new Set<string>()
-  if (!addReadings(readings, text)) return climbs
-  // Behind a server that has decoded the path and resolved its dot segments, another one does the same and the rest.
-  const segments = text.slice(1).split(slash)
-  if (delimiter.test(text) && (segments.includes('..') || segments.includes('.'))) {
-    for (const resolved of [resolveDots(segments.filter((name) => name !== '')), resolveDots(segments)])
-      if (resolved && !addReadings(readings, join(resolved))) return climbs
-  }
-  const [matchPath = '/', ...otherMatchPaths] = readings
+  if (control.test(text)) return controlCharacter
+  const isPlain = !ambiguous.test(text) && !hasScript.test(text)
+  if (isPlain && use.unresolved === undefined) return plainMatchPaths(text, use.hasFormat)
+  if (control.test(decodedAgain(text))) return controlCharacter
+  const found: Found = { readings: new Set(), work: 0, mayClimb: false, hasFormat: use.hasFormat }
+  let mistake = addDecodings(found, text)
+  if (use.unresolved !== undefined)
+    mistake ??= addDecodings({ ...found, mayClimb: true }, comparable(use.unresolved))
+  if (mistake !== undefined) return mistake
+  const [matchPath = '/', ...otherMatchPaths] = found.readings
   return { matchPath, otherMatchPaths }
 }
 
-/** Adds how one server may read a path. Returns false where the path climbs above the root in one of its readings. */
-function addReadings(readings: Set<string>, text: string): boolean {
-  const queryStart = text.search(/[?#]/)
-  const spellings = new Set(spellingsOf(text))
-  if (queryStart !== -1)
-    for (const spelling of spellingsOf(text.slice(0, queryStart))) spellings.add(spelling)
-  for (const spelling of spellings) {
-    for (const separator of spelling.includes('%2f') ? [slash, '/'] : ['/']) {
-      const segments = spelling.slice(1).split(separator)
-      const names = segments.filter((segment) => segment !== '')
-      const endsInSlash = /^\.{0,2}$/.test(segments.at(-1) ?? '')
-      for (const reading of [resolveDots(names), resolveDots(segments), names]) {
-        if (!reading) return false
-        readings.add(join(reading.map(trim))).add(join(reading))
-        if (endsInSlash) readings.add(withEmptyName(join(reading)))
-      }
+type Found = {
+  readonly readings: Set<string>
+  work: number
+  readonly mayClimb: boolean
+  readonly hasFormat: boolean
+}
+
+/** @returns what is wrong with the path */
+function addDecodings(found: Found, text: string): string | undefined {
+  const mistake = addReadings(found, text)
+  if (mistake !== undefined || !text.includes('%25')) return mistake
+  for (const cut of cuts(text)) {
+    const failed = addReadings(found, decodedAgain(cut))
+    if (failed !== undefined) return failed
+  }
+  return undefined
+}
+
+function addReadings(found: Found, text: string): string | undefined {
+  const mistake = addReadingsOfOne(found, text)
+  if (mistake !== undefined || !delimiter.test(text)) return mistake
+  // Behind a server that has decoded the path and resolved its dot segments, another one does the same and the rest.
+  const segments = text.slice(1).split(slash)
+  if (!segments.includes('..') && !segments.includes('.')) return undefined
+  for (const names of [segments.filter((name) => name !== ''), segments]) {
+    const resolved = resolveNames(names)
+    if (!resolved) continue
+    const path = joined(resolved)
+    const failed = addReadingsOfOne(found, path) ?? addReadingsOfOne(found, decodedAgain(path))
+    if (failed !== undefined) return failed
+  }
+  return undefined
+}
+
+/** Adds how one server may read a path. */
+function addReadingsOfOne(found: Found, text: string): string | undefined {
+  /** With whether one may climb above the root. */
+  const spellings = new Map<string, boolean>()
+  addSpellings(text, (spelling, isRelative) => {
+    found.work += workOfOne + spelling.length
+    if (!isRelative || !spellings.has(spelling)) spellings.set(spelling, isRelative || found.mayClimb)
+  })
+  for (const [spelling, mayClimb] of spellings) {
+    if (found.work > mostWork) return endless
+    const segments = spelling.slice(1).split('/')
+    const names = segments.filter((segment) => segment !== '')
+    found.work += 3 * (spelling.length + 4 * segments.length)
+    for (const reading of [resolveNames(names), resolveNames(segments), names]) {
+      if (reading) addNames(found, reading, isDirectory(segments))
+      else if (!mayClimb) return climbs
+    }
+    if (spelling.includes('//')) addWithEmptyNames(found, segments)
+  }
+  return undefined
+}
+
+/** Whether a path ends in a slash, or in what resolves to one. */
+function isDirectory(segments: readonly string[]): boolean {
+  return /^\.{0,2}$/.test(segments.at(-1) ?? '')
+}
+
+function addNames(found: Found, segments: readonly string[], endsInSlash: boolean): void {
+  const { readings } = found
+  const bare = segments.map(trimmed).filter((name) => name !== '')
+  const names = segments.filter((name) => name !== '')
+  for (const path of [joined(bare), joined(names)]) {
+    readings.add(path)
+    if (endsInSlash) readings.add(withEmptyName(path))
+    if (found.hasFormat) addFormatless(readings, path)
+    if (!hasScript.test(path)) continue
+    for (const other of scriptPaths(path.slice(1).split('/'))) {
+      const reading = joined(other)
+      found.work += workOfOne + reading.length
+      readings.add(reading)
+      if (found.hasFormat) addFormatless(readings, reading)
     }
   }
-  return true
 }
 
-/** What each reading of `;` leaves of a path. */
-function spellingsOf(text: string): string[] {
-  if (!text.includes(';') && !text.includes('%3b'))
-    return text.includes('%2f') ? [text.replaceAll('%2f', '/'), text] : [text]
-  const unescaped = text.replaceAll('%2f', '/')
-  return [
-    unescaped.replace(parameterOrEscaped, ''),
-    unescaped.replace(parameter, ''),
-    text.replace(parameterOrEscaped, ''),
-    text.replace(parameter, ''),
-    text,
-    text.replace(fromParameterOrEscaped, ''),
-    text.replace(fromParameter, ''),
-    withoutLastParameters(text, fromParameter),
-    withoutLastParameters(unescaped, fromParameterOrEscaped),
-  ]
+/** The path as who does not merge slashes reads it. */
+function addWithEmptyNames({ readings }: Found, segments: readonly string[]): void {
+  for (const names of [segments, resolveNames(segments) ?? segments]) {
+    const path = `/${names.join('/')}`
+    readings.add(path.endsWith('/') ? `${path}/` : path)
+  }
 }
 
-/** Not one expression for the whole: it would begin anew at each of thousands of `;`. */
-function withoutLastParameters(text: string, parameters: RegExp): string {
-  const lastSegment = text.lastIndexOf('/') + 1
-  return text.slice(0, lastSegment) + text.slice(lastSegment).replace(parameters, '')
+function addFormatless(readings: Set<string>, path: string): void {
+  const formatless = withoutExtension(path)
+  if (formatless !== undefined) readings.add(formatless)
 }
 
-/** Of a path in which only a slash at the end can be read in two ways. Folded already. */
-export function plainMatchPaths(path: string): MatchPaths {
-  if (!path.endsWith('/')) return { matchPath: path, otherMatchPaths: noOtherMatchPaths }
+/** Of a path in which only a slash or an extension at the end can be read in two ways. Folded already. */
+export function plainMatchPaths(path: string, hasFormat: boolean): MatchPaths {
+  if (!path.endsWith('/')) {
+    const formatless = hasFormat ? withoutExtension(path) : undefined
+    return { matchPath: path, otherMatchPaths: formatless === undefined ? noOtherMatchPaths : [formatless] }
+  }
   if (path === '/') return { matchPath: path, otherMatchPaths: rootWithEmptyName }
   const matchPath = path.slice(0, -1)
-  return { matchPath, otherMatchPaths: [withEmptyName(matchPath)] }
+  const formatless = hasFormat ? withoutExtension(matchPath) : undefined
+  const withEmpty = withEmptyName(matchPath)
+  return { matchPath, otherMatchPaths: formatless === undefined ? [withEmpty] : [withEmpty, formatless] }
 }
 
 /** @param path without a slash at the end, but the only one */
@@ -135,39 +195,6 @@ export function withoutEmptyName(path: string): string | undefined {
   return path === '//' ? '/' : path.slice(0, -2)
 }
 
-/** Decodes and folds. `%25`, `%2F` and `%3B` stay escapes: what they mean depends on the backend. */
-function comparable(path: string): string {
-  const decoded = unescape(path.replace(/%(?=25|2F|3B)/g, '%25'))
-  // Upper case first: it is what turns `ſ` and `ı` into the letters that they are taken for.
-  return decoded.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
-}
-
-function trim(name: string): string {
-  let start = 0
-  let end = name.length
-  while (start < end && isBlank(name.charCodeAt(start))) start += 1
-  while (end > start && isBlank(name.charCodeAt(end - 1))) end -= 1
-  if (start === end) return ''
-  while (end > start && (isBlank(name.charCodeAt(end - 1)) || name[end - 1] === '.')) end -= 1
-  // No backend takes `.. ` for `..`.
-  return start === end ? name : name.slice(start, end)
-}
-
-function isBlank(code: number): boolean {
-  return code <= 0x20 || code === 0x7f
-}
-
-/** @returns undefined where `..` climbs above the root */
-function resolveDots(segments: readonly string[]): string[] | undefined {
-  const kept: string[] = []
-  for (const segment of segments) {
-    if (segment === '..') {
-      if (kept.pop() === undefined) return undefined
-    } else if (segment !== '.') kept.push(segment)
-  }
-  return kept
-}
-
-function join(segments: readonly string[]): string {
+function joined(segments: readonly string[]): string {
   return `/${segments.filter((segment) => segment !== '').join('/')}`
 }

@@ -5,7 +5,7 @@ import type { ClientRequest } from '../message/messages.ts'
 import { asksForOtherVersion, offersWebSocket } from '../http/websocket-handshake.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
 import { readHost } from './host.ts'
-import { canonicalizeTarget, type Target } from './target.ts'
+import { readTarget, type Target } from './target.ts'
 
 /** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
 export const knownMethods = new Set(METHODS)
@@ -19,7 +19,7 @@ export type HeadOptions = {
   readonly upstreamHost: string
 }
 
-/** What a request is for, in the one form in which rules are matched and the backend is asked. */
+/** What a request is for, as rules are matched with it and the backend is asked. */
 export type RequestHead = { readonly method: string; readonly target: Target; readonly host: string }
 
 /** Why a request is rejected. */
@@ -28,7 +28,7 @@ export type RejectedHead = {
   readonly reply: ErrorReply
   /** For the log: without anything of the request. */
   readonly why: string
-  /** The canonical path, as far as it could be told. */
+  /** The path as forwarded, as far as it could be told. */
   readonly path: string
 }
 
@@ -52,7 +52,7 @@ export function readRequestHead(
     return reject('target', errors.targetTooLong, 'the target is too long (MAX_TARGET_SIZE)')
   if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
     return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers (MAX_HEADER_COUNT)')
-  const target = canonicalizeTarget(method, url)
+  const target = readTarget(method, url, request)
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
   const host = readHost(request, target.authority, upstreamHost)
   if (host === undefined)

@@ -1,4 +1,4 @@
-import { canonicalPath } from '../request/canonical-path.ts'
+import { comparable } from '../request/comparable-path.ts'
 import { readMatchPaths } from '../request/match-path.ts'
 
 /**
@@ -27,16 +27,25 @@ export type PathPattern = readonly (string | typeof anySegment | typeof anyRest)
  * escapes and a slash at the end make no difference in a pattern either.
  */
 export function readPattern(path: string): PathPattern {
-  const segments = canonicalPath(path).split('/').slice(1)
+  return readSegments(path, readLiteral)
+}
+
+/** The same for what matches `routePath`, in which only letter case and escapes make no difference. */
+export function readRoutePattern(path: string): PathPattern {
+  return readSegments(path, (segment) => (segment === '' ? [] : [comparable(segment)]))
+}
+
+function readSegments(path: string, readName: (segment: string) => string[]): PathPattern {
+  const segments = path.split('/').slice(1)
   return segments.flatMap((segment, i): PathPattern => {
     if (segment.startsWith(':')) return [anySegment]
     if (segment === '*' && i === segments.length - 1) return [anyRest]
-    return readLiteral(segment)
+    return readName(segment)
   })
 }
 
 function readLiteral(segment: string): string[] {
-  const read = readMatchPaths(`/${segment}`)
+  const read = readMatchPaths(`/${segment}`, { hasFormat: false })
   return typeof read === 'string' ? [] : read.matchPath.split('/').filter((name) => name !== '')
 }
 

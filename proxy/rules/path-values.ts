@@ -1,4 +1,3 @@
-import { canonicalPath } from '../request/canonical-path.ts'
 import { readMatchPaths, type MatchPaths } from '../request/match-path.ts'
 import { matchesSegments, readPattern, type PathPattern } from './path-tree.ts'
 
@@ -44,7 +43,7 @@ export function pathValueOf(text: string): string {
     .toWellFormed()
     .replace(/%(?![0-9a-f]{2})/gi, '%25')
     .replace(/[^\x21-\x7e]|[/?#\\]/gu, encodeURIComponent)
-  const read = readMatchPaths(canonicalPath(`/${escaped}`))
+  const read = readMatchPaths(`/${escaped}`, { hasFormat: false })
   if (typeof read === 'string') return ''
   const values = [read.matchPath, ...read.otherMatchPaths].map(segmentsOf)
   return values.find(({ length }) => length === 1)?.[0] ?? ''

@@ -1,7 +1,7 @@
 import { comparableHost } from '../request/host.ts'
-import type { MatchPaths } from '../request/match-path.ts'
+import type { Target } from '../request/target.ts'
 import { createHostTables } from './host-tables.ts'
-import { createPathTree, findInTree, readPattern, valueAt } from './path-tree.ts'
+import { createPathTree, findInTree, readRoutePattern, valueAt } from './path-tree.ts'
 
 /** An entry of `routes:`. */
 export type UpstreamRoute = {
@@ -40,12 +40,11 @@ export type Balance = 'least-connections' | 'round-robin'
 /** The routes, compiled once. To find one costs the same with ten routes or ten thousand. */
 export type RouteTable<Found> = {
   /**
-   * What was compiled with the first route that matches. The path is read as rules read it first: the reading of the most
-   * lenient backend.
+   * What was compiled with the first route that matches the resolved path.
    *
    * @param host as forwarded, of `readHost`
    */
-  find(target: Pick<MatchPaths, 'matchPath'>, host: string): Found | undefined
+  find(target: Pick<Target, 'routePath'>, host: string): Found | undefined
 }
 
 /** The place in the table of the first route with a pattern. */
@@ -65,27 +64,27 @@ export function compileRoutes<Found>(
   const ofSomeHosts = placed.filter(({ hosts }) => hosts.length > 0)
   const tables = ofSomeHosts.length === 0 ? undefined : createHostTables(ofSomeHosts, compilePaths)
   return {
-    find({ matchPath }, host) {
-      let first = findOfAll(matchPath)
+    find({ routePath }, host) {
+      let first = findOfAll(routePath)
       if (tables)
-        for (const find of tables.find(comparableHost(host))) first = Math.min(first, find(matchPath))
+        for (const find of tables.find(comparableHost(host))) first = Math.min(first, find(routePath))
       return first === noRoute ? undefined : found[first]
     },
   }
 }
 
 /** @returns what finds the place of the first route that matches, whatever hosts they are for */
-function compilePaths(routes: readonly Placed[]): (matchPath: string) => number {
+function compilePaths(routes: readonly Placed[]): (routePath: string) => number {
   const tree = createPathTree<First>()
   for (const { route, order } of routes) {
     for (const path of route.paths ?? everyPath) {
-      const first = valueAt(tree, readPattern(path), () => ({ order }))
+      const first = valueAt(tree, readRoutePattern(path), () => ({ order }))
       first.order = Math.min(first.order, order)
     }
   }
-  return (matchPath) => {
+  return (routePath) => {
     const found: First[] = []
-    findInTree(tree, matchPath, 1, found)
+    findInTree(tree, routePath, 1, found)
     return found.reduce((least, { order }) => Math.min(least, order), noRoute)
   }
 }

@@ -22,7 +22,7 @@ export class ExchangeReport {
   readonly trace: RequestTrace | undefined
   requestId = ''
   method: string
-  /** The canonical path, as far as it is known. */
+  /** The path as forwarded, as far as it is known. */
   path = ''
   /** The name of the route that it took. */
   route: string | undefined

@@ -5,7 +5,7 @@ import type { ClientListName } from './telemetry.ts'
 export type LoggedRequest = {
   readonly requestId: string
   readonly method: string
-  /** The canonical path, empty where the target was rejected. Never the query: that is where secrets travel. */
+  /** The path as forwarded, empty where the target was rejected. Never the query: that is where secrets travel. */
   readonly path: string
   readonly clientAddress: string
 }

@@ -177,7 +177,12 @@ describe.each(names)('%s', (form) => {
     '/x%2f..%2flogin',
     '/..;/login',
     '/login%00',
-    '/a%5clogin',
+    '/%5clogin',
+    '/a%5c..%5Clogin',
+    '/a//../login',
+    '/%256cogin',
+    '/login&x',
+    '/login.zzz',
     '/login%',
     '/http://a/login',
   ])('%j is no way around the limit', async (uri) => {

@@ -28,7 +28,7 @@ test('stripPrefix takes the prefix off, and Location, cookies and X-Forwarded-Pr
     `routes: [{ name: r, paths: [/app/*], upstream: '${backend.url}/base', stripPrefix: true }]`,
   )
   const reply = await gateway.send('GET', '/app//x/../y?q=1')
-  expect(lastOf(backend).url).toBe('/base/y?q=1')
+  expect(lastOf(backend).url).toBe('/base//y?q=1')
   expect(fieldLines(lastOf(backend), 'x-forwarded-prefix')).toEqual(['/app'])
   expect([reply.status, reply.headers['location'], reply.headers['set-cookie']]).toEqual([
     302,
@@ -64,7 +64,12 @@ limits: [{ name: login, match: '* /v1/login', requests: 1, window: 10m }]
   expect((await gateway.send('GET', '/v1/login')).status).toBe(200)
   for (const path of [
     '/v1/login',
-    '//v1//login/',
+    '/v1//login/',
+    '//v1/login',
+    '/v1/%256cogin',
+    '/v1//host/login',
+    '/v1/login&x',
+    '/v1/x%5C..%5clogin',
     '/V1/LOGIN',
     '/%76%31/%6cogin',
     '/v1/a/../login',
@@ -77,14 +82,10 @@ limits: [{ name: login, match: '* /v1/login', requests: 1, window: 10m }]
     '/v1/login%20',
   ])
     expect([path, (await gateway.send('GET', path)).status]).toEqual([path, 429])
-  for (const path of [
-    '/v1%2Flogout',
-    '/v1;a/logout',
-    '/v1/..;/v1/logout',
-    '/v1/http://a/logout',
-    '/a/..;/v1/b',
-  ])
+  for (const path of ['/v1/..;/v1/logout', '/v1/http://a/logout'])
     expect([path, (await gateway.send('GET', path)).status]).toEqual([path, 400])
+  for (const path of ['/v1%2Flogout', '/v1;a/logout', '/a/..;/v1/b'])
+    expect([path, (await gateway.send('GET', path)).status]).toEqual([path, 404])
   expect(backend.seen.map(({ url }) => url)).toEqual(['/login'])
 })
 

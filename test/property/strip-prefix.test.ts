@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalizeTarget } from '../../proxy/request/target.ts'
+import { readTarget } from '../../proxy/request/target.ts'
 import { createPrefixStripper } from '../../proxy/rules/strip-prefix.ts'
 import { pathReaders } from '../support/http/path-readers.ts'
 import { runs } from '../support/random/runs.ts'
@@ -41,7 +41,7 @@ test.each(Object.entries(pathReaders))(
     let accepted = 0
     fc.assert(
       fc.property(paths, (raw) => {
-        const target = canonicalizeTarget('GET', raw)
+        const target = readTarget('GET', raw)
         if (typeof target === 'string' || !/^\/v1(\/|$)/.test(target.matchPath)) return
         const stripped = strip(target)
         const read = stripped && reader(stripped.target)

@@ -3,8 +3,8 @@ import { lenientNames } from './lenient-text.ts'
 
 /**
  * The values that a backend may read of a query parameter: of several one takes the first, another the last, and another
- * all of them. Parameters are separated by `&`, to some also by `;`. Where a server takes an escaped `?` in the path for
- * the beginning of the query, what follows it is read too.
+ * all of them. Parameters are separated by `&`, to some also by `;`. Where a server takes an escaped `?` or an `&` in the path
+ * for the beginning of the query, what follows it is read too.
  *
  * @param target path and query as forwarded
  * @param name as the limits table has it
@@ -27,15 +27,26 @@ export function queryValues(target: string, name: string, most: number): string[
   return values.toArray()
 }
 
+/** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */
+const beginnings = [/%(?:25)?3f/i, /&|%(?:25)?26/i]
+
 function queriesOf(target: string): string[] {
   const question = target.indexOf('?')
   const path = question === -1 ? target : target.slice(0, question)
   // Of `??a=b`, some take the second for a part of the first name, and some drop it.
   const queries = question === -1 ? [] : [target.slice(question).replace(/^\?+/, '')]
-  const escaped = path.indexOf('%3F')
-  if (escaped === -1) return queries
-  const decoded = path
-    .slice(escaped + '%3F'.length)
-    .replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-  return [...queries, decoded]
+  if (!path.includes('%') && !path.includes('&')) return queries
+  for (const beginning of beginnings) {
+    const [found] = beginning.exec(path) ?? []
+    if (found === undefined) continue
+    const once = decoded(path.slice(path.indexOf(found) + found.length))
+    const twice = decoded(once)
+    queries.push(once)
+    if (twice !== once) queries.push(twice)
+  }
+  return queries
+}
+
+function decoded(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }

@@ -58,15 +58,54 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   },
   /** WSGI: PATH_INFO is decoded and nothing else. */
   wsgi: (path) => tidy(decode(path).split('/')),
-  /** nginx before Python, whose `$` matches before a line end. */
-  nginxBeforePython: (path) => resolveMerged(decode(path))?.replace(/\n$/, ''),
+  /** Decodes, and decodes what it has decoded. */
+  twice: (path) => tidy(decode(decode(path)).split('/')),
+  twiceResolved: (path) => resolveMerged(decode(decode(path))),
+  /** nginx with `proxy_pass http://app$uri`, twice. */
+  nginxUriTwice: (path) => {
+    const first = resolveMerged(decode(path))
+    return first && resolveMerged(decode(endAt(first, /[?#]/)))
+  },
+  /** Apache with `RewriteRule ^(.*)$ index.php?url=$1`, and PHP, which decodes parameters. */
+  rewritten: (path) => {
+    const target = resolveMerged(decode(path))
+    return target && tidy(decode(endAt(target, /&/)).split('/'))
+  },
+  /** IIS: decodes, takes a backslash for a slash, resolves. */
+  iis: (path) => resolveMerged(decode(path).replaceAll('\\', '/')),
+  iisTwice: (path) => resolveMerged(decode(decode(path)).replaceAll('\\', '/')),
+  /** Tomcat with `ALLOW_BACKSLASH`. */
+  tomcatBackslash: (path) => resolveMerged(decode(dropParameters(path)).replaceAll('\\', '/')),
+  /** `new URL(request.url, base)` of Node and Deno. */
+  whatwg: (path) => {
+    return URL.canParse(path, 'http://a')
+      ? tidy(new URL(path, 'http://a').pathname.split('/').map(decodeSegment))
+      : undefined
+  },
+  /** Python's `urlsplit` of the target. */
+  urlsplit: (path) => tidy(decode(path.replace(/^\/\/[^/?#]*/, '')).split('/')),
+  /** The URL behind the first slash: image proxies, and what resolves a target against its base. */
+  urlInside: (path) =>
+    tidy(
+      decode(path)
+        .replace(/^\/+[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
+        .split('/'),
+    ),
+  /** PHP on Apache or on FPM: what follows a script is its PATH_INFO. */
+  pathInfo: (path) => {
+    return resolveMerged(decode(path))?.replace(/(\.(?:php|cgi|aspx))\/.*$/i, '$1')
+  },
+  /** A front controller, named or not. */
+  frontController: (path) => {
+    const target = resolveMerged(decode(path))
+    return target && tidy(target.replace(/\/index\.php(?=\/|$)/i, '').split('/'))
+  },
 }
 
 function decode(path: string): string {
-  return Buffer.from(
-    path.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-    'latin1',
-  ).toString('utf8')
+  return path.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) =>
+    Buffer.from(escapes.replaceAll('%', ''), 'hex').toString('utf8'),
+  )
 }
 
 function decodeSegment(segment: string): string {

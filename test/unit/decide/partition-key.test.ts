@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { readPart } from '../../../proxy/decide/part-values.ts'
 import { partitionKeysOf } from '../../../proxy/decide/partition-key.ts'
 import { createAddressReader } from '../../../proxy/request/client-address.ts'
-import { canonicalizeTarget } from '../../../proxy/request/target.ts'
+import { readTarget } from '../../../proxy/request/target.ts'
 import type { PartitionPart, Policy, SinglePart } from '../../../proxy/policy.ts'
 
 const ip: SinglePart = { kind: 'ip' }
@@ -27,7 +27,7 @@ function keyOf(
     onStoreError: 'local',
     partition,
   }
-  const target = canonicalizeTarget('GET', '/')
+  const target = readTarget('GET', '/')
   if (typeof target === 'string') throw new Error(target)
   const source = { client: by, host, target, claims: undefined, headers, addresses: createAddressReader([]) }
   const [key, ...others] = partitionKeysOf(policy, (part) => readPart(part, source))

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { canonicalizeTarget } from '../../../proxy/request/target.ts'
+import { readTarget } from '../../../proxy/request/target.ts'
 import { createPathValues, pathValueOf } from '../../../proxy/rules/path-values.ts'
 
 function valuesIn(path: string, name: string, ...patterns: string[]): readonly string[] {
-  const target = canonicalizeTarget('GET', path)
+  const target = readTarget('GET', path)
   if (typeof target === 'string') throw new Error(target)
   return createPathValues(patterns, name)(target)
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import type { Policy, RoutePattern, Rule } from '../../../proxy/policy.ts'
 import { compileRules, type RuleTable } from '../../../proxy/rules/rule-table.ts'
-import { canonicalizeTarget } from '../../../proxy/request/target.ts'
+import { readTarget } from '../../../proxy/request/target.ts'
 
 function policyNamed(name: string): Policy {
   const partition = [{ kind: 'ip' }] as const
@@ -35,7 +35,7 @@ function matched(
   host = 'a.example',
 ): string {
   const [method = '', raw = ''] = request.split(' ')
-  const target = canonicalizeTarget(method, raw)
+  const target = readTarget(method, raw)
   if (typeof target === 'string') throw new Error(target)
   const policies = table.match(target, method, headers, host)
   return policies.map(({ name }) => name).join(' ')
@@ -95,8 +95,15 @@ describeTable(
     ['POST /a/..%2flogin', 'login'],
     ['POST /login%2f', 'login'],
     ['POST /login%20', 'login'],
-    ['POST /login%0a', 'login'],
-    ['POST /login%252f', ''],
+    ['POST /login%252f', 'login'],
+    ['POST /%256cogin', 'login'],
+    ['POST /login%5Cx/..%5C', 'login'],
+    ['POST /login&x', 'login'],
+    ['POST /login%26x', 'login'],
+    ['POST /login.zzz', 'login'],
+    ['POST /login.1', 'login'],
+    ['POST /index.php/login', 'login'],
+    ['POST //host/login', 'login'],
   ],
 )
 

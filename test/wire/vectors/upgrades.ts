@@ -28,7 +28,7 @@ export const upgrades: readonly Vector[] = [
     ],
     ['with a length of zero', handshake('Content-Length: 0'), open, { sees: { 'content-length': [] } }],
     ['with an expectation', handshake('Expect: 100-continue'), open, { sees: { expect: [] } }],
-    ['of a target that is spelled oddly', handshake().replace('/a', '/b/..//a'), open],
+    ['of a target that is spelled oddly', handshake().replace('/a', '/b/../a'), open],
   ]),
   ...because(
     'RFC 6455 section 4.2.1',

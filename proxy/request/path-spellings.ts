@@ -1,0 +1,92 @@
+import { resolveDotSegments } from './dot-segments.ts'
+
+const delimiters = [/[?#]/, /&/]
+const parameter = /;[^/]*/g
+const parameterOrEscaped = /(?:;|%3b)[^/]*/g
+const fromParameter = /;[^]*/
+const fromParameterOrEscaped = /(?:;|%3b)[^]*/
+/** With a scheme or without; browsers skip more slashes, RFC 3986 reads an empty host between them. */
+const authorities = [/\/\/+[^/]*/, /\/[a-z][a-z0-9+.-]*:\/\/+[^/]*/, /\/[a-z][a-z0-9+.-]*:\/\/[^/]*/]
+
+type AddSpelling = (spelling: string, isRelative: boolean) => void
+
+/**
+ * What a server leaves of a path before it looks at segments. Each combination is one:
+ *
+ * - `%2F` parts segments (WSGI, nginx), or is text (Express); `\` and `%5C` do (IIS), or the former (WHATWG's URL), or none;
+ * - `%3F` and `%23` are text, or end the path, where a server writes the decoded path into a new request (nginx's
+ *   `proxy_pass http://app$uri`; mod_rewrite before CVE-2024-38474);
+ * - `&` is text, or ends the path, where a rewrite rule makes a parameter of it (`index.php?url=$1`);
+ * - `;parameters` are dropped, before decoding (Tomcat, Jetty) or after it, so that `%3B` begins them and `%2F` ends them
+ *   too; or those of the last segment only (Python's `urlparse`); or the path ends with the first of them (find-my-way of
+ *   Fastify 4 and Restify, and Puma's parser); or they are text (Express);
+ * - what follows `//` is a host (`new URL(path, base)`, Python's `urlsplit`), with a scheme before it or not; or it is a name.
+ *
+ * @param text of `comparable`
+ * @param add called with each, separators as `/`; the most lenient is the first, and some come several times. `isRelative`: the
+ *   path was resolved against that of a URL, above whose root `..` does not lead
+ */
+export function addSpellings(text: string, add: AddSpelling): void {
+  for (const separated of separations(text)) {
+    addCuts(separated, false, add)
+    for (const path of withoutAuthorities(separated)) addCuts(path, true, add)
+  }
+  for (const path of withoutAuthorities(text))
+    for (const separated of separations(path)) addCuts(separated, true, add)
+  if (!text.includes(';') && !text.includes('%3b')) return
+  for (const cut of cuts(text)) {
+    const undecoded = [
+      cut.replace(parameterOrEscaped, ''),
+      cut.replace(parameter, ''),
+      withoutLastParameters(cut, fromParameter),
+    ]
+    for (const path of undecoded) for (const separated of separations(path)) add(separated, false)
+  }
+}
+
+function addCuts(text: string, isRelative: boolean, add: AddSpelling): void {
+  for (const cut of cuts(text)) addParameterReadings(cut, isRelative, add)
+}
+
+function separations(text: string): Iterable<string> {
+  const hasSlash = text.includes('%2f')
+  if (!text.includes('\\') && !text.includes('%5c'))
+    return hasSlash ? [text.replaceAll('%2f', '/'), text] : [text]
+  const raw = text.replaceAll('\\', '/')
+  const all = raw.replaceAll('%5c', '/')
+  const texts = [all, raw, text].map((path) => path.replaceAll('%5c', '\\'))
+  return new Set(hasSlash ? [...texts.map((path) => path.replaceAll('%2f', '/')), ...texts] : texts)
+}
+
+/** What is left of a path where something else begins behind it, and the path itself. */
+export function cuts(text: string): string[] {
+  const found = [text]
+  for (const delimiter of delimiters) {
+    const at = text.search(delimiter)
+    if (at !== -1) found.push(text.slice(0, at))
+  }
+  return found
+}
+
+function withoutAuthorities(text: string): string[] {
+  if (!text.includes('//')) return []
+  const paths = authorities.map((before) => text.replace(before, '') || '/')
+  return [...paths, ...paths.map(resolveDotSegments)]
+}
+
+function addParameterReadings(text: string, isRelative: boolean, add: AddSpelling): void {
+  if (!text.includes(';') && !text.includes('%3b')) return add(text, isRelative)
+  add(text.replace(parameterOrEscaped, ''), isRelative)
+  add(text.replace(parameter, ''), isRelative)
+  add(text, isRelative)
+  add(text.replace(fromParameterOrEscaped, ''), isRelative)
+  add(text.replace(fromParameter, ''), isRelative)
+  add(withoutLastParameters(text, fromParameter), isRelative)
+  add(withoutLastParameters(text, fromParameterOrEscaped), isRelative)
+}
+
+/** Not one expression for the whole: it would begin anew at each of thousands of `;`. */
+function withoutLastParameters(text: string, parameters: RegExp): string {
+  const lastSegment = text.lastIndexOf('/') + 1
+  return text.slice(0, lastSegment) + text.slice(lastSegment).replace(parameters, '')
+}

@@ -1,0 +1,46 @@
+// What servers make of a path by the files that they know: scripts, their directories, and extensions.
+
+const script = String.raw`\.(?:php[0-9s]?|phtml|phar|f?cgi|pl|py|rb|lua|aspx?|as[hm]x|svc|cf[mc]|shtml)`
+const scriptName = new RegExp(`${script}$`)
+const indexName = new RegExp(`^index${script}$`)
+
+/** Found in a folded path where `scriptPaths` gives something for it. */
+export const hasScript = new RegExp(`${script}/|/index${script}$|/cgi-bin/[^/]*/`)
+
+/** The same for most paths with an extension, at less cost: whether it is worth a look. */
+export function mayHaveScript(path: string): boolean {
+  return (path.indexOf('.') < path.lastIndexOf('/') || path.includes('/index.')) && hasScript.test(path)
+}
+
+/** Of the scripts in one path, as many are considered. */
+const mostScripts = 4
+
+/**
+ * Behind a script stands its PATH_INFO: `/login.php/x` is `/login.php`, and to a front controller `/index.php/x` is `/x`. The
+ * index of a directory is the directory.
+ *
+ * @param names the segments of a path, without empty ones
+ * @returns the segments of other paths that it may be
+ */
+export function scriptPaths(names: readonly string[]): string[][] {
+  const paths: string[][] = []
+  for (const [i, name] of names.entries()) {
+    if (paths.length >= 2 * mostScripts) break
+    const isLast = i === names.length - 1
+    const isScript = scriptName.test(name)
+    if (!isScript && (isLast || names[i - 1] !== 'cgi-bin')) continue
+    if (!isLast) paths.push(names.slice(0, i + 1))
+    if (isScript && (!isLast || indexName.test(name))) paths.push(names.toSpliced(i, 1))
+  }
+  return paths
+}
+
+/**
+ * Routers that take a format from the path: Rails' `(.:format)`, Spring's suffix patterns.
+ *
+ * @returns undefined where the last segment has no extension
+ */
+export function withoutExtension(path: string): string | undefined {
+  const dot = path.lastIndexOf('.')
+  return dot > path.lastIndexOf('/') + 1 ? path.slice(0, dot) : undefined
+}

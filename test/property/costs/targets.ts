@@ -1,0 +1,64 @@
+import { readTarget } from '../../../proxy/request/target.ts'
+import { openText, type CostRow } from '../../support/cost/row.ts'
+
+const common = {
+  /** `MAX_TARGET_SIZE`, unless it is set. */
+  largestBytes: 8 * 1024,
+  onlyWhole: true,
+  atoms: [
+    'a',
+    '/',
+    '.',
+    '..',
+    '%',
+    '%2',
+    '2f',
+    '%2F',
+    ';',
+    '%3b',
+    '\\',
+    '%5C',
+    '&',
+    '%3f',
+    '%25',
+    ' ',
+    '%20',
+    '%c3%a9',
+    '%ff',
+    ':',
+    '.php',
+  ],
+  open: openText((raw) => readTarget('POST', raw)),
+}
+
+export const rows: readonly CostRow[] = [
+  {
+    ...common,
+    name: 'a path',
+    units: [
+      'a',
+      '/',
+      ';',
+      ';/',
+      '/{n}',
+      '%2f',
+      '..;/',
+      'a/../',
+      '%20',
+      '. ',
+      '\\',
+      '&',
+      'a.php/',
+      '%252f',
+      'a;b//c%2f..%5c&',
+      '%e6%97%a5;',
+    ],
+    wrap: (content) => `/${content}`,
+  },
+  {
+    ...common,
+    name: 'a path that ends in all that may be read in several ways',
+    units: ['a', 'a/', '%c3%a9', '.', '%41'],
+    wrap: (content) => `/${content}%252e%252e/a;b//c%2f..%5c&%3fx;a.php/b.c`,
+  },
+]
