@@ -3,14 +3,17 @@ import { runInNewContext } from 'node:vm'
 import type { ByteReader, CostRow } from './row.ts'
 
 /**
- * What an input of the largest size may cost, in milliseconds of this thread's CPU on a machine that does nothing else. What shares
- * the core makes each of them do less: `slowness` says by how much.
+ * What an input of the largest size may cost, in milliseconds of CPU on a machine that does nothing else. What shares the core makes
+ * each of them do less: `slowness` says by how much.
  */
 const MOST_MS = 20
 const MOST_KEPT_PER_BYTE = 40
-/** An input of four times the size takes four times as long; where each byte looks at all others, sixteen times. */
-const GROWTH = 4
-const MOST_GROWTH = 8
+/**
+ * An input of eight times the size takes eight times as long, some more where it fills caches; where each byte looks at all others,
+ * sixty-four times.
+ */
+const GROWTH = 8
+const MOST_GROWTH = 24
 /** Shorter times are summed up until they can be told from the clock's own. */
 const LEAST_SAMPLE_MS = 0.5
 const SAMPLES = 7
@@ -23,7 +26,7 @@ const KNOWN_WORK_MS = 0.2
 const HEAP_NOISE = 64 * 1024
 /** Inputs are read so often that what they keep is well above that. */
 const BYTES_KEPT_TOGETHER = 64 * 1024
-const ENDLESS_BYTES = 1024 * 1024
+const ENDLESS_SIZES = 16
 const ENDLESS_PIECE = 64 * 1024
 const SHARED_BYTES = 4 * 1024
 
@@ -43,7 +46,7 @@ export type Excess = {
 }
 
 /**
- * Measures what a reader costs. To be called in a process of its own.
+ * Measures what a reader costs. To be called in a process of its own, with the option `--single-threaded`.
  *
  * @param draws how many units are drawn beside those of the row
  */
@@ -165,12 +168,12 @@ function knownWork(): void {
   }
 }
 
-/** Milliseconds of CPU that one run takes. */
+/** Milliseconds of CPU that one run takes. Of the process, which has one thread: Linux counts those of a thread in steps of 4 ms. */
 function timeOf(run: () => void): number {
   for (let times = 1; ; times *= 4) {
-    const before = process.threadCpuUsage()
+    const before = process.cpuUsage()
     for (let i = 0; i < times; i++) run()
-    const { user, system } = process.threadCpuUsage(before)
+    const { user, system } = process.cpuUsage(before)
     const tookMs = (user + system) / 1000
     if (tookMs >= LEAST_SAMPLE_MS) return tookMs / times
   }
@@ -199,11 +202,11 @@ function holdingOf(row: CostRow, unit: string, way: Way): Holding {
 
 /** A reader that is given far more than it takes keeps no more for it. */
 function endlessHoldingOf(row: CostRow, unit: string): Holding {
-  const bytes = Math.max(ENDLESS_BYTES, 16 * row.largestBytes)
+  const bytes = ENDLESS_SIZES * row.largestBytes
   return {
     of: { row: row.name, unit, way: 'endless' },
     inputBytes: bytes,
-    readers: 1,
+    readers: Math.ceil(BYTES_KEPT_TOGETHER / row.largestBytes),
     mostEach: MOST_KEPT_PER_BYTE * row.largestBytes + (row.keptBytes ?? 0),
     read: () => read(row, piecesOf(inputOf(row, unit, bytes), ENDLESS_PIECE)),
   }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { runNode } from '../gateway/process.ts'
+import { spawnCommand } from '../gateway/process.ts'
 import type { Excess } from './measure.ts'
 
 export const repositoryRoot = join(import.meta.dirname, '../../..')
@@ -15,8 +15,10 @@ export const rowsFolder = 'test/property/costs'
  */
 export async function measureRows(root: string, file: string, draws: number, part = ''): Promise<Excess[]> {
   const seed = process.env['COST_SEED'] ?? '1'
-  const args = [join(root, rowsFolder, file), String(draws), seed, part]
-  const { status, stdout, stderr } = await runNode(join(root, 'test/support/cost/run.ts'), {}, args)
-  if (status !== 0) throw new Error(`${file} cannot be measured: ${stdout}${stderr}`)
-  return JSON.parse(stdout) as Excess[]
+  const script = join(root, 'test/support/cost/run.ts')
+  const args = [script, join(root, rowsFolder, file), String(draws), seed, part]
+  // V8's own threads would be counted with it.
+  const measuring = spawnCommand(process.execPath, {}, ['--single-threaded', ...args])
+  if ((await measuring.exit) !== 0) throw new Error(`${file} cannot be measured: ${measuring.output()}`)
+  return JSON.parse(measuring.stdout()) as Excess[]
 }
