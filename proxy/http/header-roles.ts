@@ -1,5 +1,7 @@
 import { unescape } from 'node:querystring'
 import { ownCopy } from '../message/own-copy.ts'
+import { Remembered } from '../message/remembered.ts'
+import { LONGEST_NAME, usualNames } from '../message/usual-names.ts'
 import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './proxy-headers.ts'
 
 /**
@@ -89,7 +91,6 @@ export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 
 const alwaysDecide = ['access-control-request-method', 'origin']
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-const maxRemembered = 1024
 
 /** Classifies field names, remembering the spellings in use so that lower-casing and checking is done once for each. */
 function createClassifier(
@@ -97,16 +98,21 @@ function createClassifier(
   roleOfOther: (name: string) => FieldRole,
   deciding: readonly string[] = [],
 ): (spelling: string) => FieldClass | undefined {
-  const remembered = new Map<string, FieldClass>()
   const decisive = new Set(deciding)
+  const classOf = (name: string): FieldClass => ({
+    name,
+    role: roles.get(name) ?? roleOfOther(name),
+    decides: decisive.has(name),
+  })
+  const usual = usualNames.map((spelling) => [spelling, classOf(spelling.toLowerCase())] as const)
+  const remembered = new Remembered<FieldClass>(1024, LONGEST_NAME, usual)
   return (spelling) => {
-    const known = remembered.get(spelling)
+    const known = remembered.find(spelling)
     if (known) return known
     if (!token.test(spelling)) return undefined
     const copy = ownCopy(spelling)
-    const name = copy.toLowerCase()
-    const made: FieldClass = { name, role: roles.get(name) ?? roleOfOther(name), decides: decisive.has(name) }
-    if (remembered.size < maxRemembered && spelling.length <= 64) remembered.set(copy, made)
+    const made = classOf(copy.toLowerCase())
+    remembered.add(copy, made)
     return made
   }
 }

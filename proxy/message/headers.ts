@@ -1,23 +1,26 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ownCopy } from './own-copy.ts'
+import { Remembered } from './remembered.ts'
+import { LONGEST_NAME, usualNames } from './usual-names.ts'
 
 /** Without what plain objects inherit: a client may send a header of any name. */
 const Headers = function () {} as unknown as new () => Record<string, string | string[] | undefined>
 Headers.prototype = Object.create(null) as object
 
-const maxRemembered = 1024
-const longestRemembered = 64
-
 /** Spellings of names in use, each with the name in lower case: it is the same text for all requests. */
-const remembered = new Map<string, string>()
+const remembered = new Remembered<string>(
+  1024,
+  LONGEST_NAME,
+  usualNames.map((name) => [name, name.toLowerCase()]),
+)
 
 function lowerCase(spelling: string): string {
-  const known = remembered.get(spelling)
+  const known = remembered.find(spelling)
   if (known !== undefined) return known
-  if (remembered.size >= maxRemembered || spelling.length > longestRemembered) return spelling.toLowerCase()
+  if (spelling.length > LONGEST_NAME) return spelling.toLowerCase()
   const copy = ownCopy(spelling)
   const name = copy.toLowerCase()
-  remembered.set(copy, name)
+  remembered.add(copy, name)
   return name
 }
 

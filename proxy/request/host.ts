@@ -1,11 +1,14 @@
 import type { ClientRequest } from '../message/messages.ts'
 import { ownCopy } from '../message/own-copy.ts'
+import { Remembered } from '../message/remembered.ts'
 import { readAuthority } from './authority.ts'
 import { formatAddress, parseAddress } from './ip-address.ts'
 
-const maxRemembered = 256
-const remembered = new Map<string, string>()
-const comparable = new Map<string, string>()
+const MOST_HOSTS = 256
+/** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */
+const LONGEST_HOST = 260
+const remembered = new Remembered<string>(MOST_HOSTS, LONGEST_HOST)
+const comparable = new Remembered<string>(MOST_HOSTS, LONGEST_HOST)
 
 /**
  * The one host that a request names, as it is forwarded, or undefined where the request must be refused (RFC 9112
@@ -42,11 +45,11 @@ function isHostField(name: string): boolean {
 }
 
 function readHostValue(value: string): string | undefined {
-  const known = remembered.get(value)
+  const known = remembered.find(value)
   if (known !== undefined) return known
   const copy = ownCopy(value)
   const host = readAuthority(copy)
-  if (host !== undefined && remembered.size < maxRemembered) remembered.set(copy, host)
+  if (host !== undefined) remembered.add(copy, host)
   return host
 }
 
@@ -58,12 +61,12 @@ function readHostValue(value: string): string | undefined {
  * @param authority as `readHost` returns it
  */
 export function comparableHost(authority: string): string {
-  const known = comparable.get(authority)
+  const known = comparable.find(authority)
   if (known !== undefined) return known
   const [, bracketed, name = ''] = /^(?:\[(.*)\]|([^:]*))(?::\d*)?$/.exec(authority.toLowerCase()) ?? []
   const address = parseAddress(bracketed ?? name)
   // A name of dots alone is no name, but it is the one that was sent.
   const host = address ? formatAddress(address) : (bracketed ?? name.replace(/(?<=[^.])\.+$/, ''))
-  if (comparable.size < maxRemembered) comparable.set(ownCopy(authority), ownCopy(host))
+  comparable.add(ownCopy(authority), ownCopy(host))
   return host
 }

@@ -1,4 +1,6 @@
 import { ownCopy } from '../../message/own-copy.ts'
+import { Remembered } from '../../message/remembered.ts'
+import { LONGEST_NAME, usualNames } from '../../message/usual-names.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Of the fields that the parser itself goes by. */
@@ -9,8 +11,6 @@ export type FieldName = { readonly spelling: string; readonly meaning: FieldMean
 
 /** RFC 9110 section 5.6.2. */
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-const maxRemembered = 1024
-const longestRemembered = 64
 /** Of one connection. */
 const MOST_NAMES = 32
 
@@ -18,14 +18,18 @@ const HORIZONTAL_TAB = 0x09
 const SPACE = 0x20
 
 /** Spellings in use, so that each is checked once, and so that no request keeps a copy of its own. */
-const remembered = new Map<string, FieldName>()
+const remembered = new Remembered<FieldName>(
+  1024,
+  LONGEST_NAME,
+  usualNames.map((name) => [name, { spelling: name, meaning: meaningOf(name.toLowerCase()) }]),
+)
 
 function fieldNameOf(spelling: string): FieldName {
   if (!token.test(spelling)) throw new RequestSyntaxError('invalid header name')
-  if (spelling.length > longestRemembered) return { spelling, meaning: undefined }
+  if (spelling.length > LONGEST_NAME) return { spelling, meaning: undefined }
   const copy = ownCopy(spelling)
   const made = { spelling: copy, meaning: meaningOf(copy.toLowerCase()) }
-  if (remembered.size < maxRemembered) remembered.set(copy, made)
+  remembered.add(copy, made)
   return made
 }
 
@@ -55,8 +59,8 @@ export function readFieldLine(
   const place = fields.length / 2
   let name = names[place]
   if (name?.spelling !== written) {
-    name = remembered.get(written) ?? fieldNameOf(written)
-    if (place < MOST_NAMES && written.length <= longestRemembered) names[place] = name
+    name = remembered.find(written) ?? fieldNameOf(written)
+    if (place < MOST_NAMES && written.length <= LONGEST_NAME) names[place] = name
   }
   let from = colon + 1
   let to = end

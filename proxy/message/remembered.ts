@@ -1,0 +1,58 @@
+import { ownCopy } from './own-copy.ts'
+
+const ADDED_OF_NEW = 8
+
+/**
+ * What was made of texts that come again and again, such as names of headers, by the text.
+ *
+ * Clients choose the texts, so it is bounded, and whatever they have filled it with makes room again: what is added goes to the younger
+ * of two generations, and what is used in the older one moves there. A full one becomes the older, and the older is dropped. Usual texts
+ * are always in the younger one. A list of the least recently used would have to be kept in order with each use.
+ *
+ * Once one is full, an eighth of what is new is added, and so is what comes again sooner or later: to add costs as much as to find out
+ * what a text means, and a client that sends new ones all the time is not to cost more for it.
+ */
+export class Remembered<Value> {
+  readonly #mostYounger: number
+  readonly #longestText: number
+  readonly #usual: readonly (readonly [string, Value])[]
+  #younger: Map<string, Value>
+  #older: ReadonlyMap<string, Value> = new Map()
+  #skipped = 0
+
+  /**
+   * @param most texts beside the usual ones, at least 2
+   * @param longestText longer ones are not remembered
+   */
+  constructor(most: number, longestText: number, usual: readonly (readonly [string, Value])[] = []) {
+    this.#usual = usual
+    this.#younger = new Map(usual)
+    this.#mostYounger = this.#younger.size + most / 2
+    this.#longestText = longestText
+  }
+
+  find(text: string): Value | undefined {
+    return this.#younger.get(text) ?? this.#findOlder(text)
+  }
+
+  #findOlder(text: string): Value | undefined {
+    const value = this.#older.get(text)
+    if (value !== undefined) this.#set(ownCopy(text), value)
+    return value
+  }
+
+  /** @param text of one character a byte, in memory of its own */
+  add(text: string, value: Value): void {
+    if (text.length > this.#longestText) return
+    if (this.#older.size > 0 && ++this.#skipped % ADDED_OF_NEW !== 0) return
+    this.#set(text, value)
+  }
+
+  #set(text: string, value: Value): void {
+    if (this.#younger.size >= this.#mostYounger) {
+      this.#older = this.#younger
+      this.#younger = new Map(this.#usual)
+    }
+    this.#younger.set(text, value)
+  }
+}
