@@ -143,11 +143,19 @@ export const LARGEST_CONCURRENCY = 100_000
  * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
  * - `jwt`: a claim of the request's token, if that is verified
  * - `path`: what stands for a `:name` of the paths in `match`, which `patterns` has all
+ *
+ * `isNumber`: the backend takes the value for a whole number, and what stands behind it for nothing.
  */
 export type SinglePart =
   | { readonly kind: 'ip' | 'host' | 'global' }
-  | { readonly kind: 'header' | 'cookie' | 'query' | 'jwt'; readonly name: string }
-  | { readonly kind: 'path'; readonly name: string; readonly patterns: readonly string[] }
+  | { readonly kind: 'jwt'; readonly name: string }
+  | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string; readonly isNumber?: true }
+  | {
+      readonly kind: 'path'
+      readonly name: string
+      readonly patterns: readonly string[]
+      readonly isNumber?: true
+    }
 
 /** A part of a key, or `first`: the first of several that the request has. `of` has two or more. */
 export type PartitionPart = SinglePart | { readonly kind: 'first'; readonly of: readonly SinglePart[] }

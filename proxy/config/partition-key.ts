@@ -35,7 +35,7 @@ const decidedFields = new Set([
 
 const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
 
-const anyName = /^(header|cookie|query|path|jwt):(.+)$/s
+const anyName = /^(header|cookie|query|path|jwt):(.+?)( as integer)?$/s
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 const names: Readonly<Record<string, RegExp>> = {
@@ -48,20 +48,26 @@ const names: Readonly<Record<string, RegExp>> = {
 
 /**
  * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may
- * be in any case. A `path` part does not know its patterns yet (`withPatterns`).
+ * be in any case. ` as integer` behind it says that the backend takes the value for a number. A `path` part does not know its
+ * patterns yet (`withPatterns`).
  */
 const singlePart = z
   .string(`needs ${needs}`)
   .meta({ pattern: '^(ip|host|global|(header|cookie|query|path|jwt):.+)$' })
   .transform((text, context): SinglePart => {
     if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
-    const [, kind = '', name = ''] = anyName.exec(text) ?? []
+    const [, kind = '', name = '', suffix] = anyName.exec(text) ?? []
+    const isNumber = suffix === undefined ? {} : ({ isNumber: true } as const)
     const isName = names[kind]?.test(name) ?? false
-    const message = isName ? mistakeOf(kind, name.toLowerCase()) : `needs ${needs}`
+    const message =
+      isName && !(kind === 'jwt' && suffix !== undefined)
+        ? mistakeOf(kind, name.toLowerCase())
+        : `needs ${needs}`
     if (message === undefined) {
-      if (kind === 'cookie' || kind === 'query' || kind === 'jwt') return { kind, name }
-      if (kind === 'path') return { kind, name, patterns: [] }
-      return { kind: 'header', name: name.toLowerCase() }
+      if (kind === 'jwt') return { kind, name }
+      if (kind === 'cookie' || kind === 'query') return { kind, name, ...isNumber }
+      if (kind === 'path') return { kind, name, patterns: [], ...isNumber }
+      return { kind: 'header', name: name.toLowerCase(), ...isNumber }
     }
     context.issues.push({ code: 'custom', message, input: text })
     return z.NEVER

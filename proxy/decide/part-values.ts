@@ -4,6 +4,7 @@ import type { SinglePart } from '../policy.ts'
 import type { AddressReader, ClientAddress } from '../request/client-address.ts'
 import { comparableHost } from '../request/host.ts'
 import { cookieValues } from '../request/values/cookie-values.ts'
+import { numberValues } from '../request/values/number-values.ts'
 import { queryValues } from '../request/values/query-values.ts'
 import type { Target } from '../request/target.ts'
 import type { Claims } from '../tokens/token-claims.ts'
@@ -38,13 +39,13 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
     case 'host':
       return [comparableHost(source.host)]
     case 'header': {
-      const value = headerValue(part.name, sentValue(headers, part.name), source.addresses)
-      return value === '' ? [] : [value]
+      const sent = sentValue(headers, part.name)
+      return headerValues(part.name, sent, source.addresses, part.isNumber)
     }
     case 'cookie':
-      return cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings)
+      return cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings, part.isNumber)
     case 'query':
-      return queryValues(target.forwardTarget, part.name, mostReadings)
+      return queryValues(target.forwardTarget, part.name, mostReadings, part.isNumber)
     case 'jwt': {
       const value = source.claims?.get(part.name) ?? ''
       return value === '' ? [] : [value]
@@ -59,25 +60,33 @@ const pathValues = new WeakMap<SinglePart, ReturnType<typeof createPathValues>>(
 function pathValuesOf(part: SinglePart & { kind: 'path' }): ReturnType<typeof createPathValues> {
   const known = pathValues.get(part)
   if (known) return known
-  const made = createPathValues(part.patterns, part.name)
+  const made = createPathValues(part.patterns, part.name, part.isNumber)
   pathValues.set(part, made)
   return made
 }
 
 /**
- * The value of a header in the one spelling that it counts by.
+ * The value of a header in the spelling that it counts by; several where it is a number that backends read in several ways.
  *
  * @param name lower-case
+ * @param isNumber the backend takes it for a whole number
+ * @returns none where it is empty
  */
-export function headerValue(
+export function headerValues(
   name: string,
   sent: string,
   addresses: Pick<AddressReader, 'readClientField'>,
-): string {
-  if (name === 'authorization') return canonicalCredentials(sent)
+  isNumber = false,
+): readonly string[] {
   const address = addressHeaders.has(name) ? addresses.readClientField(sent) : undefined
+  if (address) return [address.prefix]
   // Blanks around a value are no part of it (RFC 9110 section 5.5).
-  return address?.prefix ?? withoutBlanksAround(sent)
+  const value = name === 'authorization' ? canonicalCredentials(sent) : withoutBlanksAround(sent)
+  if (value === '') return []
+  const text = value.toLowerCase()
+  const [number, ...others] = numberValues(text, isNumber)
+  // Letter case matters in what is no number.
+  return number === undefined || number === text ? [value] : [number, ...others]
 }
 
 const addressHeaders = new Set(clientAddressHeaders)

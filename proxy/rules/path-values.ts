@@ -1,3 +1,4 @@
+import { numberValues } from '../request/values/number-values.ts'
 import { readMatchPaths, type MatchPaths } from '../request/match-path.ts'
 import { matchesSegments, readPattern, type PathPattern } from './path-tree.ts'
 
@@ -10,11 +11,13 @@ type PlacedName = { readonly pattern: PathPattern; readonly place: number }
  *
  * @param patterns all patterns of the rule; each has the name once, and those that match the same paths have it in the
  *   same place
+ * @param isNumber the backend takes it for a whole number
  * @returns finds the values, each once, in the form of match paths; one that is empty is one
  */
 export function createPathValues(
   patterns: readonly string[],
   name: string,
+  isNumber = false,
 ): (paths: MatchPaths) => readonly string[] {
   const placed = patterns.map((path): PlacedName => {
     const segments = path.split('/')
@@ -26,7 +29,8 @@ export function createPathValues(
     for (const reading of [matchPath, ...otherMatchPaths]) {
       const segments = segmentsOf(reading)
       const found = placed.find(({ pattern }) => matchesSegments(pattern, segments))
-      if (found) values.add(segments[found.place] ?? '')
+      if (!found) continue
+      for (const value of numberValues(segments[found.place] ?? '', isNumber)) values.add(value)
     }
     // Where none matches, the rule would count nobody: it counts all of these as one.
     return values.size === 0 ? [''] : [...values]
@@ -46,7 +50,8 @@ export function pathValueOf(text: string): string {
   const read = readMatchPaths(`/${escaped}`, { hasFormat: false })
   if (typeof read === 'string') return ''
   const values = [read.matchPath, ...read.otherMatchPaths].map(segmentsOf)
-  return values.find(({ length }) => length === 1)?.[0] ?? ''
+  const [value] = numberValues(values.find(({ length }) => length === 1)?.[0] ?? '', false)
+  return value ?? ''
 }
 
 /** Of a match path, an empty name at the end included. */

@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { partsOf } from '../../clients/client-entry.ts'
-import { headerValue } from '../../decide/part-values.ts'
+import { headerValues } from '../../decide/part-values.ts'
 import { isHashedKey, keyOfAll, partitionKeysOf } from '../../decide/partition-key.ts'
 import type { Charge } from '../../limiter/limiter.ts'
 import { partName, singleParts, type Policy } from '../../policy.ts'
@@ -8,7 +8,7 @@ import { readAuthority } from '../../request/authority.ts'
 import type { AddressReader } from '../../request/client-address.ts'
 import { comparableHost } from '../../request/host.ts'
 import { parseAddress } from '../../request/ip-address.ts'
-import { lenientText } from '../../request/values/lenient-text.ts'
+import { valuesOf } from '../../request/values/decoded-values.ts'
 import { pathValueOf } from '../../rules/path-values.ts'
 
 /** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */
@@ -111,11 +111,16 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (part.startsWith('path:')) return pathValueOf(value)
   // As Node reads a header: a character for each byte that was sent.
   const bytes = Buffer.from(value).toString('latin1')
-  if (part.startsWith('query:')) return lenientText(bytes, false)
+  if (part.startsWith('query:')) return firstOf(valuesOf(bytes, { isQuoted: false, isNumber: false }))
   if (!fieldValue.test(bytes)) return errors.clientUnreadable
-  if (part.startsWith('cookie:')) return lenientText(bytes, true)
-  if (part.startsWith('header:')) return headerValue(part.slice('header:'.length), bytes, addresses)
+  if (part.startsWith('cookie:')) return firstOf(valuesOf(bytes, { isQuoted: true, isNumber: false }))
+  if (part.startsWith('header:')) return firstOf(headerValues(part.slice('header:'.length), bytes, addresses))
   return errors.clientUnreadable
+}
+
+/** An operator writes a value in one way, which has one reading. */
+function firstOf([value = '']: readonly string[]): string {
+  return value
 }
 
 /** What an address counts as. It may be given as that, such as `2001:db8::/64`, which is how lists have it. */

@@ -1,10 +1,11 @@
 import { DecodedValues } from './decoded-values.ts'
-import { lenientNames } from './lenient-text.ts'
+import { nameTest } from './value-names.ts'
 
 /**
  * The values that a backend may read of a cookie: of several one takes the first, another the last. Backends differ in
- * where a value ends: at the next `;` (RFC 6265), also at a comma or a blank (RFC 2109, Python's `http.cookies`), or at the
- * closing quote, whatever is between.
+ * where a value ends: at the next `;` (RFC 6265), also at a comma or a blank (RFC 2109, Python's `http.cookies`), at `&`
+ * (CGI.pm), at what no cookie should have in it (WebOb), or at the closing quote, whatever is between. And in where a name
+ * begins: `x]sid=1` is a cookie `sid` to WebOb.
  *
  * Takes time in proportion to the length of the header, however often the name is in it: what begins a cookie to a backend
  * also ends one there, so that the values of each way of reading lie behind one another.
@@ -12,83 +13,145 @@ import { lenientNames } from './lenient-text.ts'
  * @param header all cookies that were sent, joined with `; `, a character for each byte
  * @param name as the limits table has it
  * @param most the values to look for at most; one more is given where there are more
- * @returns each once, in the form of `lenientText`; none that is empty
+ * @param isNumber the backend takes it for a whole number
+ * @returns each once, in the form of `valuesOf`; none that is empty
  */
-export function cookieValues(header: string, name: string, most: number): string[] {
-  const values = new DecodedValues(most, true)
-  const [wanted] = lenientNames(name)
+export function cookieValues(header: string, name: string, most: number, isNumber = false): string[] {
+  const values = new DecodedValues(most, { isQuoted: true, isNumber })
+  const isMeant = nameTest(name)
+  let escapedNames = 0
   for (let equals = header.indexOf('='); equals !== -1; equals = header.indexOf('=', equals + 1)) {
-    const start = startOfName(header, equals)
-    if (start === undefined || !lenientNames(header.slice(start, equals).trimEnd()).includes(wanted)) continue
-    addReadings(values, header, skipBlanks(header, equals + 1), latestEnding(header, start))
+    const end = skipBlanksBack(header, equals)
+    const start = startOfName(header, end)
+    const afterUnusual = startAfterUnusual(header, end, start)
+    // What is behind another `=` is no name, as in `a=b=c`.
+    const isName = start < end && header[start - 1] !== '=' && isMeant(header.slice(start, end))
+    const isNameAfter = start < afterUnusual && isMeant(header.slice(afterUnusual, end))
+    if (!isName && !isNameAfter) continue
+    const value = skipBlanks(header, equals + 1)
+    if (isName) addReadings(values, header, value, latestEnding(header, start))
+    if (isNameAfter) addReadings(values, header, value, 'unusual')
+    if (isEscaped(header, afterUnusual - 1) && ++escapedNames > mostEscapedNames)
+      values.addAsSent(String(equals))
     if (values.isFull) break
   }
   return values.toArray()
 }
 
-/** Undefined where no backend would take it for the name of a cookie, as in `a=b=c`. */
-function startOfName(header: string, equals: number): number | undefined {
-  let end = equals
-  while (end > 0 && isBlank(header.charCodeAt(end - 1))) end -= 1
-  let start = end
-  while (start > 0 && !beginsName(header.charCodeAt(start - 1))) start -= 1
-  return start === end || header[start - 1] === '=' ? undefined : start
-}
+/**
+ * Names that begin behind a backslash, or behind what one escapes. As that ends no value, values of many such names would lie
+ * within one another: each further one counts as one more value.
+ */
+const mostEscapedNames = 4
 
-function beginsName(before: number): boolean {
-  return before === 0x3d || endings[before] !== undefined
-}
-
-type Ending = 'semicolon' | 'comma' | 'blank' | 'quote'
+type Ending = 'semicolon' | 'comma' | 'blank' | 'ampersand' | 'unusual'
 
 /** By the code of a character. */
 const endings: readonly (Ending | undefined)[] = Array.from({ length: 256 }, (_, code) => {
-  if (code === 0x22) return 'quote'
-  if (code === 0x2c) return 'comma'
-  if (code === 0x3b) return 'semicolon'
-  return /\s/.test(String.fromCharCode(code)) ? 'blank' : undefined
+  const character = String.fromCharCode(code)
+  if (character === ';') return 'semicolon'
+  if (character === ',') return 'comma'
+  if (character === '&') return 'ampersand'
+  if (/\s/.test(character)) return 'blank'
+  return /[^!-~]|["[\\\]]/.test(character) ? 'unusual' : undefined
 })
+
+/** Of these the value is whole, of the others cut short. */
+const endsWhole: ReadonlySet<Ending> = new Set(['semicolon', 'comma', 'blank'])
+/** What is cut short and has neither a letter nor a digit names nobody, such as the `{` of JSON. */
+const isName = /[0-9A-Za-z]/
+
+const equalsSign = 0x3d
+const quote = 0x22
+const backslash = 0x5c
+
+function startOfName(header: string, end: number): number {
+  let start = end
+  for (; start > 0; start -= 1) {
+    const code = header.charCodeAt(start - 1)
+    const ending = endings[code]
+    if (
+      code === equalsSign ||
+      code === quote ||
+      ending === 'semicolon' ||
+      ending === 'comma' ||
+      ending === 'blank'
+    )
+      break
+  }
+  return start
+}
+
+/** Where the part of a name begins in which nothing is unusual; `end` where there is none. */
+function startAfterUnusual(header: string, end: number, start: number): number {
+  let at = end
+  while (at > start && endings[header.charCodeAt(at - 1)] !== 'unusual') at -= 1
+  return at
+}
 
 /** To a backend to which a cookie begins here, a value ends at the next of these at the latest, or at a semicolon. */
 function latestEnding(header: string, start: number): Ending {
-  let at = start
-  while (at > 0 && isBlank(header.charCodeAt(at - 1))) at -= 1
+  const at = skipBlanksBack(header, start)
   const before = at === 0 ? 'semicolon' : endings[header.charCodeAt(at - 1)]
   if (before === 'semicolon' || before === 'comma') return before
-  return at < start ? 'blank' : 'quote'
+  return at < start ? 'blank' : 'unusual'
+}
+
+/** Whether this is a backslash, or what an odd number of them stands before. */
+function isEscaped(header: string, at: number): boolean {
+  let start = at
+  while (start > 0 && header.charCodeAt(start - 1) === backslash) start -= 1
+  return header.charCodeAt(at) === backslash || (at - start) % 2 === 1
 }
 
 /** Adds what may be the value that begins here: up to the first of each of the characters that end one, and a quoted text. */
 function addReadings(values: DecodedValues, header: string, start: number, latest: Ending): void {
+  const isQuoted = header.charCodeAt(start) === quote
   const met = new Set<Ending>()
-  let at = start
+  let at = isQuoted ? start + 1 : start
   for (; at < header.length && !met.has(latest) && !met.has('semicolon'); at++) {
-    const ending = endings[header.charCodeAt(at)]
-    if (ending === undefined || met.has(ending) || (ending === 'quote' && at === start)) continue
+    const code = header.charCodeAt(at)
+    if (code === backslash) {
+      if (endings[header.charCodeAt(at + 1)] === 'unusual') at += 1
+      continue
+    }
+    const ending = endings[code]
+    if (ending === undefined || met.has(ending)) continue
     met.add(ending)
-    if (ending !== 'quote' || latest === 'quote') values.add(header.slice(start, at).trimEnd())
+    const value = header.slice(start, at)
+    if (
+      ending === latest ||
+      endsWhole.has(ending) ||
+      (isName.test(value) && !(isQuoted && ending !== 'ampersand'))
+    )
+      values.add(value.trimEnd())
   }
-  if (at === header.length) values.add(header.slice(start).trimEnd())
-  const quoted = endOfQuoted(header, start)
-  if (quoted !== undefined) values.add(header.slice(start, quoted))
+  if (at >= header.length) values.add(header.slice(start).trimEnd())
+  const closing = isQuoted ? endOfQuoted(header, start) : undefined
+  if (closing !== undefined) values.add(header.slice(start, closing))
 }
 
-/** Behind the closing quote; undefined where the text that begins here is not quoted, or not closed. */
+/** Behind the closing quote, or the last escaped one where there is no other (WebOb); undefined where there is none at all. */
 function endOfQuoted(header: string, start: number): number | undefined {
-  if (header[start] !== '"') return undefined
+  let lastEscaped: number | undefined
   for (let at = start + 1; at < header.length; at++) {
-    if (header[at] === '"') return at + 1
-    if (header[at] === '\\') at += 1
+    const code = header.charCodeAt(at)
+    if (code === quote) return at + 1
+    if (code !== backslash) continue
+    at += 1
+    if (header.charCodeAt(at) === quote) lastEscaped = at + 1
   }
-  return undefined
+  return lastEscaped
 }
 
 function skipBlanks(header: string, from: number): number {
   let at = from
-  while (isBlank(header.charCodeAt(at))) at += 1
+  while (endings[header.charCodeAt(at)] === 'blank') at += 1
   return at
 }
 
-function isBlank(code: number): boolean {
-  return endings[code] === 'blank'
+function skipBlanksBack(header: string, from: number): number {
+  let at = from
+  while (at > 0 && endings[header.charCodeAt(at - 1)] === 'blank') at -= 1
+  return at
 }

@@ -1,4 +1,18 @@
-import { lenientText } from './lenient-text.ts'
+import { decodedText } from './lenient-text.ts'
+import { numberValues } from './number-values.ts'
+
+/** How the values of a part of a key are read. */
+export type ValueReading = {
+  /** Quotes may be around a value, as for `decodedText`. */
+  readonly isQuoted: boolean
+  /** The backend takes it for a whole number. */
+  readonly isNumber: boolean
+}
+
+/** The values that one spelling may stand for, each in the one form that it counts by. */
+export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): readonly string[] {
+  return numberValues(decodedText(sent, isQuoted), isNumber)
+}
 
 /** Spellings that are decoded for each value that may be found. No request but an attack has so many. */
 const mostSpellings = 8
@@ -8,15 +22,12 @@ export class DecodedValues {
   readonly #sent = new Set<string>()
   readonly #values = new Set<string>()
   readonly #most: number
-  readonly #isQuoted: boolean
+  readonly #reading: ValueReading
 
-  /**
-   * @param most values to look for
-   * @param isQuoted as for `lenientText`
-   */
-  constructor(most: number, isQuoted: boolean) {
+  /** @param most values to look for */
+  constructor(most: number, reading: ValueReading) {
     this.#most = most
-    this.#isQuoted = isQuoted
+    this.#reading = reading
   }
 
   /** More values than were to be looked for. */
@@ -31,8 +42,13 @@ export class DecodedValues {
   add(sent: string): void {
     if (this.#sent.size === this.#sent.add(sent).size) return
     const isDecoded = this.#sent.size <= mostSpellings * this.#most
-    const value = isDecoded ? lenientText(sent, this.#isQuoted) : sent
-    if (value !== '') this.#values.add(value)
+    for (const value of isDecoded ? valuesOf(sent, this.#reading) : [sent])
+      if (value !== '') this.#values.add(value)
+  }
+
+  /** Adds a value that has no other spelling. */
+  addAsSent(value: string): void {
+    this.#values.add(value)
   }
 
   toArray(): string[] {

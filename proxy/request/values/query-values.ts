@@ -1,5 +1,5 @@
 import { DecodedValues } from './decoded-values.ts'
-import { lenientNames } from './lenient-text.ts'
+import { nameTest, type NameTest } from './value-names.ts'
 
 /**
  * The values that a backend may read of a query parameter: of several one takes the first, another the last, and another
@@ -9,22 +9,33 @@ import { lenientNames } from './lenient-text.ts'
  * @param target path and query as forwarded
  * @param name as the limits table has it
  * @param most the values to look for at most; one more is given where there are more
- * @returns each once, in the form of `lenientText`; none that is empty
+ * @param isNumber the backend takes it for a whole number
+ * @returns each once, in the form of `valuesOf`; none that is empty
  */
-export function queryValues(target: string, name: string, most: number): string[] {
-  const values = new DecodedValues(most, false)
-  const [wanted] = lenientNames(name)
+export function queryValues(target: string, name: string, most: number, isNumber = false): string[] {
+  const values = new DecodedValues(most, { isQuoted: false, isNumber })
+  const isMeant = nameTest(name)
   for (const query of queriesOf(target)) {
     for (const separator of query.includes(';') ? ['&', /[&;]/] : ['&']) {
       for (const pair of query.split(separator)) {
-        const equals = pair.indexOf('=')
-        if (equals === -1 || !lenientNames(pair.slice(0, equals)).includes(wanted)) continue
-        values.add(pair.slice(equals + 1))
+        addPair(values, pair, isMeant)
         if (values.isFull) return values.toArray()
       }
     }
   }
   return values.toArray()
+}
+
+function addPair(values: DecodedValues, pair: string, isMeant: NameTest): void {
+  let start = 0
+  // To h3 the name begins behind them.
+  while (pair[start] === '=') start += 1
+  const equals = pair.indexOf('=', start)
+  if (equals === -1) return
+  if (isMeant(pair.slice(start, equals))) values.add(pair.slice(equals + 1))
+  // To qs the name of `user[a=b]=1` ends behind the bracket.
+  const bracket = pair.indexOf(']=', start)
+  if (bracket + 1 > equals && isMeant(pair.slice(start, bracket))) values.add(pair.slice(bracket + 2))
 }
 
 /** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */

@@ -107,6 +107,8 @@ test.each<[key: string, partition: object[]]>([
   ['[host, ip]', [{ kind: 'host' }, { kind: 'ip' }]],
   ['cookie:__Host-Sid', [{ kind: 'cookie', name: '__Host-Sid' }]],
   ['query:api.Key', [{ kind: 'query', name: 'api.Key' }]],
+  ['query:id as integer', [{ kind: 'query', name: 'id', isNumber: true }]],
+  ['header:X-Project as integer', [{ kind: 'header', name: 'x-project', isNumber: true }]],
 ])('key: %s', (key, partition) => {
   expect(ruleOf(`${login}, match: POST /login, key: ${key}`)?.policy.partition).toEqual(partition)
 })

@@ -21,8 +21,10 @@ describe('what stands for a :name of a pattern', () => {
     ['/users/caf%C3%A9', ['café']],
     ['/users/7;x', ['7', '7;x']],
     ['/users/7%3Bx', ['7', '7%3bx']],
-    ['/users/7%20', ['7', '7 ']],
-    ['/users/7.', ['7', '7.']],
+    ['/users/x7%20', ['x7', 'x7 ']],
+    ['/users/x7.', ['x7', 'x7.']],
+    ['/users/7%20', ['7']],
+    ['/users/7.', ['7']],
     // One backend serves 8 here, and another 7.
     ['/users/7;a%2F..%2F8', ['8', '7']],
     ['/users/', ['']],

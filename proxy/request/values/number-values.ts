@@ -1,0 +1,112 @@
+import { uuidOf } from './uuid.ts'
+
+/**
+ * What backends read of a text that may stand for a number or a UUID, each in one spelling, so that `07` and `7` are one
+ * client.
+ *
+ * A number is read in whole: `+7`, `007`, `0_7` (Python, Ruby), `７` (digits of other scripts: Python, Java), `7.0` and `7.5`
+ * (what converts to an integer), `7e0`, `0x7` (JavaScript). `010` is 10, and 8 to whom a zero in front means octal. Only of
+ * what is known to be a number is the rest left out as `parseInt`, PHP, Ruby and MySQL do it: `7x`, `7-title`. Otherwise all
+ * random texts that begin with a 7 would be one client.
+ *
+ * @param text decoded, in lower case
+ * @param isNumber the backend takes it for a whole number
+ * @returns one or more; the text itself where it is neither
+ */
+export function numberValues(text: string, isNumber: boolean): readonly string[] {
+  if (isPlainNumber.test(text)) return [text]
+  const plain = mayBeWritten.test(text) ? withoutBlanksAround(plainDigits(text.normalize('NFKC'))) : text
+  const uuid = uuidOf(plain)
+  if (uuid !== undefined) return [uuid]
+  const values = isNumber ? leadingNumbers(plain) : wholeNumbers(plain)
+  // To others a number ends where the digits of another script begin.
+  if (isNumber && plain !== text)
+    for (const value of leadingNumbers(withoutBlanksAround(text))) values.add(value)
+  return values.size === 0 ? [text] : [...values]
+}
+
+const isPlainNumber = /^(?:0|[1-9]\d*)$/
+/** With blanks that `trim` leaves, or digits of other scripts. */
+const mayBeWritten = /[^!-~]/
+const signed = /^([+-]?)(\.?\d[^]*)$/
+const decimal = /^([\d_]*)(\.\d*)?(e[+-]?\d+)?/
+const based = /^0(?:x[\da-f_]+|o[0-7_]+|b[01_]+)/
+
+/** Longer ones are not converted to another base: no backend has them. */
+const mostDigits = 64
+
+function wholeNumbers(text: string): Set<string> {
+  const values = new Set<string>()
+  const [, sign = '', body = ''] = signed.exec(text) ?? []
+  const [number = '', digits = '', , exponent] = decimal.exec(body) ?? []
+  if (number !== '' && number === body)
+    addDecimal(values, digits, exponent === undefined ? undefined : number)
+  else if (based.exec(body)?.[0] === body) addBased(values, body)
+  return withSign(sign, values)
+}
+
+/** Readers differ in what ends a number: the first that is no digit, or only what is in no number at all. */
+function leadingNumbers(text: string): Set<string> {
+  const values = new Set<string>()
+  const [, sign = '', body = ''] = signed.exec(text) ?? []
+  if (body === '') return values
+  const [number = '', digits = '', , exponent] = decimal.exec(body) ?? []
+  addDecimal(values, digits, exponent === undefined ? undefined : number)
+  const underscore = digits.indexOf('_')
+  if (underscore !== -1) values.add(withoutZeros(digits.slice(0, underscore)))
+  const [prefixed] = based.exec(body) ?? []
+  if (prefixed === undefined) return withSign(sign, values)
+  addBased(values, prefixed)
+  const [first] = /^0.[\da-f]+/.exec(prefixed) ?? []
+  if (first !== undefined) addBased(values, first)
+  return withSign(sign, values)
+}
+
+/** @param float the whole number, where it has an exponent */
+function addDecimal(values: Set<string>, digits: string, float: string | undefined): void {
+  const plain = digits.replaceAll('_', '')
+  const value = withoutZeros(plain)
+  values.add(value)
+  if (plain.startsWith('0') && /^[1-7][0-7]{1,63}$/.test(value)) values.add(BigInt(`0o${value}`).toString())
+  if (float === undefined) return
+  const converted = Math.trunc(Number(float.replaceAll('_', '')))
+  if (Number.isSafeInteger(converted)) values.add(String(converted))
+}
+
+function addBased(values: Set<string>, text: string): void {
+  const digits = withoutZeros(text.slice(2).replaceAll('_', ''))
+  if (digits.length <= mostDigits) values.add(BigInt(text.slice(0, 2) + digits).toString())
+}
+
+function withoutZeros(digits: string): string {
+  return digits.replace(/^0+/, '') || '0'
+}
+
+function withSign(sign: string, values: Set<string>): Set<string> {
+  return sign === '-' ? new Set(Array.from(values, (value) => (value === '0' ? value : `-${value}`))) : values
+}
+
+/** Digits of all scripts as ASCII ones: in Unicode they stand in runs from 0 to 9. */
+function plainDigits(text: string): string {
+  return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
+    const code = digit.codePointAt(0) ?? 0
+    let first = code
+    while (isDigit.test(String.fromCodePoint(first - 1))) first -= 1
+    return String((code - first) % 10)
+  })
+}
+
+const isDigit = /\p{Nd}/u
+
+/** What Python's `int` takes for blanks too. */
+function withoutBlanksAround(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && isBlank(text.charCodeAt(start))) start += 1
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1
+  return text.slice(start, end)
+}
+
+function isBlank(code: number): boolean {
+  return code <= 0x20 || code === 0x85
+}

@@ -1,0 +1,25 @@
+const longest = 128
+const groupLengths = [8, 4, 4, 4, 12]
+
+/**
+ * A UUID without dashes, of all spellings that Python, Java, .NET and PostgreSQL read: `urn:uuid:` before it, braces around it,
+ * dashes anywhere or nowhere, and groups without their leading zeros.
+ *
+ * @param text in lower case
+ * @returns undefined where it is none
+ */
+export function uuidOf(text: string): string | undefined {
+  if (text.length > longest || !mayBe.test(text)) return undefined
+  const inner = text
+    .replace(/urn:|uuid:/g, '')
+    .replace(/^[{(]+/, '')
+    .replace(/[)}]+$/, '')
+  const digits = inner.replaceAll('-', '')
+  if (/^[0-9a-f]{32}$/.test(digits)) return digits
+  const groups = inner.split('-')
+  if (groups.length !== groupLengths.length || !groups.every((group) => /^[0-9a-f]+$/.test(group)))
+    return undefined
+  return groupLengths.map((length, i) => (groups[i] ?? '').padStart(length, '0').slice(-length)).join('')
+}
+
+const mayBe = /^[{(]*(?:[0-9a-f-]|urn:|uuid:)[^]{8}/

@@ -1,0 +1,187 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { numberValues } from '../../../proxy/request/values/number-values.ts'
+import { runs } from '../../support/random/runs.ts'
+
+// The attack: a client that writes one number in ever new ways, each of which the backend reads as that number and the gateway
+// as a new client.
+
+describe('a number, read in whole', () => {
+  test.each<[text: string, values: string[]]>([
+    ['7', ['7']],
+    ['07', ['7']],
+    ['0007', ['7']],
+    ['+7', ['7']],
+    ['-7', ['-7']],
+    ['-0', ['0']],
+    ['0_7', ['7']],
+    ['7_0', ['70']],
+    ['７', ['7']],
+    ['٧', ['7']],
+    ['𝟟', ['7']],
+    ['+０７', ['7']],
+    ['\x1c7\x85', ['7']],
+    ['7.', ['7']],
+    ['7.0', ['7']],
+    ['7.5', ['7']],
+    ['7e0', ['7']],
+    ['0.7e1', ['0', '7']],
+    ['.7e1', ['0', '7']],
+    ['700e-2', ['700', '7']],
+    ['7e2', ['7', '700']],
+    ['7e999999', ['7']],
+    ['0x7', ['7']],
+    ['0x0_007', ['7']],
+    ['0b111', ['7']],
+    ['0o7', ['7']],
+    ['010', ['10', '8']],
+    ['08', ['8']],
+    ['007', ['7']],
+    ['123456789012345678901234567890', ['123456789012345678901234567890']],
+    // None is a number in whole.
+    ...[
+      '',
+      '7x',
+      '7-title',
+      '7,5',
+      '7 8',
+      '0xg',
+      'x7',
+      '7.5.1',
+      '--7',
+      '+',
+      '1.2.3.4',
+      'abc',
+      'äöü',
+      '½x',
+    ].map((text): [string, string[]] => [text, [text]]),
+  ])('%j is %j', (text, values) => {
+    expect(numberValues(text, false)).toEqual(values)
+  })
+})
+
+describe('a number that the backend takes from the beginning of a text', () => {
+  test.each<[text: string, values: string[]]>([
+    ['7', ['7']],
+    ['7x', ['7']],
+    ['7-title', ['7']],
+    ['07;a', ['7']],
+    ['7.5.1', ['7']],
+    ['7,5', ['7']],
+    ['7_0', ['70', '7']],
+    ['7e2x', ['7', '700']],
+    ['0x10z', ['0', '16']],
+    ['+7 8', ['7']],
+    ['７x', ['7']],
+    ['x7', ['x7']],
+    ['', ['']],
+  ])('%j is %j', (text, values) => {
+    expect(numberValues(text, true)).toEqual(values)
+  })
+})
+
+describe('a UUID', () => {
+  const plain = '0fc3a1b2000100020003000000000abc'
+  test.each([
+    '0fc3a1b2-0001-0002-0003-000000000abc',
+    '0fc3a1b2000100020003000000000abc',
+    '{0fc3a1b2-0001-0002-0003-000000000abc}',
+    '(0fc3a1b2-0001-0002-0003-000000000abc)',
+    'urn:uuid:0fc3a1b2-0001-0002-0003-000000000abc',
+    'urn:0fc3a1b2000100020003000000000abc',
+    '0fc3-a1b2-0001-0002-0003-0000-0000-0abc',
+    'fc3a1b2-1-2-3-abc',
+    '\x1c{0fc3a1b2000100020003000000000abc}',
+  ])('%j', (text) => {
+    expect(numberValues(text, false)).toEqual([plain])
+    expect(numberValues(text, true)).toEqual([plain])
+  })
+
+  test.each(['fc3a1b2-1-2-3', '0fc3a1b2000100020003000000000ab', 'urn:uuid:', '{}', '1-2-3-4-x'])(
+    '%j is none',
+    (text) => expect(numberValues(text, false)).toEqual([text]),
+  )
+})
+
+const part = fc.constantFrom(
+  ...[
+    '0',
+    '0',
+    '7',
+    '7',
+    '1',
+    '_',
+    '.',
+    'e',
+    'e',
+    '+',
+    '-',
+    'x',
+    'b',
+    'o',
+    '0x',
+    '０',
+    '７',
+    '٧',
+    ' ',
+    '\t',
+    '\x1c',
+    'a',
+    ',',
+  ],
+)
+const spelled = fc.array(part, { minLength: 1, maxLength: 8 }).map((parts) => parts.join(''))
+
+/** As Python's `int` reads a text. */
+function pythonInt(text: string): string | undefined {
+  const ascii = text.replace(/[０７٧]/g, (digit) => (digit === '０' ? '0' : '7'))
+  const [, sign = '', digits] = /^[\s\x1c-\x1f]*([+-]?)(\d+(?:_\d+)*)[\s\x1c-\x1f]*$/.exec(ascii) ?? []
+  if (digits === undefined) return undefined
+  const number = BigInt(digits.replaceAll('_', ''))
+  return String(sign === '-' ? -number : number)
+}
+
+function whole(number: number): string | undefined {
+  return Number.isSafeInteger(Math.trunc(number)) ? String(Math.trunc(number) + 0) : undefined
+}
+
+const wholeReaders: Record<string, (text: string) => string | undefined> = {
+  "Python's int": pythonInt,
+  "JavaScript's Number": (text) => (text.trim() === '' ? undefined : whole(Number(text))),
+}
+
+const prefixReaders: typeof wholeReaders = {
+  ...wholeReaders,
+  parseInt: (text) => whole(Number.parseInt(text, 10)),
+  'parseInt, of any base': (text) => whole(Number.parseInt(text)),
+  parseFloat: (text) => whole(Number.parseFloat(text)),
+}
+
+test.each(Object.entries(wholeReaders))('what is a number in whole to %s counts as that', (_, read) => {
+  fc.assert(
+    fc.property(spelled, (text) => {
+      const number = read(text)
+      if (number !== undefined) expect(numberValues(text, false)).toContain(number)
+    }),
+    { numRuns: runs(10_000) },
+  )
+})
+
+test.each(Object.entries(prefixReaders))('what begins with a number to %s counts as that', (_, read) => {
+  fc.assert(
+    fc.property(spelled, (text) => {
+      const number = read(text)
+      if (number !== undefined) expect(numberValues(text, true)).toContain(number)
+    }),
+    { numRuns: runs(10_000) },
+  )
+})
+
+test('what has been read is read as the same again', () => {
+  fc.assert(
+    fc.property(spelled, fc.boolean(), (text, isNumber) => {
+      for (const value of numberValues(text, isNumber)) expect(numberValues(value, isNumber)).toEqual([value])
+    }),
+    { numRuns: runs(10_000) },
+  )
+})
