@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { spawnGateway } from '../support/gateway/gateway.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { tlsSettings } from '../support/network/certificates.ts'
+import { testSeed } from '../support/random/seed.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+/*
+ * A deployment that is undone stops a gateway at any point of its start. It ends, with status 0 or by the signal, leaves no
+ * process, and neither logs an error nor that it listens after it has begun to stop.
+ */
+
+const starts: Readonly<Record<string, () => Promise<Record<string, string>>>> = {
+  'counters in memory': () => Promise.resolve({}),
+  Redis: async () => ({ REDIS_URL: await freshRedis() }),
+  HTTPS: () => Promise.resolve(tlsSettings()),
+  workers: () => Promise.resolve({ WORKERS: '2' }),
+}
+/** Each from 0, when it is spawned, to 1, when it listens; more than 1 while the first workers listen. */
+const moments = Array.from({ length: 12 }, seededRandom(testSeed())).map((share) => share * 1.2)
+const STOPPED = [0, 128 + 15]
+
+test.each(Object.keys(starts))(
+  'SIGTERM at any point of a start ends it: %s',
+  { timeout: 600_000 },
+  async (name) => {
+    const env = (await starts[name]?.()) ?? {}
+    const startedMs = performance.now()
+    const whole = spawnGateway(env)
+    await whole.waitForLine(/"msg":"listening"/)
+    const startMs = performance.now() - startedMs
+    expect(await whole.stop()).toBe(0)
+
+    for (const share of moments) {
+      const gateway = spawnGateway(env)
+      await sleep(share * startMs)
+      const status = await gateway.stop()
+      const told = `SIGTERM at ${Math.round(share * 100)} % of a start:\n${gateway.output()}`
+      expect(STOPPED, told).toContain(status)
+      expect(gateway.output(), told).not.toMatch(
+        /"level":"(?:error|fatal)"|^\s+at |"stopping".*"listening"/ms,
+      )
+      await eventually(`no process of its group is left; ${told}`, () => !hasGroup(gateway.child.pid))
+    }
+  },
+)
+
+function hasGroup(pid: number | undefined): boolean {
+  try {
+    return pid !== undefined && process.kill(-pid, 0)
+  } catch {
+    return false
+  }
+}
