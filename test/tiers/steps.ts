@@ -40,7 +40,9 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
     step('Node 24', OLDEST, 10, { tests: '--project pure' }),
     step('Node 24, sockets', OLDEST, 10, { tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}` }),
     step('long', VITEST, 10, {
-      tests: '--project fault test/long/failover.test.ts test/long/http2-floods.test.ts',
+      // Both promise times: one after the other.
+      tests:
+        '--project fault --no-file-parallelism test/long/failover.test.ts test/long/http2-floods.test.ts',
     }),
     step('apps', VITEST, 10, { tests: '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts' }),
     step('containers', VITEST, 10, {
