@@ -1,5 +1,9 @@
 import { parseArgs } from 'node:util'
 import { keepCrowd } from './crowd.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
 
 // Clients of HTTP/1.1 that ask for much and read nothing of it. After a while they go, and ask again: what is not read shows
 // nobody that its connection has been broken off.
@@ -17,7 +21,7 @@ const patienceMs = Number(values.patience) * 1_000
 keepCrowd(
   (socket) => {
     socket.write(`GET ${String(values.path)} HTTP/1.1\r\nHost: a\r\n\r\n`)
-    setTimeout(() => socket.resetAndDestroy(), patienceMs * (1 + Math.random() / 2))
+    setTimeout(() => socket.resetAndDestroy(), patienceMs * (1 + random() / 2))
   },
   undefined,
   { paused: true },

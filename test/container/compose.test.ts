@@ -8,6 +8,7 @@ import { nodeImage, testImages } from '../support/containers/images.ts'
 import { freePort } from '../support/network/ports.ts'
 import { parseExposition } from '../support/metrics/prometheus.ts'
 import { startLoad } from '../support/load/steady-load.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const services = ['redis', 'origin', 'gateway', 'balancer'] as const
 const limited = '{"code":429,"error":"Too many requests, Please try after a while!"}'
@@ -43,15 +44,22 @@ async function allContainers(): Promise<ContainerDetails[]> {
 
 /** Resolves when every container is healthy and the address answers; rejects when one of them has ended. */
 async function allHealthy(): Promise<void> {
-  for (;;) {
-    const containers = await allContainers()
-    const ended = containers.find(({ State }) => !State.Running)
-    if (ended) throw new Error(`${ended.Name} has ended:\n${await project.run('logs', '--tail', '50')}`)
-    // The balancer has no health check of its own: it is asked.
-    const isHealthy = containers.every(({ State }) => (State.Health?.Status ?? 'healthy') === 'healthy')
-    if (isHealthy && (await answers())) return
-    await new Promise((resolve) => setTimeout(resolve, 200))
-  }
+  const ended = await eventually(
+    'all containers are healthy, or one has ended',
+    async () => {
+      const containers = await allContainers()
+      const endedOne = containers.find(({ State }) => !State.Running)
+      if (endedOne) return { name: endedOne.Name }
+      expect(containers.map(({ State }) => State.Health?.Status ?? 'healthy')).toEqual(
+        containers.map(() => 'healthy'),
+      )
+      // The balancer has no health check of its own: it is asked.
+      return (await answers()) && { name: undefined }
+    },
+    { endMs: 240_000 },
+  )
+  if (ended.name !== undefined)
+    throw new Error(`${ended.name} has ended:\n${await project.run('logs', '--tail', '50')}`)
 }
 
 function answers(): Promise<boolean> {

@@ -4,6 +4,10 @@ import { expect, test } from 'vitest'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
 
 /*
  * What docs/recipes/nginx.md says of limit_req, beside nginx itself: it stands behind a gateway in shadow, which says of each request
@@ -62,7 +66,7 @@ function createBucket() {
 
 /** Waits for a while, at random, or hardly. */
 async function untilNext(fitsAtMs: number): Promise<void> {
-  await sleep(Math.random() < 0.5 ? 0 : Math.random() * 3 * drainMs)
+  await sleep(random() < 0.5 ? 0 : random() * 3 * drainMs)
   if (Math.abs(performance.now() - fitsAtMs) < marginMs) await sleep(2 * marginMs)
 }
 

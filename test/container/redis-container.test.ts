@@ -2,6 +2,7 @@ import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { requireEngine } from '../support/containers/engine.ts'
 import { launchRedisContainer } from '../support/redis/redis-container.ts'
+import { passes } from '../support/wait/passes.ts'
 
 // Where a machine has no redis-server, the fast tests break such a container instead: it must break in the same ways.
 test('a Redis in a container takes options, hangs, wakes up and dies on signals, and leaves nothing', async () => {
@@ -14,7 +15,7 @@ test('a Redis in a container takes options, hangs, wakes up and dies on signals,
 
     await server.signal('SIGSTOP')
     const pong = redis.ping()
-    const late = new Promise((resolve) => setTimeout(resolve, 300, 'late'))
+    const late = passes(300).then(() => 'late')
     expect(await Promise.race([pong, late])).toBe('late')
     await server.signal('SIGCONT')
     expect(await pong).toBe('PONG')

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { canConnect } from '../support/network/ports.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 /** A proxy in front of the recording backend. All of them tell it the client's address in `X-Real-IP`. */
 export type Proxy = { readonly name: string; readonly port: number; stop(): void }
@@ -103,10 +104,11 @@ export type ProxyName = keyof typeof starts
 export async function startProxy(name: ProxyName, port: number, backendPort: number): Promise<Proxy> {
   const directory = mkdtempSync(join(tmpdir(), `sluice-${name}-`))
   const child = starts[name](port, backendPort, directory)
-  for (let attempt = 0; !(await canConnect(port)); attempt++) {
-    if (attempt === 100 || child.exitCode !== null) throw new Error(`${name} did not start`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
+  const isThere = await eventually(`${name} takes connections, or has ended`, async () => {
+    if (child.exitCode !== null) return { isThere: false }
+    return (await canConnect(port)) && { isThere: true }
+  })
+  if (!isThere.isThere) throw new Error(`${name} did not start`)
   return {
     name,
     port,

@@ -9,6 +9,7 @@ import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/http/raw-client.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // How connections of HTTP/1 end: what was answered arrives, and what was cut off does not look whole.
 
@@ -76,13 +77,12 @@ afterAll(() => {
   for (const server of servers) server.close()
 })
 
-async function untilHeld(path: string): Promise<ServerResponse> {
-  for (;;) {
+function untilHeld(path: string): Promise<ServerResponse> {
+  return eventually(`${path} has arrived`, () => {
     const response = held.get(path)
     held.delete(path)
-    if (response) return response
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
+    return response ?? false
+  })
 }
 
 function get(path: string, fields = ''): string {

@@ -89,6 +89,7 @@ describe.each([
 
   test('a deadline reaches the server, and ends the call there', async () => {
     const before = server.cancelled.length
+    // gRPC takes an instant of the wall clock.
     const failure = await failureOf(client.unary('wait', undefined, { deadline: Date.now() + 700 }))
     expect(failure.code).toBe(status.DEADLINE_EXCEEDED)
     expect(server.deadlines.at(-1)).toBeLessThan(701)

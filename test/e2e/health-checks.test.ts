@@ -5,6 +5,7 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 /** A server whose health is what the test says, and which serves requests in any case. */
 async function startServer(
@@ -19,7 +20,8 @@ async function startServer(
   return server
 }
 
-const health = 'health: { path: /healthz, every: 100ms, fails: 2, passes: 2 }'
+// A probe may take as long as the time between two: a busy machine is not to make one fail.
+const health = 'health: { path: /healthz, every: 1s, fails: 2, passes: 2 }'
 
 async function start(...servers: readonly Backend[]): Promise<HostedGateway> {
   const urls = servers.map(({ url }) => `${url}/base`).join(', ')
@@ -60,7 +62,7 @@ test('a server that fails its health check gets no requests until it passes agai
   })
   const ready = (await askOperator(gateway, 'GET', '/readyz')).body
   expect(ready).toEqual({ status: 'ready', store: 'memory', upstream: 'unknown', servers })
-  expect(metrics).toMatch(/sluice_upstream_probes_total\{upstream="r",outcome="failed"\} [2-9]/)
+  expect(metrics).toMatch(/sluice_upstream_probes_total\{upstream="r",outcome="failed"\} ([2-9]|\d\d+)$/m)
   sick.isHealthy = true
   await gateway.waitForLine(/"level":"info".*"upstream":"r".*"server is used again"/)
   await ask(gateway, 4)
@@ -85,11 +87,9 @@ test('a route that a reload takes away is not probed any more', async () => {
   await eventually('the server has been asked twice', () => expect(server.seen.length).toBeGreaterThan(1))
   writeFileSync(file, `upstream: ${server.url}\n`)
   await askOperator(gateway, 'POST', '/api/reload', {})
-  await expect
-    .poll(async () => {
-      const before = server.seen.length
-      await new Promise((resolve) => setTimeout(resolve, 400))
-      return server.seen.length - before
-    })
-    .toBe(0)
+  await eventually('it is not asked any more', async () => {
+    const before = server.seen.length
+    await passes(1_500)
+    expect(server.seen.length).toBe(before)
+  })
 })

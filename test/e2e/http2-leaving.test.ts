@@ -16,6 +16,8 @@ import {
   type RawHttp2,
 } from '../support/http/raw-http2.ts'
 import { untilQueued } from '../support/wait/until-queued.ts'
+import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 // Clients of HTTP/2 that take a request back. For a HEAD Node's adapter has the response close only once it has ended.
 
@@ -53,12 +55,10 @@ function reset(stream: number, code: number): Buffer {
 async function nextRequest(sendIt: () => void): Promise<Socket> {
   const before = backend.connections.length
   sendIt()
-  for (;;) {
-    const socket = backend.connections[before]
-    if (socket?.bytesRead) return socket.resume()
-    await new Promise((resolve) => setTimeout(resolve, 5))
-    socket?.resume()
-  }
+  return eventually('the head of the request has arrived', () => {
+    const socket = backend.connections[before]?.resume()
+    return socket !== undefined && socket.bytesRead > 0 && socket
+  })
 }
 
 async function uncaughtErrors(): Promise<number> {
@@ -121,7 +121,7 @@ test.each(
   await untilRead(client, 1)
   uploading.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
   await untilQueued(narrow, 'upload-queue', 0)
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await passes(100)
   expect(backend.connections).toHaveLength(connections)
   client.socket.destroy()
   await once(client.socket, 'close')

@@ -3,7 +3,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
-import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { createClock, startSluice } from '../../proxy/embedded/start-sluice.ts'
 
 const exactBody = '{"code":429,"error":"Too many requests, Please try after a while!"}'
 
@@ -60,20 +60,16 @@ describe.each(['embedded', 'redis'])('the table as it comes, counters %s', (stor
 })
 
 test('a window ends on time although refused requests went on', async () => {
-  const backend = await startBackend()
-  const limits = 'limits: [{ name: short, match: GET /short, requests: 2, window: 2s }]'
-  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) })
-  const firstMs = performance.now()
-  expect((await gateway.send('GET', '/short')).status).toBe(200)
-  expect((await gateway.send('GET', '/short')).status).toBe(200)
-  let passedMs = 0
-  while (passedMs === 0) {
-    const { status } = await gateway.send('GET', '/short')
-    if (status === 200) passedMs = performance.now() - firstMs
-    else await new Promise((resolve) => setTimeout(resolve, 20))
+  const { url: upstream } = await startBackend()
+  const clock = createClock()
+  const limits = [{ name: 'short', match: 'GET /short', requests: 2, window: '2s' }]
+  await using gateway = await startSluice({ upstream, limits, clock })
+  const statusAt: number[] = []
+  for (let passedMs = 0; passedMs <= 2_000; passedMs += 50) {
+    statusAt.push((await send(gateway.port, 'GET', '/short')).status)
+    clock.advance(50)
   }
-  expect(passedMs).toBeGreaterThan(1990)
-  expect(passedMs).toBeLessThan(2300)
+  expect(statusAt).toEqual([200, 200, ...Array<number>(38).fill(429), 200])
 })
 
 describe('RATE_LIMITING_DISABLED', () => {

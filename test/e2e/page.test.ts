@@ -221,6 +221,7 @@ test.each(['1', '2'])('the past comes first, also for who comes again, with WORK
   for (const headers of [{}, { 'last-event-id': '41' }] as Record<string, string>[]) {
     const history = await historyOf(await listen(gateway.adminPort, headers))
     expect(history.stepSeconds).toBe(10)
+    // It is about the wall clock: a minute's difference at most.
     expect(Math.abs(history.last - Date.now() / 10_000)).toBeLessThan(6)
     const steps = history.last - history.first + 1
     const sums = history.rules.map(([name, ...counts]) => [

@@ -7,6 +7,8 @@ import { startBackend, type Backend } from '../support/http/backend.ts'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { readConversation } from '../support/http/raw-client.ts'
+import { eventually } from '../support/wait/eventually.ts'
+import { atRest, passes } from '../support/wait/passes.ts'
 
 /**
  * A response that goes on until it is told to end: how much the buffers of the system hold differs from machine to machine
@@ -63,15 +65,10 @@ async function connectUnread(): Promise<{ socket: TLSSocket; largeBytes: number 
   socket.pause()
   endless.length = 0
   socket.write(get('/large'))
-  for (let before = -1; ;) {
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    const response = endless[0]
-    if (response && response.bytes === before) {
-      response.end()
-      return { socket, largeBytes: before }
-    }
-    before = response?.bytes ?? -1
-  }
+  const response = await eventually('the request has arrived', () => endless[0] ?? false)
+  const largeBytes = await atRest(() => response.bytes)
+  response.end()
+  return { socket, largeBytes }
 }
 
 function get(path: string, fields = ''): string {
@@ -95,7 +92,7 @@ test('requests in several TLS records are served although an answer waits for it
   const paths = Array.from({ length: 40 }, (_, i) => `/${i}`)
   socket.write(paths.map((path) => get(path, fill)).join('') + get('/last', 'Connection: close\r\n'))
   // So that they are there, as far as they are read, before the answer goes on.
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  await passes(300)
   expect(await bodiesOf(socket)).toEqual([String(largeBytes), ...paths.map((path) => `${path} 0`), '/last 0'])
 })
 
@@ -106,7 +103,7 @@ test('bodies in several TLS records are read whole', async () => {
   const chunk = `2710\r\n${'c'.repeat(10_000)}\r\n`
   const chunked = `POST /chunked HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(9)}0\r\n\r\n`
   socket.write(post(5_000) + post(50_000) + chunked + get('/last', 'Connection: close\r\n'))
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  await passes(300)
   expect(await bodiesOf(socket)).toEqual([
     String(largeBytes),
     '/post 5000',
@@ -119,7 +116,7 @@ test('bodies in several TLS records are read whole', async () => {
 test('a malformed request in a later TLS record is 400, after the responses before it', async () => {
   const { socket } = await connectUnread()
   socket.write(get('/a', fill).repeat(10) + 'GARBAGE\r\n\r\n' + get('/never', fill).repeat(10))
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  await passes(300)
   const bodies = await bodiesOf(socket)
   expect(bodies.slice(1, -1)).toEqual(Array.from({ length: 10 }, () => '/a 0'))
   expect(bodies.at(-1)).toContain('"code":400')

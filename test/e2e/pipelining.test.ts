@@ -8,6 +8,8 @@ import { startBackend, type Backend } from '../support/http/backend.ts'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { send, sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { eventually } from '../support/wait/eventually.ts'
+import { atRest } from '../support/wait/passes.ts'
 
 /** Requests for paths that begin with `/held` are answered when a test says so. */
 const held = new Map<string, ServerResponse>()
@@ -45,12 +47,8 @@ async function connectSecurely(port: number): Promise<TLSSocket> {
 }
 
 /** Resolves with the response to a request for this path when that has arrived at the backend. */
-async function arrival(path: string): Promise<ServerResponse> {
-  for (;;) {
-    const response = held.get(path)
-    if (response) return response
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
+function arrival(path: string): Promise<ServerResponse> {
+  return eventually(`${path} has arrived`, () => held.get(path) ?? false)
 }
 
 function get(path: string, fields = ''): string {
@@ -111,11 +109,7 @@ test('reading stops while requests wait, and goes on when they are served', asyn
   // More than all buffers of the system on the way hold together.
   for (let sent = 0; sent < 8; sent++)
     socket.write(get('/x', `X-Fill: ${'x'.repeat(7_000)}\r\n`).repeat(many / 8))
-  await new Promise((resolve) => setTimeout(resolve, 300))
-  const stuckBytes = socket.writableLength
-  expect(stuckBytes).toBeGreaterThan(1_000_000)
-  await new Promise((resolve) => setTimeout(resolve, 100))
-  expect(socket.writableLength).toBe(stuckBytes)
+  expect(await atRest(() => socket.writableLength)).toBeGreaterThan(1_000_000)
   first.end()
   await once(socket, 'drain')
   socket.write(get('/last', 'Connection: close\r\n'))

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, type Backend } from '../support/http/backend.ts'
@@ -9,6 +8,7 @@ import { tlsSettings } from '../support/network/certificates.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { sendHttp2 } from '../support/http/http2.ts'
 import { freePort } from '../support/network/ports.ts'
+import { passes } from '../support/wait/passes.ts'
 
 const trusted = '127.0.0.1'
 const stranger = '127.0.0.2'
@@ -39,7 +39,7 @@ async function open(from: string, port: number, ...pieces: string[]): Promise<So
   await once(socket, 'connect')
   for (const piece of pieces) {
     socket.write(piece, 'latin1')
-    if (pieces.length > 1) await new Promise((resolve) => setTimeout(resolve, 1))
+    if (pieces.length > 1) await passes(1)
   }
   return socket
 }
@@ -167,7 +167,7 @@ test('one port of a proxy may be in use for two addresses of the gateway', async
   }
   const first = await openTo('127.0.0.1', version1)
   const second = await openTo('127.0.0.2', 'PROXY TCP4 203.0.113.8 192.0.2.1 12345 443\r\n')
-  await sleep(50)
+  await passes(50)
   first.write(request)
   expect(await readAll(first)).toMatch(/^HTTP\/1\.1 200 /)
   expect(clientSeen()).toEqual(['203.0.113.7', '203.0.113.7'])

@@ -162,6 +162,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect(await left(gateway, '/kept')).toBe('3')
     expect(await metric(gateway, /^sluice_config_last_reload_successful (\d)$/m)).toBe('1')
     const seconds = await metric(gateway, /^sluice_config_last_reload_success_timestamp_seconds (\S+)$/m)
+    // It is an instant of the wall clock.
     expect(Math.abs(Number(seconds) - Date.now() / 1000)).toBeLessThan(600)
   })
 })

@@ -11,6 +11,7 @@ import { freePort } from '../support/network/ports.ts'
 import { spawnNode } from '../support/gateway/process.ts'
 import { directoryWith } from '../support/gateway/settings.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 const token = 'of-the-operators'
 const table = `limits:
@@ -34,10 +35,12 @@ describe('top', () => {
   test('prints one snapshot where standard output is no terminal', async () => {
     const from = '127.0.0.5'
     const asked = runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: token })
-    for (let i = 0; i < 20; i++) {
+    const finished: unknown[] = []
+    void asked.then((result) => finished.push(result))
+    while (finished.length === 0) {
       await gateway.send('POST', '/login', { from })
       await gateway.send('GET', '/api', { from })
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await passes(50)
     }
     const { status, stdout } = await asked
     expect(status).toBe(0)

@@ -7,6 +7,7 @@ import { send } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { untilQueued } from '../support/wait/until-queued.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 /** A backend that answers `/held` only when it is told to, and a gateway with few connections to it. */
 async function startNarrow(
@@ -49,11 +50,10 @@ test('no request waits longer than it may, and a client that leaves makes room',
   await eventually('one request is held', () => held.length === 1)
   const leaver = connect(gateway.port, '127.0.0.1')
   leaver.write('GET /leaver HTTP/1.1\r\nHost: a\r\n\r\n')
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await untilQueued(gateway, 'upstream-queue', 1)
   expect(await send(gateway.port, 'GET', '/beyond')).toMatchObject(busy)
   leaver.destroy()
-  await once(leaver, 'close')
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await untilQueued(gateway, 'upstream-queue', 0)
   const startedMs = performance.now()
   expect(await send(gateway.port, 'GET', '/waiting')).toMatchObject(busy)
   const waitedMs = performance.now() - startedMs
@@ -105,7 +105,7 @@ test('bodies on their way never take all connections', async () => {
   expect(await send(gateway.port, 'POST', '/', { body: 'short' })).toMatchObject({ status: 200, body: 'ok' })
   const inTwoPieces = connect(gateway.port, '127.0.0.1')
   inTwoPieces.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n')
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await passes(50)
   inTwoPieces.write('body')
   expect(String(await once(inTwoPieces, 'data'))).toMatch(/^HTTP\/1\.1 200 /)
 

@@ -16,6 +16,7 @@ import { openRedis, readDocumentedRights } from '../support/redis/redis-limiters
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 const now = (): number => performance.now()
 const log = pino({ level: 'silent' })
@@ -152,7 +153,7 @@ test('a ban that was lifted meanwhile does not come back from a replica that was
   expect(await first.store.remove('ban * 192.0.2.2')).toBe('absent')
   second.state.isAnswering = true
   await eventually('the bans are lifted here too', () => expect(ids(second)).toEqual([]))
-  await new Promise((resolve) => setTimeout(resolve, 600))
+  await passes(600)
   expect([...ids(first), ...ids(second)]).toEqual([])
 })
 
@@ -162,7 +163,7 @@ test('what an operator says of a client takes the place of what was to be writte
   await first.store.extend(ban('192.0.2.1'), 3_600_000)
   first.state.isAnswering = true
   await first.store.put(ban('192.0.2.1'), 60_000)
-  await new Promise((resolve) => setTimeout(resolve, 600))
+  await passes(600)
   for (const { entries } of [first, second])
     expect(entries.leftMs('ban * 192.0.2.1')).toBeLessThanOrEqual(60_000)
 })
@@ -172,6 +173,7 @@ test('a replica that has heard nothing for more than an hour reads all', async (
   await first.store.put(ban('192.0.2.1'), 60_000)
   // Two hours ago, as if nothing had changed since.
   const changes = 'sluice:1:{clients}:changes'
+  // As Redis's clock, which is that of this machine or of its container.
   await redis.zadd(changes, (Date.now() - 7_200_000) * 1000, 'ban * 192.0.2.1')
   const late = await openReplica(redis)
   expect(ids(late)).toEqual(['ban * 192.0.2.1'])
@@ -269,6 +271,7 @@ test('Redis that has lost everything is believed', async () => {
 
 test('what another version has written there is passed over', async () => {
   const { first, redis } = await openReplicas()
+  // As Redis's clock, which is that of this machine or of its container.
   const later = Date.now() + 60_000
   await redis.hset('sluice:1:{clients}', {
     'ban * 192.0.2.1': `${later} {"kind":"ban","partitionKey":"192.0.2.9","by":"operator"}`,
@@ -282,6 +285,7 @@ test('what another version has written there is passed over', async () => {
 
 /** As if so many had been put there, in two commands. */
 async function fillRedis(redis: Redis, entries: readonly ClientEntry[]): Promise<void> {
+  // As Redis's clock, which is that of this machine or of its container.
   const endsAt = Date.now() + 60_000
   const key = 'sluice:1:{clients}'
   await redis.hset(key, ...entries.flatMap((entry) => [idOf(entry), `${endsAt} ${JSON.stringify(entry)}`]))
@@ -336,7 +340,7 @@ test('the rights in the docs are enough for bans and limits at run time, and nee
   for (const when of ['first', 'replaced'])
     expect(await store.put(ban('192.0.2.1'), 60_000), when).toBe('done')
   expect(await store.put(ban('192.0.2.3'), 50)).toBe('done')
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await passes(100)
   expect(await store.remove('ban * 192.0.2.1')).toBe('done')
   expect(await store.put(ban('192.0.2.2'), 60_000)).toBe('done')
   expect(ids(await openReplica(redis))).toEqual(['ban * 192.0.2.2'])

@@ -3,6 +3,11 @@ import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { passes } from '../support/wait/passes.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
 
 const quota = 5
 const rounds = 20
@@ -73,7 +78,7 @@ test('right guesses between them do not let more wrong ones pass', async () => {
       statuses.push(
         ...(await Promise.all(
           Array.from({ length: 30 }, () =>
-            guess(Math.floor(Math.random() * 3), from, Math.random() < 0.7 ? 'right' : 'wrong'),
+            guess(Math.floor(random() * 3), from, random() < 0.7 ? 'right' : 'wrong'),
           ),
         )),
       )
@@ -96,10 +101,10 @@ test('a replica that is killed among wrong guesses lets no more of them pass', a
     const from = `127.3.0.${round}`
     const killed = round % 3
     const guesses = Array.from({ length: 300 }, async (_, index) => {
-      await new Promise((resolve) => setTimeout(resolve, index % 40))
+      await passes(index % 40)
       return guess(index % 3, from, index % 5 === 0 ? 'right' : 'wrong')
     })
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 40))
+    await passes(random() * 40)
     await gateways[killed]?.process.stop('SIGKILL')
     await Promise.all(guesses)
     gateways[killed] = await startGateway(env)

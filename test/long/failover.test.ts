@@ -5,6 +5,10 @@ import { chargeAll, makePolicy, startRedisLimiter, type RunningLimiter } from '.
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { startSentinelTrio } from '../support/redis/redis-trio.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { testSeed } from '../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
 
 /*
  * A replica takes over under load, with two gateways' limiters. No request fails; what one of them counts is known to
@@ -109,8 +113,8 @@ test('after a failover no more wrong guesses pass than the new master had not co
     const reservation = decision.outcome === 'allowed' && decision.states[0]?.reservation
     if (!reservation) return
     admittedAtMs.push(performance.now())
-    await sleep(Math.random() * 20)
-    const isWrong = Math.random() < 0.2
+    await sleep(random() * 20)
+    const isWrong = random() < 0.2
     if (isWrong) wrong += 1
     limiter.settle(reservation, isWrong ? 1 : 0)
   }

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
@@ -8,6 +7,7 @@ import { startOrigin } from '../support/gateway/origin.ts'
 import { freePort } from '../support/network/ports.ts'
 import { spawnCommand, spawnNode } from '../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // SIGHUP ends a process that does not handle it. The gateway reads its settings again (reload.test.ts), with HTTPS also the
 // certificate (tls.test.ts).
@@ -60,13 +60,13 @@ test.runIf(process.platform === 'linux')('a gateway whose terminal is closed sto
   const command = `exec '${process.execPath}' proxy/main.ts > '${log}'`
   const terminal = spawnCommand('script', env, ['--quiet', '--command', command, '/dev/null'])
   const lineOf = async (msg: string): Promise<{ pid: number; signal?: string }> => {
-    const end = Date.now() + 15_000
-    for (;;) {
-      const line = readLines(log).find((text) => text.includes(`"msg":"${msg}"`))
-      if (line !== undefined) return JSON.parse(line) as { pid: number; signal?: string }
-      if (Date.now() > end) throw new Error(`no line "${msg}" in:\n${readLines(log).join('\n')}`)
-      await sleep(20)
-    }
+    const line = await eventually(`it logs ${msg}`, () => {
+      const lines = readLines(log)
+      const found = lines.find((text) => text.includes(`"msg":"${msg}"`))
+      expect(found, lines.join('\n')).toBeDefined()
+      return found ?? false
+    })
+    return JSON.parse(line) as { pid: number; signal?: string }
   }
   const { pid } = await lineOf('listening')
   try {

@@ -8,6 +8,7 @@ import { startRawBackend } from '../support/http/backend.ts'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { passes } from '../support/wait/passes.ts'
 
 // A response whose pieces and end arrive in one read of the backend's connection, while its client has no room for all
 // of it: the connection must serve the next request as if nothing had been.
@@ -108,7 +109,7 @@ test.each([
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...env })
   const reader = slowReader(open(gateway.port))
   // The gateway has all that it is going to get before the client begins to read, or is held up by the client.
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  await passes(300)
   const { bytes, error } = await reader.read()
   expect(error).toBeUndefined()
   expect(bytes).toBeGreaterThan(largeBytes)
@@ -128,7 +129,7 @@ test('over HTTP/2 the client gets what the backend has sent, and then a reset of
   let bytes = 0
   stream.on('error', () => undefined)
   await once(stream, 'response')
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  await passes(300)
   stream.on('data', (chunk: Buffer) => (bytes += chunk.length))
   await new Promise((resolve) => stream.once('close', resolve))
   expect(bytes).toBe(largeBytes)

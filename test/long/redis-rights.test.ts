@@ -17,6 +17,7 @@ import {
 } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 /*
  * The user of REDIS_URL has all rights that docs/redis.md names but one. Redis answers such a command with an error inside
@@ -66,7 +67,7 @@ async function expectOutage(limiter: RunningLimiter, command: string): Promise<v
   await eventually('Redis is given up', () => limiter.storeState() === 'unavailable')
   expect(warnings(limiter)).toEqual([expect.stringMatching(new RegExp(`\\b${command}\\b`, 'i'))])
   // It stays so: no probe takes the deficient user for a sound one.
-  await new Promise((resolve) => setTimeout(resolve, 600))
+  await passes(600)
   expect(limiter.storeState()).toBe('unavailable')
   expect(warnings(limiter)).toHaveLength(1)
   expect(await endless()).toEqual([])
@@ -113,7 +114,7 @@ describe('a right that is missing', () => {
       const refused = warnings(limiter).filter((reason) => reason.includes(command.toUpperCase()))
       expect(refused).toHaveLength(1)
       expect(warnings(limiter).length).toBeLessThanOrEqual(1 + others)
-      await new Promise((resolve) => setTimeout(resolve, 600))
+      await passes(600)
       expect(limiter.storeState()).toBe('unavailable')
       expect(await endless()).toEqual([])
     },

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
+import { passes } from '../support/wait/passes.ts'
 
 const handshake =
   'GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
@@ -86,7 +87,7 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     socket.write(`HTTP/1.1 404 Not Found\r\nContent-Length: ${largeBytes + 1}\r\n\r\n`)
     await new Promise((resolve) => socket.write(Buffer.alloc(largeBytes, 'x'), resolve))
     // Longer than a client may take for the next piece.
-    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    await passes(1_500)
     socket.write('y')
     expect(bodyBytes(await received)).toBe(largeBytes + 1)
   })

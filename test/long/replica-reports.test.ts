@@ -10,6 +10,7 @@ import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { openRedis, readDocumentedRights } from '../support/redis/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 // What replicas tell one another through Redis while an operator asks.
 
@@ -63,7 +64,7 @@ test('nothing is written while nobody asks, and what was written ends by itself'
   const redis = openRedis(await freshRedis())
   const replica = open(redis, 'a')
   // Longer than a process takes to look whether somebody asks.
-  await new Promise((resolve) => setTimeout(resolve, 600))
+  await passes(600)
   expect(await redis.keys('*')).toEqual([])
   await replica.exchange.read()
   const keys = (await redis.keys('*')).toSorted()
@@ -121,6 +122,7 @@ test('what is no report is passed over', async () => {
   await first.exchange.read()
   const texts = ['', '1', '1 {', '1 null', '1 {"gateway":"b"}', 'x {}']
   for (const [index, text] of texts.entries()) {
+    // By Redis's clock, which is that of this machine or of its container.
     await redis.zadd('sluice:1:{replicas}:ends', String(Date.now() + 600_000), `other ${index}`)
     await redis.hset('sluice:1:{replicas}', `other ${index}`, text)
   }
@@ -130,6 +132,7 @@ test('what is no report is passed over', async () => {
 test('there are 128 reports at most', async () => {
   const redis = openRedis(await freshRedis())
   for (let index = 0; index < 128; index++)
+    // By Redis's clock, which is that of this machine or of its container.
     await redis.zadd('sluice:1:{replicas}:ends', String(Date.now() + 600_000), `other ${index}`)
   expect((await open(redis, 'a').exchange.read())?.reports).toEqual([])
   expect(await redis.hlen('sluice:1:{replicas}')).toBe(0)

@@ -32,6 +32,7 @@ test('with fewer clients than it keeps, it answers what the memory of the librar
   await fc.assert(
     fc.asyncProperty(options, fc.array(step, { maxLength: 40 }), async (given, steps) => {
       vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] })
+      // The library takes the wall clock, which stands still here.
       const ours = new BoundedMemory(given, () => Date.now())
       const theirs = new RateLimiterMemory(given)
       for (const each of steps) {

@@ -75,6 +75,7 @@ const clockedScript = decideScript.source.replace("must('TIME')", '{ 0, ARGV[2 *
 test('the script in Redis decides as the model does, with the requests of a turn in one command', async () => {
   expect(clockedScript).not.toBe(decideScript.source)
   // Far enough ahead that no key expires in real time.
+  // A day ahead of the clock that Redis has, so that no key ends meanwhile.
   const startUs = (Date.now() + 86_400_000) * 1000
   const table = policies.with(4, hour)
   let run = 0

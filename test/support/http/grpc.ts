@@ -74,6 +74,7 @@ export async function startGrpcServer({
   }
   const see = (name: string, call: Call): void => {
     metadata.push(call.metadata)
+    // gRPC gives an instant of the wall clock.
     deadlines.push(Number(call.getDeadline()) - Date.now())
     call.on('cancelled', () => cancelled.push(name))
   }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect } from 'node:tls'
+import { passes } from '../wait/passes.ts'
 
 /** RFC 9113 section 6. */
 export const frameTypes = {
@@ -76,7 +77,7 @@ export async function connectRawHttp2(
   const first = Buffer.concat([Buffer.from(before + preface), frame(frameTypes.settings, 0, 0)])
   for (const piece of inPieces ? Array.from(first, (byte) => Buffer.of(byte)) : [first]) {
     socket.write(piece)
-    if (inPieces) await new Promise((resolve) => setTimeout(resolve, 1))
+    if (inPieces) await passes(1)
   }
   return {
     socket,

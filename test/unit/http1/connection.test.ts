@@ -6,6 +6,7 @@ import { http1On } from '../../../proxy/http1/connection.ts'
 import type { Exchange, ServedConnection } from '../../../proxy/http1/service.ts'
 import type { RequestSyntaxError } from '../../../proxy/http1/parser/syntax-error.ts'
 import { eventually } from '../../support/wait/eventually.ts'
+import { passes } from '../../support/wait/passes.ts'
 
 type Served = Exchange & { readonly connection: ServedConnection }
 
@@ -55,7 +56,7 @@ test('requests of one connection are served one at a time', async () => {
   const { served, client, received } = await serve()
   client.write(get('/1') + get('/2'))
   await eventually('the request is served', () => served.length === 1)
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  await passes(20)
   expect(served.map(({ request }) => request.url)).toEqual(['/1'])
   served.forEach(answer)
   await eventually('both requests are served', () => served.length === 2)
@@ -96,7 +97,7 @@ test('what has arrived whole when the gateway begins to stop is served, and noth
   const { http1, served, client, received } = await serve()
   client.write(get('/1') + get('/2') + get('/3') + 'GET /part')
   await eventually('the request is served', () => served.length === 1)
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  await passes(20)
   http1.endAfterResponses()
   client.write('ial HTTP/1.1\r\nHost: a\r\n\r\n' + get('/5'))
   for (let count = 1; count <= 3; count++) {

@@ -25,6 +25,7 @@ function start(...given: (string | Error)[]): void {
     },
     telemetry: { keySetLoaded: (outcome) => void outcomes.push(outcome) },
     log: { info: () => undefined, warn: () => undefined },
+    // A clock that this test moves.
     now: () => Date.now(),
   })
 }
@@ -89,6 +90,7 @@ test('a start does not wait for long', async () => {
     load: () => new Promise(() => undefined),
     telemetry: { keySetLoaded: () => undefined },
     log: { info: () => undefined, warn: () => undefined },
+    // A clock that this test moves.
     now: () => Date.now(),
   })
   const ready = source.ready(1000)

@@ -6,6 +6,7 @@ import { connectionOpener, shareMemory } from '../../../proxy/upstream/open-conn
 import { startRawBackend } from '../../support/http/backend.ts'
 import { nextUncaughtException } from '../../support/run/uncaught-exception.ts'
 import { eventually } from '../../support/wait/eventually.ts'
+import { passes } from '../../support/wait/passes.ts'
 
 // All reads of a connection go into the same buffer. What was read before must not change.
 
@@ -62,7 +63,7 @@ test('a pause holds up the backend, and nothing is lost by it', async () => {
   const [side] = sides
   // More than the buffers of both ends.
   expect(side?.writableLength).toBeGreaterThan(0)
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await passes(50)
   expect(received.length).toBe(1)
   expect(side?.writableLength).toBeGreaterThan(0)
   const timer = setInterval(() => socket.resume(), 0)
@@ -80,7 +81,7 @@ test('what comes before anybody listens is kept, and no more than a little', asy
     side.end(sent)
   })
   await eventually('something waits to be read', () => expect(socket.readableLength).toBeGreaterThan(0))
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await passes(50)
   expect(socket.readableLength).toBeLessThan(256 * 1024)
   const received: Buffer[] = []
   socket.on('data', (piece: Buffer) => received.push(piece))

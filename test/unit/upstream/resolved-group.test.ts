@@ -7,6 +7,10 @@ import { UpstreamPool } from '../../../proxy/upstream/pool.ts'
 import { createLeastConnections } from '../../../proxy/upstream/servers/balancer.ts'
 import { ResolvedGroup } from '../../../proxy/upstream/servers/resolved-group.ts'
 import { eventually } from '../../support/wait/eventually.ts'
+import { seededRandom } from '../../support/http/raw-client.ts'
+import { testSeed } from '../../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
 
 const now = (): number => performance.now()
 const closers: (() => void)[] = []
@@ -57,7 +61,7 @@ function ask(group: ResolvedGroup): Promise<string> {
 function createGroup(port: number, addresses: () => readonly string[]): ResolvedGroup {
   const group = new ResolvedGroup({
     urls: [new URL(`http://localhost:${port}`)],
-    pick: createLeastConnections(Math.random),
+    pick: createLeastConnections(random),
     lookUp: () => Promise.resolve({ addresses: addresses(), forMs: 20 }),
     now,
     open: ({ url, address }) =>
@@ -74,7 +78,7 @@ function createGroup(port: number, addresses: () => readonly string[]): Resolved
         maxAgeMs: 30_000,
         maxRequests: 0,
         now,
-        random: Math.random,
+        random,
       }),
   })
   closers.push(() => group.destroy())
