@@ -16,10 +16,8 @@ export class FailuresReporter implements Reporter {
     const passed = modules.flatMap((module) => [...module.children.allTests('passed')]).length
     const file = process.env['FAILURES_FILE']
     if (file) writeFileSync(file, JSON.stringify({ passed, failures } satisfies RunResult))
-    for (const { project, file, test } of failures)
-      console.log(
-        `To repeat: ${repeatCommand(process.env['TEST_RUNNER'] ?? 'npx vitest run', project, file, test)}`,
-      )
+    const runner = process.env['TEST_RUNNER'] ?? 'npx vitest run'
+    for (const failure of failures) console.log(`To repeat: ${repeatCommand(runner, failure)}`)
   }
 }
 

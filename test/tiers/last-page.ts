@@ -1,7 +1,7 @@
 import type { Failure } from './failure.ts'
-import { repeatCommand } from './repeat-command.ts'
+import { repeatCommand, withEnvironment } from './repeat-command.ts'
 import { MAX_FLAKY_FILES, type Flaky, type SecondLook } from './second-look.ts'
-import type { Outcome } from './step.ts'
+import type { Outcome, Step } from './step.ts'
 
 /** A step and what became of its failures. */
 export type Result = Outcome & { readonly secondLook?: SecondLook }
@@ -54,10 +54,10 @@ function describeResult(
 ): string[][] {
   const flaky = (secondLook?.flaky ?? []).filter(({ objection }) => isTooFlaky || objection !== undefined)
   const known = [
-    ...(secondLook?.failed ?? tests?.failures ?? []).map((failure) => describeFailure(step.command, failure)),
+    ...(secondLook?.failed ?? tests?.failures ?? []).map((failure) => describeFailure(step, failure)),
     ...flaky.flatMap(({ failures, objection }) =>
       failures.map((failure) => [
-        ...describeFailure(step.command, failure),
+        ...describeFailure(step, failure),
         `passed when it ran again alone, but ${objection ?? `more than ${MAX_FLAKY_FILES} files were flaky`}`,
       ]),
     ),
@@ -65,10 +65,13 @@ function describeResult(
   if (known.length > 0)
     return known.map(([title = '', ...lines]) => [`${step.name}: ${title}`, ...lines, `output: ${log}`])
   const command = [step.command, step.tests].filter(Boolean).join(' ')
-  return [[step.name, ...lastLines, `to repeat: ${command}`, `output: ${log}`]]
+  return [
+    [step.name, ...lastLines, `to repeat: ${withEnvironment(step.env ?? {}, command)}`, `output: ${log}`],
+  ]
 }
 
-function describeFailure(runner: string, { project, file, test, message }: Failure): string[] {
+function describeFailure({ command, env }: Step, failure: Failure): string[] {
+  const { project, file, test, message } = failure
   const lines = message
     .split('\n')
     .filter((line) => line.trim() !== '')
@@ -77,7 +80,7 @@ function describeFailure(runner: string, { project, file, test, message }: Failu
   return [
     title === '' ? 'outside of any test' : title,
     ...lines,
-    `to repeat: ${repeatCommand(runner, project, file, test)}`,
+    `to repeat: ${repeatCommand(command, failure, env)}`,
   ]
 }
 

@@ -1,10 +1,26 @@
 import { testSeed } from '../support/random/seed.ts'
+import type { Failure } from './failure.ts'
 
-/** A command for a shell that runs this test, or the whole file, again with the same seed. */
-export function repeatCommand(runner: string, project: string, file: string, test: string): string {
-  const name = test === '' ? '' : ` -t ${quote(pattern(test))}`
-  const words = [`TEST_SEED=${testSeed()}`, runner, project && `--project ${project}`, file]
-  return words.filter((word) => word !== '').join(' ') + name
+type Environment = Readonly<Record<string, string>>
+
+/**
+ * A command for a shell that runs this test, or the whole file, again with the same seed.
+ *
+ * @param runner how vitest is started
+ * @param env what was set for that run alone
+ */
+export function repeatCommand(
+  runner: string,
+  { project, file, test }: Pick<Failure, 'project' | 'file' | 'test'>,
+  env: Environment = {},
+): string {
+  const words = [runner, project && `--project ${project}`, file, test && `-t ${quote(pattern(test))}`]
+  const command = words.filter((word) => word !== '').join(' ')
+  return withEnvironment({ TEST_SEED: String(testSeed()), ...env }, command)
+}
+
+export function withEnvironment(env: Environment, command: string): string {
+  return [...Object.entries(env).map(([name, value]) => `${name}=${value}`), command].join(' ')
 }
 
 /** vitest takes a regular expression, and looks for it in the names of the suites and the test, with spaces between. */

@@ -63,6 +63,17 @@ describe('the last page', () => {
     expect(text).toMatch(/\n5 passed, 3 failed$/)
   })
 
+  test('repeats a step with the seed that it ran with', () => {
+    const step = { name: 'fuzz', command: 'npm run fuzz', limitMinutes: 1, env: { TEST_SEED: '7' } }
+    const failures = [failureIn('test/a.test.ts')]
+    const { text } = lastPage([
+      result('fuzz', false, { step }),
+      result('tests', false, { step, tests: { passed: 0, failures } }),
+    ])
+    expect(text).toContain('to repeat: TEST_SEED=7 npm run fuzz\n')
+    expect(text).toContain('to repeat: TEST_SEED=7 npm run fuzz --project pure test/a.test.ts')
+  })
+
   test('says which file is flaky, and that passes', () => {
     const { text, ok } = lastPage([flaky('test/a.test.ts')])
     expect(ok).toBe(true)

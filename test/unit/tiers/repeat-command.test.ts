@@ -5,15 +5,24 @@ import { testSeed } from '../../support/random/seed.ts'
 import { repeatCommand } from '../../tiers/repeat-command.ts'
 
 test('names the seed, the project and the file', () => {
-  expect(repeatCommand('npx vitest run', 'pure', 'test/a.test.ts', '')).toBe(
+  expect(repeatCommand('npx vitest run', { project: 'pure', file: 'test/a.test.ts', test: '' })).toBe(
     `TEST_SEED=${testSeed()} npx vitest run --project pure test/a.test.ts`,
+  )
+})
+
+test('names the seed of that run and what else was set for it', () => {
+  const failure = { project: 'fault', file: 'test/a.test.ts', test: '' }
+  expect(repeatCommand('npx vitest run', failure, { TEST_SEED: '7', WIRE_RUNS: '9' })).toBe(
+    'TEST_SEED=7 WIRE_RUNS=9 npx vitest run --project fault test/a.test.ts',
   )
 })
 
 test('a shell passes any name on as a pattern that matches it', () => {
   const names = fc.sample(fc.stringMatching(/^[ -~]{1,30}$/), { numRuns: 200, seed: testSeed() })
   const script = names
-    .map((name) => repeatCommand("printf '%s\\n'", 'pure', 'a.test.ts', `suite > ${name}`))
+    .map((name) =>
+      repeatCommand("printf '%s\\n'", { project: 'pure', file: 'a.test.ts', test: `suite > ${name}` }),
+    )
     .join('\n')
   const words = execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split('\n')
   names.forEach((name, index) => {
