@@ -1,11 +1,14 @@
 import type { Charge } from '../limiter/limiter.ts'
 import { withQuota, type Policy } from '../policy.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
+import { BanNetworks } from './ban-networks.ts'
 import {
   entryId,
   everywhereId,
   idOf,
+  MOST_BANS_OF_SITE,
   MOST_ENTRIES,
+  MOST_RULE_BANS,
   partsOf,
   type Ban,
   type ClientEntry,
@@ -13,6 +16,7 @@ import {
   type EntryId,
   type TimedEntry,
 } from './client-entry.ts'
+import { EntryMap } from './entry-map.ts'
 
 /** A ban that applies to a request. `policy` is the one under which the client is banned; undefined for all of them. */
 export type AppliedBan = { readonly policy: Policy | undefined; readonly leftMs: number }
@@ -22,9 +26,11 @@ export type AppliedBan = { readonly policy: Policy | undefined; readonly leftMs:
  * where there are none, a request pays for three comparisons of numbers.
  */
 export class ClientEntries {
-  readonly #bans = new EntryMap<Ban>()
+  readonly #networks = new BanNetworks()
+  readonly #bans = new EntryMap<Ban>((id, ban) => this.#networks.delete(id, ban))
   readonly #overrides = new EntryMap<ClientOverride>()
   readonly #now: () => number
+  #evictions = 0
   /** Called with each limit of a client that is another one now than what was known of it. */
   onOverride: ((policyName: string, partitionKey: string) => void) | undefined
 
@@ -97,11 +103,41 @@ export class ClientEntries {
     return this.#overrides.find(entryId('override', policyName, partitionKey), this.#now())?.label
   }
 
+  /**
+   * Makes room for one more ban by a rule: where its IPv6 network of 48 bits has too many, the one of them that ends soonest goes, and where
+   * the table is full those that end soonest of all, several at a time so that the next ones find room at once. Bans of operators stay.
+   *
+   * @returns which are gone
+   */
+  makeRoomFor(ban: Ban): readonly EntryId[] {
+    const nowMs = this.#now()
+    if (this.#bans.find(idOf(ban), nowMs)) return []
+    const beside = this.#networks.idsBeside(ban)
+    if (beside && beside.size >= MOST_BANS_OF_SITE)
+      return this.#evict(this.#bans.soonest(1, isOfRule, beside))
+    return this.#bans.isFull(MOST_RULE_BANS, nowMs) ? this.evictBans() : []
+  }
+
+  /** Takes out the bans by rules that end soonest: a hundredth of the table. Returns which. */
+  evictBans(): readonly EntryId[] {
+    return this.#evict(this.#bans.soonest(EVICTED_AT_ONCE, isOfRule))
+  }
+
+  #evict(ids: readonly EntryId[]): readonly EntryId[] {
+    for (const id of ids) this.#bans.remove(id)
+    this.#evictions += ids.length
+    return ids
+  }
+
   /** Adds or replaces. Returns false where there are too many already: `most`, of the kind. */
   set(entry: ClientEntry, leftMs: number, most = MOST_ENTRIES): boolean {
     const nowMs = this.#now()
     const id = idOf(entry)
-    if (entry.kind === 'ban') return this.#bans.set(id, entry, nowMs + leftMs, nowMs, most)
+    if (entry.kind === 'ban') {
+      const isAdded = this.#bans.set(id, entry, nowMs + leftMs, nowMs, most)
+      if (isAdded) this.#networks.add(id, entry)
+      return isAdded
+    }
     const before = this.#overrides.find(id, nowMs)?.requests
     const isSet = this.#overrides.set(id, entry, nowMs + leftMs, nowMs)
     if (isSet && before !== entry.requests) this.onOverride?.(entry.policy, entry.partitionKey)
@@ -139,7 +175,7 @@ export class ClientEntries {
   }
 
   readBanUse(): TableUse {
-    return this.#bans.readUse(this.#now())
+    return { ...this.#bans.readUse(this.#now()), evictions: this.#evictions }
   }
 
   readOverrideUse(): TableUse {
@@ -147,56 +183,9 @@ export class ClientEntries {
   }
 }
 
-/** Entries that end by themselves, at most `MOST_ENTRIES`. */
-class EntryMap<Entry extends ClientEntry> {
-  readonly #entries = new Map<EntryId, { readonly entry: Entry; readonly endsAtMs: number }>()
+/** A table that is full is looked through once for so many bans. */
+const EVICTED_AT_ONCE = MOST_RULE_BANS / 100
 
-  get size(): number {
-    return this.#entries.size
-  }
-
-  find(id: EntryId, nowMs: number): Entry | undefined {
-    const found = this.#entries.get(id)
-    if (!found) return undefined
-    if (found.endsAtMs > nowMs) return found.entry
-    this.#entries.delete(id)
-    return undefined
-  }
-
-  leftMs(id: EntryId, nowMs: number): number {
-    return this.find(id, nowMs) ? (this.#entries.get(id)?.endsAtMs ?? 0) - nowMs : 0
-  }
-
-  set(id: EntryId, entry: Entry, endsAtMs: number, nowMs: number, most = MOST_ENTRIES): boolean {
-    if (!this.#entries.has(id) && this.size >= most) {
-      this.#prune(nowMs)
-      if (this.size >= most) return false
-    }
-    this.#entries.set(id, { entry, endsAtMs })
-    return true
-  }
-
-  delete(id: EntryId, nowMs: number): boolean {
-    const isThere = this.find(id, nowMs) !== undefined
-    this.#entries.delete(id)
-    return isThere
-  }
-
-  list(nowMs: number): TimedEntry<Entry>[] {
-    this.#prune(nowMs)
-    return Array.from(this.#entries, ([id, { entry, endsAtMs }]) => ({ id, entry, leftMs: endsAtMs - nowMs }))
-  }
-
-  clear(): void {
-    this.#entries.clear()
-  }
-
-  readUse(nowMs: number): TableUse {
-    this.#prune(nowMs)
-    return { size: this.size, capacity: MOST_ENTRIES, evictions: 0 }
-  }
-
-  #prune(nowMs: number): void {
-    for (const [id, { endsAtMs }] of this.#entries) if (endsAtMs <= nowMs) this.#entries.delete(id)
-  }
+function isOfRule({ by }: Ban): boolean {
+  return by === 'rule'
 }

@@ -41,6 +41,8 @@ export type EntryId = string
 export const MOST_ENTRIES = 10_000
 /** The most bans where a rule makes another: operators have room for theirs. */
 export const MOST_RULE_BANS = 9_000
+/** The most bans that rules make of clients in one IPv6 network of 48 bits. */
+export const MOST_BANS_OF_SITE = 256
 
 /**
  * How long a ban by a rule lasts.

@@ -5,7 +5,7 @@ import type { ClientEntries } from './client-entries.ts'
 /**
  * - `done`: every process of this gateway, and each replica within a second, knows.
  * - `absent`: there was nothing to remove.
- * - `full`: there are `MOST_ENTRIES` of the kind already.
+ * - `full`: there are `MOST_ENTRIES` of the kind already, by operators.
  * - `unavailable`: the store does not answer. Nothing was changed.
  * - `uncertain`: the store was asked and has not confirmed. To be repeated; it can be.
  */
@@ -16,7 +16,8 @@ export type EntryStore = {
   /** Adds or replaces an entry. */
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   /**
-   * Adds an entry, or makes it last longer; one that lasts longer already stays. It holds here whatever the store says, and
+   * Adds an entry, or makes it last longer; one that lasts longer already stays. For a ban others go that end sooner, where there are too
+   * many by rules. It holds here whatever the store says, and
    * is put there once it answers.
    */
   extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
@@ -42,8 +43,11 @@ export function createMemoryEntryStore(
   }
   return {
     put: (entry, forMs) => put(entry, forMs),
-    extend: (entry, forMs) =>
-      entries.leftMs(idOf(entry)) >= forMs ? Promise.resolve('done') : put(entry, forMs, MOST_RULE_BANS),
+    extend(entry, forMs) {
+      if (entries.leftMs(idOf(entry)) >= forMs) return Promise.resolve('done')
+      if (entry.kind === 'ban') for (const id of entries.makeRoomFor(entry)) changed(id, undefined, 0)
+      return put(entry, forMs, MOST_RULE_BANS)
+    },
     remove(id) {
       if (!entries.delete(id)) return Promise.resolve('absent')
       changed(id, undefined, 0)

@@ -83,7 +83,9 @@ export function createRedisEntryStore(options: {
     const nowMs = performance.now()
     if (unsaved.size >= MOST_RULE_BANS)
       for (const [id, { endsAtMs }] of unsaved) if (endsAtMs <= nowMs) unsaved.delete(id)
-    if (unsaved.size < MOST_RULE_BANS) unsaved.set(idOf(entry), { entry, endsAtMs: nowMs + forMs })
+    const [oldest] = unsaved.keys()
+    if (unsaved.size >= MOST_RULE_BANS && oldest !== undefined) unsaved.delete(oldest)
+    unsaved.set(idOf(entry), { entry, endsAtMs: nowMs + forMs })
   }
 
   async function change(id: EntryId, most: number, ...values: readonly string[]): Promise<EntryOutcome> {
@@ -98,6 +100,27 @@ export function createRedisEntryStore(options: {
   function write(entry: ClientEntry, forMs: number, ...how: readonly 'extend'[]): Promise<EntryOutcome> {
     const most = how.length > 0 ? MOST_RULE_BANS : MOST_ENTRIES
     return change(idOf(entry), most, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
+  }
+
+  /** What goes here goes everywhere. Commands are executed in their order, so there is room for one that is written behind it. */
+  function removeAll(ids: readonly EntryId[]): void {
+    for (const id of ids) {
+      unsaved.delete(id)
+      void attempt(() => change(id, MOST_ENTRIES))
+    }
+  }
+
+  async function extendThere(entry: ClientEntry, forMs: number): Promise<EntryOutcome> {
+    const extend = (): Promise<EntryOutcome> => attempt(() => write(entry, forMs, 'extend'))
+    const outcome = await extend()
+    if (outcome !== 'full') return outcome
+    // Other replicas have made bans of which this one has not heard.
+    entries.delete(idOf(entry))
+    const evicted = entries.evictBans()
+    entries.set(entry, forMs, MOST_RULE_BANS)
+    if (evicted.length === 0) return 'full'
+    removeAll(evicted)
+    return extend()
   }
 
   async function attempt(action: () => Promise<EntryOutcome>): Promise<EntryOutcome> {
@@ -130,8 +153,9 @@ export function createRedisEntryStore(options: {
     },
     async extend(entry, forMs) {
       if (entries.leftMs(idOf(entry)) >= forMs) return 'done'
+      if (entry.kind === 'ban') removeAll(entries.makeRoomFor(entry))
       if (!entries.set(entry, forMs, MOST_RULE_BANS)) return 'full'
-      const outcome = await attempt(() => write(entry, forMs, 'extend'))
+      const outcome = await extendThere(entry, forMs)
       if (outcome === 'full') entries.delete(idOf(entry))
       else if (outcome !== 'done') saveLater(entry, forMs)
       return outcome

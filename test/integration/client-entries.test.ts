@@ -197,6 +197,40 @@ test('rules leave operators room for their bans', async () => {
   }
 })
 
+test('a table of bans by rules that is full in Redis makes room for another, in all replicas', async () => {
+  const redis = openRedis(await freshRedis())
+  const byRule = (index: number): Ban => ({ ...ban(addressOf(index)), by: 'rule' })
+  await fillRedis(
+    redis,
+    Array.from({ length: 9000 }, (_, i) => byRule(i)),
+  )
+  const [first, second] = [await openReplica(redis), await openReplica(redis)]
+  expect(await first.store.extend({ ...ban('192.0.2.1'), by: 'rule' }, 90_000)).toBe('done')
+  await eventually('both have room, and the new one', () => {
+    for (const { entries } of [first, second]) {
+      expect(entries.findAddressBan('192.0.2.1')).toBeDefined()
+      expect(entries.list('ban').length).toBeLessThan(9000)
+    }
+  })
+  expect(ids(second).sort()).toEqual(ids(first).sort())
+  expect(await redis.zcard('sluice:1:{clients}:ban')).toBe(first.entries.list('ban').length)
+})
+
+test('a ban finds room in Redis where other replicas have filled it a moment ago', async () => {
+  const redis = openRedis(await freshRedis())
+  const replica = await openReplica(redis)
+  const byRule = (index: number): Ban => ({ ...ban(addressOf(index)), by: 'rule' })
+  for (let i = 0; i < 100; i++) expect(await replica.store.extend(byRule(i), 60_000)).toBe('done')
+  // Of these the replica has not heard.
+  await fillRedis(
+    redis,
+    Array.from({ length: 8950 }, (_, i) => byRule(1000 + i)),
+  )
+  expect(await replica.store.extend({ ...ban('192.0.2.1'), by: 'rule' }, 90_000)).toBe('done')
+  expect(replica.entries.findAddressBan('192.0.2.1')).toBeDefined()
+  expect(await redis.zscore('sluice:1:{clients}:ban', 'ban * 192.0.2.1')).not.toBeNull()
+})
+
 test('a refusal that was counted and not heard of is not the last that could ban', async () => {
   const redis = openRedis(await freshRedis())
   const counts = createBanCounts({
