@@ -32,8 +32,11 @@ export type Outcome = {
 /** Lines of a step without tests that the last page shows. */
 const SHOWN_LINES = 7
 
+/** A step that takes too long may remove its containers. */
+const LAST_WORDS_MS = 20_000
+
 const running = new Set<number>()
-atEnd(() => running.forEach(killGroup))
+atEnd(() => running.forEach((pid) => killGroup(pid)))
 
 /** Runs a step to its end, whatever that is. Prints what it prints, and keeps it in the folder `results`. */
 export async function runStep(step: Step, results: string): Promise<Outcome> {
@@ -81,7 +84,8 @@ function runCommand(step: Step, log: string, failuresFile: string): Promise<numb
     let tookTooLong = false
     const timer = setTimeout(() => {
       tookTooLong = true
-      killGroup(pid)
+      killGroup(pid, 'SIGTERM')
+      setTimeout(() => killGroup(pid), LAST_WORDS_MS).unref()
     }, step.limitMinutes * 60_000)
     child.once('error', reject)
     child.once('exit', () => {
@@ -96,9 +100,9 @@ function runCommand(step: Step, log: string, failuresFile: string): Promise<numb
   })
 }
 
-function killGroup(pid: number): void {
+function killGroup(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   try {
-    process.kill(-pid, 'SIGKILL')
+    process.kill(-pid, signal)
   } catch {
     // It has ended already.
   }

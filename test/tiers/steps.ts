@@ -16,6 +16,9 @@ const ABOUT_NODE = [
 /** A machine without an image registry may come with it: it makes what stands in for the images. */
 export const IMAGES_SCRIPT = '../shared/containers/up'
 
+/** For a change, on a machine that is busy: no budget, but an end to what hangs. */
+const HANGS_AFTER_MINUTES = 30
+
 const step = (name: string, command: string, limitMinutes: number, rest: Partial<Step> = {}): Step => ({
   name,
   command,
@@ -35,17 +38,21 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
   return [
     ...lint,
     ...images('haproxy'),
-    step('npm test', VITEST, 15, { tests: NPM_TEST }),
+    step('npm test', VITEST, HANGS_AFTER_MINUTES, { tests: NPM_TEST }),
     ...seeds.map(stepOfSeed),
-    step('Node 24', OLDEST, 10, { tests: '--project pure' }),
-    step('Node 24, sockets', OLDEST, 10, { tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}` }),
-    step('long', VITEST, 10, {
+    step('Node 24', OLDEST, HANGS_AFTER_MINUTES, { tests: '--project pure' }),
+    step('Node 24, sockets', OLDEST, HANGS_AFTER_MINUTES, {
+      tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}`,
+    }),
+    step('long', VITEST, HANGS_AFTER_MINUTES, {
       // Both promise times: one after the other.
       tests:
         '--project fault --no-file-parallelism test/long/failover.test.ts test/long/http2-floods.test.ts',
     }),
-    step('apps', VITEST, 10, { tests: '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts' }),
-    step('containers', VITEST, 10, {
+    step('apps', VITEST, HANGS_AFTER_MINUTES, {
+      tests: '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts',
+    }),
+    step('containers', VITEST, HANGS_AFTER_MINUTES, {
       tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
     }),
     step(
