@@ -1,8 +1,26 @@
 import type { IncomingMessage } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { WaitingBytes } from '../message/waiting-bytes.ts'
 
 /** A question of an operator's is far shorter. */
-const LARGEST_BODY = 16 * 1024
+export const LARGEST_BODY = 16 * 1024
+
+/** A body of JSON that arrives in pieces. They are copied: of single bytes, each would take a hundred beside its own. */
+export class JsonBody {
+  readonly #bytes = new WaitingBytes()
+
+  /** @returns whether it is not too long yet */
+  take(piece: Buffer): boolean {
+    if (this.#bytes.length + piece.length > LARGEST_BODY) return false
+    this.#bytes.append(piece)
+    return true
+  }
+
+  /** @throws for what is no UTF-8, and no JSON */
+  read(): unknown {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(this.#bytes.bytes))
+  }
+}
 
 /**
  * Reads a request's JSON. It must be declared as such: a web page can send other types across sites without asking
@@ -16,17 +34,12 @@ export async function readJson(
   const { 'content-type': type = '', 'content-length': length } = request.headers
   if (Number(length ?? 0) > LARGEST_BODY) return { error: errors.bodyTooLarge }
   if (!/^application\/json[\t ]*(?:;|$)/i.test(type)) return { error: errors.notJson }
-  const chunks: Buffer[] = []
-  let size = 0
+  const body = new JsonBody()
   try {
     // Left as it is when this returns: destroyed, it could not be answered any more.
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > LARGEST_BODY) return { error: errors.bodyTooLarge }
-      chunks.push(chunk)
-    }
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
-    return { value: JSON.parse(text) as unknown }
+    for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>)
+      if (!body.take(piece)) return { error: errors.bodyTooLarge }
+    return { value: body.read() }
   } catch {
     return { error: errors.jsonUnreadable }
   }

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import type { Readable } from 'node:stream'
+import { WaitingBytes } from '../message/waiting-bytes.ts'
 
 /** A parsed PROXY header, and its length in bytes. */
 type ProxyHeader = {
@@ -9,7 +10,7 @@ type ProxyHeader = {
 }
 
 /** The bytes received are not a PROXY header. */
-class ProxyHeaderError extends Error {
+export class ProxyHeaderError extends Error {
   override readonly name = 'ProxyHeaderError'
 }
 
@@ -96,6 +97,24 @@ function addressAt(received: Buffer, family: number): string {
   return groups.join(':')
 }
 
+/** Reads a PROXY header that arrives in pieces, however small they are. */
+export class ProxyHeaderReader {
+  readonly #held = new WaitingBytes()
+
+  /**
+   * @returns undefined if the header is not complete yet; else the address that it names, and the bytes behind it
+   * @throws {ProxyHeaderError}
+   */
+  take(piece: Buffer): { readonly address: string | undefined; readonly rest: Buffer } | undefined {
+    const before = this.#held.length
+    if (before > 0) this.#held.append(piece)
+    const header = parseProxyHeader(before > 0 ? this.#held.bytes : piece)
+    if (header) return { address: header.address, rest: piece.subarray(header.bytes - before) }
+    if (before === 0) this.#held.append(piece)
+    return undefined
+  }
+}
+
 /**
  * Reads the PROXY header at the beginning of a connection. The bytes after it can still be read from the socket.
  *
@@ -104,7 +123,7 @@ function addressAt(received: Buffer, family: number): string {
  */
 export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
-    let received: Buffer = Buffer.alloc(0)
+    const reader = new ProxyHeaderReader()
     const stop = (): void => {
       clearTimeout(timer)
       socket.off('readable', onReadable)
@@ -121,12 +140,11 @@ export function readProxyHeader(socket: Readable, timeoutMs: number): Promise<st
     const onReadable = (): void => {
       const chunk: unknown = socket.read()
       if (!Buffer.isBuffer(chunk)) return
-      received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
       try {
-        const header = parseProxyHeader(received)
+        const header = reader.take(chunk)
         if (!header) return
         stop()
-        if (received.length > header.bytes) socket.unshift(received.subarray(header.bytes))
+        if (header.rest.length > 0) socket.unshift(header.rest)
         resolve(header.address)
       } catch (error) {
         fail(error instanceof Error ? error.message : String(error))
