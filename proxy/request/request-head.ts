@@ -71,6 +71,13 @@ export function reject(reason: Rejection, reply: ErrorReply, why: string, path =
 
 /** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */
 export function countFields(rawFields: readonly string[]): number {
-  const names = rawFields.filter((name, i) => i % 2 === 0 && !name.startsWith(':'))
-  return names.filter((name, i) => name !== 'cookie' || names.indexOf(name) === i).length
+  let count = 0
+  let hasCookie = false
+  for (let i = 0; i < rawFields.length; i += 2) {
+    const name = rawFields[i] ?? ''
+    if (name.startsWith(':') || (name === 'cookie' && hasCookie)) continue
+    count++
+    hasCookie ||= name === 'cookie'
+  }
+  return count
 }

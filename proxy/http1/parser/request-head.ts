@@ -40,6 +40,8 @@ const absolute =
 const authority = /^(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*(?:[/?]|$)/
 /** What 64 bits hold: a longer length is no number to many who read it. */
 const greatestLength = 18_446_744_073_709_551_615n
+const leadingZeros = /^0+(?=[0-9])/
+const MOST_LENGTH_DIGITS = 20
 
 /** Reads the lines of heads, one head after another. Their characters have been checked. */
 export class HeadReader {
@@ -183,9 +185,12 @@ function versionOf(text: string): string {
 
 function contentBytesOf(text: string): number {
   if (!digits.test(text)) throw new RequestSyntaxError('invalid Content-Length')
-  if (text.length > 15 && BigInt(text) > greatestLength)
+  if (text.length <= 15) return Number(text)
+  // A number is read of a few digits: of as many as a head may have, it takes time by the square of them.
+  const significant = text.replace(leadingZeros, '')
+  if (significant.length > MOST_LENGTH_DIGITS || BigInt(significant) > greatestLength)
     throw new RequestSyntaxError('Content-Length overflow')
-  return Number(text)
+  return Number(significant)
 }
 
 function joined(before: string | undefined, value: string): string {
