@@ -20,7 +20,7 @@ export type Command = {
   readonly directory?: string
 }
 
-const startTimeoutMs = 15_000
+const startTimeoutMs = 60_000
 const stopTimeoutMs = 5_000
 const outputKept = 4_000
 

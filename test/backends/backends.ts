@@ -1,10 +1,14 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from '../../bench/measure/processes.ts'
+import { phpBackends } from './php-backends.ts'
+import type { Route } from './routes.ts'
 
 /** A framework or server that serves the routes, started as its manual says. */
 export type Backend = {
   readonly name: string
+  /** Other than those of all, of the same names. */
+  readonly routes?: readonly Route[]
   /** Debian's packages, each with a command that succeeds where it is installed. */
   readonly needs: readonly DebianPackage[]
   /** @param folder empty, and the backend's own */
@@ -100,6 +104,46 @@ const sinatra: Backend = {
   }),
 }
 
+const rails: Backend = {
+  name: 'Rails',
+  needs: [
+    { name: 'ruby-railties', check: ['ruby', '-e', 'require "action_controller/railtie"'] },
+    { name: 'ruby-webrick', check: ['ruby', '-e', 'require "webrick"'] },
+  ],
+  start: (port, folder) => ({
+    program: 'ruby',
+    args: [join(servers, 'rails_app.rb')],
+    env: { PORT: String(port), RAILS_ENV: 'production' },
+    directory: folder,
+  }),
+}
+
+const plack: Backend = {
+  name: 'Plack',
+  needs: [{ name: 'libplack-perl', check: ['plackup', '--version'] }],
+  start: (port) => ({
+    program: 'plackup',
+    args: [
+      '--no-default-middleware',
+      '--host',
+      '127.0.0.1',
+      '--port',
+      String(port),
+      join(servers, 'plack.psgi'),
+    ],
+  }),
+}
+
+const cherrypy: Backend = {
+  name: 'CherryPy',
+  needs: [pythonModule('python3-cherrypy3', 'cherrypy')],
+  start: (port) => ({
+    program: python,
+    args: [join(servers, 'cherrypy_app.py')],
+    env: { PORT: String(port) },
+  }),
+}
+
 const nginxServer: Backend = {
   name: 'nginx',
   needs: [nginx],
@@ -164,7 +208,12 @@ export const backends: readonly Backend[] = [
   onPhp('parsed'),
   onPhp('server'),
   sinatra,
+  rails,
+  plack,
+  cherrypy,
+  ...phpBackends,
   nginxServer,
   caddy,
   go,
+  onNode('what arrives', 'recorder.js'),
 ]

@@ -1,7 +1,7 @@
 import { disguise, pick, type Random } from './disguises.ts'
 import { authority, blank, detour, dots, extension, parameter, query, slash, word } from './grammar.ts'
 import { mutateHeaders } from './header-mutations.ts'
-import { routes } from './routes.ts'
+import type { Route } from './routes.ts'
 import type { Spelling } from './spelling.ts'
 
 const longestTarget = 300
@@ -29,7 +29,7 @@ export function mutate(random: Random, spelling: Spelling): Spelling {
 }
 
 /** A limited path, spelled plainly. */
-export function plainSpelling(random: Random): Spelling {
+export function plainSpelling(random: Random, routes: readonly Route[]): Spelling {
   const { method, path } = routes[Math.floor(random() * routes.length)] ?? { method: 'GET', path: '/' }
   return { method, target: path, headers: [] }
 }

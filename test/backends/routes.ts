@@ -15,8 +15,15 @@ export const routes: readonly Route[] = [
   { name: 'admin', method: 'GET', path: '/admin/x', rule: '* /admin/*' },
 ]
 
-/** The routes as `sluice.yaml`: counted, and never refused. */
-export const limits = `limits:
-${routes
-  .map(({ name, rule }) => `  - { name: ${name}, match: '${rule}', requests: 1000000000, window: 1d }\n`)
-  .join('')}`
+/** The same where the first is a script. */
+export const scriptRoutes: readonly Route[] = routes.map((route) =>
+  route.name === 'login' ? { ...route, path: '/login.php', rule: 'POST /login.php' } : route,
+)
+
+/** Routes as `sluice.yaml`: counted, and never refused. */
+export function limitsOf(limited: readonly Route[]): string {
+  const rules = limited.map(
+    ({ name, rule }) => `  - { name: ${name}, match: '${rule}', requests: 1000000000, window: 1d }\n`,
+  )
+  return `limits:\n${rules.join('')}`
+}

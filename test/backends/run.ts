@@ -74,12 +74,12 @@ async function tryOut(backend: Backend): Promise<string[]> {
     ]
   const stage = await openStage(backend, folder)
   try {
-    const unserved = await findUnserved(stage.backendPort)
+    const unserved = await findUnserved(stage)
     if (unserved.length > 0) return [`does not serve ${unserved.join(', ')}\n${stage.output()}`]
     const outcome = await tryBackend(stage, seededRandom(seed), spellings)
     console.log(outcomeRow(backend.name, outcome))
     const problems = await problemsIn(outcome, stage.gatewayPort)
-    const lost = await findUnserved(stage.backendPort)
+    const lost = await findUnserved(stage)
     return lost.length === 0
       ? problems
       : [...problems, `serves no more: ${lost.join(', ')}\n${stage.output()}`]
@@ -88,8 +88,13 @@ async function tryOut(backend: Backend): Promise<string[]> {
   }
 }
 
-async function problemsIn({ uncounted, unanswered }: Outcome, gatewayPort: number): Promise<string[]> {
+async function problemsIn(
+  { uncounted, unanswered, altered }: Outcome,
+  gatewayPort: number,
+): Promise<string[]> {
   const problems = unanswered > 0 ? [`the gateway gave no answer to ${unanswered} spellings`] : []
+  for (const spelling of altered.slice(0, mostShrunk))
+    problems.push(`not forwarded as sent: ${describe(spelling)}`)
   const plain = new Set<string>()
   for (const spelling of uncounted.slice(0, mostShrunk))
     plain.add(describe(await shrink(gatewayPort, spelling)))

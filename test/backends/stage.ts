@@ -5,13 +5,14 @@ import { startServer } from '../../bench/measure/processes.ts'
 import { freePort } from '../support/network/ports.ts'
 import { askAll } from './ask.ts'
 import type { Backend } from './backends.ts'
-import { limits, routes } from './routes.ts'
+import { limitsOf, routes, type Route } from './routes.ts'
 import { handlerReached } from './verdict.ts'
 
 /** A backend, and a gateway in front of it that counts its routes. */
 export type Stage = {
   readonly backendPort: number
   readonly gatewayPort: number
+  readonly routes: readonly Route[]
   /** What the backend has written last. */
   output(): string
   stop(): Promise<void>
@@ -22,12 +23,13 @@ const gatewayScript = join(import.meta.dirname, '../../proxy/main.ts')
 /** @param folder for what the two write */
 export async function openStage(backend: Backend, folder: string): Promise<Stage> {
   const backendPort = await freePort()
+  const limited = backend.routes ?? routes
   const server = await startServer(
     backend.start(backendPort, mkdtempSync(join(folder, 'backend-'))),
     backendPort,
   )
   const configFile = join(folder, 'sluice.yaml')
-  writeFileSync(configFile, limits)
+  writeFileSync(configFile, limitsOf(limited))
   const gatewayPort = await freePort()
   const env = {
     HOST: '127.0.0.1',
@@ -41,15 +43,15 @@ export async function openStage(backend: Backend, folder: string): Promise<Stage
   const stop = async (): Promise<void> => {
     await Promise.all([server.stop(), gateway.stop()])
   }
-  return { backendPort, gatewayPort, output: () => server.output(), stop }
+  return { backendPort, gatewayPort, routes: limited, output: () => server.output(), stop }
 }
 
 /** The rules of the routes that the backend does not serve at their plain path, asked again for some time. */
-export async function findUnserved(port: number): Promise<string[]> {
-  const plain = routes.map(({ method, path }) => ({ method, target: path, headers: [] }))
+export async function findUnserved({ backendPort, routes: served }: Stage): Promise<string[]> {
+  const plain = served.map(({ method, path }) => ({ method, target: path, headers: [] }))
   for (let attempt = 0; ; attempt++) {
-    const responses = await askAll(port, plain, 5_000)
-    const unserved = routes.filter(({ name }, i) => {
+    const responses = await askAll(backendPort, plain, 5_000)
+    const unserved = served.filter(({ name }, i) => {
       const response = responses[i]
       return !response || handlerReached(response) !== name
     })

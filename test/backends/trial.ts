@@ -1,7 +1,9 @@
 import { askAll, type Response } from './ask.ts'
 import type { Random } from './disguises.ts'
 import { mutate, plainSpelling } from './mutations.ts'
+import { isForwardedAsSent } from './as-sent.ts'
 import { toBytes, type Spelling } from './spelling.ts'
+import type { Route } from './routes.ts'
 import type { Stage } from './stage.ts'
 import { handlerReached, isRefusal, rulesCounted } from './verdict.ts'
 
@@ -22,6 +24,8 @@ export type Outcome = {
   unanswered: number
   /** Reached a handler through the gateway without being counted under its rule. */
   readonly uncounted: Spelling[]
+  /** Forwarded otherwise than sent; looked at where the backend says what has arrived. */
+  readonly altered: Spelling[]
 }
 
 const batch = 500
@@ -45,11 +49,12 @@ export async function tryBackend(stage: Stage, random: Random, spellings: number
     countedForNothing: 0,
     unanswered: 0,
     uncounted: [],
+    altered: [],
   }
   const seen = new Set<string>()
   const parents: Spelling[] = []
   while (outcome.sent < spellings) {
-    const wave = generate(random, Math.min(batch, spellings - outcome.sent), parents, seen)
+    const wave = generate(random, Math.min(batch, spellings - outcome.sent), stage.routes, parents, seen)
     const [direct, through] = await Promise.all([
       askAll(stage.backendPort, wave, backendSilenceMs),
       askAll(stage.gatewayPort, wave, gatewaySilenceMs),
@@ -66,13 +71,14 @@ export async function tryBackend(stage: Stage, random: Random, spellings: number
 function generate(
   random: Random,
   count: number,
+  routes: readonly Route[],
   parents: readonly Spelling[],
   seen: Set<string>,
 ): Spelling[] {
   const made: Spelling[] = []
   while (made.length < count) {
     const chosen = random() < 0.6 ? parents[Math.floor(random() * parents.length)] : undefined
-    const parent = chosen ?? plainSpelling(random)
+    const parent = chosen ?? plainSpelling(random, routes)
     const spelling = mutate(random, parent)
     const bytes = toBytes(spelling)
     if (seen.has(bytes)) continue
@@ -89,6 +95,7 @@ function judge(outcome: Outcome, spelling: Spelling, direct?: Response, through?
   const counted = through ? rulesCounted(through) : []
   const refused = through !== undefined && isRefusal(through)
   if (!through || through.status === 0) outcome.unanswered++
+  if (through && !isForwardedAsSent(spelling, through)) outcome.altered.push(spelling)
   if (behind !== undefined) {
     outcome.reached++
     if (!counted.includes(behind)) outcome.uncounted.push(spelling)
