@@ -50,7 +50,7 @@ export type AddressReader = {
    */
   readClientAddress(peer: Peer, value: string | readonly string[] | undefined): ClientAddress
 
-  /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port. */
+  /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port or a zone. */
   readClientField(value: string): ClientAddress | undefined
 }
 
@@ -59,8 +59,11 @@ const usualIpv6Prefix = 64
 
 /** Bounds the work on a header that a client has filled with addresses of trusted proxies. */
 const mostHops = 64
-const longestEntry = '[0000:0000:0000:0000:0000:ffff:255.255.255.255]:65535'.length
-const entryForms = /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f:.]+))$/i
+/** Names of interfaces have 15 characters on Linux, and more elsewhere. */
+const longestZone = 64
+const longestEntry = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + longestZone
+const entryForms =
+  /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
 
 export type AddressOptions = {
   /** Where trusted proxies name their client, in lower case. Default `x-forwarded-for`. */
@@ -140,7 +143,11 @@ function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
   return { address, prefix: `${formatAddress(networkOf(ip, ipv6Prefix))}/${ipv6Prefix}` }
 }
 
-/** Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it. */
+/**
+ * Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it: what nginx, HAProxy, Envoy,
+ * Go's and Node's proxies, load balancers of AWS and Azure, and IIS write. Proxies on Go and Node write the zone of a link-local
+ * address too, `fe80::1%eth0` (RFC 4007 section 11): it says which interface the address is at, and is no part of the client.
+ */
 function parseEntry(field: string, from: number, to: number): IpAddress | undefined {
   let start = from
   let end = to

@@ -51,6 +51,8 @@ const entry = fc.oneof(
   { weight: 4, arbitrary: address },
   { weight: 1, arbitrary: ipv4.map((host) => `${host}:8080`) },
   { weight: 1, arbitrary: ipv6.map((host) => `[${host}]:8080`) },
+  { weight: 1, arbitrary: fc.oneof(ipv6, trusted).map((host) => `${host}%eth0`) },
+  { weight: 1, arbitrary: ipv6.map((host) => `[${host}%25en0]:8080`) },
   { weight: 1, arbitrary: malformed },
   { weight: 1, arbitrary: almost },
   { weight: 1, arbitrary: fc.string() },
@@ -206,6 +208,7 @@ function naiveClient(peer: string, forwardedFor: string | readonly string[]): st
     const bare = text
       .replace(/^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/, '$1')
       .replace(/^\[(.*:.*)\](:\d{1,5})?$/, '$1')
+      .replace(/^([\da-f:.]*:[\da-f:.]*)%[\w.~%-]{1,64}$/i, '$1')
     if (isIP(bare) === 0 || bare.includes('%')) return last
     last = canonical(bare)
     if (!list.check(last, isIPv4(last) ? 'ipv4' : 'ipv6')) return last
