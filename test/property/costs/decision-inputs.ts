@@ -1,0 +1,245 @@
+import { createCostReader } from '../../../proxy/decide/cost-reader.ts'
+import { compileClientLists } from '../../../proxy/decide/client-lists.ts'
+import { canonicalCredentials } from '../../../proxy/decide/credentials.ts'
+import { findMember } from '../../../proxy/decide/json-members.ts'
+import { jsonNumberAt } from '../../../proxy/decide/json-number.ts'
+import { headerValues } from '../../../proxy/decide/part-values.ts'
+import { prefersHtml } from '../../../proxy/http/accept.ts'
+import { linesOf } from '../../../proxy/http/header-lines.ts'
+import type { ClientRequest } from '../../../proxy/message/messages.ts'
+import { acceptsTrailers } from '../../../proxy/http/trailers.ts'
+import { createAddressReader } from '../../../proxy/request/client-address.ts'
+import { openText, type CostRow } from '../../support/cost/row.ts'
+
+/** Of `MAX_HEADER_SIZE`, unless it is set. */
+const headBytes = 16 * 1024
+/** Of a body that says what to reserve, and of a response that says what it cost. */
+const jsonBytes = 64 * 1024
+
+const ofHead = { largestBytes: headBytes, onlyWhole: true } as const
+
+const accept: CostRow = {
+  ...ofHead,
+  name: 'Accept',
+  units: [',', ';', ' ', 'a,', 'text/html;q=0.1,', ';q=', '*/*,', ', ', ' ;', '\t', 'q='],
+  atoms: ['text/html', '*/*', ',', ';', 'q=', '0', '1', '.', ' ', '\t', '"', 'A', '{n}'],
+  wrap: (content) => `a${content}b`,
+  open: openText((value) => prefersHtml(value, 'application/json')),
+}
+
+const trailersAccepted: CostRow = {
+  ...ofHead,
+  name: 'TE',
+  units: [',', ' ', ', ', '\t,', 'trailers ', ' trailers x,', ',trailers\t'],
+  atoms: [',', ' ', '\t', 'trailers', ';', 'q=1', 'x'],
+  wrap: (content) => `a${content}b`,
+  open: openText((te) =>
+    acceptsTrailers({ headers: { te }, httpVersion: '1.1' } as unknown as ClientRequest),
+  ),
+}
+
+const numbers = [
+  '0',
+  '7',
+  '_',
+  '.',
+  'e',
+  '0x',
+  '+',
+  '-',
+  '\x85',
+  '\x1c',
+  '\xb2',
+  ' ',
+  'f',
+  '{',
+  '}',
+  'urn:',
+  'uuid:',
+  '{n}',
+]
+
+const headers: CostRow = {
+  ...ofHead,
+  name: 'a header that a rule counts by',
+  units: [
+    ' ',
+    '\t',
+    '0',
+    '7',
+    '_',
+    '0_',
+    '0x',
+    'e',
+    '.',
+    '-',
+    '\x85',
+    '\xb2',
+    'urn:',
+    '{',
+    'f',
+    'f-',
+    '\xa0',
+    '\x1c',
+  ],
+  atoms: numbers,
+  wrap: (content) => `7${content}x`,
+  open: openText((value) => [
+    headerValues('x-project', value, addresses),
+    headerValues('x-project', `0x${value}`, addresses, true),
+    headerValues('x-project', `0${value}`, addresses, true),
+  ]),
+}
+const addresses = createAddressReader([])
+
+const credentials: CostRow = {
+  ...ofHead,
+  name: 'Authorization',
+  units: [' ', '\t', '=', '~', 'a.', '.', ',', 'token="', 'a ', '\x85', '\xa0 ', '-', '_', '!', '"'],
+  atoms: ['a', '.', '=', ' ', ',', ';', 'token=', '"', '~', '-', '_', '+', '/', '\xa0', 'Bearer ', 'Basic '],
+  wrap: (content) => `Bearer ${content}`,
+  open: openText(canonicalCredentials),
+}
+
+const lists = compileClientLists({
+  allowList: Array.from({ length: 8 }, (_, i) => ({
+    kind: 'header',
+    name: `x-${i}`,
+    sha256: i.toString(16).repeat(64),
+  })),
+  denyList: [{ kind: 'header', name: 'x-0', sha256: '0'.repeat(64) }],
+  rules: [],
+})
+const nobody = { address: '192.0.2.1', prefix: '192.0.2.1' }
+
+const listed: CostRow = {
+  ...ofHead,
+  name: 'headers that lists look at',
+  units: ['x-0:a\n', 'x-{n}:a\n', ':\n', 'x-0:\n', 'a:a\n'],
+  atoms: ['x-0', 'x-1', ':', 'a', ' ', '\n', '{n}'],
+  wrap: (content) => content,
+  open: openText((text) => {
+    const rawHeaders = text.split('\n').flatMap((line) => {
+      const colon = line.indexOf(':')
+      return colon === -1 ? [] : [line.slice(0, colon), line.slice(colon + 1)]
+    })
+    return [
+      lists.denies(nobody, { rawHeaders }),
+      lists.allows(nobody, { rawHeaders }),
+      linesOf(rawHeaders, 'x-0'),
+    ]
+  }),
+}
+
+const jsonUnits = [
+  '[',
+  '{"a":',
+  '"a":1,',
+  '"\\u0061":1,',
+  '"{n}":1,',
+  '0',
+  ' ',
+  '"',
+  '\\',
+  '[],',
+  '{},',
+  '1e',
+  '-',
+  '"max_tokens":1,',
+]
+const jsonAtoms = [
+  '{',
+  '}',
+  '[',
+  ']',
+  ':',
+  ',',
+  '"',
+  '\\u0061',
+  '\\\\',
+  'a',
+  '1',
+  'e',
+  ' ',
+  '"max":',
+  '"b"',
+  'null',
+  '{n}',
+  '\xff',
+]
+
+function ifJson(text: string, read: (text: string) => unknown): unknown {
+  try {
+    JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  return read(text)
+}
+
+const members: CostRow = {
+  name: 'a member of the JSON of a request',
+  largestBytes: jsonBytes,
+  onlyWhole: true,
+  units: jsonUnits,
+  atoms: jsonAtoms,
+  wrap: (content) => `{"x":{${content}"z":1},"max":{"tokens":1}}`,
+  open: openText((text) => ifJson(text, (json) => findMember(json, ['max', 'tokens']))),
+}
+
+const listsInJson: CostRow = {
+  ...members,
+  name: 'lists in the JSON of a request',
+  units: ['[],', '{},', '"a",', '1,', 'null,', '[[]],', '{"max":1},', '"\\u0061",', ' ', '0.1e1,'],
+  wrap: (content) => `{"x":[${content}1],"max":{"tokens":1}}`,
+}
+
+const costs: CostRow = {
+  name: 'what the JSON of a response says that it cost',
+  largestBytes: jsonBytes,
+  units: [...jsonUnits, '[],', '1,'],
+  atoms: jsonAtoms,
+  wrap: (content) => `{"x":[${content}1],"usage":{"total":1}}`,
+  open: () => costReader('application/json'),
+}
+
+const events: CostRow = {
+  name: 'what the events of a response say that they cost',
+  largestBytes: jsonBytes,
+  units: [
+    '\n',
+    '\r',
+    'data:\n',
+    'data:{"total":1}\n',
+    'data:{"total":1}\n\n',
+    ':\n',
+    'data:"total"\n',
+    'data',
+    '\r\n',
+    ' ',
+  ],
+  atoms: ['data:', '\n', '\n', '\r', '"total"', '{"usage":{"total":1}}', ':', ' ', 'a', 'event:', '{n}'],
+  wrap: (content) => content,
+  open: () => costReader('text/event-stream'),
+}
+
+function costReader(type: string): ReturnType<CostRow['open']> {
+  const reader = createCostReader({ kind: 'json', path: ['usage', 'total'] }, ['content-type', type])
+  return {
+    take(piece) {
+      reader?.push(piece)
+      Object.assign(this, { reader })
+    },
+  }
+}
+
+const jsonNumbers: CostRow = {
+  ...members,
+  name: 'a number of the JSON of a response',
+  open: openText((text) => jsonNumberAt(text, ['max', 'tokens'])),
+}
+
+export const rows: readonly CostRow[] = [
+  ...[accept, trailersAccepted, headers, credentials, listed],
+  ...[members, listsInJson, costs, events, jsonNumbers],
+]

@@ -1,0 +1,153 @@
+import { createAddressReader } from '../../../proxy/request/client-address.ts'
+import { comparableHost } from '../../../proxy/request/host.ts'
+import { readAuthority } from '../../../proxy/request/authority.ts'
+import { readTarget } from '../../../proxy/request/target.ts'
+import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
+import { queryValues } from '../../../proxy/request/values/query-values.ts'
+import { createPathValues } from '../../../proxy/rules/path-values.ts'
+import { openText, type CostRow } from '../../support/cost/row.ts'
+
+/** Of `MAX_HEADER_SIZE`, unless it is set. */
+const largestBytes = 16 * 1024
+const whole = { largestBytes, onlyWhole: true } as const
+
+const escapes = ['%00', '%25', '%2541', '%41', '%u0041', '%uFFFF', '%', '%FF', '%C3%A9', '\xff', '\xc3', '+']
+
+const cookies: CostRow = {
+  ...whole,
+  name: 'cookies that a rule counts by',
+  units: [
+    ...['sid=a%00 ', 'sid="', 'sid=', '=', '= ', ' ', '"', '\\"', '%u0041', 'sid="\\', 'sid =', '%73id=;'],
+    ...['sid=a%00{n} ', 'sid=%00{n},', '"sid=%00{n}', 'sid={n};', 'a{n}=b; ', '\xffa', '%2525', 'sid[]=&'],
+  ],
+  atoms: [
+    ...escapes,
+    ...['sid=', 'sid=', '%73id=', 'sid%00=', '[sid', ']', '=', ' ', ',', ';', '&', '"', '\\', 'a', '{n}'],
+  ],
+  wrap: (content) => `sid=${content}; sid=x`,
+  open: openText((header) => cookieValues(header, 'sid', 8)),
+}
+
+const queries: CostRow = {
+  ...whole,
+  name: 'a query that a rule counts by',
+  units: [
+    ...['sid=a%00&', '%73id=&', 'sid=;', ';&', '&', '=', '?', '[', ']', '[sid]=', '%5B', '%5Bsid%5D=a%00&'],
+    ...['sid=a%00{n}&', 'sid={n}&', '[[', '%253', '%2525', '%u0041', '\xffa', '+'],
+  ],
+  atoms: [...escapes, 'sid=', 'sid=', '%73id=', 'sid[', ']', '[', '?', '=', ';', '&', 'a', '{n}'],
+  wrap: (content) => `/x?sid=${content}`,
+  open: openText((target) => queryValues(target, 'sid', 8)),
+}
+
+const escapedQueries: CostRow = {
+  ...queries,
+  name: 'a query behind an escaped question mark',
+  units: ['%3F', '%3Fsid=a%00&', '%3F%73id=;'],
+  wrap: (content) => `/x%3Fsid=${content}`,
+}
+
+const targets: CostRow = {
+  name: 'a target, and what stands for a name in it',
+  // Of `MAX_TARGET_SIZE`.
+  largestBytes: 8 * 1024,
+  onlyWhole: true,
+  units: [
+    '/',
+    '/.',
+    '/..',
+    '/a/..',
+    ';',
+    '/;',
+    '%2F',
+    '%3B',
+    '.',
+    '/a',
+    '%252F',
+    '%20',
+    '/x%2F..',
+    ';/',
+    '%3F',
+    '%23',
+  ],
+  atoms: [
+    ...['/', '/', '.', '..', ';', '%2F', '%3B', '%3F', '%23', '%25', '%20', 'a', 'ſ', '%C5%BF', '=', '{n}'],
+  ],
+  wrap: (content) => `/users/${content}/x`,
+  open: openText((raw) => {
+    const target = readTarget('GET', raw)
+    return typeof target === 'string' ? target : [target, pathValues(target)]
+  }),
+}
+const pathValues = createPathValues(['/users/:id/*', '/users/:id'], 'id')
+
+const proxies = createAddressReader(['10.0.0.0/8', 'fd00::/8'])
+const balancer = proxies.readPeer('10.0.0.1')
+const addressAtoms = [
+  '10.0.0.1',
+  'fd00::1',
+  '[fd00::1]',
+  ':80',
+  '%eth0',
+  ',',
+  ' ',
+  '\t',
+  '"',
+  '1.2.3.4',
+  '::',
+  ':',
+  '.',
+  '0',
+]
+
+const chains: CostRow = {
+  ...whole,
+  name: 'X-Forwarded-For',
+  units: [
+    '10.0.0.1,',
+    ',',
+    ' ',
+    ' ,',
+    '10.0.0.1 , ',
+    '[fd00::1]:1,',
+    'fd00::1%eth0,',
+    '0',
+    ':',
+    '::',
+    '[',
+    '%',
+    '"',
+  ],
+  atoms: addressAtoms,
+  wrap: (content) => `1.2.3.4, ${content}10.0.0.2`,
+  open: openText((value) => balancer && proxies.readClientAddress(balancer, value)),
+}
+
+const manyChains: CostRow = {
+  ...chains,
+  name: 'many lines of X-Forwarded-For',
+  open: openText((value) => balancer && proxies.readClientAddress(balancer, value.split(','))),
+}
+
+const addresses: CostRow = {
+  ...chains,
+  name: 'a header with one address',
+  open: openText((value) => proxies.readClientField(value)),
+}
+
+const hosts: CostRow = {
+  ...whole,
+  name: 'a host',
+  units: ['.', 'a.', 'a', ':', '[', '0', '[::', '1:', '-', 'a:', '\xff'],
+  atoms: ['a', '.', ':', '[', ']', '0', '::', '1', '-', '_', 'A', '{n}'],
+  wrap: (content) => content,
+  open: openText((text) => {
+    const authority = readAuthority(text)
+    return authority === undefined ? undefined : comparableHost(authority)
+  }),
+}
+
+export const rows: readonly CostRow[] = [
+  ...[cookies, queries, escapedQueries, targets],
+  ...[chains, manyChains, addresses, hosts],
+]
