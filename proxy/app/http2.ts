@@ -54,6 +54,7 @@ export function composeHttp2(settings: GatewaySettings, deps: Http2Deps): Http2C
       maxRequests: settings.requestsPerConnection,
       sendMs: settings.sendTimeoutMs,
       now,
+      isPressed: () => deps.slowClients.isPressed,
       serve,
       onHeadersTooLarge(request, response) {
         telemetry.requestRejected('headers-too-large')

@@ -31,6 +31,8 @@ export type SlowClients = {
   /** The exchange is over. It is let go of once no more of the request body is expected. */
   finish(exchange: PacedExchange): void
   readonly size: number
+  /** At the last check, clients had left more than half unread of what they may: sooner or later connections are closed for it. */
+  readonly isPressed: boolean
   /** Bytes that clients had left unread at the last check, and how many connections have been closed for that. */
   readUnread(): TableUse
   close(): void
@@ -135,6 +137,9 @@ export function watchSlowClients(
     },
     get size() {
       return exchanges.length
+    },
+    get isPressed() {
+      return unreadBytes > maxUnreadBytes / 2
     },
     readUnread: () => ({ size: unreadBytes, capacity: maxUnreadBytes, evictions: endedConnections }),
     close: () => clearInterval(sweep),

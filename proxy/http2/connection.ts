@@ -10,6 +10,7 @@ import {
   settingsFrame,
 } from './frames.ts'
 import { Glitches } from './glitches.ts'
+import { HeldRequests } from './held-requests.ts'
 import { Incoming, type IncomingOwner } from './incoming.ts'
 import { Http2Output, type OutputEvents } from './output.ts'
 import { readRequestFields, type RequestFields } from './request-fields.ts'
@@ -28,6 +29,8 @@ export type Http2Options = {
   readonly sendMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
+  /** Unread responses take so much memory that connections with many of them get no further ones. */
+  readonly isPressed: () => boolean
   serve(request: Http2Request, response: Http2Response): void
   /** The headers of a request are over `maxHeaderBytes`, and of the request nothing else is known. */
   onHeadersTooLarge(request: Http2Request, response: Http2Response): void
@@ -53,6 +56,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   openRequests = 0
   idleSinceMs: number
   requests = 0
+  responsesSent = 0
   readonly #options: Http2Options
   readonly #incoming: Incoming
   readonly #glitches: Glitches
@@ -60,6 +64,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   readonly answered: AnsweredStreams
   /** Streams of the last read, whose requests have not been served. */
   #fresh: Http2Stream[] = []
+  readonly #held: HeldRequests<Http2Stream>
   lastStream = 0
   /** Of streams beyond it the client was told that they are not served. */
   #lastServed = LAST_STREAM
@@ -73,6 +78,9 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.idleSinceMs = options.now()
     this.#incoming = new Incoming(this, options.maxHeaderBytes, options.now)
     this.#glitches = new Glitches(options.now)
+    this.#held = new HeldRequests<Http2Stream>(this, options.isPressed, options.now, (stream) =>
+      this.#serve(stream),
+    )
     this.output = new Http2Output(socket, this)
     this.answered = new AnsweredStreams(options.maxStreams, options.now, (id) => {
       this.output.sendReset(id, errorCodes.noError)
@@ -113,7 +121,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     if (this.#fresh.length === 0) return
     const fresh = this.#fresh
     this.#fresh = []
-    for (const stream of fresh) if (stream.isOpen) this.#serve(stream)
+    for (const stream of fresh) if (stream.isOpen && !this.#held.hold(stream)) this.#serve(stream)
     this.endWhereDone()
   }
 
@@ -192,8 +200,10 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   }
 
   onSent(stream: Http2Stream): void {
+    this.responsesSent++
     stream.response.onGone()
     this.#countOver(stream)
+    if (!this.#held.isEmpty) this.#held.serveWherePossible()
   }
 
   onException(error: unknown): void {
@@ -212,7 +222,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   /** Ends the connection, if it is to end and all that has come is answered. */
   endWhereDone(): void {
     if (this.#lastServed === LAST_STREAM || this.openRequests > 0 || this.#fresh.length > 0) return
-    if (this.answered.isEmpty) this.#end()
+    if (this.answered.isEmpty && this.#held.isEmpty) this.#end()
   }
 
   /** Says that the connection will end, and still serves what the client sends before it knows. */
@@ -246,6 +256,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.isClosed = true
     this.output.flush()
     this.answered.clear()
+    this.#held.clear()
     const { socket } = this
     socket.off('data', this.read)
     socket.on('data', () => undefined)
@@ -272,6 +283,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   readonly #onClose = (): void => {
     this.isClosed = true
     this.answered.clear()
+    this.#held.clear()
     clearTimeout(this.#cutOff)
     this.output.drop()
     this.#dropStreams()

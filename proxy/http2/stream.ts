@@ -117,6 +117,11 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.response.onGone()
   }
 
+  /** Some of the response waits for the client's window, or for it to read. */
+  get isUnread(): boolean {
+    return this.response.waitingBytes > 0
+  }
+
   get socket(): Socket {
     return this.#connection.socket
   }

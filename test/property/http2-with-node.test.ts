@@ -78,6 +78,8 @@ beforeAll(async () => {
       maxRequests: 0,
       sendMs: 10_000,
       now: () => performance.now(),
+
+      isPressed: () => false,
       serve: answer,
       onHeadersTooLarge: () => failures.push('too large'),
       onMalformed: () => failures.push('malformed'),

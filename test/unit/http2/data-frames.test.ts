@@ -30,6 +30,8 @@ function open(streams: readonly number[]): { read: (bytes: Buffer) => void; seen
     maxRequests: 0,
     sendMs: 10_000,
     now: () => 0,
+
+    isPressed: () => false,
     serve(request) {
       const mine: Seen = { pieces: [], ended: false }
       seen.set(request.url, mine)
