@@ -13,8 +13,6 @@ import { eventually } from '../support/wait/eventually.ts'
 
 const from = '127.0.0.9'
 
-/** At once, or a moment later; long for a busy machine only. */
-
 /** Where the counters are, and how many gateways share them. */
 const places = ['memory', 'workers', 'Redis'] as const
 

@@ -1,10 +1,11 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
-import { parseExposition } from '../support/metrics/prometheus.ts'
+import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
 import { converse, freshAddress, seededRandom } from '../support/http/raw-client.ts'
 import { startRecordingBackend, type RecordingBackend } from '../support/http/recording-backend.ts'
 import { testSeed } from '../support/random/seed.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 // The attack, or only a bad network: a connection ends, or turns into noise, at any byte. Whatever the gateway has begun
 // by then, the backend must not see a request whole that was not, the client not a response, and nothing may be left over.
@@ -119,15 +120,18 @@ describe('a backend ends at every byte of', () => {
 test('no connection is left open, and the gateway has caught no exception', async () => {
   expect(gateway.process.child.exitCode).toBeNull()
   expect(backend.faults()).toEqual([])
-  for (;;) {
+  const readMetrics = async (): Promise<Exposition> => {
     const reply = await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)
-    const metrics = parseExposition(await reply.text())
-    for (const place of ['process', 'request'])
-      expect(metrics.value('sluice_uncaught_errors_total', { place })).toBe(0)
-    // Handshakes whose answer was still awaited, and lingering connections, take a moment.
-    if (metrics.value('sluice_connections') + metrics.value('sluice_upgrades') === 0) break
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    return parseExposition(await reply.text())
   }
+  // Handshakes whose answer was still awaited, and lingering connections, take a moment.
+  await eventually('no connection is open', async () => {
+    const metrics = await readMetrics()
+    expect([metrics.value('sluice_connections'), metrics.value('sluice_upgrades')]).toEqual([0, 0])
+  })
+  const metrics = await readMetrics()
+  for (const place of ['process', 'request'])
+    expect(metrics.value('sluice_uncaught_errors_total', { place })).toBe(0)
   expect((await gateway.send('GET', '/alive')).status).toBe(200)
 })
 

@@ -72,6 +72,7 @@ function answers(socketPath: string, timeoutMs: number): Promise<boolean> {
 async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => {
+    // The end of a wait, not a sleep.
     timer = setTimeout(() => resolve(undefined), timeoutMs)
   })
   try {

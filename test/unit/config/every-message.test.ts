@@ -36,6 +36,44 @@ function messagesIn({ name, text }: { readonly name: string; readonly text: stri
   return found.filter((pieces) => !/^[A-Za-z-]+[ :,[][^]*\.$/.test(pieces.join('…')) || pieces.length > 1)
 }
 
+/**
+ * What of a test file is expected of the program: arguments of matchers, the rows of tables, and what they name. A comment is
+ * none of it, nor what is only given to the program.
+ */
+function expectedIn({ name, text }: { readonly name: string; readonly text: string }): string[] {
+  // The first lines of a mistake say its message, word by word; mistakes.test.ts compares them.
+  if (name.endsWith('.yaml')) return name.includes('/mistakes/') ? (/^(?:#.*\n)+/.exec(text) ?? []) : []
+  const found: string[] = []
+  const source = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true)
+  const declared = new Map<string, ts.Node>()
+  const declare = (node: ts.Node): void => {
+    if (ts.isVariableDeclaration(node) && node.initializer)
+      declared.set(node.name.getText(), node.initializer)
+    ts.forEachChild(node, declare)
+  }
+  declare(source)
+  const collect = (node: ts.Node): void => {
+    if (ts.isIdentifier(node)) {
+      const value = declared.get(node.text)
+      declared.delete(node.text)
+      if (value) collect(value)
+    }
+    if (ts.isRegularExpressionLiteral(node)) found.push(node.text)
+    const pieces = piecesOf(node)
+    if (pieces) found.push(node.getText(), pieces.join('…'))
+    ts.forEachChild(node, collect)
+  }
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
+      const { name: method } = node.expression
+      if (/^(?:to[A-Z]\w*|each|for|waitForLine)$/.test(method.text)) node.arguments.forEach(collect)
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return found
+}
+
 function patternOf(pieces: readonly string[]): RegExp {
   const ends = /^[\s:;,]+|[\s:;,]+$/g
   // In a test's own text or pattern, quotes and brackets may be escaped.
@@ -52,14 +90,14 @@ function isOfPackage([text]: readonly string[]): boolean {
   return text === 'package.json is missing'
 }
 
-test('each message of validate is in a test', () => {
+test('each message of validate is expected by a test', () => {
   const sources = [...read('proxy/config', /\.ts$/), ...read('shared/settings', /\.ts$/)].filter(
     // What says what settings are, and not what is wrong with them.
     ({ name }) => !name.endsWith('settings-table.ts') && !name.endsWith('sluice-yaml.ts'),
   )
   const tests = ['test/unit/config', 'test/unit/shared', 'test/e2e', 'test/long']
     .flatMap((folder) => read(folder, /\.(?:ts|yaml)$/))
-    .map(({ text }) => text)
+    .flatMap(expectedIn)
     .join('\n')
   const messages = sources.flatMap((source) => messagesIn(source))
   expect(messages.length).toBeGreaterThan(150)

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { askAcrossSlots } from '../../../../proxy/limiter/redis/cross-slot.ts'
 import type { Charge } from '../../../../proxy/limiter/limiter.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { passes } from '../../../support/wait/passes.ts'
 
 const byAddress: Charge = { policy: makePolicy('by-address', 5, 60_000), partitionKey: 'a' }
 const byKey: Charge = { policy: makePolicy('by-key', 5, 60_000), partitionKey: 'k' }
@@ -45,7 +46,7 @@ test('refunds the counts of one node if another fails', async () => {
 
 test('also where the count comes after the failure', async () => {
   const { outcome, givenBack } = await ask([byAddress, byKey], {
-    a: new Promise((resolve) => setTimeout(resolve, 20, [4, 60_000])),
+    a: passes(20).then(() => [4, 60_000]),
     k: Promise.reject(lost),
   })
   expect(outcome).toBe(lost)

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createPoll } from '../../../../proxy/limiter/redis/feeds/poll.ts'
 import { recordLog } from '../../../support/limiter/limiters.ts'
 
+// Date and timers are those that the test moves.
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 

@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+/*
+ * A wait without an end hangs, one that is too short fails on a busy machine, and a test that is repeated until it passes hides why it
+ * fails. What comes in its own time is waited for by test/support/wait/.
+ */
+
+const folder = join(import.meta.dirname, '..')
+
+const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts') && !name.includes('node_modules') && name !== 'repo/waits.test.ts')
+  .map((name) => ({ name, lines: readFileSync(join(folder, name), 'utf8').split('\n') }))
+
+function linesWith(pattern: RegExp): string[] {
+  return sources.flatMap(({ name, lines }) =>
+    lines.flatMap((line, i) => (pattern.test(line) ? [`${name}:${i + 1}: ${line.trim()}`] : [])),
+  )
+}
+
+test.each([
+  ['waits by another function', /\bvi\.wait(?:For|Until)\(|\bexpect\s*\.poll\(/],
+  ['is repeated until it passes', /\bretry: \d+[,\s}]*(?:async|\(|$)|\{ retry: /],
+  ['sleeps in a promise of its own', /await new Promise\(\(resolve\) => setTimeout\(resolve, [^)]*\)\)/],
+  [
+    'looks again and again without an end',
+    /while \(.*\) await (?:sleep\(|new Promise\(\(resolve\) => setTimeout)/,
+  ],
+])('no test %s', (_, pattern) => {
+  // The clock of this one is a fake.
+  const allowed = /^unit\/limiter\/redis\/poll\.test\.ts:/
+  expect(linesWith(pattern).filter((line) => !allowed.test(line))).toEqual([])
+})
