@@ -2,6 +2,7 @@ import { Redis } from 'ioredis'
 import { freePort } from '../network/ports.ts'
 import type { RedisServer } from './redis-server.ts'
 import { startRedisServer } from './redis.ts'
+import { atEndOfFile } from '../run/at-end.ts'
 import { untilMatches } from '../wait/until-matches.ts'
 
 export type ClusterNode = RedisServer & {
@@ -79,6 +80,14 @@ export async function startRedisCluster(
   }
 }
 
+const operators = new Set<Redis>()
+
+// Else they try to connect again for as long as the process lives.
+atEndOfFile(() => {
+  for (const operator of operators) operator.disconnect()
+  operators.clear()
+})
+
 async function startNode(nodeTimeoutMs: number, port: number | undefined): Promise<ClusterNode> {
   // Its default, 10000 above the other port, is in the range that outgoing connections take theirs from.
   const busPort = await freePort()
@@ -89,6 +98,7 @@ async function startNode(nodeTimeoutMs: number, port: number | undefined): Promi
     ...(port !== undefined && { port }),
   })
   const operator = new Redis(server.port, { maxRetriesPerRequest: 0, enableOfflineQueue: true })
+  operators.add(operator)
   operator.on('error', () => undefined)
   return { ...server, busPort, operator, id: await operator.cluster('MYID') }
 }
