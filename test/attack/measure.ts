@@ -28,7 +28,6 @@ const warmUpSeconds = 4
 const mostBeforeSeconds = 10
 /** All attackers are there by then. */
 const gatherSeconds = 30
-const recoverySeconds = 60
 const sampleMs = 200
 /** What the C library keeps of freed memory, about 30 MiB, and V8 of a heap that has grown. */
 export const mostGrowthMib = 50
@@ -37,7 +36,7 @@ export async function measure(
   scenario: Scenario,
   proxyName: ProxyName,
   backendPort: number,
-  seconds: number,
+  { attack: seconds, recovery: recoverySeconds }: { readonly attack: number; readonly recovery: number },
 ): Promise<Outcome> {
   const { tls, path, perSecond } = scenario
   const proxy = await startProxy(proxyName, { backendPort, tls })

@@ -7,7 +7,8 @@ import { scenarios, type Scenario } from './scenarios.ts'
 
 // Attacks, and what they do to a client on another address: `npm run test:attack`, or `npm run test:attack -- NAME…` for
 // some of them. The client's 99th percentile may at most double, none of its requests may fail, and the memory has to
-// stay within 512 MiB and to come back. Each takes half a minute, or as long as `--seconds` says that an attack lasts.
+// stay within 512 MiB and to come back. Each takes half a minute, or as long as `--seconds` says that an attack lasts;
+// `--recovery` says how many seconds the memory has to come back.
 // With `--beside` nginx is attacked in the same way, over HTTPS HAProxy and Node's own server too; `--markdown` does the
 // same and prints a table of all.
 
@@ -15,6 +16,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     seconds: { type: 'string', default: '20' },
+    recovery: { type: 'string', default: '60' },
     beside: { type: 'boolean', default: false },
     markdown: { type: 'boolean', default: false },
   },
@@ -43,7 +45,10 @@ const outcomes: Outcome[] = []
 const problems: string[] = []
 for (const scenario of chosen) {
   for (const proxy of proxiesOf(scenario)) {
-    const outcome = await measure(scenario, proxy, backendPort, seconds)
+    const outcome = await measure(scenario, proxy, backendPort, {
+      attack: seconds,
+      recovery: Number(values.recovery),
+    })
     outcomes.push(outcome)
     console.log(describeOutcome(outcome))
     if (proxy === 'sluice') problems.push(...findProblems(outcome))

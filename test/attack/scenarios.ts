@@ -137,6 +137,15 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     ...usual,
+    ...tinyPieces('endless-heads'),
+    name: 'endless-heads',
+    title: 'ten heads of 1 MB/s that never end',
+    args: () => ['--kind', 'endless-heads', '--connections', '10'],
+    // A proxy that closes them at once gets few of them.
+    underWay: ({ opened = 0 }) => opened >= 10,
+  },
+  {
+    ...usual,
     ...tinyPieces('extensions'),
     name: 'tiny-extensions',
     title: 'the same with chunk extensions',

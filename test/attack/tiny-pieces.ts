@@ -70,6 +70,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     begin: beginHttp2([1], 'GET', '/bytes/60000', closedWindow),
     piece: frame(frameTypes.windowUpdate, 0, 0, uint32(1)),
   },
+  'endless-heads': { alpn: 'http/1.1', begin: 'GET / HTTP/1.1\r\nHost: a\r\n', piece: 'a:\r\n' },
   // The backend sends the pieces.
   responses: { alpn: 'http/1.1', begin: 'GET /tiny-chunks HTTP/1.1\r\nHost: a\r\n\r\n', piece: '' },
 }
