@@ -32,7 +32,7 @@ const libraries = {
   commander:
     '^(origin/keys|proxy/cli/(command-tree|program|run-command-line|operator-verbs|verb-options))[.]ts$',
   undici: '^proxy/upstream/servers/',
-  jose: '^proxy/tokens/token-claims[.]ts$',
+  jose: '^proxy/tokens/(token-claims|verification-keys)[.]ts$',
 }
 
 /** The path of a folder of the gateway, or of a file in its root. */

@@ -157,7 +157,7 @@ export type SinglePart =
       readonly isNumber?: true
     }
 
-/** A part of a key, or `first`: the first of several that the request has. `of` has two or more. */
+/** A part of a key, or `first`: each of several that the client has sent, or else the one that every request has. `of` has two or more. */
 export type PartitionPart = SinglePart | { readonly kind: 'first'; readonly of: readonly SinglePart[] }
 
 /** How the limits table writes a part of a rule's key. */

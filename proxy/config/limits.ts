@@ -56,7 +56,7 @@ export const ruleFields = {
     .prefault('ip')
     .meta({
       description:
-        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is the first of several that a request has; global counts all clients together.',
+        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is each of several keys that a request has, else what stands last; global counts all clients together.',
     }),
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',

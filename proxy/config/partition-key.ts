@@ -86,7 +86,7 @@ const firstOfParts = z
     return z.NEVER
   })
 
-/** A rule's key: a part, `{ first: [...] }`, which is the first of several that a request has, or a list of such entries. */
+/** A rule's key: a part, `{ first: [...] }`, which is each that the client sends or else what every request has, or a list of such entries. */
 export const partitionParts = z.union([
   singlePart.transform((part): PartitionPart[] => [part]),
   firstOfParts.transform((part): PartitionPart[] => [part]),

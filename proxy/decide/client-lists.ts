@@ -5,7 +5,7 @@ import type { ListEntry, Policy, Rule } from '../policy.ts'
 import { createAddressSet } from '../request/addresses/address-set.ts'
 import type { ClientAddress } from '../request/client-address.ts'
 import { parseAddress, parseAddressRange } from '../request/ip-address.ts'
-import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
+import { canonicalCredentials, withoutBlanksAround } from './credentials/credentials.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
 

@@ -7,10 +7,11 @@ import { cookieValues } from '../request/values/cookie-values.ts'
 import { numberValues } from '../request/values/number-values.ts'
 import { queryValues } from '../request/values/query-values.ts'
 import type { Target } from '../request/target.ts'
-import type { Claims } from '../tokens/token-claims.ts'
+import type { ReadClaims } from '../tokens/token-reader.ts'
 import { createPathValues } from '../rules/path-values.ts'
 import { mostReadings } from './partition-key.ts'
-import { canonicalCredentials, withoutBlanksAround } from './credentials.ts'
+import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
+import { withoutBlanksAround } from './credentials/credentials.ts'
 
 /** What of a request can identify its client. */
 export type KeySource = {
@@ -18,8 +19,8 @@ export type KeySource = {
   /** As forwarded. */
   readonly host: string
   readonly target: Target
-  /** Of the request's token; undefined where it has none, or none that is verified. */
-  readonly claims: Claims | undefined
+  /** Of the request's tokens that are verified; undefined where it has none. */
+  readonly claims: ReadClaims | undefined
   readonly headers: IncomingHttpHeaders
   readonly addresses: Pick<AddressReader, 'readClientField'>
 }
@@ -38,18 +39,16 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
       return [part.kind]
     case 'host':
       return [comparableHost(source.host)]
-    case 'header': {
-      const sent = sentValue(headers, part.name)
-      return headerValues(part.name, sent, source.addresses, part.isNumber)
-    }
+    case 'header':
+      return headerValues(part.name, sentValue(headers, part.name), source.addresses, part.isNumber)
     case 'cookie':
-      return cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings, part.isNumber)
+      return withoutSignatures(
+        cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings, part.isNumber),
+      )
     case 'query':
-      return queryValues(target.forwardTarget, part.name, mostReadings, part.isNumber)
-    case 'jwt': {
-      const value = source.claims?.get(part.name) ?? ''
-      return value === '' ? [] : [value]
-    }
+      return withoutSignatures(queryValues(target.forwardTarget, part.name, mostReadings, part.isNumber))
+    case 'jwt':
+      return claimValues(part.name, source.claims)
     case 'path':
       return pathValuesOf(part)(target)
   }
@@ -66,7 +65,8 @@ function pathValuesOf(part: SinglePart & { kind: 'path' }): ReturnType<typeof cr
 }
 
 /**
- * The value of a header in the spelling that it counts by; several where it is a number that backends read in several ways.
+ * The values of a header, each in the one spelling that it counts by: several where backends would not read the same
+ * credentials, or not the same number.
  *
  * @param name lower-case
  * @param isNumber the backend takes it for a whole number
@@ -78,16 +78,34 @@ export function headerValues(
   addresses: Pick<AddressReader, 'readClientField'>,
   isNumber = false,
 ): readonly string[] {
+  if (name === 'authorization') return credentialKeys(sent)
   const address = addressHeaders.has(name) ? addresses.readClientField(sent) : undefined
   if (address) return [address.prefix]
   // Blanks around a value are no part of it (RFC 9110 section 5.5).
-  const value = name === 'authorization' ? canonicalCredentials(sent) : withoutBlanksAround(sent)
-  if (value === '') return []
-  const text = value.toLowerCase()
+  const text = withoutBlanksAround(sent).toLowerCase()
   const [number, ...others] = numberValues(text, isNumber)
   // Letter case matters in what is no number.
-  return number === undefined || number === text ? [value] : [number, ...others]
+  return number === undefined || number === text ? tokenKeys(sent) : [number, ...others]
 }
+
+/** As `tokenKeys`, of a value in lower case: what is behind the payload of a JSON Web Token does not count. */
+export function withoutSignatures(values: readonly string[]): readonly string[] {
+  if (!values.some((value) => value.startsWith('ey'))) return values
+  return [...new Set(values.map((value) => lowerCaseToken.exec(value)?.[0] ?? value))]
+}
+
+const lowerCaseToken = /^ey[^.]{12,}\.[^.]+(?=\.)/
+
+function claimValues(name: string, claims: ReadClaims | undefined): readonly string[] {
+  if (claims === undefined) return []
+  if (claims === 'too-many') return tooMany
+  const values = new Set(claims.map((each) => each.get(name) ?? ''))
+  values.delete('')
+  return [...values]
+}
+
+/** More than count. */
+const tooMany = Array.from({ length: mostReadings + 1 }, (_, i) => String(i))
 
 const addressHeaders = new Set(clientAddressHeaders)
 

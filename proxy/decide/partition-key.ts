@@ -29,7 +29,7 @@ export const mostReadings = 8
  * with a value that the backend does not read.
  *
  * By address alone, the key is the address or network itself, and of a policy for all clients together it is `global`; so it
- * is where these are the first of several that the request has. Else it is `h:` and a hash of all parts, as headers can carry
+ * is where these are what is left of `first`. Else it is `h:` and a hash of all parts, as headers can carry
  * secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously separated.
  *
  * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `mostReadings`
@@ -38,7 +38,7 @@ export const mostReadings = 8
 export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): readonly string[] {
   const [only] = partition
   if (only && partition.length === 1) {
-    const { kind } = only.kind === 'first' ? (firstOf(only.of, readPart) ?? only) : only
+    const { kind } = only.kind === 'first' ? (presentParts(only.of, readPart)[0] ?? only) : only
     if (kind === 'global') return [keyOfAll]
     if (kind === 'ip') return readPart({ kind })
   }
@@ -52,12 +52,21 @@ export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): read
   return texts.map((text) => `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`)
 }
 
-function firstOf(parts: readonly SinglePart[], readPart: ReadPart): SinglePart | undefined {
-  return parts.find((part) => readPart(part).length > 0)
+/** What every request has. Anything else is in a request because its client has put it there. */
+const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
+
+/**
+ * The parts of `first` that a request counts by: all that the client has sent, as the backend may take either of two
+ * credentials; without any, the part that every request has.
+ */
+export function presentParts(parts: readonly SinglePart[], readPart: ReadPart): readonly SinglePart[] {
+  const sent = parts.filter((part) => !alwaysThere.has(part.kind) && readPart(part).length > 0)
+  return sent.length > 0 ? sent : parts.filter((part) => alwaysThere.has(part.kind)).slice(0, 1)
 }
 
 /** With the name of the part before it, so that the value of a header cannot pass for an address. */
 function readFirst(parts: readonly SinglePart[], readPart: ReadPart): readonly string[] {
-  const first = firstOf(parts, readPart)
-  return first ? readPart(first).map((value) => `${partName(first)}=${value}`) : []
+  return presentParts(parts, readPart).flatMap((part) =>
+    readPart(part).map((value) => `${partName(part)}=${value}`),
+  )
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { readPart, type KeySource } from '../decide/part-values.ts'
+import { presentParts } from '../decide/partition-key.ts'
 import { partName, type Policy, type SinglePart } from '../policy.ts'
 
 /** A part of a rule's key and the values that a request has for it; secret ones as their hash. None: it is absent. */
@@ -7,12 +8,13 @@ export type KeyPart = { readonly part: string; readonly values: readonly string[
 
 const shown: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
 
-/** What a request counts by under a policy: of `first`, the first part that the request has. */
+/** What a request counts by under a policy: of `first`, each part that the client has sent, else the one that every request has. */
 export function keyPartsOf({ partition }: Policy, source: KeySource): KeyPart[] {
-  return partition.map((part) => {
+  return partition.flatMap((part) => {
     if (part.kind !== 'first') return keyPart(part, source)
-    const present = part.of.find((each) => readPart(each, source).length > 0)
-    return present ? keyPart(present, source) : { part: part.of.map(partName).join(' or '), values: [] }
+    const present = presentParts(part.of, (each) => readPart(each, source))
+    if (present.length > 0) return present.map((each) => keyPart(each, source))
+    return { part: part.of.map(partName).join(' or '), values: [] }
   })
 }
 

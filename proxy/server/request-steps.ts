@@ -15,7 +15,7 @@ import { fieldsOf, localReply, whyRejected } from '../request/local-replies.ts'
 import type { RejectedHead, RequestHead } from '../request/request-head.ts'
 import { givenRequestId } from '../request/request-id.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
-import type { Claims } from '../tokens/token-claims.ts'
+import type { ReadClaims } from '../tokens/token-reader.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import type { HandlerOptions } from './handler-options.ts'
 
@@ -87,7 +87,7 @@ export abstract class RequestSteps implements PacedExchange, LocalReplySource {
       .catch((error: unknown) => this.onException(error))
   }
 
-  #decide(policies: readonly Policy[], claims: Claims | undefined, head: RequestHead): void {
+  #decide(policies: readonly Policy[], claims: ReadClaims | undefined, head: RequestHead): void {
     // The client disconnected while its token was verified: nothing is counted.
     if (this.isOver) return
     const written = this.#chargesOf(policies, claims, head)
@@ -147,7 +147,7 @@ export abstract class RequestSteps implements PacedExchange, LocalReplySource {
 
   #chargesOf(
     policies: readonly Policy[],
-    claims: Claims | undefined,
+    claims: ReadClaims | undefined,
     { target, host }: RequestHead,
   ): readonly Charge[] | undefined {
     const { addresses } = this.options

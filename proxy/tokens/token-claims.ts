@@ -1,17 +1,22 @@
 import { hash } from 'node:crypto'
-import { createLocalJWKSet, errors, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose'
+import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { TableUse, Telemetry } from '../telemetry/telemetry.ts'
 import type { KeySetSource } from './key-set.ts'
+import { RecentlySeen } from './recently-seen.ts'
+import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from './verification-keys.ts'
 
 /** What a verified token says, of what rules count by. */
 export type Claims = ReadonlyMap<string, string>
 
+/** A token as it was sent: what is signed, and the characters of base64url that follow, which its signature begins. */
+export type SentToken = { readonly signed: string; readonly signature: string }
+
 export type TokenVerifier = {
   /**
-   * What a token says; undefined where it cannot be verified. At once where the token was verified a moment ago, else a
-   * promise, which never rejects.
+   * What a token says; undefined where it cannot be verified. At once where the token was seen a moment ago, else a promise,
+   * which never rejects. A token that comes while it is being verified is not verified again.
    */
-  claimsOf(token: string): Claims | undefined | Promise<Claims | undefined>
+  claimsOf(token: SentToken): Claims | undefined | Promise<Claims | undefined>
   readUse(): TableUse
 }
 
@@ -34,12 +39,14 @@ const ASYMMETRIC = [
 ]
 const SYMMETRIC = ['HS256', 'HS384', 'HS512']
 
-type Key = Parameters<typeof jwtVerify>[1] | ReturnType<typeof createLocalJWKSet>
+/** A token that was verified, by its header and payload: it may come again with its signature in another spelling. */
+type Verified = { readonly signature: string; readonly claims: Claims; readonly endsAtMs: number }
 
 /**
- * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, time, issuer and audience. `none` is no algorithm. Verified
- * tokens are remembered by their hash, at most `capacity`, until they expire, for at most five minutes, or until the key
- * set changes.
+ * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, issuer and audience. `none` is no algorithm. The times in it do not
+ * matter: backends allow for clocks that differ, and some take a token that has expired for a new one. Verified tokens are
+ * remembered, at most `capacity`, for five minutes or until the key set changes; those that are not valid until twice as many
+ * have come.
  *
  * @param options.isSecret the key set is a shared secret
  * @param options.claims the names of those that rules count by; of a token no more is kept
@@ -55,76 +62,129 @@ export function createTokenVerifier(options: {
   readonly telemetry: Pick<Telemetry, 'tokenRead'>
   readonly now: () => number
 }): TokenVerifier {
-  const { keySet, isSecret, issuer, audience, telemetry, now, capacity } = options
-  const verified = new Map<string, { readonly claims: Claims; readonly endsAtMs: number }>()
+  const { keySet, isSecret, telemetry, now, capacity } = options
+  const verified = new Map<string, Verified>()
+  const invalid = new RecentlySeen(capacity)
+  const pending = new Map<string, Promise<Claims | undefined>>()
   let evictions = 0
   let keysText: string | undefined
-  let key: Key | undefined
+  let chooseKeys: KeyChooser | undefined
 
-  function currentKey(): Key | undefined {
+  function currentKeys(): KeyChooser | undefined {
     const text = keySet.current()
-    if (text === keysText) return key
+    if (text === keysText) return chooseKeys
     verified.clear()
+    invalid.clear()
+    pending.clear()
     keysText = text
-    key = text === undefined ? undefined : readKey(text, isSecret)
-    return key
+    if (text === undefined) chooseKeys = undefined
+    else chooseKeys = isSecret ? chooseSecret(text) : chooseFrom(text)
+    return chooseKeys
   }
 
-  async function verify(token: string, id: string, by: Key): Promise<Claims | undefined> {
-    try {
-      const { payload } = await jwtVerify(token, by as ReturnType<typeof createLocalJWKSet>, {
-        algorithms: isSecret ? SYMMETRIC : ASYMMETRIC,
-        currentDate: new Date(now()),
-        ...(issuer !== undefined && { issuer }),
-        ...(audience !== undefined && { audience }),
-      })
+  async function verify({ signed, signature }: SentToken, choose: KeyChooser): Promise<Claims | undefined> {
+    const header = headerOf(signed)
+    const allowed = isSecret ? SYMMETRIC : ASYMMETRIC
+    const keys = header && allowed.includes(header.alg) ? await choose(header) : []
+    for (const { key, signatureLength } of keys) {
+      const own = signature.slice(0, signatureLength)
+      const payload = await payloadOf(`${signed}.${own}`, key, { ...options, algorithms: allowed })
+      if (!payload) continue
       const claims = pick(payload, options.claims)
-      if (by === key) remember(id, claims, payload.exp)
+      if (choose === chooseKeys) remember(signed, own, claims)
       telemetry.tokenRead('verified')
       return claims
-    } catch (error) {
-      const isUnknown = error instanceof errors.JWKSNoMatchingKey
-      if (isUnknown) keySet.keyMissing()
-      telemetry.tokenRead(isUnknown ? 'unknown-key' : 'invalid')
-      return undefined
     }
+    const isUnknown = header !== undefined && allowed.includes(header.alg) && keys.length === 0
+    // A token that names no key may be signed with a new one.
+    if (isUnknown || (keys.length > 0 && header?.kid === undefined && !isSecret)) keySet.keyMissing()
+    if (choose === chooseKeys && !isUnknown) invalid.add(idOf(signed, signature))
+    telemetry.tokenRead(isUnknown ? 'unknown-key' : 'invalid')
+    return undefined
   }
 
-  function remember(id: string, claims: Claims, expires: number | undefined): void {
+  function remember(signed: string, signature: string, claims: Claims): void {
+    const id = idOf(signed)
     const [oldest] = verified.keys()
-    if (verified.size >= capacity && oldest !== undefined && verified.delete(oldest)) evictions += 1
-    verified.set(id, { claims, endsAtMs: Math.min(now() + TRUSTED_MS, (expires ?? Infinity) * 1000) })
+    if (!verified.has(id) && verified.size >= capacity && oldest !== undefined && verified.delete(oldest))
+      evictions += 1
+    verified.set(id, { signature, claims, endsAtMs: now() + TRUSTED_MS })
   }
 
   return {
     claimsOf(token) {
-      const by = currentKey()
-      if (by === undefined) {
+      const choose = currentKeys()
+      if (choose === undefined) {
         telemetry.tokenRead('no-keys')
         return undefined
       }
-      const id = hash('sha256', token, 'base64url')
+      const { signed, signature } = token
+      const id = idOf(signed)
       const known = verified.get(id)
-      if (known && known.endsAtMs > now()) {
+      if (known && known.endsAtMs <= now()) verified.delete(id)
+      else if (known && signature.startsWith(known.signature)) {
         telemetry.tokenRead('verified')
         return known.claims
       }
-      if (known) verified.delete(id)
-      return verify(token, id, by)
+      const whole = idOf(signed, signature)
+      if (invalid.has(whole)) {
+        telemetry.tokenRead('invalid')
+        return undefined
+      }
+      const begun = pending.get(whole)
+      if (begun) return begun
+      const verifying = verify(token, choose).finally(() => {
+        if (pending.get(whole) === verifying) pending.delete(whole)
+      })
+      pending.set(whole, verifying)
+      return verifying
     },
     readUse: () => ({ size: verified.size, capacity, evictions }),
   }
 }
 
-/** Undefined where the text is no key set after all. */
-function readKey(text: string, isSecret: boolean): Key | undefined {
-  if (isSecret) return new TextEncoder().encode(text)
+function idOf(...parts: readonly string[]): string {
+  return hash('sha256', parts.join('.'), 'base64url')
+}
+
+function headerOf(signed: string): { readonly alg: string; readonly kid: unknown } | undefined {
   try {
-    return createLocalJWKSet(JSON.parse(text) as JSONWebKeySet)
+    const { alg, kid } = decodeProtectedHeader(`${signed}.`)
+    return alg === undefined ? undefined : { alg, kid }
   } catch {
     return undefined
   }
 }
+
+type Checks = {
+  readonly algorithms: string[]
+  readonly issuer: string | undefined
+  readonly audience: string | undefined
+}
+
+/** @returns undefined where the token is not valid with this key, whatever the times in it */
+async function payloadOf(
+  token: string,
+  key: VerificationKey['key'],
+  { algorithms, issuer, audience }: Checks,
+): Promise<JWTPayload | undefined> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms,
+      ...(issuer !== undefined && { issuer }),
+      ...(audience !== undefined && { audience }),
+    })
+    return payload
+  } catch (error) {
+    // Times are checked last, when all else is valid.
+    const isTime =
+      (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed) &&
+      times.has(error.claim)
+    return isTime ? error.payload : undefined
+  }
+}
+
+const times = new Set(['exp', 'nbf', 'iat'])
 
 /** Texts and numbers; what is a list or an object names nobody. */
 function pick(payload: JWTPayload, names: readonly string[]): Claims {

@@ -1,20 +1,20 @@
 import { linesOf } from '../http/header-lines.ts'
+import { findTokens, MOST_TOKENS } from '../http/json-web-tokens.ts'
 import type { ClientRequest } from '../message/messages.ts'
 import { singleParts, type Policy } from '../policy.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
 
-/** Reads the token of a request, where a rule counts by what it says. */
+/** What verified tokens of a request say, each once; `too-many`: there is no telling which of them the backend takes. */
+export type ReadClaims = readonly Claims[] | 'too-many'
+
+/** Reads the tokens of a request, where a rule counts by what they say. */
 export type TokenReader = {
-  /** Undefined where no policy needs it, where there is no token, and where it cannot be verified. */
+  /** Undefined where no policy needs them, and where there is none that can be verified. */
   read(
     policies: readonly Policy[],
     request: Pick<ClientRequest, 'rawHeaders'>,
-  ): Claims | undefined | Promise<Claims | undefined>
+  ): ReadClaims | undefined | Promise<ReadClaims | undefined>
 }
-
-/** RFC 6750 section 2.1. */
-const bearer = /^[\t ]*bearer[\t ]+([\w.~+/-]+=*)[\t ]*$/i
-const LONGEST_TOKEN = 16 * 1024
 
 /** The claims that policies count by. */
 export function claimNames(policies: readonly Policy[]): string[] {
@@ -23,22 +23,32 @@ export function claimNames(policies: readonly Policy[]): string[] {
   )
 }
 
-/** @param policies all that a request can come under, those of overrides included */
+/**
+ * Finds tokens in `Authorization` as lenient backends do: of any scheme, before other words, with characters in the signature
+ * that are none of base64. Of these a backend takes one; each that is verified counts.
+ *
+ * @param policies all that a request can come under, those of overrides included
+ */
 export function createTokenReader(policies: readonly Policy[], verifier: TokenVerifier): TokenReader {
   const needing = new Set(policies.filter((policy) => claimNames([policy]).length > 0))
   return {
     read(applying, { rawHeaders }) {
       if (!applying.some((policy) => needing.has(policy))) return undefined
-      const token = tokenIn(rawHeaders)
-      return token === undefined ? undefined : verifier.claimsOf(token)
+      const tokens = findTokens(linesOf(rawHeaders, 'authorization').join(', '))
+      if (tokens.length > MOST_TOKENS) return 'too-many'
+      const read = tokens.map((token) => verifier.claimsOf(token))
+      return read.some((claims) => claims instanceof Promise) ? later(read) : present(read)
     },
   }
 }
 
-/** Of several lines there is no telling which one the backend takes: then there is no token. */
-function tokenIn(rawHeaders: readonly string[]): string | undefined {
-  const lines = linesOf(rawHeaders, 'authorization')
-  const [line = ''] = lines
-  if (lines.length !== 1 || line.length > LONGEST_TOKEN) return undefined
-  return bearer.exec(line)?.[1]
+type Reading = Claims | undefined | Promise<Claims | undefined>
+
+async function later(read: readonly Reading[]): Promise<ReadClaims | undefined> {
+  return present(await Promise.all(read.map(async (claims) => claims)))
+}
+
+function present(read: readonly Reading[]): ReadClaims | undefined {
+  const claims = read.flatMap((each) => (each === undefined || each instanceof Promise ? [] : [each]))
+  return claims.length === 0 ? undefined : claims
 }

@@ -6,6 +6,9 @@ import { startHosted, type HostedGateway } from '../support/gateway/hosted-gatew
 import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 
+const jwtOf = (sub: string): string =>
+  [{ alg: 'RS256' }, { sub }].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+
 let lastClient = 1
 const newAddress = (): string => `127.0.0.${++lastClient}`
 
@@ -165,6 +168,46 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
       expect.objectContaining({ name: policy, key: [{ first: ['header:x-api-key', 'ip'] }] }),
     )
   })
+
+  test('first: by each credential that is there, as the backend may take either', async () => {
+    const path = '/either-key'
+    const from = newAddress()
+    const authorization = `Bearer token-of-${from}`
+    const statuses = []
+    for (let i = 0; i < 3; i++)
+      statuses.push(await statusOf(path, { headers: { authorization, 'x-api-key': `made-up-${i}-${from}` } }))
+    expect(statuses).toEqual([200, 429, 429])
+    expect(await statusOf(path, { headers: { 'x-api-key': `made-up-0-${from}` } })).toBe(429)
+    expect(await statusOf(path, { headers: { 'x-api-key': `made-up-1-${from}` } })).toBe(200)
+    expect(await statusOf(path, { headers: { authorization } })).toBe(429)
+    // The address does not count where there is a credential.
+    expect(await statusOf(path, { from })).toBe(200)
+  })
+
+  test.each([
+    [
+      'Basic',
+      (from: string) => Buffer.from(`u-${from}:p`).toString('base64'),
+      ['=!~%', '%=', '!%!', '% junk', '%===='],
+    ],
+    ['Bearer', (from: string) => `${jwtOf(from)}.c2lnbmF0dXJl`, ['%!~', '%==junk', '% word', '%-+/_']],
+  ])(
+    'header:authorization: %s credentials are one client in every spelling',
+    async (scheme, make, spellings) => {
+      const word = make(newAddress())
+      const statusWith = (authorization: string): Promise<number> =>
+        statusOf('/authorized', { headers: { authorization } })
+      expect(await statusWith(`${scheme} ${word}`)).toBe(200)
+      for (const spelling of spellings) {
+        expect(await statusWith(`${scheme} ${spelling.replace('%', word)}`), spelling).toBe(429)
+        expect(await statusWith(`${scheme.toUpperCase()}  ${spelling.replace('%', word)}`), spelling).toBe(
+          429,
+        )
+      }
+      expect(await statusWith(`Foo ${word}`)).toBe(429)
+      expect(await statusWith(`${scheme} ${make(newAddress())}`)).toBe(200)
+    },
+  )
 
   test('host and address together', async () => {
     const from = newAddress()

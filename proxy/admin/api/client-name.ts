@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { partsOf } from '../../clients/client-entry.ts'
-import { headerValues } from '../../decide/part-values.ts'
+import { headerValues, withoutSignatures } from '../../decide/part-values.ts'
 import { isHashedKey, keyOfAll, partitionKeysOf } from '../../decide/partition-key.ts'
 import type { Charge } from '../../limiter/limiter.ts'
 import { partName, singleParts, type Policy } from '../../policy.ts'
@@ -111,9 +111,12 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (part.startsWith('path:')) return pathValueOf(value)
   // As Node reads a header: a character for each byte that was sent.
   const bytes = Buffer.from(value).toString('latin1')
-  if (part.startsWith('query:')) return firstOf(valuesOf(bytes, { isQuoted: false, isNumber: false }))
+  if (part.startsWith('query:'))
+    return firstOf(withoutSignatures(valuesOf(bytes, { isQuoted: false, isNumber: false })))
   if (!fieldValue.test(bytes)) return errors.clientUnreadable
-  if (part.startsWith('cookie:')) return firstOf(valuesOf(bytes, { isQuoted: true, isNumber: false }))
+  if (part.startsWith('cookie:'))
+    return firstOf(withoutSignatures(valuesOf(bytes, { isQuoted: true, isNumber: false })))
+  // Of credentials in an unusual spelling the reading that comes first.
   if (part.startsWith('header:')) return firstOf(headerValues(part.slice('header:'.length), bytes, addresses))
   return errors.clientUnreadable
 }

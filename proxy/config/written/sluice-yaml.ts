@@ -449,7 +449,7 @@ export interface SluiceYaml {
      */
     hosts?: string | string[]
     /**
-     * What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is the first of several that a request has; global counts all clients together.
+     * What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is each of several keys that a request has, else what stands last; global counts all clients together.
      */
     key?:
       | string

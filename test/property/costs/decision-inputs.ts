@@ -1,6 +1,6 @@
 import { createCostReader } from '../../../proxy/decide/cost-reader.ts'
 import { compileClientLists } from '../../../proxy/decide/client-lists.ts'
-import { canonicalCredentials } from '../../../proxy/decide/credentials.ts'
+import { canonicalCredentials } from '../../../proxy/decide/credentials/credentials.ts'
 import { findMember } from '../../../proxy/decide/json-members.ts'
 import { jsonNumberAt } from '../../../proxy/decide/json-number.ts'
 import { headerValues } from '../../../proxy/decide/part-values.ts'

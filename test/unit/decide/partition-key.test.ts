@@ -18,6 +18,17 @@ function keyOf(
   by: { address: string; prefix: string } = client,
   host = 'a.example',
 ): string | undefined {
+  const [key, ...others] = keysOf(partition, headers, by, host)
+  expect(others).toEqual([])
+  return key
+}
+
+function keysOf(
+  partition: readonly PartitionPart[],
+  headers: IncomingHttpHeaders = {},
+  by = client,
+  host = 'a',
+): readonly string[] {
   const policy: Policy = {
     name: 'p',
     quota: 1,
@@ -30,9 +41,7 @@ function keyOf(
   const target = readTarget('GET', '/')
   if (typeof target === 'string') throw new Error(target)
   const source = { client: by, host, target, claims: undefined, headers, addresses: createAddressReader([]) }
-  const [key, ...others] = partitionKeysOf(policy, (part) => readPart(part, source))
-  expect(others).toEqual([])
-  return key
+  return partitionKeysOf(policy, (part) => readPart(part, source))
 }
 
 describe('a partition key', () => {
@@ -137,9 +146,10 @@ describe('a partition key', () => {
     ['cf-connecting-ip', ['203.0.113.7', ' 203.0.113.7', '::ffff:203.0.113.7', '203.0.113.7:80']],
     ['true-client-ip', ['2001:db8::1', '2001:DB8:0::2', '[2001:db8::ffff]:1']],
   ])('by %s is one for %j', (name, spellings) => {
-    const keys = spellings.map((value) => keyOf([header(name)], { [name]: value }))
-    // A comma is no part of a token, but what several lines are joined with.
-    expect(new Set(keys).size).toBe(spellings.some((value) => value.includes('tok, x')) ? 2 : 1)
+    const [usual = '', ...others] = spellings
+    const key = keyOf([header(name)], { [name]: usual })
+    // Where backends take another word for the token, there is a key for that too.
+    for (const value of others) expect(keysOf([header(name)], { [name]: value }), value).toContain(key)
   })
 
   test('by host is one for every spelling of a host', () => {
@@ -154,10 +164,11 @@ describe('a partition key', () => {
     for (const key of keys(['a', '.'])) expect(key).toMatch(/^h:[\w-]{22}$/)
   })
 
-  test('by the first of several is by the one that the request has', () => {
+  test('by the first of several is by each that the client sends, else by what every request has', () => {
     const first: PartitionPart = { kind: 'first', of: [header('x-api-key'), header('x-session'), ip] }
-    const byKey = keyOf([first], { 'x-api-key': 'a', 'x-session': 'b' })
-    expect(byKey).toBe(keyOf([first], { 'x-api-key': ' a' }))
+    const byKey = keyOf([first], { 'x-api-key': 'a' })
+    const bySession = keyOf([first], { 'x-session': 'b' })
+    expect(keysOf([first], { 'x-api-key': ' a', 'x-session': 'b' })).toEqual([byKey, bySession])
     expect(byKey).toMatch(/^h:/)
     expect(keyOf([first], { 'x-session': 'a' })).not.toBe(byKey)
     expect(keyOf([first], { 'x-api-key': '' })).toBe('2001:db8::/64')
@@ -183,14 +194,14 @@ describe('a partition key', () => {
   })
 
   test.each([
-    'Bearer tok',
-    'Basic dTpw',
-    'Digest username="a", nonce="b"',
-    'k-1',
-    'DPoP x',
-    'AWS4-HMAC-SHA256 Credential=a/b',
-  ])('by the usual spelling %j is the hash of just that', (value) => {
-    const hash = createHash('sha256').update(`${value.length}:${value}`).digest('base64url')
+    ['Bearer tok', 'Bearer tok'],
+    ['Basic dTpw', 'Basic dTpw'],
+    ['Digest username="a", nonce="b"', 'Digest username="a", nonce="b"'],
+    ['k-1', 'Bearer k-1'],
+    ['DPoP x', 'Bearer x'],
+    ['Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln', 'Bearer eyJhbGciOiJIUzI1NiJ9.e30'],
+  ])('by credentials in their usual spelling %j is the hash of %j', (value, counted) => {
+    const hash = createHash('sha256').update(`${counted.length}:${counted}`).digest('base64url')
     expect(keyOf([header('authorization')], { authorization: value })).toBe(`h:${hash.slice(0, 22)}`)
   })
 })

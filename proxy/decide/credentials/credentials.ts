@@ -22,7 +22,7 @@ const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^]+)$/
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
 const oneWordSchemes = new Set(['basic', 'bearer', 'token'])
 /** Rails reads `Token token="…", nonce="…"`, also with `Bearer`. */
-const tokenParameter = /(?:^|[\t ,;])token="?([^\t ",;]+)/i
+export const tokenParameter = /(?:^|[\t ,;])token="?([^\t ",;]+)/i
 const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
 
 /**

@@ -1,0 +1,71 @@
+const encoded = /^[A-Za-z0-9+/]+={0,2}$/
+const notStandard = /[^A-Za-z0-9+/]+/g
+const notStandardOrPadding = /[^A-Za-z0-9+/=]+/g
+
+/**
+ * The users and passwords that backends may read of the credentials of `Basic`, mostly one. They differ in what of them is
+ * base64: PHP skips all else, `=` too; Python and Ruby skip it and stop at the padding, Ruby at the first `=`; Node takes `-`
+ * and `_` for `+` and `/`, and stops at `=`.
+ *
+ * @param text behind the scheme
+ * @returns each once, as bytes in a text; empty ones too
+ */
+export function decodings(text: string): readonly string[] {
+  if (encoded.test(text)) return [decode(text)]
+  const withPadding = text.replace(notStandardOrPadding, '')
+  return [
+    ...new Set([
+      decode(text.replace(notStandard, '')),
+      decode(upToPadding(withPadding, 4)),
+      decode(upToPadding(withPadding, 0)),
+      decode(text),
+    ]),
+  ]
+}
+
+function decode(text: string): string {
+  return Buffer.from(text, 'base64').toString('latin1')
+}
+
+/**
+ * What stands before the padding that ends it: the first `=` behind two or more characters of a group of four.
+ *
+ * @param whole how long a group has to be with its padding; what is shorter is skipped
+ */
+function upToPadding(text: string, whole: number): string {
+  let kept = ''
+  let padding = 0
+  for (const character of text) {
+    const inGroup = kept.length % 4
+    if (character !== '=') {
+      kept += character
+      padding = 0
+    } else if (inGroup >= 2 && inGroup + ++padding >= whole) break
+  }
+  return kept
+}
+
+/** Control characters, which no user name and no password that is text has. */
+const control = /[\0-\x1f\x7f\ufffd]/
+
+/** Whether it can be nothing else than a user and a password. Of a random token that is as good as never true. */
+export function isPlainText(decoded: string): boolean {
+  return decoded.includes(':') && !control.test(Buffer.from(decoded, 'latin1').toString())
+}
+
+/**
+ * A user and a password as lenient backends compare them: the user in any letter case and Unicode form, without blanks around
+ * it, and nothing from a NUL on, where PHP ends.
+ *
+ * @param decoded a character for each byte
+ */
+export function lenientUser(decoded: string): string {
+  const nul = decoded.indexOf('\0')
+  const text = nul === -1 ? decoded : decoded.slice(0, nul)
+  const colon = text.indexOf(':')
+  const [user, rest] = colon === -1 ? [text, ''] : [text.slice(0, colon), text.slice(colon)]
+  if (/^[a-z0-9._@-]*$/.test(user)) return text
+  const utf8 = Buffer.from(user, 'latin1').toString()
+  const name = utf8.includes('\ufffd') ? user : utf8
+  return Buffer.from(name.normalize('NFKC').toUpperCase().toLowerCase().trim()).toString('latin1') + rest
+}

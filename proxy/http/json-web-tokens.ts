@@ -1,0 +1,94 @@
+/** A JSON Web Token (RFC 7519) in the value of a header, as lenient backends find it there. */
+export type SpelledToken = {
+  /** Header and payload with the dot between them, as sent: what is signed (RFC 7515 section 5.2). */
+  readonly signed: string
+  /** The same in one spelling, whatever is between the characters of base64. */
+  readonly content: string
+  /**
+   * Every character of base64url behind the payload, up to the end of the value: the signature is the beginning of it. Most
+   * decoders skip what is no character of their alphabet, and each stops somewhere.
+   */
+  readonly signature: string
+}
+
+/** No legitimate request has more. */
+export const MOST_TOKENS = 4
+/** Of the largest signature that is in use: RSA with 16,384 bits, in base64url. */
+const LONGEST_SIGNATURE = 2731
+/** What a backend that cuts off `Bearer ` by its length leaves of another word. */
+const LONGEST_PREFIX = 16
+
+const segmentEnd = /[\s.]/
+const notBase64 = /[^A-Za-z0-9+/_-]+/g
+
+/**
+ * Finds JSON Web Tokens wherever they are in a value: behind any scheme or none, glued to a few characters, before other words,
+ * with characters in them that are no base64. One is recognized by its header, which is JSON with an `alg`. Takes time in
+ * proportion to the length of the value.
+ *
+ * @returns at most `MOST_TOKENS`, and one more where there are more
+ */
+export function findTokens(value: string): readonly SpelledToken[] {
+  let dot = value.indexOf('.')
+  if (dot === -1) return none
+  const found: SpelledToken[] = []
+  let start = 0
+  while (dot !== -1 && found.length <= MOST_TOKENS) {
+    const next = value.indexOf('.', dot + 1)
+    if (next === -1) break
+    const token = tokenAt(value, start, dot, next)
+    if (token) found.push(token)
+    start = dot + 1
+    dot = next
+  }
+  return found
+}
+
+const none: readonly SpelledToken[] = []
+
+/** @param start behind the dot before */
+function tokenAt(value: string, start: number, dot: number, next: number): SpelledToken | undefined {
+  const payload = value.slice(dot + 1, next)
+  // A header is at least `{"alg":""}`.
+  if (next === dot + 1 || dot - start < 14 || segmentEnd.test(payload)) return undefined
+  let from = dot
+  while (from > start && !segmentEnd.test(value[from - 1] ?? '')) from--
+  const header = headerIn(value.slice(from, dot))
+  if (header === undefined) return undefined
+  return {
+    signed: `${header}.${payload}`,
+    content: `${recoded(header)}.${recoded(payload)}`,
+    signature: base64UrlOf(value, next + 1),
+  }
+}
+
+/** The part of a word that is the header of a token: all of it, or what is behind a short prefix. */
+function headerIn(word: string): string | undefined {
+  for (let at = 0; at <= LONGEST_PREFIX && at < word.length; at++) {
+    // An object in base64 begins so.
+    if (word[at] !== 'e') continue
+    const header = word.slice(at)
+    if (hasAlgorithm(header)) return header
+  }
+  return undefined
+}
+
+function hasAlgorithm(header: string): boolean {
+  const bytes = Buffer.from(header.replace(notBase64, ''), 'base64')
+  if (bytes[0] !== 0x7b) return false
+  try {
+    const read: unknown = JSON.parse(bytes.toString())
+    return typeof read === 'object' && read !== null && 'alg' in read && typeof read.alg === 'string'
+  } catch {
+    return false
+  }
+}
+
+function recoded(segment: string): string {
+  return Buffer.from(segment.replace(notBase64, ''), 'base64').toString('base64url')
+}
+
+function base64UrlOf(value: string, from: number): string {
+  const rest = value.slice(from, from + 8 * LONGEST_SIGNATURE)
+  return rest.replace(notBase64, '').slice(0, LONGEST_SIGNATURE).replaceAll('+', '-').replaceAll('/', '_')
+}

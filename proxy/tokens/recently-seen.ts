@@ -1,0 +1,28 @@
+/** A set of bounded size that forgets what was added first: two generations, of which the older one is dropped. */
+export class RecentlySeen {
+  readonly #capacity: number
+  #younger = new Set<string>()
+  #older = new Set<string>()
+
+  /** @param capacity of each generation */
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  has(id: string): boolean {
+    return this.#younger.has(id) || this.#older.has(id)
+  }
+
+  add(id: string): void {
+    if (this.#younger.size >= this.#capacity) {
+      this.#older = this.#younger
+      this.#younger = new Set()
+    }
+    this.#younger.add(id)
+  }
+
+  clear(): void {
+    this.#younger = new Set()
+    this.#older = new Set()
+  }
+}

@@ -1,0 +1,71 @@
+import { createLocalJWKSet, type JSONWebKeySet, type JWK } from 'jose'
+
+/** What a signature is verified with. */
+export type VerificationKey = {
+  readonly key: Uint8Array | Awaited<ReturnType<ReturnType<typeof createLocalJWKSet>>>
+  /** Of its signatures, in characters of base64url without padding. */
+  readonly signatureLength: number
+}
+
+/** Chooses the keys that may have signed a token, by its header. */
+export type KeyChooser = (header: {
+  readonly alg: string
+  readonly kid: unknown
+}) => Promise<readonly VerificationKey[]>
+
+/** Keys that are tried at most: a token that names none costs as many verifications. */
+const MOST_KEYS = 8
+
+/** Bytes of a signature, where the algorithm alone says it (RFC 7518 section 3.1, RFC 8037 section 3.1). */
+const signatureBytes: Readonly<Record<string, number>> = {
+  HS256: 32,
+  HS384: 48,
+  HS512: 64,
+  ES256: 64,
+  ES384: 96,
+  ES512: 132,
+  EdDSA: 64,
+  Ed25519: 64,
+}
+
+/** @param secret the secret that is shared with who makes the tokens */
+export function chooseSecret(secret: string): KeyChooser {
+  const key = new TextEncoder().encode(secret)
+  return ({ alg }) => Promise.resolve([{ key, signatureLength: base64Length(signatureBytes[alg] ?? 0) }])
+}
+
+/**
+ * Of a key set those whose `kid` is that of the token. Both may lack one (RFC 7517 section 4.5, RFC 7515 section 4.1.4): where a
+ * token names no key, each that fits its algorithm is tried, and where none has that name, those without a name.
+ *
+ * @returns undefined where the text is no key set
+ */
+export function chooseFrom(keySet: string): KeyChooser | undefined {
+  try {
+    const { keys } = JSON.parse(keySet) as JSONWebKeySet
+    const single = keys.map((jwk) => ({ jwk, find: createLocalJWKSet({ keys: [jwk] }) }))
+    return async ({ alg, kid }) => {
+      const named = single.filter(({ jwk }) => kid !== undefined && jwk.kid === kid)
+      const others = single.filter(({ jwk }) => kid === undefined || jwk.kid === undefined)
+      const chosen: VerificationKey[] = []
+      for (const { jwk, find } of named.length > 0 ? named : others) {
+        // A key for something else, or one that cannot be read.
+        const key = await find({ alg }).catch(() => undefined)
+        if (key) chosen.push({ key, signatureLength: base64Length(signatureBytes[alg] ?? modulusBytes(jwk)) })
+        if (chosen.length === MOST_KEYS) break
+      }
+      return chosen
+    }
+  } catch {
+    return undefined
+  }
+}
+
+function modulusBytes({ n = '' }: JWK): number {
+  const modulus = Buffer.from(n, 'base64url')
+  return modulus.length - modulus.findIndex((byte) => byte !== 0)
+}
+
+function base64Length(bytes: number): number {
+  return Math.ceil((bytes * 4) / 3)
+}

@@ -1,0 +1,28 @@
+<?php
+// What PHP makes of values of Authorization: its own reading of Basic (main/main.c, php_handle_auth_data), and tokens as
+// firebase/php-jwt and many scripts read them.
+$asked = json_decode(stream_get_contents(STDIN), true);
+
+function basic(string $value): ?string {
+    if (strncasecmp($value, 'Basic ', 6) !== 0) return null;
+    $user = base64_decode(substr($value, 6));
+    $nul = strpos($user, "\0");
+    if ($nul !== false) $user = substr($user, 0, $nul);
+    return str_contains($user, ':') ? $user : null;
+}
+
+function token(string $value, string $secret): ?string {
+    if (!preg_match('/Bearer\s+(\S+)/i', $value, $found)) return null;
+    $parts = explode('.', $found[1]);
+    if (count($parts) !== 3) return null;
+    $signature = base64_decode(strtr($parts[2], '-_', '+/'));
+    $expected = hash_hmac('sha256', "$parts[0].$parts[1]", $secret, true);
+    if (!hash_equals($expected, $signature)) return null;
+    return json_decode(base64_decode(strtr($parts[1], '-_', '+/')), true)['sub'] ?? null;
+}
+
+$valid = fn (?string $text) => $text !== null && mb_check_encoding($text, 'UTF-8') ? $text : null;
+echo json_encode([
+    'php basic' => array_map(fn ($value) => $valid(basic(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'))), $asked['values']),
+    'php token' => array_map(fn ($value) => $valid(token(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'), $asked['secret'])), $asked['values']),
+]);

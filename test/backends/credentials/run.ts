@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { credentialKeys } from '../../../proxy/decide/credentials/credential-keys.ts'
+import { mostReadings } from '../../../proxy/decide/partition-key.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import { createTokenReader } from '../../../proxy/tokens/token-reader.ts'
+import { createTokenVerifier } from '../../../proxy/tokens/token-claims.ts'
+import { seededRandom } from '../../support/http/raw-client.ts'
+import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
+import { encoded, known, secret, spell, tokens } from './spellings.ts'
+
+// Asks real libraries whose credentials they read in spellings of `Authorization` that no client would write, and the gateway
+// what it counts them by: `npm run test:backends` does it too. Whatever some library takes for the same client has a key in
+// common with that client's usual spelling; what verifies as somebody's token counts as theirs.
+
+const { values: given } = parseArgs({
+  options: {
+    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+    spellings: { type: 'string', default: '10000' },
+  },
+})
+const random = seededRandom(Number(given.seed))
+const spelled = Array.from({ length: Number(given.spellings) }, () => spell(random))
+const values = [...known.map(({ scheme, word }) => `${scheme} ${word}`), ...spelled]
+
+installNpmPackages(import.meta.dirname)
+installDebianPackages([
+  'python3-jwt',
+  'python3-jose',
+  'python3-werkzeug',
+  'ruby-jwt',
+  'php-cli',
+  'php-mbstring',
+])
+
+type Answers = Readonly<Record<string, readonly (string | null)[]>>
+
+const input = JSON.stringify({ values, secret, tokens, encoded })
+const judges: readonly (readonly [program: string, script: string])[] = [
+  ['/usr/bin/python3', 'judge.py'],
+  ['/usr/bin/ruby', 'judge.rb'],
+  ['/usr/bin/php', 'judge.php'],
+  [process.execPath, 'judge.js'],
+]
+const answers: Answers = Object.assign({}, ...judges.map(ask)) as Answers
+
+function ask([program, script]: readonly [string, string]): Answers {
+  const path = join(import.meta.dirname, 'judges', script)
+  const { stdout, stderr, status } = spawnSync(program, [path], {
+    input,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  })
+  if (status !== 0) throw new Error(`${script} ended with ${status}: ${stderr}`)
+  return JSON.parse(stdout) as Answers
+}
+
+const policy: Policy = {
+  name: 'p',
+  quota: 1,
+  windowMs: 1000,
+  algorithm: 'fixed',
+  mode: 'enforce',
+  onStoreError: 'local',
+  partition: [{ kind: 'jwt', name: 'sub' }],
+}
+const reader = createTokenReader(
+  [policy],
+  createTokenVerifier({
+    keySet: { current: () => secret, keyMissing: () => undefined },
+    isSecret: true,
+    issuer: undefined,
+    audience: 'app',
+    claims: ['sub'],
+    capacity: 1000,
+    telemetry: { tokenRead: () => undefined },
+    now: Date.now,
+  }),
+)
+
+const keyOf = new Map(
+  known.map(({ client, scheme, word }) => [client, credentialKeys(`${scheme} ${word}`)[0]]),
+)
+const isVerified = new Set(['alice', 'bob', 'expired'])
+const verifies = /jwt|jose|token$|express (?:split|slice|replace|last)$/
+let failures = 0
+let accepted = 0
+for (const [index, value] of values.entries()) {
+  const keys = credentialKeys(value)
+  const claims = await reader.read([policy], { rawHeaders: ['authorization', value] })
+  // 400, in both.
+  if (keys.length > mostReadings || claims === 'too-many') continue
+  const subs = (claims ?? []).map((each) => each.get('sub'))
+  for (const [name, clients] of Object.entries(answers)) {
+    const client = clients[index]
+    const key = client === null || client === undefined ? undefined : keyOf.get(client)
+    if (client === null || client === undefined || key === undefined) continue
+    accepted++
+    const isToken = isVerified.has(client) && verifies.test(name)
+    const uncounted = !keys.includes(key) ? 'the key' : isToken && !subs.includes(client) ? 'jwt:sub' : ''
+    if (uncounted === '') continue
+    if (failures++ < 20)
+      console.log(
+        `FAILED ${uncounted}: ${name} takes ${JSON.stringify(value)} for ${client}: ${JSON.stringify(keys)}`,
+      )
+  }
+}
+console.log('| library | accepted of these spellings |\n| --- | --- |')
+for (const [name, clients] of Object.entries(answers))
+  console.log(`| ${name} | ${clients.filter((client) => client !== null && keyOf.has(client)).length} |`)
+console.log(
+  `seed ${given.seed}, ${values.length} spellings, ${accepted} readings, ${failures} of them uncounted`,
+)
+process.exit(failures > 0 ? 1 : 0)

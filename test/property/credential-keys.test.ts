@@ -1,0 +1,128 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { credentialKeys, tokenKeys } from '../../proxy/decide/credentials/credential-keys.ts'
+import { mostReadings } from '../../proxy/decide/partition-key.ts'
+import { known, spell } from '../backends/credentials/spellings.ts'
+import { seededRandom } from '../support/http/raw-client.ts'
+import { runs } from '../support/random/runs.ts'
+
+// The attack: one credential in endless spellings, each of which is another client. `npm run test:backends` asks real libraries
+// which of these they accept; here are the readings that accept the most, in a few lines each.
+
+type Reader = (value: string) => string | undefined
+
+const skipOthers = (text: string): string => text.replace(/[^A-Za-z0-9+/]/g, '')
+const contentOf = (word = ''): string | undefined => /^[\w-]+\.[\w-]+(?=\.)/.exec(word)?.[0]
+const decoded = (text: string): string => Buffer.from(text, 'base64').toString()
+
+const readers: Readonly<Record<string, Reader>> = {
+  'the second word': (value) => value.split(' ')[1],
+  'the second word, with any blanks': (value) => /(\S+)\s+(\S+)/.exec(value)?.[2],
+  'the last word': (value) => value.split(/\s+/).at(-1),
+  'a token in the second word': (value) => contentOf(value.split(' ')[1]),
+  'a token behind Bearer': (value) => contentOf(/bearer\s+(\S+)/i.exec(value)?.[1]),
+  'a token in what is left without Bearer': (value) => contentOf(value.replace('Bearer ', '')),
+  'user and password as PHP reads them': (value) =>
+    /^basic /i.test(value) ? decoded(skipOthers(value.slice(6))).split('\0')[0] : undefined,
+  'user and password of any scheme': (value) => decoded(value.split(' ')[1] ?? ''),
+}
+
+const usual = known.map(({ scheme, word, client }) => {
+  const [key = ''] = credentialKeys(`${scheme} ${word}`)
+  return { key, reads: new Set([scheme === 'Basic' ? client : (contentOf(word) ?? word)]) }
+})
+
+describe('credentials', () => {
+  test.each(Object.entries(readers))('that are the same to a backend have a key in common: %s', (_, read) => {
+    fc.assert(
+      fc.property(fc.integer(), (seed) => {
+        const value = spell(seededRandom(seed))
+        const client = usual.find(({ reads }) => reads.has(read(value) ?? ''))
+        if (!client) return
+        const keys = credentialKeys(value)
+        if (keys.length <= mostReadings) expect(keys, value).toContain(client.key)
+      }),
+      { numRuns: runs(2000) },
+    )
+  })
+
+  test('in their usual spelling have one key, and no two of them the same', () => {
+    const keys = known.map(({ scheme, word }) => credentialKeys(`${scheme} ${word}`))
+    for (const each of keys) expect(each).toHaveLength(1)
+    expect(new Set(keys.flat()).size).toBe(known.length)
+  })
+
+  test.each([
+    'Digest username="Mufasa", realm="a@b", nonce="7", uri="/", qop=auth, nc=1, cnonce="0a", response="6629", opaque="5ccc"',
+    'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=5d672d79',
+    'OAuth oauth_consumer_key="a", oauth_token="b", oauth_signature="c"',
+    'Negotiate YIIJvwYGKwYBBQUCoIIJszCCCa+gMDAuBgkqhkiC9xIBAgI',
+    'Bearer sk-proj-0123456789abcdefghijklmnopqrstuvwxyz-_ABCDEFGHIJ',
+    'token ghp_0123456789abcdefghijklmnopqrstuvwxyz',
+    'Token token="abc", nonce="7"',
+    'SharedAccessSignature sr=a&sig=b&se=1&skn=c',
+  ])('of other schemes have one key: %s', (value) => expect(credentialKeys(value)).toHaveLength(1))
+
+  test('of clients that differ have nothing in common', () => {
+    const word = fc.string({
+      unit: fc.constantFrom(...Array.from('abcXYZ019-._~')),
+      minLength: 1,
+      maxLength: 39,
+    })
+    const value = fc.tuple(
+      fc.constantFrom('Bearer', 'Token', 'ApiKey'),
+      word.filter((w) => /\w/.test(w)),
+    )
+    fc.assert(
+      fc.property(value, value, (one, other) => {
+        fc.pre(one[1] !== other[1])
+        const keys = new Set(credentialKeys(one.join(' ')))
+        expect(credentialKeys(other.join(' ')).some((key) => keys.has(key))).toBe(false)
+      }),
+      { numRuns: runs(2000) },
+    )
+  })
+
+  test('of another header are one in every spelling of a token', () => {
+    const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
+    const [key = ''] = tokenKeys(token)
+    for (const spelling of [`${token}!~`, `${token}==junk`, `Bearer ${token}`, `${token} word`, `!${token}`])
+      expect(tokenKeys(spelling)).toContain(key)
+    const long = 'gAAAAABmZmZm-_abcdefghijklmnopqrstuvwxyz0123456789-_'
+    expect(tokenKeys(long.replace('m', 'm!~'))).toEqual(tokenKeys(long))
+    expect(tokenKeys('short!key')).not.toEqual(tokenKeys('shortkey'))
+  })
+
+  test('are read in a time that grows with their length', () => {
+    const header = 'eyJhbGciOiJIUzI1NiJ9.'
+    for (const piece of [
+      ' ',
+      'a ',
+      'token=',
+      ',',
+      'a.',
+      '=',
+      '\xa0',
+      'e',
+      'eyJ',
+      header,
+      `${header}e30.`,
+      'bearer a ',
+      'a=b ',
+      'Zm9vOmJhcg== ',
+    ])
+      for (const form of [
+        (text: string) => `Basic ${text}`,
+        (text: string) => `Bearer a${text}b`,
+        (text: string) => text,
+        (text: string) => `${header}${text}`,
+      ]) {
+        const value = form(piece.repeat(16_000 / piece.length))
+        const start = process.cpuUsage()
+        credentialKeys(value)
+        tokenKeys(value)
+        // It takes some milliseconds; a quadratic step would take a second.
+        expect(process.cpuUsage(start).user, form(piece)).toBeLessThan(200_000)
+      }
+  })
+})
