@@ -108,15 +108,25 @@ function isEscaped(header: string, at: number): boolean {
 function addReadings(values: DecodedValues, header: string, start: number, latest: Ending): void {
   const isQuoted = header.charCodeAt(start) === quote
   const met = new Set<Ending>()
+  let goesOn = !isQuoted
+  let escaped = -1
   let at = isQuoted ? start + 1 : start
   for (; at < header.length && !met.has(latest) && !met.has('semicolon'); at++) {
     const code = header.charCodeAt(at)
     if (code === backslash) {
+      escaped = at + 1
       if (endings[header.charCodeAt(at + 1)] === 'unusual') at += 1
       continue
     }
     const ending = endings[code]
-    if (ending === undefined || met.has(ending)) continue
+    if (ending === undefined) continue
+    // To WebOb a value goes on behind what is escaped in it.
+    if (goesOn && at !== escaped && ending !== 'ampersand') {
+      goesOn = false
+      const value = header.slice(start, at)
+      if (isName.test(value)) values.add(value.trimEnd())
+    }
+    if (met.has(ending)) continue
     met.add(ending)
     const value = header.slice(start, at)
     if (

@@ -70,7 +70,9 @@ function addDecimal(values: Set<string>, digits: string, float: string | undefin
   if (plain.startsWith('0') && /^[1-7][0-7]{1,63}$/.test(value)) values.add(BigInt(`0o${value}`).toString())
   if (float === undefined) return
   const converted = Math.trunc(Number(float.replaceAll('_', '')))
-  if (Number.isSafeInteger(converted)) values.add(String(converted))
+  // What is too large is 0 to PHP, or what 64 bits hold of it.
+  if (Number.isFinite(converted)) values.add(BigInt.asIntN(64, BigInt(converted)).toString())
+  else values.add('0')
 }
 
 function addBased(values: Set<string>, text: string): void {
