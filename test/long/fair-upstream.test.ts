@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { startBackend, startRawBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { send, startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
@@ -33,9 +33,13 @@ async function startFew(env: Record<string, string> = {}): Promise<GatewayProces
   })
 }
 
+const opened: Socket[] = []
+afterAll(() => opened.forEach((socket) => socket.destroy()))
+
 /** A request whose answer is not read, or not complete. */
 function ask(port: number, path: string, from: string): Socket {
   const socket = connect({ host: '127.0.0.1', port, localAddress: from })
+  opened.push(socket)
   socket.on('error', () => undefined)
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
   socket.pause()
