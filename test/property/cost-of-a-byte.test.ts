@@ -13,7 +13,7 @@ import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-row
 test.each(readdirSync(join(repositoryRoot, rowsFolder)))(
   'what a byte costs: %s',
   async (file) => {
-    expect(await measureRows(repositoryRoot, file, runs(20))).toEqual([])
+    expect(await measureRows(repositoryRoot, file, runs(10))).toEqual([])
   },
   600_000,
 )

@@ -25,7 +25,7 @@ const KNOWN_WORK_MS = 0.2
 /** What the heap grows by without any input, through compiled code and the like. */
 const HEAP_NOISE = 64 * 1024
 /** Inputs are read so often that what they keep is well above that. */
-const BYTES_KEPT_TOGETHER = 64 * 1024
+const BYTES_KEPT_TOGETHER = 16 * 1024
 const ENDLESS_SIZES = 16
 const ENDLESS_PIECE = 64 * 1024
 const SHARED_BYTES = 4 * 1024
