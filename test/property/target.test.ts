@@ -127,7 +127,6 @@ describe('a target', () => {
         if (!target) return
         let text = target.path
         for (let times = 0; times < 2; times++) {
-          // eslint-disable-next-line no-control-regex -- it looks for them
           expect(text).not.toMatch(/[\0-\x1f\x7f]|%(?:[01][0-9a-f]|7f)/i)
           text = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
             String.fromCharCode(Number.parseInt(hex, 16)),
