@@ -186,7 +186,9 @@ describe.concurrent('a client that does not read', () => {
     raw.socket.pause()
     const connections = async (): Promise<string | undefined> =>
       /^sluice_connections (\d+)$/m.exec((await send(unread.adminPort, 'GET', '/metrics')).body)?.[1]
-    await eventually('the connection is closed', async () => expect(await connections()).toBe('0'))
+    await eventually('the connection is closed', async () => expect(await connections()).toBe('0'), {
+      endMs: 8_000,
+    })
     raw.socket.destroy()
   })
 })
