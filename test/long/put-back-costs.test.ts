@@ -58,7 +58,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/request/values/cookie-values.ts',
-        from: 'at < header.length && !met.has(latest) && ',
+        from: 'at < header.length && !latest.every((one) => met.has(one)) && ',
         to: 'at < header.length && ',
       },
       {

@@ -29,8 +29,8 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
     const isNameAfter = start < afterUnusual && isMeant(header.slice(afterUnusual, end))
     if (!isName && !isNameAfter) continue
     const value = skipBlanks(header, equals + 1)
-    if (isName) addReadings(values, header, value, latestEnding(header, start))
-    if (isNameAfter) addReadings(values, header, value, 'unusual')
+    if (isName) addReadings(values, header, value, latestEndings(header, start))
+    if (isNameAfter) addReadings(values, header, value, upTo.unusual)
     if (isEscaped(header, afterUnusual - 1) && ++escapedNames > mostEscapedNames)
       values.addAsSent(String(equals))
     if (values.isFull) break
@@ -89,12 +89,21 @@ function startAfterUnusual(header: string, end: number, start: number): number {
   return at
 }
 
-/** To a backend to which a cookie begins here, a value ends at the next of these at the latest, or at a semicolon. */
-function latestEnding(header: string, start: number): Ending {
+const upTo = {
+  semicolon: ['semicolon'],
+  comma: ['comma'],
+  blank: ['blank'],
+  commaAndBlank: ['comma', 'blank'],
+  unusual: ['unusual'],
+} as const satisfies Readonly<Record<string, readonly Ending[]>>
+
+/** To the backends to which a cookie begins here, a value ends where each of these has come, at the latest, or at a semicolon. */
+function latestEndings(header: string, start: number): readonly Ending[] {
   const at = skipBlanksBack(header, start)
   const before = at === 0 ? 'semicolon' : endings[header.charCodeAt(at - 1)]
-  if (before === 'semicolon' || before === 'comma') return before
-  return at < start ? 'blank' : 'unusual'
+  if (before === 'semicolon') return upTo.semicolon
+  if (before === 'comma') return at < start ? upTo.commaAndBlank : upTo.comma
+  return at < start ? upTo.blank : upTo.unusual
 }
 
 /** Whether this is a backslash, or what an odd number of them stands before. */
@@ -105,13 +114,13 @@ function isEscaped(header: string, at: number): boolean {
 }
 
 /** Adds what may be the value that begins here: up to the first of each of the characters that end one, and a quoted text. */
-function addReadings(values: DecodedValues, header: string, start: number, latest: Ending): void {
+function addReadings(values: DecodedValues, header: string, start: number, latest: readonly Ending[]): void {
   const isQuoted = header.charCodeAt(start) === quote
   const met = new Set<Ending>()
   let goesOn = !isQuoted
   let escaped = -1
   let at = isQuoted ? start + 1 : start
-  for (; at < header.length && !met.has(latest) && !met.has('semicolon'); at++) {
+  for (; at < header.length && !latest.every((one) => met.has(one)) && !met.has('semicolon'); at++) {
     const code = header.charCodeAt(at)
     if (code === backslash) {
       escaped = at + 1
@@ -130,7 +139,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     met.add(ending)
     const value = header.slice(start, at)
     if (
-      ending === latest ||
+      latest[0] === ending ||
       endsWhole.has(ending) ||
       (isName.test(value) && !(isQuoted && ending !== 'ampersand'))
     )

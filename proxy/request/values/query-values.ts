@@ -34,8 +34,9 @@ function addPair(values: DecodedValues, pair: string, isMeant: NameTest): void {
   if (equals === -1) return
   if (isMeant(pair.slice(start, equals))) values.add(pair.slice(equals + 1))
   // To qs the name of `user[a=b]=1` ends behind the bracket.
-  const bracket = pair.indexOf(']=', start)
-  if (bracket + 1 > equals && isMeant(pair.slice(start, bracket))) values.add(pair.slice(bracket + 2))
+  const bracket = pair.search(/(?:\]|%5D)=/i)
+  const behind = pair.indexOf('=', bracket)
+  if (bracket > equals && isMeant(pair.slice(start, bracket))) values.add(pair.slice(behind + 1))
 }
 
 /** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */

@@ -23,13 +23,14 @@ def webob_cookie(text):
     import webob
 
     value = webob.Request.blank("/", headers={"Cookie": text}).cookies.get("sid")
-    # An escaped semicolon is a part of the value: such a value counts as what is before it.
-    return [] if value is None or ";" in value else [value]
+    # What ends a value elsewhere is a part of it where it is escaped: such a value counts as what is before it.
+    return [] if value is None or re.search(r"[;,\s]", value) else [value]
 
 
 def simple_cookie(text):
     cookies = http.cookies.SimpleCookie(text)
-    return [cookies["sid"].value] if "sid" in cookies else []
+    # A character for each byte.
+    return [cookies["sid"].value.encode("latin1").decode("utf-8", "surrogateescape")] if "sid" in cookies else []
 
 
 def flask_int():
