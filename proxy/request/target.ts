@@ -90,10 +90,9 @@ function isLegal(raw: string): boolean {
 
 /** With GET and HEAD an extension names another file, unless the backend may take them for another method. */
 function hasFormat(method: string, { headers }: TargetOptions): boolean {
-  return (
-    (method !== 'GET' && method !== 'HEAD') ||
-    methodOverrideFields.some((name) => headers[name] !== undefined)
-  )
+  if (method !== 'GET' && method !== 'HEAD') return true
+  for (const name of methodOverrideFields) if (headers[name] !== undefined) return true
+  return false
 }
 
 function fromAbsoluteForm(method: string, raw: string, options: TargetOptions): Target | string {
