@@ -7,7 +7,7 @@ import { tellsMistakes } from './api/api-reload.ts'
 import type { ApiRoute } from './api/api.ts'
 import { serveOperator } from './connections.ts'
 import type { HealthReport } from './health.ts'
-import { readJson } from './json-body.ts'
+import { readJson } from './read-json.ts'
 import type { LiveEvents } from './page/live-events.ts'
 import { isKnown, pageFields, readPageFiles, type PageFile } from './page/page-files.ts'
 

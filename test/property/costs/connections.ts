@@ -1,5 +1,5 @@
 import { JsonBody, LARGEST_BODY } from '../../../proxy/admin/json-body.ts'
-import { ProxyHeaderError, ProxyHeaderReader } from '../../../proxy/connection/proxy-protocol.ts'
+import { ProxyHeaderError, ProxyHeaderReader } from '../../../proxy/connection/proxy-header.ts'
 import { findMember } from '../../../proxy/decide/json-members.ts'
 import { jsonNumberAt } from '../../../proxy/decide/json-number.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
