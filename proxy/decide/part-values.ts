@@ -9,7 +9,7 @@ import { queryValues } from '../request/values/query-values.ts'
 import type { Target } from '../request/target.ts'
 import type { ReadClaims } from '../tokens/token-reader.ts'
 import { createPathValues } from '../rules/path-values.ts'
-import { mostReadings } from './partition-key.ts'
+import { mostReadings, tooManyValues } from './partition-key.ts'
 import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
 import { withoutBlanksAround } from './credentials/credentials.ts'
 
@@ -98,14 +98,11 @@ const lowerCaseToken = /^ey[^.]{12,}\.[^.]+(?=\.)/
 
 function claimValues(name: string, claims: ReadClaims | undefined): readonly string[] {
   if (claims === undefined) return []
-  if (claims === 'too-many') return tooMany
+  if (claims === 'too-many') return tooManyValues
   const values = new Set(claims.map((each) => each.get(name) ?? ''))
   values.delete('')
   return [...values]
 }
-
-/** More than count. */
-const tooMany = Array.from({ length: mostReadings + 1 }, (_, i) => String(i))
 
 const addressHeaders = new Set(clientAddressHeaders)
 

@@ -22,6 +22,8 @@ export type ReadPart = (part: SinglePart) => readonly string[]
 
 /** The most clients that a request can count for under a policy. No legitimate one can be read in so many ways. */
 export const mostReadings = 8
+/** In place of values of which there are more than that: the request is rejected. */
+export const tooManyValues = Array.from({ length: mostReadings + 1 }, (_, i) => String(i))
 
 /**
  * Identifies the client that a request counts for under a policy. Where a part has several values, these are as many

@@ -13,6 +13,8 @@ export type SpelledToken = {
 
 /** No legitimate request has more. */
 export const MOST_TOKENS = 4
+/** Headers that are looked into at most: each may be an exception of JSON's parser. What has more is no value with a token or two. */
+const MOST_LOOKS = 32
 /** Of the largest signature that is in use: RSA with 16,384 bits, in base64url. */
 const LONGEST_SIGNATURE = 2731
 /** What a backend that cuts off `Bearer ` by its length leaves of another word. */
@@ -20,23 +22,27 @@ const LONGEST_PREFIX = 16
 
 const segmentEnd = /[\s.]/
 const notBase64 = /[^A-Za-z0-9+/_-]+/g
+/** `{` and a quote or a blank behind it in base64, whatever is between its characters. */
+const beginsLikeObject = /e[^A-Za-z0-9+/_-]*(?:y[^A-Za-z0-9+/_-]*[A-DI-L]|w[^A-Za-z0-9+/_-]*[k-r0-3])/y
 
 /**
  * Finds JSON Web Tokens wherever they are in a value: behind any scheme or none, glued to a few characters, before other words,
  * with characters in them that are no base64. One is recognized by its header, which is JSON with an `alg`. Takes time in
  * proportion to the length of the value.
  *
- * @returns at most `MOST_TOKENS`, and one more where there are more
+ * @returns at most `MOST_TOKENS`, and one more where there are more, or where too much looks like one
  */
 export function findTokens(value: string): readonly SpelledToken[] {
   let dot = value.indexOf('.')
   if (dot === -1) return none
   const found: SpelledToken[] = []
+  const search: Search = { looks: 0 }
   let start = 0
   while (dot !== -1 && found.length <= MOST_TOKENS) {
     const next = value.indexOf('.', dot + 1)
     if (next === -1) break
-    const token = tokenAt(value, start, dot, next)
+    const token = tokenAt(value, start, dot, next, search)
+    if (search.looks > MOST_LOOKS) return tooMany
     if (token) found.push(token)
     start = dot + 1
     dot = next
@@ -45,15 +51,29 @@ export function findTokens(value: string): readonly SpelledToken[] {
 }
 
 const none: readonly SpelledToken[] = []
+const tooMany: readonly SpelledToken[] = Array.from({ length: MOST_TOKENS + 1 }, () => ({
+  signed: '',
+  content: '',
+  signature: '',
+}))
+
+/** How many headers have been looked into. */
+type Search = { looks: number }
 
 /** @param start behind the dot before */
-function tokenAt(value: string, start: number, dot: number, next: number): SpelledToken | undefined {
+function tokenAt(
+  value: string,
+  start: number,
+  dot: number,
+  next: number,
+  search: Search,
+): SpelledToken | undefined {
   const payload = value.slice(dot + 1, next)
   // A header is at least `{"alg":""}`.
   if (next === dot + 1 || dot - start < 14 || segmentEnd.test(payload)) return undefined
   let from = dot
   while (from > start && !segmentEnd.test(value[from - 1] ?? '')) from--
-  const header = headerIn(value.slice(from, dot))
+  const header = headerIn(value.slice(from, dot), search)
   if (header === undefined) return undefined
   return {
     signed: `${header}.${payload}`,
@@ -63,10 +83,11 @@ function tokenAt(value: string, start: number, dot: number, next: number): Spell
 }
 
 /** The part of a word that is the header of a token: all of it, or what is behind a short prefix. */
-function headerIn(word: string): string | undefined {
+function headerIn(word: string, search: Search): string | undefined {
   for (let at = 0; at <= LONGEST_PREFIX && at < word.length; at++) {
-    // An object in base64 begins so.
-    if (word[at] !== 'e') continue
+    beginsLikeObject.lastIndex = at
+    if (word[at] !== 'e' || !beginsLikeObject.test(word)) continue
+    if (++search.looks > MOST_LOOKS) return undefined
     const header = word.slice(at)
     if (hasAlgorithm(header)) return header
   }

@@ -93,6 +93,30 @@ describe('credentials', () => {
     expect(tokenKeys('short!key')).not.toEqual(tokenKeys('shortkey'))
   })
 
+  test('have a key in common however many others stand before or behind them, or are rejected', () => {
+    const tokenOf = (payload: object): string =>
+      [{ alg: 'HS256' }, payload, 'signature']
+        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+        .join('.')
+    const token = tokenOf({ sub: 'client' })
+    const content = contentOf(token) ?? ''
+    const hasToken = (keys: readonly string[]): boolean => keys.some((key) => key.endsWith(content))
+    const other = fc.oneof(
+      fc.nat().map((n) => tokenOf({ sub: String(n) })),
+      fc.nat().map((n) => `eyJ${n}`.padEnd(20, 'eyJ') + '.a.b'),
+    )
+    const others = fc.array(other, { maxLength: 40 })
+    const separator = fc.constantFrom(' ', ', ', '.', '\t')
+    fc.assert(
+      fc.property(others, others, separator, (before, behind, between) => {
+        const value = [...before, token, ...behind].join(between)
+        for (const keys of [credentialKeys(`Bearer ${value}`), tokenKeys(value)])
+          if (keys.length <= mostReadings) expect(keys).toSatisfy(hasToken)
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
   test('are read in a time that grows with their length', () => {
     const header = 'eyJhbGciOiJIUzI1NiJ9.'
     for (const piece of [

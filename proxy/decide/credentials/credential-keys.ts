@@ -1,4 +1,5 @@
-import { findTokens } from '../../http/json-web-tokens.ts'
+import { findTokens, MOST_TOKENS } from '../../http/json-web-tokens.ts'
+import { tooManyValues } from '../partition-key.ts'
 import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
 import { canonicalCredentials, tokenParameter, withoutBlanksAround } from './credentials.ts'
 
@@ -25,6 +26,7 @@ const punctuation = new Set([',', ';', '"', "'"])
  * - `Basic` counts by user and password, as every decoder reads them.
  * - Another token counts by itself, whatever the scheme: many backends take the second word of the field, or the last.
  * - Of a scheme with parameters, such as Digest, the whole counts.
+ * - With more tokens than `MOST_TOKENS` there are more than `mostReadings`: the request is rejected.
  */
 export function credentialKeys(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
@@ -33,6 +35,8 @@ export function credentialKeys(value: string): readonly string[] {
   const words = trimmed.split(isPlain ? ' ' : /[\t \x85\xa0]+/)
   const [scheme = '', second = ''] = words
   const tokens = findTokens(trimmed)
+  // The backend may take one that has not been found.
+  if (tokens.length > MOST_TOKENS) return tooManyValues
   const keys = new Set(tokens.map(({ content }) => `Bearer ${content}`))
   const [token] = tokens
   if (token && tokens.length === 1 && isPlain && words.length === 2 && usualToken.test(second))
@@ -61,6 +65,7 @@ export function tokenKeys(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
   if (trimmed === '') return none
   const tokens = findTokens(trimmed)
+  if (tokens.length > MOST_TOKENS) return tooManyValues
   if (tokens.length === 0) return [/[\t ]/.test(trimmed) ? trimmed : comparableWord(trimmed)]
   const contents = tokens.map(({ content }) => content)
   return [...new Set(/[\t ]/.test(trimmed) ? [...contents, trimmed] : contents)]

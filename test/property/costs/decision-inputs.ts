@@ -1,5 +1,6 @@
 import { createCostReader } from '../../../proxy/decide/cost-reader.ts'
 import { compileClientLists } from '../../../proxy/decide/client-lists.ts'
+import { credentialKeys, tokenKeys } from '../../../proxy/decide/credentials/credential-keys.ts'
 import { canonicalCredentials } from '../../../proxy/decide/credentials/credentials.ts'
 import { findMember } from '../../../proxy/decide/json-members.ts'
 import { jsonNumberAt } from '../../../proxy/decide/json-number.ts'
@@ -92,13 +93,58 @@ const headers: CostRow = {
 }
 const addresses = createAddressReader([])
 
+/** What looks like the header of a JSON Web Token, from each of several places in it. */
+const tokens = [
+  'eyeyeyeyeyeyeyey.',
+  'eyJeyJeyJeyJeyJeyJ.',
+  'e%yIe%yIe%yIe%yIe%yI.',
+  'eeeeeeeeeeeeeeeee.',
+  'eyJhbGcieH0aaaa.',
+]
+
 const credentials: CostRow = {
   ...ofHead,
   name: 'Authorization',
-  units: [' ', '\t', '=', '~', 'a.', '.', ',', 'token="', 'a ', '\x85', '\xa0 ', '-', '_', '!', '"'],
-  atoms: ['a', '.', '=', ' ', ',', ';', 'token=', '"', '~', '-', '_', '+', '/', '\xa0', 'Bearer ', 'Basic '],
+  units: [
+    ' ',
+    '\t',
+    '=',
+    '~',
+    'a.',
+    '.',
+    ',',
+    'token="',
+    'a ',
+    '\x85',
+    '\xa0 ',
+    '-',
+    '_',
+    '!',
+    '"',
+    ...tokens,
+  ],
+  atoms: [
+    'a',
+    '.',
+    '=',
+    ' ',
+    ',',
+    ';',
+    'token=',
+    '"',
+    '~',
+    '-',
+    '_',
+    '+',
+    '/',
+    '\xa0',
+    'Bearer ',
+    'Basic ',
+    'ey',
+    'eyJ',
+  ],
   wrap: (content) => `Bearer ${content}`,
-  open: openText(canonicalCredentials),
+  open: openText((value) => [canonicalCredentials(value), credentialKeys(value), tokenKeys(value)]),
 }
 
 const lists = compileClientLists({
