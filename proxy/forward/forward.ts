@@ -172,6 +172,7 @@ export class Forwarding implements UpstreamExchange {
     // The gateway has answered meanwhile, for example because the rest of the request could not be parsed.
     if (response.headersSent) {
       this.cancelled = true
+      this.#body?.release()
       throw new ResponseSyntaxError('the request has been answered already')
     }
     if (head.status > 599 && request.httpVersionMajor > 1)

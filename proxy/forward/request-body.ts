@@ -1,8 +1,10 @@
 import type { Writable } from 'node:stream'
 import { declaredLength } from '../http/framing.ts'
 import type { ClientRequest } from '../message/messages.ts'
+import { ownBytes } from '../message/own-copy.ts'
 import type { Http1Channel, Http2Channel, UpstreamChannel } from '../upstream/exchange.ts'
 import type { HeldBody } from './held-body.ts'
+import { KeptBytes } from './kept-bytes.ts'
 
 /** Called when the body cannot be forwarded any further. */
 export type BodyHooks = {
@@ -23,12 +25,6 @@ export type BodyHooks = {
  */
 const MOST_UNSENT = 128 * 1024
 
-/** Bytes of a body that are kept until the backend answers, in case that it has not begun with the request. */
-const MOST_KEPT = 64 * 1024
-/** The same of all bodies together. What is more is not kept. */
-const MOST_KEPT_TOTAL = 16 * 1024 * 1024
-let keptTotal = 0
-
 /**
  * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared
  * one, else chunked.
@@ -43,8 +39,7 @@ export class RequestBody {
   /** Stops sending, where it goes to a stream of HTTP/2. */
   #stop: (() => void) | undefined
   /** What has been sent so far of what the backend may not have begun with; undefined where it is not all there any more. */
-  #kept: Buffer[] | undefined
-  #keptBytes = 0
+  #kept: KeptBytes | undefined
   #hasEnded = false
 
   /**
@@ -80,8 +75,7 @@ export class RequestBody {
 
   /** The backend has begun with the request: what was kept of the body is not needed any more. */
   release(): void {
-    keptTotal -= this.#keptBytes
-    this.#keptBytes = 0
+    this.#kept?.release()
     this.#kept = undefined
   }
 
@@ -116,11 +110,13 @@ export class RequestBody {
   /** Sends what was sent before and has not arrived, and the rest behind it. */
   #sendOrRepeat(connection: UpstreamChannel, stream: Writable, { write, end }: BodySink): void {
     const isAgain = this.#kept !== undefined
-    this.#kept ??= []
-    for (const piece of this.#kept) write(stream, piece)
+    this.#kept ??= new KeptBytes()
+    for (const piece of this.#kept.pieces) write(stream, piece)
     const writeAndKeep = (_: Writable, chunk: Buffer): void => {
-      this.#keep(chunk)
-      write(stream, chunk)
+      // What waits keeps all the memory that it lies in: a whole read, of which it may be one byte.
+      const piece = this.#kept || stream.writableLength > 0 ? ownBytes(chunk) : chunk
+      if (this.#kept?.add(piece) === false) this.#kept = undefined
+      write(stream, piece)
     }
     const finish = this.#send(connection, stream, { write: writeAndKeep, end }, isAgain)
     if (this.#hasEnded) finish()
@@ -194,15 +190,6 @@ export class RequestBody {
     else if (isWhole) onEnd()
     else if (!stream.writableNeedDrain) request.resume()
     return onEnd
-  }
-
-  #keep(chunk: Buffer): void {
-    if (!this.#kept) return
-    if (this.#keptBytes + chunk.length > MOST_KEPT || keptTotal + chunk.length > MOST_KEPT_TOTAL)
-      return this.release()
-    this.#kept.push(chunk)
-    this.#keptBytes += chunk.length
-    keptTotal += chunk.length
   }
 
   #isOverLimit(bytes: number): boolean {
