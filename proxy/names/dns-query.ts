@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import { NameError, saysNoSuchName } from './name-error.ts'
+import { NameError, saysNoSuchName, saysServerFailed } from './name-error.ts'
 import { candidatesOf, type ResolverSettings } from './resolver-settings.ts'
 
 /** Addresses as DNS has given them, and for how long. */
@@ -13,8 +13,9 @@ export type AskDns = (
 ) => Promise<readonly { readonly address: string; readonly ttl: number }[]>
 
 /**
- * How long the addresses of one family wait for those of the other, where there are name servers that do not answer questions about IPv6. RFC
- * 8305 section 3 waits 50 ms, each time anew; here an answer that comes late would move a backend back and forth.
+ * How long IPv4 addresses wait for those of IPv6, as there are name servers that do not answer questions about these. RFC 8305 section 3
+ * waits 50 ms, each time anew; here an answer that comes late would move a backend back and forth. IPv6 addresses always wait for the
+ * others: alone they would be all that is known of the backend, perhaps on a machine without IPv6.
  */
 const OTHER_FAMILY_MS = 1_000
 
@@ -35,12 +36,15 @@ export function createDnsClient({ timeoutMs, attempts }: ResolverSettings): AskD
  */
 export async function queryDns(name: string, settings: ResolverSettings, ask: AskDns): Promise<DnsAnswer> {
   let failure: unknown
+  let isSilent = false
   for (const candidate of candidatesOf(name, settings)) {
     // A silent server is silent about other domains too. As it is, the name is asked for in any case.
-    if (failure !== undefined && candidate !== name) continue
+    if (isSilent && candidate !== name) continue
     const answer = await askBoth(candidate, ask)
     if ('addresses' in answer) return answer
-    if (!saysNoSuchName(answer.error)) failure ??= answer.error
+    if (saysNoSuchName(answer.error)) continue
+    failure ??= answer.error
+    isSilent ||= !saysServerFailed(answer.error)
   }
   throw new NameError(failure === undefined ? 'ENOTFOUND' : 'EAI_AGAIN', name, failure)
 }
@@ -48,15 +52,13 @@ export async function queryDns(name: string, settings: ResolverSettings, ask: As
 type Asked = DnsAnswer | { readonly error: unknown }
 
 async function askBoth(name: string, ask: AskDns): Promise<Asked> {
-  const asked = ([6, 4] as const).map((family) => settle(ask(name, family)))
-  const first = await Promise.race(asked)
+  const six = settle(ask(name, 6))
+  // Every name server answers it: what is late is lost on the way, and asked for again by c-ares.
+  const ofIpv4 = await settle(ask(name, 4))
   // There are name servers that deny a name that has no IPv6 address: the other answer counts (RFC 4074 section 4.2).
-  const others =
-    'error' in first
-      ? await Promise.all(asked)
-      : await Promise.all(
-          asked.map((each) => Promise.race([each, wait(OTHER_FAMILY_MS, first, { ref: false })])),
-        )
+  const ofIpv6 =
+    'error' in ofIpv4 ? await six : await Promise.race([six, wait(OTHER_FAMILY_MS, ofIpv4, { ref: false })])
+  const others = [ofIpv6, ofIpv4]
   const answers = others.flatMap((other) => ('addresses' in other ? [other] : []))
   if (answers.length > 0) {
     return {

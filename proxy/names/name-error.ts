@@ -21,3 +21,8 @@ const noSuchName = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 export function saysNoSuchName(error: unknown): boolean {
   return error instanceof Error && 'code' in error && noSuchName.has(String(error.code))
 }
+
+/** Whether a name server has answered that it cannot say. It may know the name in another domain (`res_search` of glibc goes on too). */
+export function saysServerFailed(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ESERVFAIL'
+}

@@ -47,6 +47,17 @@ describe('a name is asked for in DNS', () => {
       { 'app.a.test/4': 'ETIMEOUT', 'app.a.test/6': 'ETIMEOUT', 'app/4': ['10.0.0.1'] },
       ['app.a.test', 'app'],
     ],
+    // A domain whose servers are broken says nothing of the next one.
+    [
+      'app',
+      { 'app.a.test/4': 'ESERVFAIL', 'app.a.test/6': 'ESERVFAIL', 'app.b.test/4': ['10.0.0.1'] },
+      ['app.a.test', 'app.b.test'],
+    ],
+    [
+      'app',
+      { 'app.a.test/4': 'ENODATA', 'app.a.test/6': 'ESERVFAIL', 'app.b.test/4': ['10.0.0.1'] },
+      ['app.a.test', 'app.b.test'],
+    ],
   ] as const)('%s by %j as %j', async (name, replies, expected) => {
     const server = serverOf(replies)
     expect((await queryDns(name, settings, server.ask)).addresses).toEqual(['10.0.0.1'])
