@@ -21,6 +21,8 @@ export type HeldOwner<Stream> = {
   readonly openRequests: number
   /** Responses that were handed to the system as a whole. */
   readonly responsesSent: number
+  /** Ends the connection, if it is to end and all that has come is answered. */
+  endWhereDone(): void
 }
 
 /**
@@ -88,6 +90,8 @@ export class HeldRequests<Stream extends HeldStream> {
       if (stream?.isOpen) this.#serve(stream)
     }
     this.clear()
+    // They may all have been reset.
+    this.#owner.endWhereDone()
   }
 
   #isHolding(): boolean {

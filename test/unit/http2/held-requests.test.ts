@@ -117,3 +117,14 @@ test('those that the client resets are not served, and the timer ends with the c
   await wait(250)
   expect(state.served).toBe(8)
 })
+
+test('a connection that is to end does so when the client has reset those that were held back', async () => {
+  for (const ids of [streams.slice(0, 10), streams.slice(0, 10).toReversed()]) {
+    const { connection, wait } = connect()
+    connection.read(requests(streams.slice(0, 10)))
+    connection.close()
+    connection.read(Buffer.concat(ids.map((id) => frame(frameTypes.rstStream, 0, id, Buffer.alloc(4)))))
+    await wait(250)
+    expect(connection.isClosed).toBe(true)
+  }
+})
