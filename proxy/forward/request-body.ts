@@ -119,8 +119,10 @@ export class RequestBody {
       write(stream, piece)
     }
     const finish = this.#send(connection, stream, { write: writeAndKeep, end }, isAgain)
+    // A held body that is whole has been finished already where it is sent for the first time.
+    if (!isAgain) return
     if (this.#hasEnded) finish()
-    else if (isAgain) this.#request.resume()
+    else this.#request.resume()
   }
 
   /**
