@@ -17,7 +17,7 @@ describe('a request is forwarded', () => {
     const gateway = await startHosted({ UPSTREAM_URL: `${backend.url}/prefix/` })
     await gateway.send('PUT', '/a/./b//c?d=%zz', { body: 'by length' })
     expect(body).toBe('by length')
-    expect(backend.seen[0]).toMatchObject({ method: 'PUT', url: '/prefix/a/b/c?d=%zz' })
+    expect(backend.seen[0]).toMatchObject({ method: 'PUT', url: '/prefix/a/b//c?d=%zz' })
     for (const method of ['DELETE', 'OPTIONS', 'GET', 'PATCH']) {
       await gateway.send(method, '/x', { body: 'in chunks', headers: { 'transfer-encoding': 'chunked' } })
       expect(body).toBe('in chunks')

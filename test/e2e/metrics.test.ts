@@ -18,7 +18,7 @@ test('requests, decisions and the backend are counted on the way through', async
   const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   for (let count = 0; count < 7; count++) await gateway.send('POST', '/forgot-password')
   await gateway.send('GET', '/free')
-  await gateway.send('GET', '/a\\b')
+  await gateway.send('GET', '/a%00b')
 
   const found = await scrape(gateway)
   expect(found.value('sluice_requests_total', { class: '2xx' })).toBe(6)

@@ -220,7 +220,7 @@ test('lines that cannot be read are counted and shown, and what the gateway reje
     unreadable: 1,
     examples: [{ file: 'a.log', line: 1, why: 'in no known format', text: 'nonsense' }],
   })
-  expect(report.requests).toMatchObject({ total: 2, rejected: { 'the path has a NUL': 1 } })
+  expect(report.requests).toMatchObject({ total: 2, rejected: { 'the path has a control character': 1 } })
 })
 
 test('the client is whom trusted proxies name, where the log has it', async () => {

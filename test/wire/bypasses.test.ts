@@ -480,10 +480,13 @@ test.each(['X-One', 'Authorization'])(
     ]
     expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(200)
     expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(429)
-    expect(await statusOf(gateway.port, from, post(target, ...lines('b', 'a')))).toBe(200)
-    expect(await statusOf(gateway.port, from, post(target, ...lines('b', 'a')))).toBe(429)
-    const [, seen] = backend.requestsFrom(from)
-    expect(seen && valuesOf(seen, name.toLowerCase())).toEqual(['b, a'])
+    // The last word may be a token to a backend, which has been used already.
+    const both = name === 'X-One' ? 200 : 429
+    expect(await statusOf(gateway.port, from, post(target, ...lines('b', 'a')))).toBe(both)
+    expect(await statusOf(gateway.port, from, post(target, ...lines('d', 'c')))).toBe(200)
+    expect(await statusOf(gateway.port, from, post(target, ...lines('d', 'c')))).toBe(429)
+    const seen = backend.requestsFrom(from).at(-1)
+    expect(seen && valuesOf(seen, name.toLowerCase())).toEqual(['d, c'])
   },
 )
 
