@@ -50,6 +50,7 @@ function isDigit(code: number): boolean {
 
 /** To V8, a name that is a number is an index: for one of 1000 it would make room for as many values before it, 12 KB. */
 function makeSparse(headers: Record<string, unknown>): void {
+  if (headers[LARGEST_INDEX] !== undefined) return
   headers[LARGEST_INDEX] = undefined
   Reflect.deleteProperty(headers, LARGEST_INDEX)
 }
