@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -31,6 +31,8 @@ beforeAll(async () => {
     'HTTP/2': await startHosted({ ...env, ...tlsSettings() }),
   }
 })
+
+afterAll(() => backend.close())
 
 type Protocol = keyof typeof gateways
 
