@@ -1,5 +1,5 @@
 /**
- * How often a property is tried: a tenth of `times` in the fast tests, and all of them with the long ones
+ * How often a property is tried: a tenth of `times` by `npm test`, and all of them with the long ones
  * (`PROPERTY_RUNS=all`).
  */
 export function runs(times: number): number {
