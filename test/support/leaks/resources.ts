@@ -15,6 +15,11 @@ const countedTurns: Readonly<Record<string, string>> = {
 }
 /** An `exit` listener does nothing before the end. */
 const ignoredEvents: readonly (string | symbol)[] = ['exit', 'beforeExit', 'newListener', 'removeListener']
+/**
+ * Where it is loaded, signal-exit, which several libraries have in common, listens to every signal, once and for good. Nobody
+ * else listens to this one.
+ */
+const libraries = 'SIGSYS'
 const kept = new WeakSet()
 
 /** Says that these stay when the test file ends, since other files use them. */
@@ -29,8 +34,11 @@ export function listResources(): Resources {
     const turn = countedTurns[kind]
     if (turn !== undefined) add(turn, 1)
   }
-  for (const event of process.eventNames())
-    if (!ignoredEvents.includes(event)) add(`process.on('${String(event)}')`, process.listenerCount(event))
+  for (const event of process.eventNames()) {
+    const ofLibraries = String(event).startsWith('SIG') ? process.listenerCount(libraries) : 0
+    if (!ignoredEvents.includes(event))
+      add(`process.on('${String(event)}')`, process.listenerCount(event) - ofLibraries)
+  }
   return { handles: new Set(activeHandles()), counts }
 }
 

@@ -80,6 +80,15 @@ test('what ends soon is waited for, and what was there before is not mentioned',
   server.close()
 })
 
+test('the listeners of a library that listens to every signal are not a leak, and one more is', async () => {
+  const before = listResources()
+  for (const signal of ['SIGSYS', 'SIGTERM', 'SIGPWR']) process.on(signal, nothing)
+  await checkNothingLeft(before, 0)
+  process.on('SIGTERM', nothing)
+  await expect(checkNothingLeft(before, 0)).rejects.toThrow("1 × process.on('SIGTERM')")
+  for (const signal of ['SIGTERM', 'SIGSYS', 'SIGTERM', 'SIGPWR']) process.off(signal, nothing)
+})
+
 test('what keeps no process alive is not a leak', async () => {
   const before = listResources()
   const ticking = setInterval(nothing, 1_000).unref()
