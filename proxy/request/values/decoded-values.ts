@@ -40,6 +40,12 @@ export class DecodedValues {
    * further ones are taken for as many values.
    */
   add(sent: string): void {
+    this.#addSpelling(sent)
+    // To WebOb it is a quote; to who takes quotes away first, a backslash, which may escape what follows.
+    if (this.#reading.isQuoted && sent.includes('\\"')) this.#addSpelling(sent.replaceAll('\\"', '"'))
+  }
+
+  #addSpelling(sent: string): void {
     if (this.#sent.size === this.#sent.add(sent).size) return
     const isDecoded = this.#sent.size <= mostSpellings * this.#most
     for (const value of isDecoded ? valuesOf(sent, this.#reading) : [sent])

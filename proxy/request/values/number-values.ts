@@ -52,6 +52,7 @@ function leadingNumbers(text: string): Set<string> {
   if (body === '') return values
   const [number = '', digits = '', , exponent] = decimal.exec(body) ?? []
   addDecimal(values, digits, exponent === undefined ? undefined : number)
+  if (isTooLarge(withoutZeros(digits.replaceAll('_', '')))) addLargest(values)
   const underscore = digits.indexOf('_')
   if (underscore !== -1) values.add(withoutZeros(digits.slice(0, underscore)))
   const [prefixed] = based.exec(body) ?? []
@@ -70,9 +71,21 @@ function addDecimal(values: Set<string>, digits: string, float: string | undefin
   if (plain.startsWith('0') && /^[1-7][0-7]{1,63}$/.test(value)) values.add(BigInt(`0o${value}`).toString())
   if (float === undefined) return
   const converted = Math.trunc(Number(float.replaceAll('_', '')))
-  // What is too large is 0 to PHP, or what 64 bits hold of it.
+  // What is too large is 0 to PHP, or what 64 bits hold of it, or the largest integer.
   if (Number.isFinite(converted)) values.add(BigInt.asIntN(64, BigInt(converted)).toString())
   else values.add('0')
+  if (converted > Number(MAX_INT64)) addLargest(values)
+}
+
+/** What PHP's `intval` makes of more than that; with a minus, one more. */
+const MAX_INT64 = '9223372036854775807'
+
+function addLargest(values: Set<string>): void {
+  values.add(MAX_INT64).add((BigInt(MAX_INT64) + 1n).toString())
+}
+
+function isTooLarge(digits: string): boolean {
+  return digits.length > MAX_INT64.length || (digits.length === MAX_INT64.length && digits > MAX_INT64)
 }
 
 function addBased(values: Set<string>, text: string): void {

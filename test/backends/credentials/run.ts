@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { credentialKeys } from '../../../proxy/decide/credentials/credential-keys.ts'
@@ -8,6 +7,7 @@ import type { Policy } from '../../../proxy/policy.ts'
 import { createTokenReader } from '../../../proxy/tokens/token-reader.ts'
 import { createTokenVerifier } from '../../../proxy/tokens/token-claims.ts'
 import { seededRandom } from '../../support/http/raw-client.ts'
+import { testSeed } from '../../support/random/seed.ts'
 import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
 import { encoded, known, secret, spell, tokens } from './spellings.ts'
 
@@ -17,7 +17,7 @@ import { encoded, known, secret, spell, tokens } from './spellings.ts'
 
 const { values: given } = parseArgs({
   options: {
-    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+    seed: { type: 'string', default: String(testSeed()) },
     spellings: { type: 'string', default: '10000' },
   },
 })

@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
@@ -7,6 +6,7 @@ import { valuesOf } from '../../../proxy/request/values/decoded-values.ts'
 import { queryValues } from '../../../proxy/request/values/query-values.ts'
 import { installDebianPackages, installNpmPackages } from '../../support/run/packages.ts'
 import { seededRandom } from '../../support/http/raw-client.ts'
+import { testSeed } from '../../support/random/seed.ts'
 import { readersFolder, valueReaders, type Source, type ValueReader } from './readers.ts'
 import { writeText } from './texts.ts'
 
@@ -15,7 +15,7 @@ import { writeText } from './texts.ts'
 
 const { values: options } = parseArgs({
   options: {
-    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+    seed: { type: 'string', default: String(testSeed()) },
     spellings: { type: 'string', default: '10000' },
     only: { type: 'string', default: '' },
   },
