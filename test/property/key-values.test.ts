@@ -258,6 +258,7 @@ test.each([
   ['a query of separators', () => queryValues(`/x?${';&'.repeat(largest / 2)}`, 'user', 8)],
   ['a query of one value', () => queryValues(`/x?${'user=a%00;'.repeat(largest / 10)}`, 'user', 8)],
   ['a cookie of quotes', () => cookieValues('user="'.repeat(largest / 6), 'user', 8)],
+  ['a cookie of escaped quotes', () => cookieValues('user=%\\"25 '.repeat(largest / 11), 'user', 8)],
   ['a cookie of blanks', () => cookieValues(`${' '.repeat(largest - 6)}user=a`, 'user', 8)],
   ['a cookie of blanks and equals signs', () => cookieValues('= '.repeat(largest / 2), 'user', 8)],
   ['a cookie of empty values', () => cookieValues('user= ;'.repeat(largest / 7), 'user', 8)],
