@@ -57,10 +57,14 @@ export function composeOrigin(settings: OriginSettings, log: Log): Origin {
   return {
     listen: () => listen(server, settings),
     makeFirstKey(keysCommand) {
-      const { originHost: host, originPublicUrl, originDb } = settings
+      const { originHost: host, originPublicUrl, originPublished, originDb } = settings
       const { port } = server.address() as AddressInfo
       try {
-        return makeFirstKey(keys, originPublicUrl ?? baseUrlOf({ host, port }), keysCommand)
+        return makeFirstKey(
+          keys,
+          originPublicUrl ?? originPublished ?? baseUrlOf({ host, port }),
+          keysCommand,
+        )
       } catch (error) {
         throw databaseProblem(originDb, error)
       }

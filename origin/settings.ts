@@ -1,6 +1,7 @@
 import { baseUrl, listenHost } from '../shared/settings/addresses.ts'
 import { filePath, logLevel, port } from '../shared/settings/kinds.ts'
 import { readSettings, throwProblems } from '../shared/settings/settings.ts'
+import { publishedAddress } from './published-address.ts'
 import { setting, type SettingsOf } from '../shared/settings/table.ts'
 
 /** Every setting of the origin, read from the environment alone: kind, default, meaning. */
@@ -12,6 +13,11 @@ export const originTable = {
     baseUrl,
     undefined,
     'Base URL in the curl command of the first start; default: its own address',
+  ),
+  originPublished: setting(
+    publishedAddress,
+    undefined,
+    'Where compose publishes the service, for the same command: a port, with or without an address before it',
   ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
 }

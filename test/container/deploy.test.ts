@@ -22,6 +22,8 @@ const backend = `require('node:http')
 
 let network: StartedNetwork
 let app: StartedTestContainer
+/** The project's own Redis, which also has the names that a balancer, an edge and a gateway of theirs would have. */
+let theirRedis: StartedTestContainer
 
 beforeAll(async () => {
   network = await new Network().start()
@@ -30,11 +32,17 @@ beforeAll(async () => {
     .withNetworkAliases('app')
     .withCommand(['node', '-e', backend])
     .start()
+  theirRedis = await new GenericContainer(process.env['REDIS_IMAGE'] ?? 'redis:8')
+    .withNetwork(network)
+    .withNetworkAliases('redis', 'gateway', 'balancer', 'caddy')
+    .withCommand(['redis-server', '--protected-mode', 'no'])
+    .start()
   await buildImage('gateway')
 })
 
 afterAll(async () => {
   await app.stop()
+  await theirRedis.stop()
   await network.stop()
 })
 
@@ -81,7 +89,7 @@ function allHealthy(project: ComposeProject, count: number): Promise<void> {
   return eventually(
     'all containers are healthy',
     async () => {
-      const containers = await project.containers('gateway')
+      const containers = await project.containers('sluice-gateway')
       const states = containers.map(({ State }) => State.Health?.Status)
       expect(states).toEqual(Array<string>(count).fill('healthy'))
     },
@@ -130,14 +138,17 @@ test('with HAProxy, three gateways count together, and are replaced without a fa
     await isServed(port)
     expect(await statuses(port, 'POST', '/forgot-password', 6)).toEqual([200, 200, 200, 200, 200, 429])
 
-    const before = (await project.containers('gateway')).map(({ Id }) => Id)
+    const before = (await project.containers('sluice-gateway')).map(({ Id }) => Id)
     const load = startLoad(`http://127.0.0.1:${port}/`)
-    await project.shell(commandsOf('docs/containers.md', 'old=$(docker compose ps -q gateway)'))
+    const commands = commandsOf('docs/containers.md', 'old=$(docker compose ps -q gateway)')
+    await project.shell(commands.replaceAll(/\bgateway\b/g, 'sluice-gateway'))
     await allHealthy(project, 3)
     expect(await load.end()).toEqual({ statuses: ['200'], isLong: true })
-    const after = (await project.containers('gateway')).map(({ Id }) => Id)
+    const after = (await project.containers('sluice-gateway')).map(({ Id }) => Id)
     expect(after.filter((id) => before.includes(id))).toEqual([])
     expect((await send(port, 'POST', '/forgot-password')).status).toBe(429)
+    const { output } = await theirRedis.exec(['redis-cli', 'info', 'keyspace'])
+    expect(output.trim()).toBe('# Keyspace')
   })
 }, 300_000)
 
@@ -155,7 +166,7 @@ test('with Caddy, clients come over HTTPS and are counted by their own address',
     await allHealthy(project, 1)
     const authority = await eventually(
       'Caddy has made its authority',
-      () => project.run('exec', '-T', 'caddy', 'cat', '/data/caddy/pki/authorities/local/root.crt'),
+      () => project.run('exec', '-T', 'sluice-caddy', 'cat', '/data/caddy/pki/authorities/local/root.crt'),
       starting,
     )
     await eventually(
@@ -187,7 +198,7 @@ test('with Caddy, clients come over HTTPS and are counted by their own address',
 const forgingClient = `(async () => {
   for (let i = 0; i < 6; i++) await new Promise((resolve) => {
     const headers = { host: 'localhost', 'x-forwarded-for': '203.0.113.' + i }
-    const options = { host: 'caddy', servername: 'localhost', ca: process.argv[1], method: 'POST', headers }
+    const options = { host: 'sluice-caddy', servername: 'localhost', ca: process.argv[1], method: 'POST', headers }
     require('node:https').request({ ...options, path: '/forgot-password' }, async (response) => {
       console.log(response.statusCode, Buffer.concat(await response.toArray()).toString())
       resolve()

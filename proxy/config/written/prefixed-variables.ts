@@ -13,6 +13,15 @@ const variables: ReadonlySet<string> = new Set([
   'CONFIG_FILE',
 ])
 
+/** What the compose files of this repository read, in the shell that runs a command of the gateway as well. */
+const ofComposeFiles: ReadonlySet<string> = new Set([
+  'SLUICE_CONFIG',
+  'SLUICE_GATEWAY_IMAGE',
+  'SLUICE_ORIGIN_IMAGE',
+])
+/** The folder is SLUICE_CONFIG; who names a file means CONFIG_FILE. */
+const fileEnding = /\.(ya?ml|json)$/i
+
 /**
  * What Kubernetes and Docker's links set for a service of the name `sluice`, or of one that begins with `sluice-`:
  * `SLUICE_SERVICE_HOST`, `SLUICE_PORT_80_TCP_ADDR`, and `SLUICE_PORT`, which is a URL there.
@@ -22,7 +31,7 @@ const linkUrl = /^(tcp|udp|sctp):\/\//
 
 /**
  * Reads the variables that begin with `SLUICE_`: `SLUICE_PORT` is in place of `PORT`, and wins where both are set. One that
- * names no setting is a problem, but for those of service links.
+ * names no setting is a problem, but for those of service links and of compose files.
  *
  * @returns the environment with their values under the names without the prefix, which these are in `prefixed`
  */
@@ -37,13 +46,14 @@ export function readPrefixedVariables(given: NodeJS.ProcessEnv): {
   for (const [name, value] of Object.entries(given)) {
     if (!name.startsWith(prefix) || !value) continue
     if (ofServiceLinks.test(name) || (name.endsWith('_PORT') && linkUrl.test(value))) continue
+    if (ofComposeFiles.has(name) && !fileEnding.test(value)) continue
     const variable = name.slice(prefix.length)
     if (variables.has(variable)) {
       prefixed.add(variable)
       env[variable] = value
       continue
     }
-    const near = nearestWord(variable, [...variables])
+    const near = variable === 'CONFIG' ? 'CONFIG_FILE' : nearestWord(variable, [...variables])
     const hint = near === undefined ? '' : `, did you mean ${prefix}${near}?`
     problems.push({ line: 0, text: `${name}: no setting has this name${hint}` })
   }

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
@@ -35,6 +35,28 @@ test.each([
   const [problem = '', ...others] = problemsOf(env, makeTemporaryDirectory())
   expect(others).toEqual([])
   expect(problem.slice(0, start.length)).toBe(start)
+})
+
+test('every name with the prefix that the docs and compose files have is known', () => {
+  const root = join(import.meta.dirname, '../../..')
+  const files = globSync(
+    ['*.{md,yml,yaml}', 'docs/**/*.md', 'deploy/**/*', 'ops/**/*', 'presets/*', '.github/**/*.yml'],
+    { cwd: root },
+  ).filter((name) => statSync(join(root, name)).isFile() && name !== 'CHANGELOG.md')
+  const names = files.flatMap(
+    (name) => readFileSync(join(root, name), 'utf8').match(/\bSLUICE_[A-Z]\w*/g) ?? [],
+  )
+  expect(names).toContain('SLUICE_GATEWAY_IMAGE')
+  const unknown = [...new Set(names)].filter((name) =>
+    // Any value: it is the name that is asked about.
+    problemsOf({ [name]: '1234' }, makeTemporaryDirectory()).some((text) => text.includes('no setting')),
+  )
+  expect(unknown).toEqual([])
+})
+
+test('a file where compose files name the folder is told to be CONFIG_FILE', () => {
+  const [problem] = problemsOf({ SLUICE_CONFIG: './sluice.yaml' }, makeTemporaryDirectory())
+  expect(problem).toBe('SLUICE_CONFIG: no setting has this name, did you mean SLUICE_CONFIG_FILE?')
 })
 
 test('what Kubernetes sets for a service of that name is no setting', () => {

@@ -20,6 +20,7 @@ describe('settings of the origin', () => {
         originPort: 3000,
         originDb: 'data/origin.db',
         originPublicUrl: undefined,
+        originPublished: undefined,
         logLevel: 'info',
       },
       warnings: [],
@@ -32,6 +33,7 @@ describe('settings of the origin', () => {
       ORIGIN_PORT: '0',
       ORIGIN_DB: '/data/keys.db',
       ORIGIN_PUBLIC_URL: 'https://api.example/',
+      ORIGIN_PUBLISHED: '8080',
       LOG_LEVEL: 'debug',
       PORT: 'x',
     })
@@ -40,8 +42,28 @@ describe('settings of the origin', () => {
       originPort: 0,
       originDb: '/data/keys.db',
       originPublicUrl: 'https://api.example',
+      originPublished: 'http://localhost:8080',
       logLevel: 'debug',
     })
+  })
+
+  // All that compose takes before the port of the container; the rest it refuses itself.
+  test.each([
+    ['8080', 'http://localhost:8080'],
+    ['127.0.0.1:8080', 'http://localhost:8080'],
+    ['0.0.0.0:8080', 'http://localhost:8080'],
+    ['192.0.2.7:80', 'http://192.0.2.7:80'],
+    ['[::1]:8080', 'http://localhost:8080'],
+    ['::1:8080', 'http://localhost:8080'],
+    ['[2001:db8::7]:8080', 'http://[2001:db8::7]:8080'],
+    ['2001:db8::7:8080', 'http://[2001:db8::7]:8080'],
+    ['8080-8090', 'http://localhost:8080'],
+    ['127.0.0.1:', undefined],
+    ['99999', undefined],
+    ['a b:80', undefined],
+    ['x', undefined],
+  ])('published at %s: the curl line has %s, and the start goes on', (published, url) => {
+    expect(loadOriginSettings({ ORIGIN_PUBLISHED: published }).settings.originPublished).toBe(url)
   })
 
   test('all mistakes are reported at once', () => {

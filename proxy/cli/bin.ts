@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+/*
+ * The `sluice` of the npm package. It imports nothing that an old Node does not have, and the command line only when this Node is
+ * known to be new enough: what is missing in an old one is a syntax error to it, before any code runs.
+ */
+
+/** As `engines` in package.json, which npm only warns of. */
+const oldestMajor = 24
+
+const version = process.versions.node
+if (Number.parseInt(version, 10) < oldestMajor) {
+  process.stderr.write(
+    `Node.js ${oldestMajor} or later is needed, and this is ${version} (${process.execPath}): ` +
+      `"npm install node@${oldestMajor}" beside sluice brings one for npx\n`,
+  )
+  process.exitCode = 1
+} else {
+  await import('./main.ts')
+}
+
+export {}

@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runNode } from '../support/gateway/process.ts'
+
+// An old Node takes what it does not have for a syntax error, before any code runs: what people start must import nothing
+// before it knows that this Node is new enough.
+
+const root = join(import.meta.dirname, '../..')
+const packageJson = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  readonly bin: Readonly<Record<string, string>>
+  readonly engines: { readonly node: string }
+}
+const oldest = Number(/\d+/.exec(packageJson.engines.node)?.[0])
+const pretending = (version: string): string =>
+  `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`
+
+// Compiled from `proxy/` to `dist/proxy/`.
+const entries = Object.values(packageJson.bin).map((path) =>
+  path.replace(/^dist\//, '').replace(/\.js$/, '.ts'),
+)
+
+test.each(entries)('%s imports nothing but when the version is known', (entry) => {
+  const text = readFileSync(join(root, entry), 'utf8')
+  expect(text.match(/^(import\b.*|export .* from .*)$/gm)).toBeNull()
+  expect(text).toContain('await import(')
+})
+
+test.each([
+  [`${oldest - 1}.99.0`, 1],
+  ['20.20.2', 1],
+  [`${oldest}.0.0`, 0],
+])('under Node %s, version ends with status %i', async (version, status) => {
+  for (const entry of entries) {
+    const run = await runNode(entry, { NODE_OPTIONS: `--import "${pretending(version)}"` }, ['version'])
+    expect(run.status).toBe(status)
+    if (status === 0) continue
+    expect(run.stdout).toBe('')
+    expect(run.stderr).toMatch(new RegExp(`^Node\\.js ${oldest} or later is needed, and this is ${version} `))
+    expect(run.stderr.split('\n')).toHaveLength(2)
+  }
+})

@@ -1,0 +1,95 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+
+// A container that is in two networks sees the names of both: which `redis` it is told of is chance. So what joins the network
+// of somebody's project has names of its own, and asks for nothing by a name that a project may have as well.
+
+type Networks = readonly string[] | Readonly<Record<string, { readonly aliases?: readonly string[] } | null>>
+type Service = {
+  readonly networks?: Networks
+  readonly environment?: Readonly<Record<string, string>>
+}
+type ComposeFile = {
+  readonly services: Readonly<Record<string, Service>>
+  readonly networks?: Readonly<Record<string, { readonly external?: boolean } | null>>
+}
+
+const root = join(import.meta.dirname, '../..')
+const own = /^sluice-[a-z]+$/
+
+/** Compose files, and the pieces of them that pages show. */
+const files = [
+  ...globSync(['docker-compose.yml', 'deploy/compose/*.yml'], { cwd: root }).map(
+    (name) => [name, readFileSync(join(root, name), 'utf8')] as const,
+  ),
+  ...globSync(['README.md', 'docs/**/*.md', 'deploy/**/*.md'], { cwd: root }).flatMap((name) =>
+    [...readFileSync(join(root, name), 'utf8').matchAll(/```ya?ml\n(services:\n[^`]*)```/g)].map(
+      ([, text = '']) => [name, text] as const,
+    ),
+  ),
+].map(([name, text]) => [name, parse(text) as ComposeFile] as const)
+
+function networksOf({ networks = ['default'] }: Service): ReadonlyMap<string, readonly string[]> {
+  if (isList(networks)) return new Map(networks.map((name) => [name, []]))
+  return new Map(Object.entries(networks).map(([name, network]) => [name, network?.aliases ?? []]))
+}
+
+function isList(networks: Networks): networks is readonly string[] {
+  return Array.isArray(networks)
+}
+
+/** The hosts of URLs and of lists in a service's environment. */
+function hostsIn({ environment = {} }: Service): string[] {
+  return Object.values(environment).flatMap((value) =>
+    [...value.matchAll(/:\/\/([a-z][a-z0-9-]*)/g)].map(([, host = '']) => host),
+  )
+}
+
+test('finds the files', () => {
+  expect(files.map(([name]) => name)).toEqual(
+    expect.arrayContaining(['docker-compose.yml', 'deploy/compose/with-haproxy.yml', 'docs/containers.md']),
+  )
+})
+
+describe.each(files)('%s', (_name, { services, networks = {} }) => {
+  const external = Object.keys(networks).filter((name) => networks[name]?.external)
+  const joining = Object.values(services).filter((service) =>
+    external.some((name) => networksOf(service).has(name)),
+  )
+
+  test('what joins the network of a project, and what that is in a network with, has a name that no project has', () => {
+    const shared = new Set(joining.flatMap((service) => [...networksOf(service).keys()]))
+    const seen = Object.entries(services).filter(([, service]) =>
+      [...networksOf(service).keys()].some((network) => shared.has(network)),
+    )
+    const names = seen.flatMap(([name, service]) => [name, ...[...networksOf(service).values()].flat()])
+    expect(names.filter((name) => !own.test(name))).toEqual([])
+  })
+
+  test('what is in more than one network asks for a Redis by such a name', () => {
+    const inSeveral = Object.values(services).filter((service) => networksOf(service).size > 1)
+    const redis = inSeveral.flatMap(({ environment = {} }) =>
+      hostsIn({ environment: { url: environment['REDIS_URL'] ?? '' } }),
+    )
+    expect(redis.filter((host) => !own.test(host))).toEqual([])
+  })
+
+  test('a name that begins so is that of a service or an alias', () => {
+    const names = Object.entries(services).flatMap(([name, service]) => [
+      name,
+      ...[...networksOf(service).values()].flat(),
+    ])
+    const asked = Object.values(services).flatMap(hostsIn)
+    expect(asked.filter((host) => own.test(host) && !names.includes(host))).toEqual([])
+  })
+})
+
+test.each(['haproxy.cfg', 'deploy/compose/Caddyfile'])('%s knows the gateways by their name', (name) => {
+  const hosts = [...readFileSync(join(root, name), 'utf8').matchAll(/\b([a-z-]*gateway):8080/g)].map(
+    ([, host]) => host,
+  )
+  expect(hosts.length).toBeGreaterThan(0)
+  expect(new Set(hosts)).toEqual(new Set(['sluice-gateway']))
+})
