@@ -3,7 +3,7 @@ import { changedFiles } from './changed-files.ts'
 import { lastPage, type Result } from './last-page.ts'
 import { lookAgain } from './second-look.ts'
 import { readSeeds } from './seeds.ts'
-import { runStep } from './step.ts'
+import { inGroups, runStep } from './step.ts'
 import { IMAGES_SCRIPT, stepsOfAll, stepsOfChange } from './steps.ts'
 
 // Runs all steps of a tier, whatever becomes of them, and says at the end what failed: `node test/tiers/run.ts change` or
@@ -31,12 +31,15 @@ if (existsSync(IMAGES_SCRIPT)) process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= '
 rmSync(RESULTS, { recursive: true, force: true })
 const changed = changedFiles()
 const results: Result[] = []
-for (const step of chosen) {
-  console.log(`\n== ${step.name}`)
-  const outcome = await runStep(step, RESULTS)
-  const isTests = step.tests !== undefined && !outcome.ok
-  results.push({ ...outcome, ...(isTests && { secondLook: await lookAgain(outcome, changed, RESULTS) }) })
-  console.log(`== ${step.name}: ${outcome.ok ? 'passed' : 'FAILED'} after ${Math.round(outcome.seconds)} s`)
+for (const group of inGroups(chosen)) {
+  console.log(`\n== ${group.map(({ name }) => name).join(', ')}`)
+  const outcomes = await Promise.all(group.map((step) => runStep(step, RESULTS, group.length === 1)))
+  for (const outcome of outcomes) {
+    const isTests = outcome.step.tests !== undefined && !outcome.ok
+    results.push({ ...outcome, ...(isTests && { secondLook: await lookAgain(outcome, changed, RESULTS) }) })
+    const { step, ok, seconds } = outcome
+    console.log(`== ${step.name}: ${ok ? 'passed' : 'FAILED'} after ${Math.round(seconds)} s`)
+  }
 }
 const { text, ok } = lastPage(results)
 console.log(text)

@@ -15,6 +15,8 @@ export type Step = {
   readonly env?: Readonly<Record<string, string>>
   /** It is killed after so long, which is a failure. */
   readonly limitMinutes: number
+  /** Neighbours of one group run at once: what measures no time, and takes one core each. */
+  readonly group?: string
 }
 
 export type Outcome = {
@@ -38,15 +40,31 @@ const LAST_WORDS_MS = 20_000
 const running = new Set<number>()
 atEnd(() => running.forEach((pid) => killGroup(pid)))
 
-/** Runs a step to its end, whatever that is. Prints what it prints, and keeps it in the folder `results`. */
-export async function runStep(step: Step, results: string): Promise<Outcome> {
+/** Neighbours of one group together, every other step alone. */
+export function inGroups(steps: readonly Step[]): Step[][] {
+  const groups: Step[][] = []
+  for (const step of steps) {
+    const last = groups.at(-1)
+    if (step.group !== undefined && last?.[0]?.group === step.group) last.push(step)
+    else groups.push([step])
+  }
+  return groups
+}
+
+/**
+ * Runs a step to its end, whatever that is. Prints what it prints, and keeps it in the folder `results`.
+ *
+ * @param isAlone otherwise it prints all at its end, as others print meanwhile
+ */
+export async function runStep(step: Step, results: string, isAlone = true): Promise<Outcome> {
   mkdirSync(results, { recursive: true })
   const path = join(results, step.name.replaceAll(/[^A-Za-z0-9.]+/g, '-'))
   const failuresFile = `${path}.json`
   rmSync(failuresFile, { force: true })
   const log = `${path}.log`
   const startedMs = performance.now()
-  const status = await runCommand(step, log, failuresFile)
+  const status = await runCommand(step, log, failuresFile, isAlone)
+  if (!isAlone) process.stdout.write(readFileSync(log))
   const lines = stripVTControlCharacters(readFileSync(log, 'utf8')).split('\n')
   const lastLines = lines.filter((line) => line.trim() !== '').slice(-SHOWN_LINES)
   return {
@@ -60,7 +78,12 @@ export async function runStep(step: Step, results: string): Promise<Outcome> {
 }
 
 /** @returns the exit status, or undefined if it took too long */
-function runCommand(step: Step, log: string, failuresFile: string): Promise<number | undefined> {
+function runCommand(
+  step: Step,
+  log: string,
+  failuresFile: string,
+  isShown: boolean,
+): Promise<number | undefined> {
   const child = spawn('bash', ['-c', [step.command, step.tests].filter(Boolean).join(' ')], {
     // In a group of its own, to be killed with all that it started.
     detached: true,
@@ -75,7 +98,7 @@ function runCommand(step: Step, log: string, failuresFile: string): Promise<numb
   running.add(pid)
   const kept = createWriteStream(log)
   const show = (piece: Buffer): void => {
-    process.stdout.write(piece)
+    if (isShown) process.stdout.write(piece)
     kept.write(piece)
   }
   child.stdout.on('data', show)

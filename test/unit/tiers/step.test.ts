@@ -4,9 +4,9 @@ import { expect, test, vi } from 'vitest'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import type { Failure } from '../../tiers/failure.ts'
 import { lookAgain } from '../../tiers/second-look.ts'
-import { runStep, type Step } from '../../tiers/step.ts'
+import { inGroups, runStep, type Step } from '../../tiers/step.ts'
 
-vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
 
 const results = makeTemporaryDirectory()
 const step = (command: string, rest: Partial<Step> = {}): Step => ({
@@ -30,6 +30,23 @@ test('what a step prints is kept, with its status', async () => {
   const { ok, log, lastLines, tests } = await runStep(step('echo out; echo err >&2; exit 3'), results)
   expect({ ok, lastLines, tests }).toEqual({ ok: false, lastLines: ['out', 'err'], tests: undefined })
   expect(readFileSync(log, 'utf8')).toBe('out\nerr\n')
+})
+
+test('neighbours of one group run at once, every other step alone and in its order', () => {
+  const named = (name: string, group?: string): Step => step(name, { name, ...(group && { group }) })
+  const steps = [named('a', 'lint'), named('b', 'lint'), named('c'), named('d'), named('e', 'lint')]
+  expect(inGroups(steps).map((group) => group.map(({ name }) => name))).toEqual([
+    ['a', 'b'],
+    ['c'],
+    ['d'],
+    ['e'],
+  ])
+})
+
+test('a step that does not run alone prints all that it has to say in one piece', async () => {
+  written.mockClear()
+  await runStep(step('echo first; sleep 0.1; echo second'), results, false)
+  expect(written.mock.calls.map(([piece]) => String(piece))).toEqual(['first\nsecond\n'])
 })
 
 test('a step has its own environment, and no standard input', async () => {
