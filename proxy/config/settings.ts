@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { problemAt, showValue, type Place, type Problem } from '../../shared/settings/problems.ts'
 import { readSettings, readSource, throwProblems, type Reading } from '../../shared/settings/settings.ts'
@@ -10,6 +10,7 @@ import { defaultName, findNearNames, readConfigFile } from './config-file.ts'
 import { defaultLimits } from './default-limits.ts'
 import { findDeniedAllowances, findIdleOverrides, warnOfEverybody } from './checks/client-lists.ts'
 import { warnOfCosts } from './checks/costly-rules.ts'
+import type { FolderOf } from './checks/certificates.ts'
 import { findUndecidable } from './checks/decisions.ts'
 import { warnOfIdleRules, warnOfIdleSettings, warnOfIdleTokens } from './checks/idle-settings.ts'
 import { clientList } from './clients/client-list.ts'
@@ -106,23 +107,28 @@ type FileReading = Reading<z.output<typeof configFileSchema>>
 /**
  * Reads the gateway's settings from the environment and the settings file; the environment takes precedence.
  *
- * @param cwd the directory of `sluice.yaml`, which relative paths are resolved against
+ * @param cwd where `sluice.yaml` is looked for, and which relative paths in variables are from
+ * @param pathsFrom which relative paths in the file are from, by default its own folder
  * @returns the settings, with absolute file paths, and warnings to log
  * @throws SettingsError with every problem
  */
 export function loadGatewaySettings(
   given: NodeJS.ProcessEnv,
   cwd: string,
+  pathsFrom?: string,
 ): { settings: GatewaySettings; warnings: string[] } {
   const { env: unprefixed, prefixed, problems: unknown } = readPrefixedVariables(given)
   const { env, problems: unreadSecrets } = readSecretFiles(unprefixed, cwd)
   const { path, name, file, problems } = readFile(env, cwd)
   const read = readSettings(gatewayTable, env, file)
+  const folder = pathsFrom ?? dirname(path ?? resolve(cwd, defaultName))
+  // What is in the file has a line there.
+  const folderOf: FolderOf = (property) => (read.placeOf(property).line > 0 ? folder : cwd)
   const { refusals, problems: unread } = file
-    ? readRefusals(file.values, file.source.placeOf, cwd)
+    ? readRefusals(file.values, file.source.placeOf, folder)
     : { refusals: noRefusals, problems: [] }
   const routes = file
-    ? readRouteAuthorities(file.values.routes, file.source.placeOf, cwd)
+    ? readRouteAuthorities(file.values.routes, file.source.placeOf, folder)
     : { routes: undefined, problems: [] }
   const mistakes = [
     ...unknown,
@@ -137,8 +143,8 @@ export function loadGatewaySettings(
     ...(file ? findAddressKeys(file.values.limits, read.values.clientAddressHeader, placeOfRule(file)) : []),
     ...(file ? findUnverifiable(file.values.limits, 'jwt' in file.source.given, placeOfRule(file)) : []),
     ...(file ? findUndecidable(file.values.limits, read.values.decisionsPort, placeOfRule(file)) : []),
-    ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, cwd) : []),
-    ...checkJointly(read, cwd),
+    ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, folder) : []),
+    ...checkJointly(read, folderOf),
     ...(file ? findOwnAddresses(file.values.routes, read, file.source.placeOf) : []),
     ...(file
       ? findUnsigned(file.values.webhooks, read.values, 'webhookSecret' in read.values, file.source.placeOf)
@@ -150,7 +156,7 @@ export function loadGatewaySettings(
   const settings = {
     ...values,
     configFile: path,
-    ...absolutePaths(values, cwd),
+    ...absolutePaths(values, folderOf),
     rules: rules ?? limits.parse(defaultLimits),
     limitsFile: rules && path,
     allowList: file?.values.allowList ?? [],
@@ -160,7 +166,7 @@ export function loadGatewaySettings(
     refusals,
     routes: routes.routes,
     hasFallback: isUpstreamGiven(env, file?.source),
-    jwt: locateKeys(file?.values.jwt, cwd),
+    jwt: locateKeys(file?.values.jwt, folder),
   }
   const warnings = [
     ...(path === undefined ? warnOfNearNames(cwd) : []),
@@ -177,16 +183,22 @@ export function loadGatewaySettings(
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
 }
 
-/** The settings that are file paths, resolved against the working directory. */
-function absolutePaths(values: SettingsOf<typeof gatewayTable>, cwd: string) {
-  const absolute = (path: string | undefined) => path && resolve(cwd, path)
+type PathProperty =
+  'tlsCertFile' | 'tlsKeyFile' | 'upstreamCaFile' | 'redisCaFile' | 'redisCertFile' | 'redisKeyFile'
+
+/** The settings that are file paths, made absolute. */
+function absolutePaths(values: SettingsOf<typeof gatewayTable>, folderOf: FolderOf) {
+  const absolute = (property: PathProperty) => {
+    const path = values[property]
+    return path && resolve(folderOf(property), path)
+  }
   return {
-    tlsCertFile: absolute(values.tlsCertFile),
-    tlsKeyFile: absolute(values.tlsKeyFile),
-    upstreamCaFile: absolute(values.upstreamCaFile),
-    redisCaFile: absolute(values.redisCaFile),
-    redisCertFile: absolute(values.redisCertFile),
-    redisKeyFile: absolute(values.redisKeyFile),
+    tlsCertFile: absolute('tlsCertFile'),
+    tlsKeyFile: absolute('tlsKeyFile'),
+    upstreamCaFile: absolute('upstreamCaFile'),
+    redisCaFile: absolute('redisCaFile'),
+    redisCertFile: absolute('redisCertFile'),
+    redisKeyFile: absolute('redisKeyFile'),
   }
 }
 

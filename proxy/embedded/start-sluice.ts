@@ -97,7 +97,8 @@ function readOptions({ upstream, limits, clock, settings: others }: SluiceOption
   try {
     // JSON is YAML.
     writeFileSync(file, JSON.stringify(written))
-    settings = loadGatewaySettings({ CONFIG_FILE: file }, process.cwd()).settings
+    // No file of theirs: what they name is from where they run.
+    settings = loadGatewaySettings({ CONFIG_FILE: file }, process.cwd(), process.cwd()).settings
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     throw new SettingsError(error.problems.map((text) => text.replace(`${file}:1: `, '')))

@@ -9,13 +9,16 @@ import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
+/** The folder that a setting's relative path is from: that of the settings file, or the working directory for a variable. */
+export type FolderOf = (property: keyof typeof gatewayTable) => string
+
 /** Two settings that name a certificate and its key. */
 type Pair =
   | { readonly cert: 'tlsCertFile'; readonly key: 'tlsKeyFile' }
   | { readonly cert: 'redisCertFile'; readonly key: 'redisKeyFile' }
 
 /** Tries certificate and key as they are going to be used. Both are needed, or neither. */
-export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, cwd: string): Problem[] {
+export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, folderOf: FolderOf): Problem[] {
   if (!(cert in values && key in values)) return []
   const certFile = values[cert]
   const keyFile = values[key]
@@ -25,8 +28,8 @@ export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, cwd: s
   if (keyFile === undefined) {
     return [problemAt(placeOf(key), 'missing, needs a key file for the TLS certificate')]
   }
-  const readCert = () => readFileSync(resolve(cwd, certFile))
-  const readKey = () => readFileSync(resolve(cwd, keyFile))
+  const readCert = () => readFileSync(resolve(folderOf(cert), certFile))
+  const readKey = () => readFileSync(resolve(folderOf(key), keyFile))
   const problems: Problem[] = []
   const certError = errorOf(() => createSecureContext({ cert: readCert() }))
   if (certError !== undefined) {
@@ -49,17 +52,17 @@ export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, cwd: s
 export function checkAuthorities(
   { values, placeOf }: Read,
   property: 'upstreamCaFile' | 'redisCaFile',
-  cwd: string,
+  folderOf: FolderOf,
 ): Problem[] {
   const file = values[property]
   if (file === undefined) return []
-  const mistake = mistakeInAuthorities(file, cwd)
+  const mistake = mistakeInAuthorities(file, folderOf(property))
   return mistake === undefined ? [] : [problemAt(placeOf(property), mistake)]
 }
 
 /** @returns what is wrong with a file of CA certificates; undefined where nothing is */
-export function mistakeInAuthorities(file: string, cwd: string): string | undefined {
-  const error = errorOf(() => new X509Certificate(readFileSync(resolve(cwd, file))))
+export function mistakeInAuthorities(file: string, folder: string): string | undefined {
+  const error = errorOf(() => new X509Certificate(readFileSync(resolve(folder, file))))
   return error === undefined
     ? undefined
     : `got ${showValue(file)}, needs a readable PEM certificate (${error})`

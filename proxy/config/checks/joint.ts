@@ -1,7 +1,7 @@
 import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import type { gatewayTable } from '../settings-table.ts'
-import { checkAuthorities, checkPair } from './certificates.ts'
+import { checkAuthorities, checkPair, type FolderOf } from './certificates.ts'
 import { checkCiphers } from './ciphers.ts'
 import { checkUpstream, isEveryAddress, isLocal } from './own-address.ts'
 import { checkRedis } from './redis.ts'
@@ -9,7 +9,7 @@ import { checkRedis } from './redis.ts'
 type Read = ReadSettings<typeof gatewayTable>
 
 /** Finds problems of settings in combination. A setting that is wrong by itself is skipped. */
-export function checkJointly(read: Read, cwd: string): Problem[] {
+export function checkJointly(read: Read, folderOf: FolderOf): Problem[] {
   return [
     ...checkAdminToken(read),
     ...checkPorts(read),
@@ -17,10 +17,10 @@ export function checkJointly(read: Read, cwd: string): Problem[] {
     ...checkUpstream(read),
     ...checkProxyProtocol(read),
     ...checkClientAddressHeader(read),
-    ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, cwd),
+    ...checkPair(read, { cert: 'tlsCertFile', key: 'tlsKeyFile' }, folderOf),
     ...checkCiphers(read),
-    ...checkAuthorities(read, 'upstreamCaFile', cwd),
-    ...checkRedis(read, cwd),
+    ...checkAuthorities(read, 'upstreamCaFile', folderOf),
+    ...checkRedis(read, folderOf),
   ]
 }
 

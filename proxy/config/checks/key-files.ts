@@ -5,10 +5,14 @@ import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/s
 import { checkKeySet, checkSecret } from '../../tokens/load-key-set.ts'
 import type { TokenSettings } from '../../tokens/tokens.ts'
 
-/** The settings, with an absolute path and what tells its file from one with other content. */
-export function locateKeys(jwt: TokenSettings | undefined, cwd: string): TokenSettings | undefined {
+/**
+ * The settings, with an absolute path and what tells its file from one with other content.
+ *
+ * @param folder that of the settings file, which a relative path is from
+ */
+export function locateKeys(jwt: TokenSettings | undefined, folder: string): TokenSettings | undefined {
   if (!jwt || jwt.place.kind === 'url') return jwt
-  const path = resolve(cwd, jwt.place.path)
+  const path = resolve(folder, jwt.place.path)
   return { ...jwt, place: { ...jwt.place, path, digest: hash('sha256', readFileSync(path)) } }
 }
 
@@ -16,14 +20,14 @@ export function locateKeys(jwt: TokenSettings | undefined, cwd: string): TokenSe
 export function checkKeyFiles(
   jwt: TokenSettings | undefined,
   placeOf: (path: readonly PropertyKey[]) => Place,
-  cwd: string,
+  folder: string,
 ): Problem[] {
   if (!jwt || jwt.place.kind === 'url') return []
   const { kind, path } = jwt.place
   const [field, check] =
     kind === 'file' ? (['jwksFile', checkKeySet] as const) : (['secretFile', checkSecret] as const)
   try {
-    check(readFileSync(resolve(cwd, path), 'utf8'))
+    check(readFileSync(resolve(folder, path), 'utf8'))
     return []
   } catch (error) {
     return [

@@ -2,15 +2,15 @@ import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { addressOf } from '../setting-kinds.ts'
 import type { gatewayTable } from '../settings-table.ts'
-import { checkAuthorities, checkPair } from './certificates.ts'
+import { checkAuthorities, checkPair, type FolderOf } from './certificates.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
 /** Finds what is wrong with the settings for connections to Redis, by itself or beside `REDIS_URL`. */
-export function checkRedis(read: Read, cwd: string): Problem[] {
+export function checkRedis(read: Read, folderOf: FolderOf): Problem[] {
   return [
-    ...checkAuthorities(read, 'redisCaFile', cwd),
-    ...checkPair(read, { cert: 'redisCertFile', key: 'redisKeyFile' }, cwd),
+    ...checkAuthorities(read, 'redisCaFile', folderOf),
+    ...checkPair(read, { cert: 'redisCertFile', key: 'redisKeyFile' }, folderOf),
     ...checkSentinelLogin(read),
     ...checkUse(read),
   ]

@@ -18,18 +18,18 @@ type Written = { readonly refusal?: RefusalSource | undefined; readonly limits?:
 /**
  * Reads what refused requests are answered, with the files that are named for it.
  *
- * @param cwd the directory that relative paths are resolved against
+ * @param folder that of the settings file, which relative paths are from
  */
 export function readRefusals(
   { refusal, limits = [] }: Written,
   placeOf: (path: readonly PropertyKey[]) => Place,
-  cwd: string,
+  folder: string,
 ): { readonly refusals: Refusals; readonly problems: readonly Problem[] } {
   const problems: Problem[] = []
   const read = (source: RefusalSource, path: readonly PropertyKey[]): Refusal => {
     const contentOf = (field: string, file: string): Buffer => {
       try {
-        return readBounded(resolve(cwd, file), MOST_KIB * 1024)
+        return readBounded(resolve(folder, file), MOST_KIB * 1024)
       } catch (error) {
         const text = `got ${showValue(file)}, needs a readable file of at most ${MOST_KIB} KiB (${reasonOf(error)})`
         problems.push(problemAt(placeOf([...path, field]), text))

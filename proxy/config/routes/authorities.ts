@@ -10,19 +10,19 @@ export type WrittenRoute = Omit<UpstreamRoute, 'authorities'> & { readonly upstr
 /**
  * Reads the files of CA certificates that routes name, so that a reload takes changed ones.
  *
- * @param cwd the directory that relative paths are resolved against
+ * @param folder that of the settings file, which relative paths are from
  */
 export function readRouteAuthorities(
   routes: readonly WrittenRoute[] | undefined,
   placeOf: (path: readonly PropertyKey[]) => Place,
-  cwd: string,
+  folder: string,
 ): { readonly routes: readonly UpstreamRoute[] | undefined; readonly problems: readonly Problem[] } {
   const problems: Problem[] = []
   const read = ({ upstreamCaFile, ...route }: WrittenRoute, index: number): UpstreamRoute => {
     if (upstreamCaFile === undefined) return route
-    const mistake = mistakeInAuthorities(upstreamCaFile, cwd)
+    const mistake = mistakeInAuthorities(upstreamCaFile, folder)
     if (mistake === undefined)
-      return { ...route, authorities: readFileSync(resolve(cwd, upstreamCaFile), 'utf8') }
+      return { ...route, authorities: readFileSync(resolve(folder, upstreamCaFile), 'utf8') }
     problems.push(problemAt(placeOf(['routes', index, 'upstreamCaFile']), mistake))
     return route
   }
