@@ -1,5 +1,6 @@
 import type { Log } from '../../shared/log.ts'
 import { within } from '../../shared/within.ts'
+import { reasonOf } from '../limiter/redis/errors.ts'
 import { createPoll } from '../limiter/redis/feeds/poll.ts'
 import { runScript, script, type RedisClient } from '../limiter/redis/run-script.ts'
 import {
@@ -128,8 +129,7 @@ export function createRedisEntryStore(options: {
     try {
       return await action()
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
-      log.error({ reason }, 'Redis did not confirm a ban or an override')
+      log.error({ reason: reasonOf(error) }, 'Redis did not confirm a ban or an override')
       return 'uncertain'
     }
   }

@@ -1,6 +1,7 @@
 import { afterInput } from '../../shared/after-input.ts'
 import { isReserved, reservedUnits, takesUnits, type Policy } from '../policy.ts'
 import type { Charge, Decision, PolicyState, Reservation, Ticket } from './limiter.ts'
+import { isOfOneCounter, reasonOf } from './redis/errors.ts'
 
 /** Counters that are kept outside this process: in Redis, or in the primary process. */
 export type RemoteCounters = {
@@ -98,8 +99,9 @@ export function createBatching(options: {
         batch.settle[index]?.(decision)
         continue
       }
-      if (isOfOneCounter(decision)) hooks.counterBroken(policiesOf(charges), decision)
-      else failure = decision
+      if (isOfOneCounter(decision)) hooks.counterBroken(policiesOf(charges), reasonOf(decision))
+      // All other errors count as failures of the store.
+      else failure = reasonOf(decision)
       batch.settle[index]?.(hooks.decideWithout(charges, false))
     }
     if (failure === undefined) hooks.answered(now() - batch.askedAtMs)
@@ -125,7 +127,7 @@ export function createBatching(options: {
   function fail(batch: Batch, error: unknown): void {
     if (!finish(batch)) return
     settleWithout(batch, !counters.hasCountedNothing(error))
-    hooks.failed(error instanceof Error ? error.message : String(error))
+    hooks.failed(reasonOf(error))
   }
 
   function expire(batch: Batch): void {
@@ -238,9 +240,4 @@ function withoutReservation({ policy, exceeded, remaining, resetMs }: PolicyStat
 
 function policiesOf(charges: readonly Charge[]): Policy[] {
   return charges.map(({ policy }) => policy)
-}
-
-/** Whether an error of Redis is about a single key. All other errors count as failures of the store. */
-function isOfOneCounter(reason: string): boolean {
-  return /^(WRONGTYPE|ERR value is not an integer|ERR increment or decrement would overflow)/.test(reason)
 }

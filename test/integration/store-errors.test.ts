@@ -10,6 +10,7 @@ import {
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
 import { openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRewriter } from '../support/redis/rewritten-replies.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -72,17 +73,52 @@ describe('Redis that answers with an error', () => {
     await expectSharedDecisions(limiter)
   })
 
-  test('because it has become a replica, and looks for the master then', async () => {
-    const limiter = start()
-    await waitUntilAnswering(limiter)
-    await decideAtOnce([limiter], 1, chargeAll(newClient(), [login]))
-    const idBefore = await limiter.connection.client.client('ID')
+  test.for([
+    ['of Redis 7 and 8, and Valkey', (text: string) => text],
+    [
+      'of Redis 6.2 and KeyDB',
+      (text: string) => text.replace(/^(READONLY [^(]*?) ?(?=\(|$)/, '@user_script: 106: -$1\r\n '),
+    ],
+    [
+      'of a script that fails, in Redis 6.2 and KeyDB',
+      (text: string) =>
+        text.replace(
+          /^READONLY .*/,
+          'ERR Error running script (call to f_0a1b): @user_script:1: @user_script: 1: -$&',
+        ),
+    ],
+  ] as const)(
+    'because it has become a replica, and looks for the master then, in the words %s',
+    async ([, words]) => {
+      // The operator's connection reads what the server says.
+      const port = await startRewriter(server.port, words)
+      const limiter = openLimiter(`redis://127.0.0.1:${port}`)
+      await waitUntilAnswering(limiter)
+      await decideAtOnce([limiter], 1, chargeAll(newClient(), [login]))
+      const idBefore = await limiter.connection.client.client('ID')
+      await operator.replicaof('127.0.0.1', '1')
+      const reasons = await expectLocalDecisions(limiter)
+      expect(reasons).toEqual([expect.stringMatching(/^(READONLY|not connected)/)])
+      await operator.replicaof('NO', 'ONE')
+      await expectSharedDecisions(limiter)
+      expect(await limiter.connection.client.client('ID')).not.toBe(idBefore)
+    },
+  )
+
+  test('because it is a replica for good: says so once, and does not connect over and over', async () => {
     await operator.replicaof('127.0.0.1', '1')
-    const reasons = await expectLocalDecisions(limiter)
-    expect(reasons).toEqual([expect.stringMatching(/^(READONLY|not connected)/)])
-    await operator.replicaof('NO', 'ONE')
-    await expectSharedDecisions(limiter)
-    expect(await limiter.connection.client.client('ID')).not.toBe(idBefore)
+    const limiter = start()
+    const connections = async (): Promise<number> =>
+      Number(/total_connections_received:(\d+)/.exec(await operator.info('stats'))?.[1])
+    const before = await connections()
+    const startedMs = performance.now()
+    await eventually('it has left six replicas', async () => (await connections()) >= before + 6)
+    // Each waits longer than the one before: 50, 100, 200, 400 and 800 ms. A busy machine can only make it more.
+    expect(performance.now() - startedMs).toBeGreaterThan(700)
+    const lines = limiter.logLines.map(({ msg, reason = '' }) => [msg, reason.split(' ')[0]])
+    expect(lines).toHaveLength(new Set(lines.map(String)).size)
+    expect(lines).toContainEqual(['connected to a replica of Redis; looking for the master', 'READONLY'])
+    expect(lines.length).toBeLessThanOrEqual(4)
   })
 
   test('because the user must not run scripts', async () => {

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Log } from '../../../shared/log.ts'
 import { within } from '../../../shared/within.ts'
 import type { SharedBy } from '../../clients/client-table.ts'
+import { reasonOf } from '../../limiter/redis/errors.ts'
 import { createPoll } from '../../limiter/redis/feeds/poll.ts'
 import { runScript, script } from '../../limiter/redis/run-script.ts'
 import { readReport, writeReport, type ReplicaReport, type Replicas } from './report.ts'
@@ -78,7 +79,7 @@ export function createReplicaExchange(
       failure = ''
       return { own: gateway, reports: answer.reports }
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = reasonOf(error)
       // The page asks twice a second.
       if (reason !== failure) log.warn({ reason }, 'cannot read the reports of other replicas in Redis')
       failure = reason

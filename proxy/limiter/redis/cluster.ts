@@ -1,4 +1,6 @@
 import { Cluster, type Redis } from 'ioredis'
+import { isOfReplica } from './errors.ts'
+import type { Leaving } from './connecting/leaving.ts'
 import { commonOptions, retryDelayMs, type RedisCredentials } from './options.ts'
 import type { RedisAddress } from './url.ts'
 
@@ -26,16 +28,21 @@ export function connectCluster(
   address: RedisAddress,
   credentials: RedisCredentials,
   problems: ClusterProblems,
+  leaving: Leaving,
 ): Cluster {
   const cluster = new Cluster([...address.hosts], {
-    redisOptions: commonOptions(address, credentials),
+    redisOptions: {
+      ...commonOptions(address, credentials),
+      // A master that became a replica: drop its connection, and ask the others who serves its slots.
+      reconnectOnError: (error: Error): 1 | false => (isOfReplica(error) ? 1 : false),
+    },
     enableOfflineQueue: false,
     // Names stay names until a connection is opened: each time they may lead elsewhere, and certificates are for them.
     dnsLookup: (host, found) => found(null, host),
     clusterRetryStrategy: (attempt, reason) => {
       // The reason of a failed attempt is not always an event too.
       if (reason) problems.tell(reason)
-      return retryDelayMs(attempt)
+      return Math.max(retryDelayMs(attempt), leaving.delayMs())
     },
     // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
     maxRedirections: 3,

@@ -1,6 +1,8 @@
 import { Redis } from 'ioredis'
 import type { Log } from '../../../shared/log.ts'
 import { connectCluster, type ClusterProblems } from './cluster.ts'
+import { isOfReplica, reasonOf } from './errors.ts'
+import { createLeaving, onReplica, type Leaving } from './connecting/leaving.ts'
 import { commonOptions, retryDelayMs, tlsOptions, type RedisCredentials } from './options.ts'
 import type { RedisClient } from './run-script.ts'
 import { describeRedis, type RedisAddress } from './url.ts'
@@ -27,13 +29,26 @@ export function connectRedis(
   credentials: RedisCredentials = {},
 ): RedisConnection {
   const problems = createProblemLog(describeRedis(address), log)
+  const leaving = createLeaving(() => performance.now())
   const client =
     address.topology === 'cluster'
-      ? connectCluster(address, credentials, problems)
-      : connectServer(address, credentials, problems)
-  client.on('ready', problems.solved)
+      ? connectCluster(address, credentials, problems, leaving)
+      : connectServer(address, credentials, problems, leaving)
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
+  let settling: NodeJS.Timeout | undefined
+  client.on('ready', () => {
+    leaving.connected()
+    clearTimeout(settling)
+    // Each connection to a replica looks like one to a master until it is asked to count.
+    if (leaving.isRecent()) settling = setTimeout(problems.solved, SETTLED_AFTER_MS).unref()
+    else problems.solved()
+  })
+  client.on('close', () => clearTimeout(settling))
+  onReplica(client, (reason) => {
+    leaving.left()
+    problems.tellOfReplica(reason)
+  })
   // The library ends for good where Sentinel announces a new master while it is being asked for the old one.
   client.on('end', () => {
     if (isClosed) return
@@ -45,6 +60,7 @@ export function connectRedis(
     close() {
       isClosed = true
       clearTimeout(timer)
+      clearTimeout(settling)
       client.disconnect()
     },
   }
@@ -53,7 +69,8 @@ export function connectRedis(
 function connectServer(
   address: RedisAddress,
   credentials: RedisCredentials,
-  problems: Pick<ProblemLog, 'tell'>,
+  problems: Pick<ProblemLog, 'tell' | 'tellOfReplica'>,
+  leaving: Leaving,
 ): Redis {
   const [first] = address.hosts
   const { sentinelUsername, sentinelPassword } = credentials
@@ -82,7 +99,14 @@ function connectServer(
     db: address.database,
     // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
     enableOfflineQueue: false,
-    retryStrategy: retryDelayMs,
+    retryStrategy: (attempt) => Math.max(retryDelayMs(attempt), leaving.delayMs()),
+    // A master that became a replica refuses writes: connect again, to the new one. 2 would also send the command again.
+    reconnectOnError(error: Error) {
+      if (!isOfReplica(error)) return false
+      leaving.left()
+      problems.tellOfReplica(error.message)
+      return 1
+    },
   })
   server.on('error', (problem: Error) => problems.tell(problem))
   return server
@@ -108,20 +132,31 @@ function isReady(client: RedisClient): boolean {
   return client instanceof Redis || client.nodes('master').every(({ status }) => status === 'ready')
 }
 
-type ProblemLog = ClusterProblems & { readonly solved: () => void }
+/** How long a connection is kept after one that led to a replica until the log calls it one to Redis. */
+const SETTLED_AFTER_MS = 1000
+
+type ProblemLog = ClusterProblems & {
+  readonly solved: () => void
+  readonly tellOfReplica: (reason: string) => void
+}
 
 /** One line for each new reason why there is no connection, and one when there is. */
 function createProblemLog(redis: string, log: Log): ProblemLog {
   /** By reason, the node that it was first seen at; undefined without a cluster. */
   const told = new Map<string, string | undefined>()
+  function tell(reason: string, message: string, node?: string): void {
+    if (told.has(reason) || told.size === MAX_REASONS) return
+    told.set(reason, node)
+    log.warn({ redis, node, reason }, message)
+  }
   return {
     tell(problem, node) {
       // Sentinel tells when it tries next.
-      const reason = problem.message.replace(/ Retrying from scratch after \d+ms\./, '')
-      if (told.has(reason) || told.size === MAX_REASONS) return
-      told.set(reason, node)
-      log.warn({ redis, node, reason }, 'cannot connect to Redis; retrying')
+      const reason = reasonOf(problem).replace(/ Retrying from scratch after \d+ms\./, '')
+      tell(reason, 'cannot connect to Redis; retrying', node)
     },
+    tellOfReplica: (reason) =>
+      tell(reasonOf(reason), 'connected to a replica of Redis; looking for the master'),
     solvedAt(node) {
       for (const [reason, at] of told) if (at === node) told.delete(reason)
     },

@@ -1,21 +1,90 @@
+/**
+ * What engines put around the error of a command that a script has called. Redis up to 6.2 and KeyDB answer
+ * `@user_script: 106: -READONLY …` to `redis.pcall` and `ERR Error running script (call to f_…): @user_script:1: …` where the
+ * script fails with it; Dragonfly writes the latter without the line.
+ */
+const AROUND =
+  /^(?:-|ERR (?=-|@?user_script:|Error (?:running|compiling) script|ACL failure)|Error (?:running|compiling) script (?:\([^)]*\))?: ?|@?user_script: ?\d+: |ACL failure in script: )/
+
+/** What Redis 7 and Valkey put behind it. */
+const BEHIND = / script: (?:[^ ]+, )?on @user_script:\d+\.$/
+
+/** What engines write in words where others write a code. */
+const WORDS: readonly (readonly [RegExp, string])[] = [
+  [/^(?:ERR )?The user executing the script can't (?:run|access)/, 'NOPERM'],
+  [/^(?:ERR )?User .* has no permissions/, 'NOPERM'],
+  [/^(?:ERR )?Script attempted to access a non local key/, 'MOVED'],
+  [/^(?:ERR )?Script attempted to access keys that do not hash to the same slot/, 'CROSSSLOT'],
+  [/^(?:ERR )?invalid password/, 'WRONGPASS'],
+]
+
+/**
+ * The code with which an error of Redis begins (`READONLY`, `NOPERM`, …), in whatever form the engine writes it; an empty
+ * text where there is none. Looked for at the beginning only: what follows may repeat what a client has sent.
+ *
+ * @param error as a command was rejected with it, or its text, such as `redis.pcall` returns it
+ */
+export function errorCodeOf(error: unknown): string {
+  const text = unwrap(textOf(error))
+  for (const [words, code] of WORDS) if (words.test(text)) return code
+  return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(text)?.[0] ?? ''
+}
+
+/** What an error says, for the log: without what engines put around it, and in words that do not assume a library. */
+export function reasonOf(error: unknown): string {
+  const text = unwrap(textOf(error)).replace(BEHIND, '').replace(/\s+/g, ' ').trim()
+  if (isUnsent(error)) return 'not connected'
+  if (text.startsWith('Reached the max retries per request limit')) return 'connection lost'
+  return text
+}
+
 /** Whether a command that was rejected with this error has not been executed, so that nothing can have been counted. */
 export function hasCountedNothing(error: unknown): boolean {
-  return isReply(error) || isUnsent(error) || isMoving(error)
+  return (isReply(error) && !isOfRunningScript(error)) || isUnsent(error) || isMoving(error)
 }
 
 /** Whether no node would run the command, because its slot is on the way from one to another. */
 export function isMoving(error: unknown): boolean {
-  return error instanceof Error && /^(TRYAGAIN|Too many Cluster redirections)/.test(error.message)
+  if (!(error instanceof Error)) return false
+  return errorCodeOf(error) === 'TRYAGAIN' || error.message.startsWith('Too many Cluster redirections')
 }
 
-/** Whether Redis says that the user has no right to a command. Each version has words of its own for it. */
-export function lacksRight(reason: string): boolean {
-  return /NOPERM|no permissions|can't run this command/.test(reason)
+/** Whether Redis says that the user has no right to a command or a key. */
+export function lacksRight(error: unknown): boolean {
+  return errorCodeOf(error) === 'NOPERM'
 }
 
-/** Redis itself answered with an error: it did not run the script. */
+/** Whether who answers is a replica, so that a connection made now may lead to its master. */
+export function isOfReplica(error: unknown): boolean {
+  const code = errorCodeOf(error)
+  return code === 'READONLY' || code === 'MASTERDOWN'
+}
+
+/** Whether an error is about a single key, which holds something else than a counter. */
+export function isOfOneCounter(error: unknown): boolean {
+  if (errorCodeOf(error) === 'WRONGTYPE') return true
+  return /^ERR (value is not an integer|increment or decrement would overflow)/.test(unwrap(textOf(error)))
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function unwrap(text: string): string {
+  for (let rest = text; ; text = rest) {
+    rest = text.replace(AROUND, '')
+    if (rest === text) return text
+  }
+}
+
+/** Redis itself answered with an error. */
 function isReply(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
+}
+
+/** A script ended with the error, perhaps after it had counted. */
+function isOfRunningScript(error: unknown): boolean {
+  return error instanceof Error && /user_script:|Error running script/.test(error.message)
 }
 
 /** The connection had ended, and the client library had not noticed yet when it was asked whether it is ready. */

@@ -173,7 +173,7 @@ export function createRedisLimiter(options: {
       },
       failed(reason) {
         hooks.failed(reason)
-        probes.leaveReplica(reason)
+        probes.followMaster(reason)
       },
     },
   })

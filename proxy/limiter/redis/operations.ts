@@ -9,6 +9,7 @@ import { describePolicy, keyOf } from './keys.ts'
 import type { ResetFeed } from './feeds/reset-feed.ts'
 import { debtReading } from '../memory/bucket-counts.ts'
 import { bucketsLua } from './buckets.ts'
+import { reasonOf } from './errors.ts'
 import { callsLua } from './rights.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 import { slidingLua } from './sliding.ts'
@@ -178,8 +179,4 @@ function inCommands(charges: readonly Charge[]): Charge[][] {
 
 function toReading(used: number, resetMs: number): CounterReading {
   return resetMs > 0 ? { used, resetMs } : undefined
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -44,8 +44,6 @@ export function commonOptions({ tls, username, password }: RedisAddress, credent
     keepAlive: 10_000,
     // How long to wait before asking again whether a server has loaded its data.
     maxLoadingRetryTime: 500,
-    // A master that became a replica refuses writes: connect again, to the new one. 2 would also send the command again.
-    reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
     // Nothing of RESP3 is used here, and older servers and proxies in between know RESP2.
     protocol: 2 as const,
     // Shown by CLIENT LIST. The library's own introduction costs two commands that older servers reject.

@@ -1,4 +1,6 @@
 import { afterInput } from '../../../shared/after-input.ts'
+import { isOfReplica } from './errors.ts'
+import { leaveReplica } from './connecting/leaving.ts'
 import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
 import type { RedisClient, RedisScript } from './run-script.ts'
 import { decideScript } from './scripts.ts'
@@ -17,8 +19,8 @@ export type Probes = {
    * know, it would be sent again, behind later commands.
    */
   runs(script: RedisScript, keyCount: number, args: string[], limitMs: number): Promise<boolean>
-  /** A master that became a replica refuses inside the script, where `reconnectOnError` does not see the error. */
-  leaveReplica(reason: string): void
+  /** Looks for the master where this error shows that a replica has answered. */
+  followMaster(reason: string): void
 }
 
 /** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
@@ -55,7 +57,7 @@ export function createProbes(options: {
     try {
       const reply: unknown = await Promise.race([redis.eval(script.source, keyCount, args), timeout])
       if (!Array.isArray(reply) || typeof reply[0] === 'number') return true
-      leaveReplica(String(reply[0]))
+      followMaster(String(reply[0]))
       return false
     } catch {
       return false
@@ -64,8 +66,8 @@ export function createProbes(options: {
     }
   }
 
-  function leaveReplica(reason: string): void {
-    if (reason.startsWith('READONLY')) redis.disconnect(true)
+  function followMaster(reason: string): void {
+    if (isOfReplica(reason)) leaveReplica(redis, reason)
   }
 
   return {
@@ -81,10 +83,10 @@ export function createProbes(options: {
       if (redis.status !== 'ready') return undefined
       const commands = commandsNeeded({ ...needs, cluster: redis.isCluster })
       const refusal = await findRefusalAt(redis, keys, { commands, timeoutMs })
-      if (refusal) leaveReplica(refusal.reply)
+      if (refusal) followMaster(refusal.reply)
       return refusal
     },
     runs,
-    leaveReplica,
+    followMaster,
   }
 }

@@ -1,4 +1,4 @@
-import { lacksRight } from './errors.ts'
+import { lacksRight, reasonOf } from './errors.ts'
 import { runScript, script, type RedisClient } from './run-script.ts'
 
 /**
@@ -65,7 +65,7 @@ for _, command in ipairs(ARGV) do
   else
     reply = redis.pcall(command, KEYS[1], unpack(arguments[command] or {}))
   end
-  if type(reply) == 'table' and reply.err and reply.err:sub(1, 9) ~= 'WRONGTYPE' then return { command, reply.err } end
+  if type(reply) == 'table' and reply.err and not reply.err:find('WRONGTYPE', 1, true) then return { command, reply.err } end
 end
 return 1
 `)
@@ -88,10 +88,9 @@ export async function findRefusalAt(
   const refusals = keys.map(async (key): Promise<Refusal | undefined> => {
     try {
       const reply = await runScript(redis, rightsScript, 1, [`${key}:rights`, ...commands])
-      return Array.isArray(reply) ? { command: String(reply[0]), reply: String(reply[1]) } : undefined
+      return Array.isArray(reply) ? { command: String(reply[0]), reply: reasonOf(reply[1]) } : undefined
     } catch (error) {
-      if (!(error instanceof Error) || !lacksRight(error.message)) return undefined
-      return { command: undefined, reply: error.message }
+      return lacksRight(error) ? { command: undefined, reply: reasonOf(error) } : undefined
     }
   })
   const found = await Promise.race([Promise.all(refusals), timeout])

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
+import { errorCodeOf } from './errors.ts'
 
 /** A connection to Redis or Valkey: one server, the master that Sentinel names, or a cluster. */
 export type RedisClient = Redis | Cluster
@@ -22,8 +23,7 @@ export async function runScript(
   try {
     return await redis.evalsha(sha1, keyCount, keysAndArguments)
   } catch (error) {
-    const isMissing = error instanceof Error && error.message.startsWith('NOSCRIPT')
-    if (!isMissing || !maySendText()) throw error
+    if (errorCodeOf(error) !== 'NOSCRIPT' || !maySendText()) throw error
     return redis.eval(source, keyCount, keysAndArguments)
   }
 }

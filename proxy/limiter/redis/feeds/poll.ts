@@ -1,4 +1,5 @@
 import type { Log } from '../../../../shared/log.ts'
+import { reasonOf } from '../errors.ts'
 
 /** A change is read after half of this on average, and a round trip: well within a second. */
 const LOOK_EVERY_MS = 250
@@ -42,8 +43,8 @@ export function createPoll(options: {
 
   /** Lost connections are logged elsewhere. An error reply of Redis has to be fixed by an operator. */
   function tell(error: unknown): void {
-    if (!(error instanceof Error) || error.name !== 'ReplyError' || error.message === failure) return
-    failure = error.message
+    if (!(error instanceof Error) || error.name !== 'ReplyError' || reasonOf(error) === failure) return
+    failure = reasonOf(error)
     log.error({ reason: failure, key }, failed)
   }
 

@@ -1,0 +1,54 @@
+import type { RedisClient } from '../run-script.ts'
+
+/** Emitted by a client of Redis where a reply shows that its connection leads to a replica; with what Redis said. */
+const AT_REPLICA = 'sluice:at-replica'
+
+/**
+ * Gives up a connection that leads to a replica: the next one may lead to the master. A master that became a replica refuses
+ * inside the script, where `reconnectOnError` does not see the error.
+ */
+export function leaveReplica(redis: RedisClient, reason: string): void {
+  redis.emit(AT_REPLICA, reason)
+  redis.disconnect(true)
+}
+
+export function onReplica(redis: RedisClient, heard: (reason: string) => void): void {
+  redis.on(AT_REPLICA, heard)
+}
+
+/** How fast connections follow one another where each leads to a replica. */
+export type Leaving = {
+  /** A reply shows that this connection leads to a replica. Counts once for each connection. */
+  left(): void
+  /** There is another connection. */
+  connected(): void
+  /** Whether one was left so recently that this one probably leads to the same server. */
+  isRecent(): boolean
+  /** Milliseconds to wait at least before the next connection is made. */
+  delayMs(): number
+}
+
+/** The first connection after a failover mostly leads to the new master: it comes at once. */
+const FIRST_DELAY_MS = 50
+const LONGEST_DELAY_MS = 800
+/** Without a replica for so long it is forgotten how often one was left before. */
+const FORGOTTEN_AFTER_MS = 10_000
+
+/** @param now milliseconds of a monotonic clock */
+export function createLeaving(now: () => number): Leaving {
+  let leftInARow = 0
+  let lastLeftMs = -Infinity
+  let isLeft = false
+  const isRecent = (): boolean => now() - lastLeftMs < FORGOTTEN_AFTER_MS
+  return {
+    left() {
+      if (isLeft) return
+      isLeft = true
+      leftInARow = isRecent() ? leftInARow + 1 : 1
+      lastLeftMs = now()
+    },
+    connected: () => void (isLeft = false),
+    isRecent,
+    delayMs: () => (isRecent() ? Math.min(FIRST_DELAY_MS * 2 ** (leftInARow - 1), LONGEST_DELAY_MS) : 0),
+  }
+}
