@@ -1,21 +1,23 @@
-import { z } from 'zod'
+import { text } from '../shared/settings/kinds.ts'
 import type { Kind } from '../shared/settings/table.ts'
 
 /** `8080`, `127.0.0.1:8080`, `[::1]:8080`, `8080-8090`, as the left part of an entry of `ports` in a compose file. */
 const written = /^(?:(.*):)?(\d{1,5})(?:-\d{1,5})?$/
 const everyAddress: ReadonlySet<string> = new Set(['', '0.0.0.0', '::', '127.0.0.1', '::1'])
 
+const asWritten = text('PORT or ADDRESS:PORT', () => true)
+
 /**
  * What compose is told to publish, as the base URL of that, for somebody on the same machine. Where no URL can be made of it,
  * undefined: compose itself refuses what is wrong, and the service must not.
  */
 export const publishedAddress: Kind<string | undefined> = {
-  needs: 'PORT or ADDRESS:PORT',
-  schema: z.string().transform(urlOf),
+  ...asWritten,
+  schema: asWritten.schema.transform(urlOf),
 }
 
-function urlOf(text: string): string | undefined {
-  const [, address = '', port] = written.exec(text.trim()) ?? []
+function urlOf(published: string): string | undefined {
+  const [, address = '', port] = written.exec(published.trim()) ?? []
   if (port === undefined) return undefined
   const host = address.replace(/^\[(.*)\]$/, '$1')
   const name = everyAddress.has(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host

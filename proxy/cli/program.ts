@@ -100,6 +100,7 @@ function addTableVerbs(program: Command, report: Report): void {
     .option('--host <host>', 'the host of requests whose log does not tell it')
     .addOption(new Option('--html', 'print a page with plots, which needs nothing else').conflicts('json'))
     .option('--suggest', 'suggest limits that refuse few clients, tried on a later part of the logs')
+    .option('--exclude <client>', "leave out a client's requests; repeat it for more", collect, [])
     .addHelpText(
       'after',
       example(

@@ -181,6 +181,93 @@ test('clients are banned as a gateway bans them, each time for twice as long', a
   expect(report.rules[0]).toMatchObject({ requests: 15, refused: 10, bans: 5, unknown: [] })
 })
 
+describe('a client that rules ban', () => {
+  // One request a second, 1,000 of them, of one client of three; the others ask every 100 s.
+  const lines = inOrder(
+    regular('192.0.2.1', 1, 1000),
+    regular('192.0.2.2', 100, 1000),
+    regular('192.0.2.3', 100, 1000),
+  )
+  const yaml = (ban: string): string =>
+    `limits: [{ name: login, match: POST /login, requests: 10, window: 1h${ban} }]\n`
+
+  test.each([
+    ['by its address, everywhere', ', ban: { after: 2, for: 1h, max: 1h }'],
+    ['under the rule alone', ', ban: { after: 2, for: 1h, max: 1h, scope: rule }'],
+  ])('%s, is the busiest by all that it asked for, as without the ban', async (_how, ban) => {
+    const banned = await replay(yaml(ban), { log: textOf(lines) }, '--suggest')
+    const free = await replay(yaml(''), { log: textOf(lines) }, '--suggest')
+    const busiest = ({ report }: { report: Report }): unknown =>
+      report.rules[0]?.busiest.map(({ client, peak, over }) => ({ client, peak, over }))
+    expect(busiest(banned)).toEqual(busiest(free))
+    expect(banned.report.rules[0]?.busiest[0]).toMatchObject({ peak: 1000, requests: 1000, refused: 990 })
+    const limitsOf = ({ stdout }: { stdout: string }): unknown =>
+      (JSON.parse(stdout) as { suggestions: Suggestion[] }).suggestions.map(({ rules }) =>
+        rules.map(({ requests, over }) => ({ requests, over })),
+      )
+    expect(limitsOf(banned)).toEqual(limitsOf(free))
+  })
+
+  test.each([
+    ['192.0.2.1', 1000],
+    ['192.0.2.0/31', 1000],
+    ['192.0.2.0/30', 1020],
+  ])('is left out with --exclude %s', async (client, count) => {
+    const { report, stdout } = await replay(
+      yaml(''),
+      { log: textOf(lines) },
+      '--suggest',
+      '--exclude',
+      client,
+    )
+    expect(report.requests).toMatchObject({ total: 1020 - count, excluded: count, refused: 0 })
+    expect(report.rules[0]?.busiest.map(({ peak }) => peak)).toEqual(count === 1000 ? [10, 10] : [])
+    const { suggestions } = JSON.parse(stdout) as { suggestions: Suggestion[] }
+    if (count === 1000) expect(suggestions[0]?.rules[0]?.requests).toBeLessThanOrEqual(10)
+  })
+})
+
+test('--exclude takes headers, and what a report calls a client whose key may be secret', async () => {
+  const caddy = (key: string, at: number): string =>
+    JSON.stringify({
+      ts: start / 1000 + at,
+      duration: 0.5,
+      status: 200,
+      request: {
+        remote_ip: '192.0.2.1',
+        method: 'GET',
+        uri: '/',
+        host: 'a',
+        headers: { 'X-Api-Key': [key] },
+      },
+    })
+  const yaml = 'limits: [{ name: key, match: GET /, key: "header:x-api-key", requests: 1, window: 1m }]\n'
+  const log = textOf(['a', 'b', 'a', 'a'].map(caddy))
+  const { report } = await replay(yaml, { log })
+  const { id } = report.rules[0]?.busiest[0]?.client as { id: string }
+  for (const client of [id, 'header:X-Api-Key=a']) {
+    const without = await replay(yaml, { log }, '--exclude', client)
+    expect(without.report.requests).toMatchObject({ total: 1, excluded: 3, refused: 0 })
+    expect(without.report.rules[0]).toMatchObject({ requests: 1, clients: 1 })
+  }
+  const wrong = await runHosted(['replay', '--exclude', 'somebody', 'a.log'], {}, directoryWith(yaml))
+  expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('got "somebody"') as string })
+})
+
+test('a line whose time is out of range is told, and the others are counted', async () => {
+  const impossible =
+    '{"ts":1e30,"duration":0.5,"status":200,"request":{"remote_ip":"192.0.2.1","method":"POST","uri":"/login"}}'
+  const { status, report } = await replay(table, {
+    'a.log': textOf([impossible, ...inOrder(regular('192.0.2.1', 1, 100))]),
+  })
+  expect(status).toBe(0)
+  expect(report).toMatchObject({
+    to: '2026-03-01T00:01:39.000Z',
+    requests: { total: 100, refused: 70, late: 0 },
+    lines: { unreadable: 1, examples: [{ line: 1, why: 'the time is out of range' }] },
+  })
+})
+
 test('says what the log does not tell, for each rule that needs it', async () => {
   const yaml = `limits:
   - { name: key, match: GET /a, key: 'header:x-api-key', requests: 1, window: 1m }

@@ -13,7 +13,8 @@ export function printReport(report: Report, limits: string): void {
   print(
     `${formatCount(requests.limited)} counted by a rule, ${formatCount(requests.refused)} refused` +
       (requests.banned > 0 ? ` (${formatCount(requests.banned)} of them as their client was banned)` : '') +
-      (requests.denied > 0 ? `, ${formatCount(requests.denied)} denied by denyList` : ''),
+      (requests.denied > 0 ? `, ${formatCount(requests.denied)} denied by denyList` : '') +
+      (requests.excluded > 0 ? `; ${formatCount(requests.excluded)} more left out (--exclude)` : ''),
   )
   print('')
   print(

@@ -17,6 +17,8 @@ export type Report = {
     /** Of these, requests of clients that a rule had banned, which no rule counts. */
     readonly banned: number
     readonly denied: number
+    /** Left out (`--exclude`), and in none of the other numbers. */
+    readonly excluded: number
     /** Answered with an error for their form, by reason. */
     readonly rejected: Readonly<Record<string, number>>
     readonly late: number
@@ -57,7 +59,7 @@ export type BusyClient = {
   readonly client: object
   readonly requests: number
   readonly refused: number
-  /** Units asked for in one window. */
+  /** Units asked for in one window, also while the client was banned. */
   readonly peak: number
   /** Units of these over the limit. */
   readonly over: number
@@ -68,7 +70,20 @@ const MOST_BUSY = 10
 const PEAK_BOUNDS = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8] as const
 
 export function makeReport(counts: LineCounts, tally: Tally): Report {
-  const { requests, limited, refused, banned, denied, rejected, late, fromMs, toMs, clients, series } = tally
+  const {
+    requests,
+    limited,
+    refused,
+    banned,
+    denied,
+    excluded,
+    rejected,
+    late,
+    fromMs,
+    toMs,
+    clients,
+    series,
+  } = tally
   const byRule = tally.rules.map(() => new RuleClients())
   for (const row of clients.rows()) byRule[row.rule]?.add(row)
   const iso = (ms: number): string | null => (Number.isFinite(ms) ? new Date(ms).toISOString() : null)
@@ -82,6 +97,7 @@ export function makeReport(counts: LineCounts, tally: Tally): Report {
       refused,
       banned,
       denied,
+      excluded,
       rejected: Object.fromEntries(rejected),
       late,
       untracked: clients.untracked,

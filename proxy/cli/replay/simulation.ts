@@ -11,6 +11,7 @@ import { readRequest } from '../../explain/read-request.ts'
 import { compileTable } from '../../explain/request-table.ts'
 import { createLogBans } from './bans.ts'
 import { ClientTable } from './client-table.ts'
+import { readExcluded, type Excluded } from './excluded.ts'
 import type { LoggedRequest } from './formats/logged-request.ts'
 import { Heap } from './heap.ts'
 import { headOf, toClientRequest } from './messages.ts'
@@ -28,6 +29,8 @@ export type Tally = {
   refused: number
   /** Refused before they were counted, as their client was banned by a rule. */
   banned: number
+  /** Left out, and in none of these numbers. */
+  excluded: number
   /** Requests whose time is before that of one before it, by more than is put in order. */
   late: number
   readonly rules: readonly RuleTally[]
@@ -49,7 +52,7 @@ export type RuleTally = {
 }
 
 /** What becomes of a request: `rejected` for its form; `passed` to the backend, or answered by the gateway itself. */
-export type Outcome = 'passed' | 'refused' | 'denied' | 'rejected'
+export type Outcome = 'passed' | 'refused' | 'denied' | 'rejected' | 'excluded'
 
 export type Simulation = {
   readonly tally: Tally
@@ -65,11 +68,13 @@ const MOST_CLIENTS = 2_000_000
  *
  * @param proxies those that are trusted: networks
  * @param defaultHost the host of requests whose log does not tell it
+ * @param excluded clients whose requests are left out
  */
 export function simulate(
   settings: GatewaySettings,
   proxies: readonly string[],
   defaultHost: string | undefined,
+  excluded: Excluded = readExcluded([]),
 ): Simulation {
   const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }))
   let clockMs = 0
@@ -103,6 +108,7 @@ export function simulate(
     limited: 0,
     refused: 0,
     banned: 0,
+    excluded: 0,
     late: 0,
     rules,
     clients,
@@ -164,10 +170,23 @@ export function simulate(
     return 'passed'
   }
 
-  function refuseBanned(): Outcome {
+  /** What a banned client asks for is demand all the same: its window goes on in the table of clients, and in no counter. */
+  function refuseBanned(charges: readonly Charge[]): Outcome {
+    for (const { policy, partitionKey, units = reservedUnits(policy) } of charges) {
+      const { windowMs, quota } = policy
+      const place = places.get(policy.name)
+      if (place !== undefined)
+        clients.add(place, partitionKey, { units, refused: true, nowMs: clockMs, windowMs, quota })
+    }
     tally.refused += 1
     tally.banned += 1
     return 'refused'
+  }
+
+  function exclude(): Outcome {
+    tally.requests -= 1
+    tally.excluded += 1
+    return 'excluded'
   }
 
   function reject(why: string): Outcome {
@@ -193,21 +212,22 @@ export function simulate(
     const sent = toClientRequest(request)
     const read = readRequest(table, peer, sent, false)
     if (read.outcome === 'rejected') return reject(read.why)
+    if (excluded.lists.allows(read.client, sent)) return exclude()
     if (read.outcome === 'denied') {
       tally.denied += 1
       return 'denied'
     }
     if (read.outcome === 'answered') return 'passed'
-    if (bans.entries.findAddressBan(read.client.prefix) && !table.lists.allows(read.client, sent))
-      return refuseBanned()
+    const isBanned =
+      bans.entries.findAddressBan(read.client.prefix) !== undefined && !table.lists.allows(read.client, sent)
     // These might have matched.
-    if (sent.httpVersion === '1.0' && ofSomeHosts.length > 0) {
+    if (!isBanned && sent.httpVersion === '1.0' && ofSomeHosts.length > 0) {
       const { target, host } = read.head
       noteUnknown(placesOf(withoutHosts.match(target, request.method, {}, host)), request)
     }
-    if (read.applying.length === 0) return 'passed'
-    if (haveNeeds) noteUnknown(placesOf(read.applying), request)
-    const charges = chargesOf(read.applying, {
+    if (read.applying.length === 0) return isBanned ? refuseBanned([]) : 'passed'
+    if (haveNeeds && !isBanned) noteUnknown(placesOf(read.applying), request)
+    const all = chargesOf(read.applying, {
       client: read.client,
       host: read.head.host,
       target: read.head.target,
@@ -215,18 +235,21 @@ export function simulate(
       request: sent,
       addresses: table.addresses,
     })
+    const charges = haveRequestedUnits ? all?.map(withKnownUnits) : all
+    if (charges?.some(({ partitionKey }) => excluded.keys.has(partitionKey))) return exclude()
+    if (isBanned) return refuseBanned(charges ?? [])
     if (!charges) return reject('what a rule counts by can be read in more than 8 ways')
     if (charges.length === 0) return 'passed'
-    if (bans.entries.findKeyBan(charges)) return refuseBanned()
+    if (bans.entries.findKeyBan(charges)) return refuseBanned(charges)
     tally.limited += 1
-    return decide(request, haveRequestedUnits ? charges.map(withKnownUnits) : charges)
+    return decide(request, charges)
   }
 
   return {
     tally,
     add(request) {
       const outcome = take(request)
-      tally.series.add(0, clockMs, outcome === 'refused')
+      if (outcome !== 'excluded') tally.series.add(0, clockMs, outcome === 'refused')
       return outcome
     },
   }

@@ -2,6 +2,7 @@ import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { CommandError, printError, printJson, status } from '../output.ts'
 import { loadSettings, nameLimits, type ConfigOption } from '../settings.ts'
+import { readExcluded } from './excluded.ts'
 import { lineReader } from './formats/formats.ts'
 import type { LoggedRequest } from './formats/logged-request.ts'
 import { rewriteLimits } from '../../config/written/rewritten-limits.ts'
@@ -19,6 +20,7 @@ export type ReplayOptions = ConfigOption & {
   readonly format: string
   readonly host?: string
   readonly suggest?: true
+  readonly exclude?: readonly string[]
   readonly json?: true
   readonly html?: true
 }
@@ -33,7 +35,8 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
   if (options.suggest && files.includes('-'))
     throw new CommandError('--suggest reads the logs twice, so it needs files', status.usage)
   const networks = trustedNetworks(settings)
-  const start = (tried: GatewaySettings): Simulation => simulate(tried, networks, options.host)
+  const excluded = readExcluded(options.exclude ?? [])
+  const start = (tried: GatewaySettings): Simulation => simulate(tried, networks, options.host, excluded)
   const report = await makeWholeReport(files, options, start(settings))
   const suggestions = options.suggest ? await suggest(files, options, settings, report, start) : undefined
   if (options.json) printJson({ ...report, ...(suggestions && { suggestions }) })

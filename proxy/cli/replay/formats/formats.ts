@@ -1,18 +1,41 @@
-import { readCaddy, readNginx, readSluice, readTraefik, type JsonReader } from './json-lines.ts'
+import {
+  createCaddyReader,
+  createNginxReader,
+  readSluice,
+  readTraefik,
+  type JsonReader,
+} from './json-lines.ts'
 import type { ReadLine } from './logged-request.ts'
 import { readTextLine } from './text-lines.ts'
+import { isTime } from './times.ts'
 
 export type LineReader = (line: string) => ReadLine
 
-const jsonReaders: Readonly<Record<string, JsonReader>> = {
-  sluice: readSluice,
-  caddy: readCaddy,
-  'traefik-json': readTraefik,
-  'nginx-json': readNginx,
+/** By format. Some of them learn from the lines of a log how to read those that follow. */
+function createJsonReaders(): Readonly<Record<string, JsonReader>> {
+  return {
+    sluice: readSluice,
+    caddy: createCaddyReader(),
+    'traefik-json': readTraefik,
+    'nginx-json': createNginxReader(),
+  }
 }
 
-/** @param name one of `auto`, which looks at each line, `common`, `combined`, `traefik`, and the names of `jsonReaders` */
+/**
+ * A reader for the logs of one run.
+ *
+ * @param name one of `auto`, which looks at each line, `common`, `combined`, `traefik`, and the names of `createJsonReaders`
+ */
 export function lineReader(name: string): LineReader {
+  const read = formatReader(name)
+  return (line) => {
+    const found = read(line)
+    return typeof found === 'object' && 'timeMs' in found && !isTime(found.timeMs) ? outOfRange : found
+  }
+}
+
+function formatReader(name: string): LineReader {
+  const jsonReaders = createJsonReaders()
   const json = Object.hasOwn(jsonReaders, name) ? jsonReaders[name] : undefined
   if (json) return (line) => readJsonLine(line, [json])
   if (name !== 'auto') return readTextLine
@@ -20,6 +43,8 @@ export function lineReader(name: string): LineReader {
   return (line) => (line.startsWith('{') ? readJsonLine(line, all) : readTextLine(line))
 }
 
+/** One of them would take the clock of the whole log with it. */
+const outOfRange = { why: 'the time is out of range' }
 const unknown = { why: 'in no known format' }
 
 function readJsonLine(line: string, readers: readonly JsonReader[]): ReadLine {

@@ -1,3 +1,5 @@
+import { parseLogTime } from './text-lines.ts'
+import { createDurationReader, epochMs, parseGoDuration, soundDuration } from './times.ts'
 import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -35,17 +37,28 @@ export const readSluice: JsonReader = (fields) => {
 
 const caddy: Knowledge = { format: 'caddy', query: true, headers: 'all' }
 
-/** Caddy's. The time is that of its end; `client_ip` is what Caddy's `trusted_proxies` make of `remote_ip`. */
-export const readCaddy: JsonReader = ({ request, ts, duration, status }) => {
+/**
+ * Caddy's. The time is that of its end; `client_ip` is what Caddy's `trusted_proxies` make of `remote_ip`. Times and durations are in any
+ * of the forms of its `time_format` and `duration_format`.
+ */
+export function createCaddyReader(): JsonReader {
+  const durationOf = createDurationReader(1e6)
+  return (fields) => readCaddy(fields, durationOf)
+}
+
+function readCaddy(
+  { request, ts, duration, status }: Fields,
+  durationOf: (count: number) => number,
+): ReadLine | undefined {
   if (!isFields(request)) return undefined
   const { method, uri, host, remote_ip: remoteIp, client_ip: clientIp = remoteIp, headers } = request
   if (typeof method !== 'string' || typeof uri !== 'string') return undefined
-  const endMs = typeof ts === 'number' ? Math.round(ts * 1e6) / 1e3 : timeOf(ts)
+  const endMs = timeOf(ts)
   if (endMs === undefined) return noTime
   if (typeof clientIp !== 'string') return noAddress
-  const seconds = numberOf(duration)
+  const taken = typeof duration === 'number' ? durationOf(duration) : parseGoDuration(textOf(duration) ?? '')
   return {
-    ...spanTo(endMs, seconds === undefined ? undefined : seconds * 1000),
+    ...spanTo(endMs, taken),
     ip: clientIp,
     method,
     target: uri,
@@ -77,7 +90,7 @@ export const readTraefik: JsonReader = (fields) => {
   )
   return {
     timeMs,
-    durationMs: nanoseconds === undefined ? undefined : nanoseconds / 1e6,
+    durationMs: soundDuration(nanoseconds === undefined ? undefined : nanoseconds / 1e6),
     ip,
     method,
     target: path,
@@ -90,32 +103,32 @@ export const readTraefik: JsonReader = (fields) => {
 
 const nginx: Knowledge = { format: 'nginx-json', query: true, headers: none }
 
-/** nginx's with `escape=json`, where the fields have the names of its variables. The time is that of its end. */
-export const readNginx: JsonReader = (fields) => {
-  const {
-    remote_addr: ip,
-    request,
-    http_host: httpHost,
-    host = httpHost,
-    request_time: seconds,
-    msec,
-  } = fields
+/**
+ * nginx's with `escape=json`, where the fields have the names of its variables. The time is that of its end. What stands between nginx and
+ * the file may have made microseconds of its seconds.
+ */
+export function createNginxReader(): JsonReader {
+  const durationOf = createDurationReader(1e3)
+  return (fields) => readNginx(fields, durationOf)
+}
+
+function readNginx(fields: Fields, durationOf: (count: number) => number): ReadLine | undefined {
+  const { remote_addr: ip, request, http_host: httpHost, host = httpHost, request_time: taken, msec } = fields
   const [requested, target] = typeof request === 'string' ? request.split(' ') : []
   const method = fields['request_method'] ?? requested
   const uri = fields['request_uri'] ?? target
   if (ip === undefined || typeof method !== 'string' || typeof uri !== 'string') return undefined
-  const epochS = numberOf(msec)
-  const endMs = epochS === undefined ? timeOf(fields['time_iso8601']) : epochS * 1000
+  const endMs = timeOf(numberOf(msec) ?? fields['time_iso8601'] ?? fields['time_local'])
   if (endMs === undefined) return noTime
   if (typeof ip !== 'string') return noAddress
-  const duration = numberOf(seconds)
+  const duration = numberOf(taken)
   const sent = Object.entries(fields).flatMap(([name, value]): [string, unknown][] =>
     name.startsWith('http_') && value !== ''
       ? [[name.slice('http_'.length).replaceAll('_', '-'), value]]
       : [],
   )
   return {
-    ...spanTo(endMs, duration === undefined ? undefined : duration * 1000),
+    ...spanTo(endMs, duration === undefined ? undefined : durationOf(duration)),
     ip,
     method,
     target: uri,
@@ -126,7 +139,8 @@ export const readNginx: JsonReader = (fields) => {
   }
 }
 
-function spanTo(endMs: number, durationMs: number | undefined): Pick<LoggedRequest, 'timeMs' | 'durationMs'> {
+function spanTo(endMs: number, taken: number | undefined): Pick<LoggedRequest, 'timeMs' | 'durationMs'> {
+  const durationMs = soundDuration(taken)
   return { timeMs: endMs - (durationMs ?? 0), durationMs }
 }
 
@@ -148,9 +162,10 @@ function headersOf(sent: readonly (readonly [string, unknown])[]): Record<string
 const framing = new Set(['connection', 'content-length', 'expect', 'host', 'transfer-encoding', 'upgrade'])
 
 function timeOf(value: unknown): number | undefined {
+  if (typeof value === 'number') return epochMs(value)
   if (typeof value !== 'string') return undefined
   const timeMs = Date.parse(value)
-  return Number.isNaN(timeMs) ? undefined : timeMs
+  return Number.isNaN(timeMs) ? parseLogTime(value) : timeMs
 }
 
 function numberOf(value: unknown): number | undefined {

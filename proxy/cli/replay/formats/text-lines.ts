@@ -101,15 +101,16 @@ let lastMs: number | undefined
 function readTime(text: string): number | undefined {
   if (text === lastText) return lastMs
   lastText = text
-  lastMs = parseTime(text)
+  lastMs = parseLogTime(text)
   return lastMs
 }
 
-function parseTime(text: string): number | undefined {
+/** `10/Oct/2000:13:55:36 -0700`, in milliseconds since 1970. */
+export function parseLogTime(text: string): number | undefined {
   const [, day, month = '', year, hours, minutes, seconds, sign, zoneHours, zoneMinutes] =
     timeForm.exec(text) ?? []
   const monthIndex = months.indexOf(month)
-  if (monthIndex === -1) return undefined
+  if (monthIndex === -1 || Number(day) > 31 || Number(hours) > 24 || Number(minutes) > 59) return undefined
   const local = Date.UTC(
     Number(year),
     monthIndex,
