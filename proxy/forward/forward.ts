@@ -11,10 +11,11 @@ import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
 import type { ForwardRequest } from './forward-request.ts'
+import { interimFields } from './interim-fields.ts'
 import { publicFields } from './public-fields.ts'
 import { RequestBody, type BodyHooks } from './request-body.ts'
 import { ResponseBody, type ReadAhead } from './response-body.ts'
-import { responseFields, valuesOf } from './response-fields.ts'
+import { responseFields } from './response-fields.ts'
 import { endOfHead } from './upstream-headers.ts'
 
 export type ForwarderOptions = {
@@ -161,10 +162,9 @@ export class Forwarding implements UpstreamExchange {
     else channel.requestSent()
   }
 
-  onInformation({ status, fields }: ResponseHead): void {
-    // 100 was answered before forwarding. Of the other interim responses, only 103 (RFC 8297) is useful.
-    const { request, response } = this.#forwarded
-    if (status === 103 && request.httpVersion !== '1.0') response.writeEarlyHints(valuesOf(fields, 'link'))
+  onInformation(head: ResponseHead): void {
+    const fields = interimFields(this.#publicHead(head))
+    if (fields) this.#forwarded.response.writeInformation(head.status, fields)
   }
 
   onHead(head: ResponseHead): void {

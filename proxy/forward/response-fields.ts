@@ -20,11 +20,6 @@ export function responseFields(
   return added.length === 0 ? fields : fields.concat(added)
 }
 
-/** The values of all headers of that name, which is in lower case. */
-export function valuesOf(fields: readonly string[], name: string): string[] {
-  return fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === name)
-}
-
 /** What a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say "close". */
 function upgradeFields(protocols: string, persistent: boolean): string[] {
   return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]

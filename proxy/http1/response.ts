@@ -9,6 +9,9 @@ import { writeFields, writeHead, writeInterimHead, type ResponseFraming } from '
 /** A request body of up to this size is read and dropped, so that the connection can be reused. */
 const maxDrainedBytes = 64 * 1024
 
+/** Bytes that wait for the client, beyond which it gets no more interim responses. */
+const MOST_BEFORE_INFORMATION = 16 * 1024
+
 /** What a response needs of its connection. */
 export type ResponseConnection = {
   readonly output: Output
@@ -97,8 +100,10 @@ export class Http1Response extends ClientResponse {
     this.#inform(100, [])
   }
 
-  writeEarlyHints(links: readonly string[]): void {
-    if (links.length > 0) this.#inform(103, ['link', links.join(', ')])
+  writeInformation(status: number, fields: readonly string[]): void {
+    if (this.req.httpVersion === '1.0' || this.#connection.output.waitingBytes > MOST_BEFORE_INFORMATION)
+      return
+    this.#inform(status, fields)
   }
 
   #inform(status: number, fields: readonly string[]): void {

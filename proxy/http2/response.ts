@@ -6,6 +6,8 @@ import { ownBytes } from '../message/own-copy.ts'
 
 /** The stream of a response. */
 export type ResponseStream = {
+  /** The client does not take what is sent to it. */
+  readonly isFull: boolean
   /** Something of the response is to be sent. */
   begin(): void
   /** Sends an interim response. */
@@ -103,9 +105,9 @@ export class Http2Response extends ClientResponse {
     this.#stream.sendInformation(100, nothing)
   }
 
-  override writeEarlyHints(links: readonly string[]): void {
-    if (links.length === 0 || this.headersSent || this.destroyed) return
-    this.#stream.sendInformation(103, ['link', links.join(', ')])
+  override writeInformation(status: number, fields: readonly string[]): void {
+    if (this.headersSent || this.destroyed || this.#stream.isFull) return
+    this.#stream.sendInformation(status, fields)
   }
 
   /** Where the rest of the request has not come when the end is written, the client is asked not to send it. */

@@ -126,6 +126,10 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     return this.#connection.socket
   }
 
+  get isFull(): boolean {
+    return this.#connection.output.isFull
+  }
+
   begin(): void {
     this.#connection.output.begin(this)
   }

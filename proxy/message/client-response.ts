@@ -43,8 +43,13 @@ export abstract class ClientResponse {
   abstract addTrailers(fields: readonly string[]): void
   /** 100 Continue (RFC 9110 section 10.1.1), unless the response has begun. */
   abstract writeContinue(): void
-  /** 103 Early Hints (RFC 8297), unless the response has begun. */
-  abstract writeEarlyHints(links: readonly string[]): void
+  /**
+   * An interim response of the backend (RFC 9110 section 15.2), unless the response has begun, or the client does not take what is
+   * there for it, or understands none (HTTP/1.0).
+   *
+   * @param fields name, value, name, value… with names in lower case
+   */
+  abstract writeInformation(status: number, fields: readonly string[]): void
 
   /**
    * To be called before the head of a response that is given while the request's body may still be on its way. A short body is

@@ -16,7 +16,7 @@ import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-
 
 /** How long to wait for the backend, in milliseconds, and how to read its answer. */
 export type UpstreamTimeouts = {
-  /** From the request's last byte to the response's first. */
+  /** From the request's last byte to the head of the response, or to the next interim response. */
   readonly firstByteMs: number
   /** Between two pieces of a response, while the client takes them. */
   readonly idleMs: number
@@ -65,8 +65,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   streams = false
   /** More of the request can be sent. */
   takesRequest = true
-  #seenAnswered = false
+  #seenBegun = false
   #answered = false
+  /** An interim response has come. */
+  #informed = false
   #requestSent = false
   #responseDone = false
   #reusable = true
@@ -103,7 +105,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#exchange = exchange
     this.client = exchange.client
     this.#answered = false
-    this.#seenAnswered = false
+    this.#informed = false
+    this.#seenBegun = false
     this.#requestSent = false
     this.#responseDone = false
     this.#isUnwritten = true
@@ -117,11 +120,11 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     }
   }
 
-  /** Whether the response had begun already at the previous call, which makes it a long one. */
+  /** Whether the response, or an interim one, had begun already at the previous call, which makes it a long one. */
   lasts(): boolean {
-    if (!this.#answered || !this.#exchange) return false
-    const before = this.#seenAnswered
-    this.#seenAnswered = true
+    if (!(this.#answered || this.#informed) || !this.#exchange) return false
+    const before = this.#seenBegun
+    this.#seenBegun = true
     return before
   }
 
@@ -202,6 +205,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   onInformation(head: ResponseHead): void {
+    this.#informed = true
+    // The backend is at work: it has as long again (RFC 2518 section 10.1).
+    if (this.#deadline !== Number.POSITIVE_INFINITY && this.#deadlineKind === 'timeout')
+      this.#wait(this.#timeouts.firstByteMs, 'timeout')
     this.#exchange?.onInformation(head)
   }
 

@@ -10,6 +10,7 @@ import {
   withCrlf,
   withoutEmptyLine,
 } from './head-lines.ts'
+import { InterimBytes } from './interim-bytes.ts'
 import { parseTrailer, ResponseHeadReader, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 
 /** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
@@ -41,7 +42,6 @@ const untilClose = 7
 
 const nothing = Buffer.alloc(0)
 const maxHeadBytes = 64 * 1024
-const maxInterimResponses = 16
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
@@ -57,7 +57,8 @@ type ChunkedParts = {
  * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
  *
  * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
- * deviates from the grammar is an error and never guessed at. Memory is bounded by one head of 64 KiB, and trailers of 64 KiB.
+ * deviates from the grammar is an error and never guessed at. Memory is bounded by one head of 64 KiB, and trailers of 64 KiB. There
+ * may be any number of interim responses, of 1 MiB together.
  *
  * An empty line behind an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
  * section 2.2 has servers skip it before a request). It carries nothing, and a response is expected either way.
@@ -74,7 +75,7 @@ export class ResponseParser {
   /** Made for the first chunked response. */
   #chunks: ChunkedParts | undefined
   #persistent = false
-  #interim = 0
+  readonly #interim = new InterimBytes()
   #trailers: string[] | undefined
   /** An empty line here is that of the interim response before it. */
   #mayBeBlank = false
@@ -93,13 +94,13 @@ export class ResponseParser {
     this.#state = inHead
     this.#method = method
     this.#sink = sink
-    this.#interim = 0
+    this.#interim.clear()
     this.#mayBeBlank = false
   }
 
   /** Not one byte of the response that is expected has arrived. */
   get untouched(): boolean {
-    return this.#state === inHead && this.#held.length === 0 && this.#interim === 0
+    return this.#state === inHead && this.#held.length === 0 && this.#interim.isZero
   }
 
   /**
@@ -185,7 +186,7 @@ export class ResponseParser {
       : bytes.toString('latin1', 0, headEnd + 2)
     const head = this.#heads.read(text, this.#method)
     const end = this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4
-    return this.#begin(head, chunk.subarray(end - before))
+    return this.#begin(head, end, chunk.subarray(end - before))
   }
 
   /** Of an empty line behind an interim response the CR alone may be here, which is held. */
@@ -200,7 +201,7 @@ export class ResponseParser {
     return withoutEmptyLine(bytes, this.#bareLf)
   }
 
-  #begin(head: ResponseHead, rest: Buffer): Buffer {
+  #begin(head: ResponseHead, headBytes: number, rest: Buffer): Buffer {
     const sink = this.#sink
     if (head.status === 101) {
       this.#state = idle
@@ -208,7 +209,7 @@ export class ResponseParser {
       return nothing
     }
     if (head.status < 200) {
-      if (++this.#interim > maxInterimResponses) throw new ResponseSyntaxError('too many interim responses')
+      this.#interim.add(headBytes)
       sink?.onInformation(head)
       this.#mayBeBlank = true
       return rest

@@ -7,6 +7,9 @@ import {
   type ResponseHead,
 } from '../response-head.ts'
 
+/** Of each field. */
+const OVERHEAD_BYTES = 32
+
 const lengthDigits = /^[0-9]{1,15}$/
 
 /**
@@ -31,6 +34,13 @@ export function requestFields(
   if (contentLength !== undefined) fields.push('content-length', contentLength)
   if (acceptsTrailers) fields.push('te', 'trailers')
   return fields
+}
+
+/** The size of a list of fields as RFC 9113 section 6.5.2 counts it. */
+export function listBytes(raw: readonly string[]): number {
+  let bytes = raw.length * (OVERHEAD_BYTES / 2)
+  for (const text of raw) bytes += text.length
+  return bytes
 }
 
 /**

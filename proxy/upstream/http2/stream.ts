@@ -4,7 +4,8 @@ import type { UpstreamTimeouts } from '../connection.ts'
 import type { Http2Channel, StreamHead, UpstreamExchange } from '../exchange.ts'
 import { UpstreamFailure, type FailureKind } from '../failure.ts'
 import { ResponseSyntaxError } from '../response-head.ts'
-import { readResponseHead, requestFields } from './fields.ts'
+import { InterimBytes } from '../interim-bytes.ts'
+import { listBytes, readResponseHead, requestFields } from './fields.ts'
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants
 
@@ -46,6 +47,7 @@ export class UpstreamStream implements Http2Channel {
   #hasWholeResponse = false
   #trailers: readonly string[] = []
   #answered = false
+  readonly #interim = new InterimBytes()
   #requestSent = false
   /** Bytes of the body that are still to come; undefined where the backend has not said. */
   #left: number | undefined
@@ -85,7 +87,7 @@ export class UpstreamStream implements Http2Channel {
     this.#streamId = stream.id
     this.#watchEnd(stream)
     stream.on('headers', (_fields, _flags, raw: readonly string[]) =>
-      this.#guard(() => this.#exchange?.onInformation(readResponseHead(raw))),
+      this.#guard(() => this.#onInformation(raw)),
     )
     stream.on('response', (_fields, flags, raw: readonly string[]) => {
       this.#guard(() => this.#onHead(head, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0))
@@ -148,6 +150,14 @@ export class UpstreamStream implements Http2Channel {
   /** The session is gone, and `close` of its streams may be lost with it. */
   sessionClosed(): void {
     this.#onClose()
+  }
+
+  #onInformation(raw: readonly string[]): void {
+    if (!this.#exchange) return
+    this.#interim.add(listBytes(raw))
+    // The backend is at work: it has as long again.
+    if (this.#deadline !== Number.POSITIVE_INFINITY) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    this.#exchange.onInformation(readResponseHead(raw))
   }
 
   #onHead({ method }: StreamHead, raw: readonly string[], isWhole: boolean): void {

@@ -4,6 +4,7 @@ import type { ClientRequest } from '../../../proxy/message/client-request.ts'
 import { Http2Response } from '../../../proxy/http2/response.ts'
 
 const stream = {
+  isFull: false,
   begin: () => undefined,
   sendInformation: () => undefined,
   fail: () => undefined,
@@ -84,4 +85,15 @@ test('a large piece is not copied', () => {
   response.write(piece)
   response.keepWaiting()
   expect(take(response, 65_536).map(({ buffer }) => buffer)).toEqual([piece.buffer])
+})
+
+test('a client that does not take what is sent gets no interim responses', () => {
+  const sent: number[] = []
+  const sendInformation = (status: number): void => void sent.push(status)
+  for (const isFull of [true, false]) {
+    const response = new Http2Response({ ...stream, isFull, sendInformation }, {} as unknown as ClientRequest)
+    response.writeInformation(102, [])
+    response.writeContinue()
+  }
+  expect(sent).toEqual([100, 102, 100])
 })

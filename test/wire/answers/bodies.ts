@@ -2,6 +2,7 @@ import { answers, badGateway, ok, passedOn, type AnswerVector } from '../answer.
 
 const two = 'Content-Length: 2'
 const chunked = 'Transfer-Encoding: chunked'
+const fourInterim = [100, 102, 199, 104].map((status) => `HTTP/1.1 ${status} Wait\r\n\r\n`).join('')
 const chunks = '2\r\nhi\r\n0\r\n\r\n'
 
 /** RFC 9112 sections 6 to 8: where the content of a response ends, and what is no end. */
@@ -135,12 +136,18 @@ export const bodies: readonly AnswerVector[] = [
   ),
   ...answers(
     'RFC 9110 section 15.2',
-    'interim responses end with the final one; only early hints are passed on',
+    'interim responses end with the final one; 102, 103 with links and 104 are passed on',
     [
       ['100 unasked', `HTTP/1.1 100 Continue\r\n\r\n${ok(two)}hi`, passedOn('hi')],
       ['a blank line after 100', `HTTP/1.1 100 Continue\r\n\r\n\r\n${ok(two)}hi`, passedOn('hi')],
       ['two blank lines after 100', `HTTP/1.1 100 Continue\r\n\r\n\r\n\r\n${ok(two)}hi`, badGateway],
-      ['102', `HTTP/1.1 102 Processing\r\n\r\n${ok(two)}hi`, passedOn('hi')],
+      ['102', `HTTP/1.1 102 Processing\r\n\r\n${ok(two)}hi`, passedOn('hi'), { interim: [102] }],
+      [
+        '104',
+        `HTTP/1.1 104 Resumable\r\nLocation: /u\r\n\r\n${ok(two)}hi`,
+        passedOn('hi'),
+        { interim: [104] },
+      ],
       [
         '103',
         `HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload, </b>; rel=preload\r\n\r\n${ok(two)}hi`,
@@ -157,10 +164,15 @@ export const bodies: readonly AnswerVector[] = [
         'an interim one with fields',
         `HTTP/1.1 102 Processing\r\nX-A: b\r\n\r\n${ok(two)}hi`,
         passedOn('hi'),
-        { lacks: ['x-a'] },
+        { lacks: ['x-a'], interim: [102] },
       ],
       ['only interim ones', 'HTTP/1.1 100 Continue\r\n\r\n', badGateway, { then: 'close' }],
-      ['without end', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(40), badGateway],
+      [
+        'forty of all kinds',
+        fourInterim.repeat(10) + ok(two) + 'hi',
+        passedOn('hi'),
+        { interim: Array.from({ length: 20 }, (_, i) => 102 + 2 * (i % 2)) },
+      ],
       [
         '101 unasked',
         'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',

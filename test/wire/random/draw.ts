@@ -227,7 +227,7 @@ class Draw {
   #answer(bytes: number, hasUpload: boolean): Answer {
     const isBroken = this.#chance(0.07)
     return {
-      interim: this.#chance(0.05) ? [this.#pick(102, 103), ...this.#pick([], [103])] : [],
+      interim: this.#chance(0.05) ? [this.#pick(102, 103, 104), ...this.#pick([], [103])] : [],
       status: this.#chance(0.06) ? this.#pick(204, 304) : this.#pick(200, 200, 200, 201, 404, 500, 503),
       framing: this.#pick('length', 'length', 'chunked', 'chunked', 'chunked', 'until-close'),
       bytes,

@@ -1,4 +1,3 @@
-import { ServerResponse } from 'node:http'
 import type { Attempt } from './backend.ts'
 import { answerBytes, brokenAt } from './message-bytes.ts'
 import type { Outcome } from './outcome.ts'
@@ -23,9 +22,6 @@ export function isReplayable({ method, upload }: Exchange): boolean {
   const hasContent = upload !== undefined && (upload.bytes > 0 || upload.framing === 'chunked')
   return !hasContent && method !== 'POST'
 }
-
-/** Not every version of Node has a way to pass on 103. */
-const passesHints = 'writeInformation' in ServerResponse.prototype
 
 /** Says what is wrong with the answer to one request that the client waited for; undefined where it had to be so. */
 export function judgeAnswer(evidence: Evidence): string | undefined {
@@ -149,7 +145,7 @@ function hintsFault({ exchange, outcome, attempts }: Evidence): string | undefin
   const continues = outcome.interim.filter((status) => status === 100).length
   if (continues > (upload?.expectsContinue ? 1 : 0)) return `${continues} times 100`
   if (!outcome.complete || attempts.length > 1) return undefined
-  const due = passesHints && version === '1.1' ? answer.interim.filter((status) => status === 103) : []
+  const due = version === '1.1' ? answer.interim : []
   const hints = outcome.interim.filter((status) => status !== 100)
   return hints.join() === due.join()
     ? undefined

@@ -1,0 +1,31 @@
+import { ResponseSyntaxError } from './response-head.ts'
+
+const MAX_BYTES = 1024 * 1024
+
+/**
+ * Counts the bytes of the interim responses before one final response. RFC 9110 section 15.2 sets no number of them: a backend that
+ * works for hours may send one every few seconds (RFC 2518 section 10.1). What bounds the work that a broken one can cause is
+ * their size together, which is 1 MiB as in Go's client.
+ */
+export class InterimBytes {
+  #bytes = 0
+
+  /** There was none. */
+  get isZero(): boolean {
+    return this.#bytes === 0
+  }
+
+  /** Begins with another response. */
+  clear(): void {
+    this.#bytes = 0
+  }
+
+  /**
+   * @param bytes of the head of one
+   * @throws {ResponseSyntaxError} if there are more than 1 MiB
+   */
+  add(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes > MAX_BYTES) throw new ResponseSyntaxError('interim responses larger than 1 MiB')
+  }
+}
