@@ -1,5 +1,11 @@
 import { checkHealth } from '../shared/healthcheck.ts'
-import { loadGatewaySettings } from './config/settings.ts'
+import { readAdminAddress } from './config/written/admin-address.ts'
 
-const { settings } = loadGatewaySettings(process.env, process.cwd())
-checkHealth(settings.adminHost, settings.adminPort, '/readyz')
+const { host, port } = readAdminAddress(process.env, process.cwd()) ?? (await readAllSettings())
+checkHealth(host, port, '/readyz')
+
+async function readAllSettings(): Promise<{ host: string; port: number }> {
+  const { loadGatewaySettings } = await import('./config/settings.ts')
+  const { settings } = loadGatewaySettings(process.env, process.cwd())
+  return { host: settings.adminHost, port: settings.adminPort }
+}

@@ -12,6 +12,7 @@ import {
 } from '../../shared/settings/kinds.ts'
 import { setting } from '../../shared/settings/table.ts'
 import { clientAddressHeader } from './clients/client-address-header.ts'
+import { defaultAdminAddress } from './written/admin-address.ts'
 import { samplerNames } from '../telemetry/tracing/samplers.ts'
 import {
   adminToken,
@@ -113,12 +114,12 @@ export const gatewayTable = {
   ),
   adminHost: setting(
     listenHost,
-    '127.0.0.1',
+    defaultAdminAddress.host,
     'Address to listen on for health checks, metrics and the admin API',
   ),
   adminPort: setting(
     port,
-    9090,
+    defaultAdminAddress.port,
     'Port to listen on for health checks, metrics and the admin API; 0 picks a free one',
   ),
   adminToken: setting(
