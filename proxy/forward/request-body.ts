@@ -136,9 +136,16 @@ export class RequestBody {
       connection.requestStalled(false)
       request.resume()
     }
-    /** No more of it can be sent: what comes is dropped. */
-    const onError = (): void => void request.resume()
+    let isStopped = false
+    /**
+     * No more of it can be sent: what comes is dropped. Not where it is held to be sent once more: an emitter calls listeners that
+     * one before them has removed.
+     */
+    const onError = (): void => {
+      if (!isStopped) request.resume()
+    }
     const stop = (): void => {
+      isStopped = true
       this.#reading = false
       request.off('data', onData)
       request.off('end', onEnd)

@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { KeptBytes } from '../../../proxy/forward/kept-bytes.ts'
 import { RequestBody } from '../../../proxy/forward/request-body.ts'
 import { Http2Request } from '../../../proxy/http2/request.ts'
-import type { Http2Channel } from '../../../proxy/upstream/exchange.ts'
+import type { Http1Channel, Http2Channel } from '../../../proxy/upstream/exchange.ts'
 
 const READ_BYTES = 64 * 1024
 
@@ -53,6 +53,48 @@ describe('the body of a request', () => {
     expect(body.isRepeatable).toBe(before === 0)
     body.release()
   })
+
+  test.each([0, 1, 3])(
+    'loses nothing that comes between a failed connection and the next, after %i pieces',
+    async (count) => {
+      const request = new Http2Request(
+        { socket: new Socket(), onTaken: () => undefined },
+        { method: 'POST', path: '/', headers: ['content-length', '100'], contentLength: 100 },
+        true,
+      )
+      const hooks = { isWantedBy: () => true, overLimit: () => undefined, trailers: () => [] }
+      const body = new RequestBody(request, 0, hooks, undefined)
+      const begin = (): { failing: Writable; text: () => string } => {
+        const written: string[] = []
+        const failing = new Writable({
+          write: (chunk: Buffer, _encoding, done) => {
+            written.push(chunk.toString('latin1'))
+            done()
+          },
+        })
+        // The connection hears of the error first, and its request is to be sent over another one.
+        failing.on('error', () => body.hold())
+        const channel = {
+          ...{ socket: failing, cork: () => undefined, takesRequest: true },
+          ...{ requestSent: () => undefined, requestStalled: () => undefined },
+        }
+        body.sendTo(channel as unknown as Http1Channel, '')
+        return { failing, text: () => written.join('') }
+      }
+      const first = begin()
+      for (let i = 0; i < count; i++) request.takePiece(Buffer.from(String(i)))
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+      first.failing.emit('error', new Error('ECONNRESET'))
+      request.takePiece(Buffer.from('meanwhile'))
+      const second = begin()
+      request.takePiece(Buffer.from('after'))
+      // Given out in a later turn.
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+      const sent = ['0', '1', '2'].slice(0, count).concat('meanwhile', 'after').join('')
+      expect(second.text().replace(/^.*\r\n\r\n/s, '')).toBe(sent)
+      body.release()
+    },
+  )
 
   test('is kept in order, in as much memory as it needs, up to 64 KiB', () => {
     const piece = fc.oneof(
