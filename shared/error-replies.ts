@@ -28,6 +28,10 @@ export const errors = {
   questionUnreadable: errorReply(400, 'The body must be a JSON object with client and, optionally, policy'),
   clientUnreadable: errorReply(400, 'The client must be an object such as {"ip": "192.0.2.7"}'),
   clientAddressUnreadable: errorReply(400, 'The ip of the client is not a valid IP address'),
+  clientIsNetwork: errorReply(
+    400,
+    'The client must be one address: networks go into denyList, allowList or the overrides of a rule in sluice.yaml',
+  ),
   clientPartsDiffer: errorReply(400, 'The client must have a value for each part of the key of the rule'),
   banUnreadable: errorReply(
     400,

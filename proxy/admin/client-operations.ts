@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/log.ts'
-import { kindOf, type ClientEntry } from '../clients/client-entry.ts'
+import { kindOf, loggedClient, partitionKeyOf, type ClientEntry } from '../clients/client-entry.ts'
 import type { ClientTable, EntryOperations } from '../clients/client-table.ts'
 import type { ThrottledClient, ThrottledClients } from '../decide/throttled-clients.ts'
 import type { CounterAdmin, CounterState, ResetOutcome } from '../limiter/counter-admin.ts'
@@ -44,9 +44,14 @@ export function createClientOperations(options: {
   readonly limited: Pick<ThrottledClients, 'list'>
   readonly replicas?: Pick<ReplicaExchange, 'read'> | undefined
   readonly onReset: () => void
+  /** Without it no line has an address. */
+  readonly logAddresses: boolean
   readonly log: Log
 }): Omit<ClientOperations, 'explain'> {
-  const { counters, clientTable, limited, replicas, onReset, log } = options
+  const { counters, clientTable, limited, replicas, onReset, logAddresses, log } = options
+  const named = (partitionKey: string | undefined): { client: string | undefined } => ({
+    client: partitionKey === undefined ? undefined : loggedClient(partitionKey, logAddresses),
+  })
   const { entries, operations } = clientTable
   return {
     async inspect(charges) {
@@ -61,23 +66,24 @@ export function createClientOperations(options: {
       async put(entry, forMs) {
         const outcome = await operations.put(entry, forMs)
         log.info(
-          { ...whatOf(entry), forSeconds: forMs / 1000, outcome },
+          { ...named(entry.partitionKey), ...whatOf(entry), forSeconds: forMs / 1000, outcome },
           `${said[entry.kind]} by an operator`,
         )
         return outcome
       },
       async remove(id) {
         const outcome = await operations.remove(id)
-        if (outcome !== 'absent') log.info({ outcome }, `${removed[kindOf(id)]} by an operator`)
+        if (outcome !== 'absent')
+          log.info({ ...named(partitionKeyOf(id)), outcome }, `${removed[kindOf(id)]} by an operator`)
         return outcome
       },
     },
     async reset(charges) {
       const outcome = await counters.reset(charges)
       const [first, ...others] = charges
-      // The client stays out of the log: it may be a person, or a secret's hash.
       const what = first && others.length === 0 ? { policy: first.policy.name } : { policies: charges.length }
-      log.info({ ...what, outcome }, 'client reset by an operator')
+      // All charges are of one client; only a rule that counts by something else has another key for it.
+      log.info({ ...named(first?.partitionKey), ...what, outcome }, 'client reset by an operator')
       if (outcome === 'done') onReset()
       return outcome
     },
@@ -102,7 +108,7 @@ export function withLabels(
 const said = { ban: 'client banned', override: 'limit of a client set' } as const
 const removed = { ban: 'ban lifted', override: 'limit of a client removed' } as const
 
-/** For the log, without the client: it may be a person, or a secret's hash. */
+/** For the log. */
 function whatOf(entry: ClientEntry): object {
   return entry.kind === 'ban'
     ? { policy: entry.policy, reason: entry.reason }

@@ -128,6 +128,8 @@ function nameCharge({ policy, partitionKey }: Charge): NamedCharge {
 
 const weights = { store: 2, local: 1, none: 0 } as const
 
+/** First the worker that refuses the client: others may not know yet what it knows. */
 function byWeight(a: Omit<ClientState, 'policy'>, b: Omit<ClientState, 'policy'>): number {
-  return weights[b.source] - weights[a.source] || (b.used ?? 0) - (a.used ?? 0)
+  const overLimit = Number((b.used ?? 0) >= b.quota) - Number((a.used ?? 0) >= a.quota)
+  return overLimit || weights[b.source] - weights[a.source] || (b.used ?? 0) - (a.used ?? 0)
 }

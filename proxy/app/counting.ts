@@ -117,7 +117,8 @@ export function clientTableOptions(
   notify: Notify | undefined,
 ): ClientTableOptions {
   const policies = settings.rateLimitingDisabled ? [] : settings.rules.map(({ policy }) => policy)
-  return { policies, now, telemetry, onBan: tellOfBans(notify, settings), log }
+  const { logAddresses } = settings
+  return { policies, now, telemetry, logAddresses, onBan: tellOfBans(notify, settings), log }
 }
 
 /** The options that all kinds of limiters have in common. */

@@ -166,6 +166,7 @@ export async function composeServing(
         limited: throttledClients,
         replicas,
         onReset: () => telemetry.clientReset(),
+        logAddresses: settings.logAddresses,
         log,
       }),
       explain(asked) {

@@ -24,8 +24,15 @@ export type Values =
 /** Names of values that are paths, in the help: `<file>`, `<log...>`. */
 const paths = new Set(['file', 'log'])
 
-/** The verbs of a program, in the order of its help. */
-export function describeVerbs(program: Command): readonly Verb[] {
+/**
+ * The verbs of a program, in the order of its help.
+ *
+ * @param known what arguments of a name can be, where the program itself does not say it
+ */
+export function describeVerbs(
+  program: Command,
+  known: ReadonlyMap<string, readonly string[]> = new Map(),
+): readonly Verb[] {
   return program.commands.map((command) => {
     const [first] = command.registeredArguments
     return {
@@ -39,7 +46,7 @@ export function describeVerbs(program: Command): readonly Verb[] {
           repeats: Array.isArray(defaultValue),
         }),
       ),
-      takes: valuesOf(first?.name() ?? '', first?.argChoices),
+      takes: valuesOf(first?.name() ?? '', first?.argChoices ?? known.get(first?.name() ?? '')),
     }
   })
 }

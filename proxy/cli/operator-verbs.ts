@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { readPrefixedVariables } from '../config/written/prefixed-variables.ts'
 import type { AdminOptions } from './operate/admin-client.ts'
 import type { BanOptions, ListOptions, OverrideOptions, UnbanOptions } from './operate/entries.ts'
 import type { ClientOptions, LimitedOptions } from './operate/verbs.ts'
@@ -134,14 +133,16 @@ function addChangingVerbs(program: Command, report: Report): void {
     })
 }
 
+/** Where the gateway is, if nothing is said, is found out when it is to be asked: the settings file may say it. */
 function toGateway(command: Command): Command {
   return withJson(
-    command.option('--admin <url>', 'its admin listener; the token is in ADMIN_TOKEN', adminHere()),
-  )
-}
-
-/** Of the gateway that is started with the same environment. */
-function adminHere(): string {
-  const port = readPrefixedVariables(process.env).env['ADMIN_PORT']
-  return `http://127.0.0.1:${port !== undefined && /^[1-9]\d{0,4}$/.test(port) ? port : 9090}`
+    command.option(
+      '--admin <url>',
+      'its admin listener, by default as ADMIN_HOST and ADMIN_PORT or the settings file here have it; the token is in ADMIN_TOKEN',
+    ),
+  ).hook('preAction', async (asked) => {
+    if (asked.getOptionValue('admin') !== undefined) return
+    const { adminHere } = await import('./operate/admin-here.ts')
+    asked.setOptionValue('admin', adminHere(process.env, process.cwd()))
+  })
 }

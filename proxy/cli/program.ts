@@ -63,7 +63,9 @@ function addGatewayVerbs(program: Command, report: Report): void {
     .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh']))
     .addHelpText('after', example('sluice completion bash'))
     .action(async (shell: string, options: Json) => {
-      report((await import('./completion/verb.ts')).printCompletion(shell, describeVerbs(program), options))
+      const { presetNames } = await import('../config/presets.ts')
+      const verbs = describeVerbs(program, new Map([['preset', presetNames]]))
+      report((await import('./completion/verb.ts')).printCompletion(shell, verbs, options))
     })
 }
 
@@ -116,7 +118,7 @@ function addTableVerbs(program: Command, report: Report): void {
 function addPresetVerb(program: Command, report: Report): void {
   withJson(program.command('presets'))
     .description('list the limits that come with the gateway for some applications, or show those of one')
-    .argument('[name]', 'a preset')
+    .argument('[preset]', 'its name')
     .addHelpText('after', example('sluice presets wordpress'))
     .action(async (name: string | undefined, options: Json) => {
       report((await import('./presets.ts')).presets(name, options))

@@ -4,7 +4,7 @@ import type { RedisClient } from '../limiter/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
-import { banLengthMs, MOST_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
+import { loggedClient, banLengthMs, MOST_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
 /** A rule's ban at work: counts refusals, in the background, and bans whoever has too many. */
@@ -30,13 +30,15 @@ export function createBanning(options: {
   readonly keyPrefix: string
   readonly isAnswering: () => boolean
   readonly telemetry: Pick<Telemetry, 'clientBanned'>
+  /** Without it no line has an address. */
+  readonly logAddresses: boolean
   /** Called with each ban that this process has made. */
   readonly onBan?: ((ban: Ban, forMs: number) => void) | undefined
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   readonly log: Log
 }): Banning {
-  const { store, redis, keyPrefix, isAnswering, telemetry, onBan, now, log } = options
+  const { store, redis, keyPrefix, isAnswering, telemetry, logAddresses, onBan, now, log } = options
   let withBans = withBansOf(options.policies)
   const counts = new Map<string, Promise<BanCounts>>()
 
@@ -76,8 +78,8 @@ export function createBanning(options: {
     }
     telemetry.clientBanned(policy)
     onBan?.(entry, forMs)
-    // The client stays out of the log: it may be a person, or a secret's hash.
-    log.info({ policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
+    const client = loggedClient(partitionKey, logAddresses)
+    log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
   }
 
   let toldFullAtMs = -Infinity

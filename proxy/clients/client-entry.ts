@@ -84,6 +84,10 @@ export function partsOf({ partition }: Policy, partitionKey: string): string {
   return parts
 }
 
+export function partitionKeyOf(id: EntryId): string {
+  return id.split(' ').slice(2).join(' ')
+}
+
 export function kindOf(id: EntryId): ClientEntry['kind'] {
   return id.startsWith('ban ') ? 'ban' : 'override'
 }
@@ -115,4 +119,12 @@ function shareText(text: string): string {
   if (sharedTexts.size >= MOST_SHARED_TEXTS) sharedTexts.clear()
   sharedTexts.set(text, text)
   return text
+}
+
+/**
+ * What lines of the log and webhooks call a client: its address, or the hash of what else it is counted by. Undefined for an address where
+ * none is to be told.
+ */
+export function loggedClient(partitionKey: string, logAddresses: boolean): string | undefined {
+  return logAddresses || partitionKey.startsWith('h:') ? partitionKey : undefined
 }

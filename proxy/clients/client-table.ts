@@ -33,6 +33,7 @@ export type ClientTableOptions = {
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
   readonly telemetry: Pick<Telemetry, 'clientBanned' | 'observeTable'>
+  readonly logAddresses: boolean
   /** Called with each ban that was made here, by a rule or by an operator. */
   readonly onBan?: ((ban: Ban, forMs: number) => void) | undefined
   readonly log: Log
@@ -52,7 +53,7 @@ export type SharedBy = {
  * @param changed of a table of this process's own, where others have copies
  */
 export function createClientTable(
-  { policies: startPolicies, now, telemetry, onBan, log }: ClientTableOptions,
+  { policies: startPolicies, now, telemetry, logAddresses, onBan, log }: ClientTableOptions,
   shared: SharedBy | undefined,
   changed?: Parameters<typeof createMemoryEntryStore>[1],
 ): ClientTable {
@@ -69,6 +70,7 @@ export function createClientTable(
     keyPrefix: shared?.keyPrefix ?? '',
     isAnswering: shared?.isAnswering ?? (() => false),
     telemetry,
+    logAddresses,
     onBan,
     now,
     log,

@@ -5,7 +5,7 @@ import type { Charge } from './limiter.ts'
  * What is known of one client under one policy.
  *
  * - `store`: by the counters that decide, in Redis or embedded.
- * - `local`: by this process's own, which decide while Redis is away.
+ * - `local`: by this process's own, which decide while Redis is away, or by what it knows of a client that it refuses without asking.
  * - `none`: Redis is away, and the policy does not count meanwhile.
  */
 export type CounterState = {

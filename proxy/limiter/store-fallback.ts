@@ -21,7 +21,10 @@ export function decideWithoutStore(
   return decision.outcome === 'allowed' ? { ...decision, withoutStore: true } : decision
 }
 
-/** A shadow policy never refuses, so it cannot close either. */
-function fallbackOf({ mode, onStoreError }: Policy): Policy['onStoreError'] {
+/** What a policy does without the store. A shadow policy never refuses, so it cannot close either. */
+export function fallbackOf({
+  mode,
+  onStoreError,
+}: Pick<Policy, 'mode' | 'onStoreError'>): Policy['onStoreError'] {
   return mode === 'shadow' && onStoreError === 'closed' ? 'open' : onStoreError
 }

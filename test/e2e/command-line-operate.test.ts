@@ -122,7 +122,7 @@ describe('show, limited and reset', () => {
     const { stdout } = await sluice(['limited', '--rule', 'api'])
     const [, id = ''] = /^api +(h:\S+)/m.exec(stdout) ?? []
     expect(await jsonOf('show', id, '--rule', 'api')).toMatchObject(expected)
-    expect(await jsonOf('reset', id)).toEqual({ reset: ['api'] })
+    expect(await jsonOf('reset', id)).toEqual({ reset: ['api'], counted: ['api'] })
   })
 
   test.each([
@@ -158,7 +158,9 @@ describe('ban, unban and bans', () => {
       /\nlogin .* banned for (?:\d+[smhd] ?){1,2} +store\n/,
     )
     const reset = await sluice(['reset', from, '--rule', 'login'])
-    expect(reset).toMatchObject({ status: 0, stdout: 'reset: login\n' })
+    // Of a banned client nothing is counted.
+    expect(reset.status).toBe(1)
+    expect(reset.stdout).toMatch(/^nothing to reset: /)
     expect(reset.stderr).toMatch(/^still banned for .*: sluice unban lifts that\n$/)
     expect(await sluice(['unban', `ip=${from}`])).toMatchObject({
       status: 0,
@@ -226,4 +228,76 @@ test.each([
     { total: 0, bans: [] },
     { total: 0, overrides: [] },
   ])
+})
+
+test('reset of a client that nothing is counted for is told, and negative', async () => {
+  const finished = await sluice(['reset', '192.0.2.99'])
+  expect(finished).toEqual({
+    status: 1,
+    stdout: 'nothing to reset: the client has used up nothing of login\n',
+    stderr: '',
+  })
+})
+
+test.each([
+  ['ban', '10.0.0.0/8', '--for', '1h'],
+  ['unban', '10.0.0.0/8'],
+  ['show', '10.0.0.0/8'],
+  ['reset', '2001:db8::/32'],
+  ['override', '10.0.0.0/8', '--rule', 'login', '--requests', '5', '--for', '1d'],
+])('%s of a network names what takes networks', async (...args) => {
+  const { status, stderr } = await sluice(args)
+  expect(status).toBe(1)
+  expect(stderr).toContain('networks go into denyList')
+})
+
+describe('without --admin', () => {
+  const ask = async (yaml: string, env: Record<string, string> = {}): Promise<string> => {
+    const { stderr } = await runHosted(['status'], env, directoryWith(yaml))
+    return / at (\S+) /.exec(stderr)?.[1] ?? stderr
+  }
+
+  test('the gateway is where the variables and the file have it', async () => {
+    const [port, other] = [await freePort(), await freePort()]
+    expect(await ask(`adminPort: ${port}\n`)).toBe(`http://127.0.0.1:${port}`)
+    expect(await ask(`adminPort: ${port}\n`, { ADMIN_PORT: String(other) })).toBe(`http://127.0.0.1:${other}`)
+    expect(await ask(`adminPort: ${port}\nadminHost: 0.0.0.0\n`)).toBe(`http://127.0.0.1:${port}`)
+    expect(await ask(`adminPort: ${port}\nadminHost: '::1'\n`)).toBe(`http://[::1]:${port}`)
+    expect(await ask(`adminPort: \${P}\n`, { P: String(port) })).toBe(`http://127.0.0.1:${port}`)
+    // What is wrong in the file may be why the question is asked.
+    expect(await ask(`adminPort: ${port}\nnonsense: 1\n`)).toBe(`http://127.0.0.1:${port}`)
+  })
+
+  test('the gateway of a file elsewhere is found by CONFIG_FILE', async () => {
+    const port = await freePort()
+    const file = join(directoryWith(`adminPort: ${port}\n`), 'sluice.yaml')
+    expect(await ask('', { SLUICE_CONFIG_FILE: file })).toBe(`http://127.0.0.1:${port}`)
+  })
+})
+
+test('during an outage of Redis show says what becomes of a request, rule by rule', async () => {
+  const backend = await startBackend()
+  const rule = (name: string, fields: string): string =>
+    `  - { name: ${name}, match: GET /${name}, requests: 2, window: 15m, onStoreError: ${fields} }\n`
+  const yaml = `limits:\n${rule('local', 'local')}${rule('open', 'open')}${rule('closed', 'closed')}${rule('shadow', 'closed, mode: shadow')}`
+  const outage = await startGateway({
+    CONFIG_FILE: join(directoryWith(yaml), 'sluice.yaml'),
+    UPSTREAM_URL: backend.url,
+    REDIS_URL: `redis://127.0.0.1:${await freePort()}`,
+  })
+  const from = '127.0.0.9'
+  for (let i = 0; i < 3; i++) await outage.send('GET', '/local', { from })
+  const admin = ['--admin', `http://127.0.0.1:${outage.adminPort}`]
+  const { stdout } = await runHosted(['show', from, ...admin])
+  const stateOf = (name: string): string =>
+    stdout
+      .split('\n')
+      .find((line) => line.startsWith(name))
+      ?.replace(/ {2,}/g, '  ') ?? ''
+  expect(stateOf('local')).toMatch(/^local {2}2 {2}2 {2}0 .* over limit {2}local$/)
+  expect(stateOf('open')).toMatch(/not counted: Redis is unavailable {2}none$/)
+  expect(stateOf('closed')).toMatch(/refused: Redis is unavailable {2}none$/)
+  expect(stateOf('shadow')).toMatch(/not counted: Redis is unavailable {2}none$/)
+  expect(stdout).not.toContain('within')
+  expect((await outage.send('GET', '/closed', { from })).status).toBe(503)
 })

@@ -54,6 +54,10 @@ describe('bash', () => {
       ['sluice', 'completion', ''],
       ['bash', 'zsh'],
     ],
+    [
+      ['sluice', 'presets', 'l'],
+      ['login-protection', 'llm-gateway'],
+    ],
     [['sluice', 'help', 'val'], ['validate']],
     [['sluice', 'status', ''], []],
     [['sluice', 'nonsense', '-'], []],

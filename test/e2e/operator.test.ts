@@ -102,14 +102,21 @@ describe('one process', () => {
     const from = newAddress()
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(30)
     const reset = await ask('POST', '/api/clients/reset', { policy: 'login', client: { ip: from } })
-    expect(reset).toMatchObject({ status: 200, body: { reset: ['login'] } })
+    expect(reset).toMatchObject({ status: 200, body: { reset: ['login'], counted: ['login'] } })
     // The sliding rule, which was not reset, has 10 left.
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(10)
     const all = await ask('POST', '/api/clients/reset', { client: { ip: from } })
-    expect(all.body).toEqual({ reset: ['login', 'slides'] })
+    expect(all.body).toEqual({ reset: ['login', 'slides'], counted: ['login', 'slides'] })
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(30)
     const line = await gateway.waitForLine(/.*client reset by an operator.*/)
-    expect(JSON.parse(line[0])).toMatchObject({ level: 'info', policy: 'login', outcome: 'done' })
+    expect(JSON.parse(line[0])).toMatchObject({
+      level: 'info',
+      client: from,
+      policy: 'login',
+      outcome: 'done',
+    })
+    const nobody = await ask('POST', '/api/clients/reset', { policy: 'login', client: newAddress() })
+    expect(nobody).toMatchObject({ status: 200, body: { reset: ['login'], counted: [] } })
   })
 
   test('finds clients by secret header values, which it never shows', async () => {
@@ -138,7 +145,7 @@ describe('one process', () => {
       (await ask('POST', '/api/clients/inspect', { policy: 'by-both', client: both })).body,
     ).toMatchObject({ states: [{ used: 2, exceeded: true }] })
     const everywhere = await ask('POST', '/api/clients/reset', { client: both })
-    expect(everywhere.body).toEqual({ reset: ['login', 'slides', 'by-key', 'by-both'] })
+    expect(everywhere.body).toEqual({ counted: ['by-both'], reset: ['login', 'slides', 'by-key', 'by-both'] })
   })
 
   test('lists those over a limit, the most refused first', async () => {

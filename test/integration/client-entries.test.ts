@@ -263,6 +263,7 @@ test("refusals count for the rule's window, also where a burst makes that of the
     keyPrefix: 'sluice:1',
     isAnswering: () => true,
     telemetry: { clientBanned: () => undefined },
+    logAddresses: true,
     now,
     log,
   })

@@ -62,6 +62,26 @@ test('if the list of resets is lost or replaced, only the cache of clients over 
   expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
 })
 
+test('what is told of a client is what becomes of its next request, also where Redis has lost its counters', async () => {
+  const url = await freshRedis()
+  const [near, far] = [await openAnsweringLimiter(url, 2000), await openAnsweringLimiter(url, 2000)]
+  const redis = openRedis(url)
+  const policies = [login, slides, makePolicy('shadow', 3, 60_000, { mode: 'shadow' })]
+  const clients = policies.map((policy) => chargeAll(newClient(), [policy]))
+  for (const charges of clients) await decideAtOnce([near], 8, charges)
+  await redis.flushdb()
+  for (const limiter of [near, far]) {
+    for (const charges of clients) {
+      const [state] = await limiter.inspect(charges)
+      const decision = await limiter.decide(charges)
+      const isOver = (state?.used ?? 0) >= (state?.policy.quota ?? 0)
+      expect(isOver).toBe(decision.outcome === 'refused')
+      expect(state?.source).toBe(isOver ? 'local' : 'store')
+      if (isOver) expect(state?.resetMs).toBeGreaterThan(0)
+    }
+  }
+})
+
 test('the rights in docs/redis.md are enough', async () => {
   const { counting, sliding } = readDocumentedRights()
   const server = await startRedisServer()

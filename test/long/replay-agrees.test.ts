@@ -88,7 +88,7 @@ async function startAt(settings: GatewaySettings, now: () => number) {
       return {
         limiter,
         operations: limiter,
-        clientTable: createClientTable({ policies, now, telemetry, log }, undefined),
+        clientTable: createClientTable({ policies, now, telemetry, logAddresses: true, log }, undefined),
         storeState: () => limiter.storeState(),
         useRules: () => undefined,
         ready: () => Promise.resolve(),

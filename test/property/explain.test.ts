@@ -29,7 +29,10 @@ async function serve(settings: GatewaySettings) {
         settle: () => undefined,
       },
       operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('done') },
-      clientTable: createClientTable({ policies: [], now: () => 0, telemetry, log }, undefined),
+      clientTable: createClientTable(
+        { policies: [], now: () => 0, telemetry, logAddresses: true, log },
+        undefined,
+      ),
       storeState: () => 'memory',
       useRules: () => undefined,
       ready: () => Promise.resolve(),

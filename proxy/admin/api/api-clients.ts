@@ -58,10 +58,12 @@ export function createClientRoutes(options: {
         POST: async (_query, body) => {
           const charges = readCharges(body)
           if (!isCharges(charges)) return charges
+          const before = await clients.inspect(charges)
           const outcome = await clients.reset(charges)
           if (outcome === 'unavailable') return errors.storeAway
           if (outcome === 'uncertain') return errors.resetUncertain
-          return { reset: charges.map(({ policy }) => policy.name) }
+          const counted = before.flatMap(({ policy, used }) => (used === 0 ? [] : policy.name))
+          return { reset: charges.map(({ policy }) => policy.name), counted }
         },
       },
     ],

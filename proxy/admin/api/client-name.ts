@@ -7,7 +7,7 @@ import { partName, singleParts, type Policy } from '../../policy.ts'
 import { readAuthority } from '../../request/authority.ts'
 import type { AddressReader } from '../../request/client-address.ts'
 import { comparableHost } from '../../request/host.ts'
-import { parseAddress } from '../../request/ip-address.ts'
+import { parseAddress, parseAddressRange } from '../../request/ip-address.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
 import { pathValueOf } from '../../rules/path-values.ts'
 
@@ -105,7 +105,7 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
 function readValue(part: string, value: unknown, addresses: AddressReader): string | ErrorReply {
   if (part === 'global' && value === true) return part
   if (typeof value !== 'string' || value.length > LONGEST_VALUE) return errors.clientUnreadable
-  if (part === 'ip') return readAddress(value, addresses) ?? errors.clientAddressUnreadable
+  if (part === 'ip') return readAddress(value, addresses) ?? whyNoAddress(value)
   if (part === 'host') return comparableHost(readAuthority(value) ?? '')
   if (part.startsWith('jwt:')) return value
   if (part.startsWith('path:')) return pathValueOf(value)
@@ -124,6 +124,10 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
 /** An operator writes a value in one way, which has one reading. */
 function firstOf([value = '']: readonly string[]): string {
   return value
+}
+
+function whyNoAddress(value: string): ErrorReply {
+  return parseAddressRange(value) ? errors.clientIsNetwork : errors.clientAddressUnreadable
 }
 
 /** What an address counts as. It may be given as that, such as `2001:db8::/64`, which is how lists have it. */

@@ -1,8 +1,9 @@
 import { toSeconds } from './api-values.ts'
 import { describeKey } from './client-name.ts'
+import { fallbackOf } from '../../limiter/store-fallback.ts'
 import type { ClientState } from '../client-operations.ts'
 
-/** Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null. */
+/** Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null; `onStoreError` says then what becomes of a request. */
 export function describeState(state: ClientState, partitionKey: string | undefined): object {
   const { policy, quota, source, used, resetMs, bannedForMs, overriddenForMs, label } = state
   return {
@@ -18,6 +19,7 @@ export function describeState(state: ClientState, partitionKey: string | undefin
     exceeded: used === undefined ? null : used >= quota,
     resetSeconds: resetMs === undefined ? null : toSeconds(resetMs),
     source,
+    ...(source === 'none' && { onStoreError: fallbackOf(policy) }),
     ...(bannedForMs !== undefined && { bannedSeconds: toSeconds(bannedForMs) }),
     ...(overriddenForMs !== undefined && { overrideSeconds: toSeconds(overriddenForMs) }),
   }

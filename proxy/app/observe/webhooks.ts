@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { Log } from '../../../shared/log.ts'
 import type { Running } from '../../../shared/shutdown.ts'
-import type { Ban } from '../../clients/client-entry.ts'
+import { loggedClient, type Ban } from '../../clients/client-entry.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { webhookKey } from '../../telemetry/webhooks/signature.ts'
@@ -63,16 +63,18 @@ export function tellOfBans(
 ): ((ban: Ban, forMs: number) => void) | undefined {
   return (
     notify &&
-    (({ by, policy, partitionKey, times, reason }, forMs) =>
+    (({ by, policy, partitionKey, times, reason }, forMs) => {
+      const client = loggedClient(partitionKey, logAddresses)
       notify({
         type: 'ban',
         by,
         ...(policy !== undefined && { policy }),
-        ...((logAddresses || partitionKey.startsWith('h:')) && { client: partitionKey }),
+        ...(client !== undefined && { client }),
         forSeconds: forMs / 1000,
         ...(times !== undefined && { times }),
         ...(reason !== undefined && { reason }),
-      }))
+      })
+    })
   )
 }
 

@@ -78,7 +78,9 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
     telemetry.tableChanged(policies, [])
   }
   const admin = composeAdmin(settings, log, {
-    clients: counters ? operateHere({ counters, clientTable, asked, onReset, log }) : asked,
+    clients: counters
+      ? operateHere({ counters, clientTable, asked, onReset, logAddresses: settings.logAddresses, log })
+      : asked,
     reloader,
     readActivities: () => reports.readActivities(),
     readHealth: async () => combineHealth(own.read().status, await reports.readHealth()),
@@ -148,6 +150,7 @@ function operateHere(options: {
   readonly clientTable: ClientTable
   readonly asked: ClientOperations
   readonly onReset: () => void
+  readonly logAddresses: boolean
   readonly log: Log
 }): ClientOperations {
   const { asked, ...own } = options

@@ -90,8 +90,12 @@ function stateText({
   overrideSeconds,
   exceeded,
   mode,
+  source,
+  onStoreError,
 }: Readonly<Record<string, unknown>>): string {
   if (typeof bannedSeconds === 'number') return `banned for ${formatDuration(bannedSeconds)}`
+  if (source === 'none')
+    return onStoreError === 'closed' ? 'refused: Redis is unavailable' : 'not counted: Redis is unavailable'
   const where = exceeded !== true ? 'within' : mode === 'shadow' ? 'over limit (shadow)' : 'over limit'
   return typeof overrideSeconds === 'number'
     ? `${where}, own limit for ${formatDuration(overrideSeconds)}`
@@ -106,15 +110,23 @@ async function warnOfBan(client: readonly string[], options: ClientOptions): Pro
   printError(`still banned for ${formatDuration(banned['bannedSeconds'])}: sluice unban lifts that`)
 }
 
+/** @returns 1 where nothing was counted for the client, which may be another one than was meant */
 export async function resetClient(client: readonly string[], options: ClientOptions): Promise<number> {
   const body = await askSuccessfully(options, '/api/clients/reset', questionOf(client, options))
-  const reset = isRecord(body) && Array.isArray(body['reset']) ? body['reset'].map(text) : []
+  const namesIn = (field: string): string[] => {
+    const names = isRecord(body) ? body[field] : undefined
+    return Array.isArray(names) ? names.map(text) : []
+  }
+  const reset = namesIn('reset')
+  // An older gateway does not tell.
+  const isKnown = !isRecord(body) || !('counted' in body) || namesIn('counted').length > 0
   if (options.json) printJson(body)
   else {
-    print(`reset: ${reset.join(', ')}`)
+    if (isKnown) print(`reset: ${reset.join(', ')}`)
+    else print(`nothing to reset: the client has used up nothing of ${reset.join(', ')}`)
     await warnOfBan(client, options)
   }
-  return exit.yes
+  return isKnown ? exit.yes : exit.no
 }
 
 export async function listLimited(options: LimitedOptions): Promise<number> {

@@ -62,15 +62,23 @@ export function createRedisOperations(options: {
       const resetMs = Number(values[2 * i + 1])
       const reading =
         charge.policy.algorithm === 'token-bucket' ? debtReading(charge.policy, resetMs / 1000) : undefined
-      return toState(charge.policy, 'store', reading ?? toReading(used, resetMs))
+      const state = toState(charge.policy, 'store', reading ?? toReading(used, resetMs))
+      // Where Redis has lost its counter, the client is refused on all the same.
+      return (state.used ?? 0) < charge.policy.quota ? (knownOverLimit(charge) ?? state) : state
     })
+  }
+
+  /** A client that this process refuses without asking Redis. */
+  function knownOverLimit(charge: Charge): CounterState | undefined {
+    const { policy } = charge
+    const resetMs = overLimit.findOverLimit(charge)
+    return resetMs === undefined ? undefined : { policy, source: 'local', used: policy.quota, resetMs }
   }
 
   function readLocally(charge: Charge): CounterState {
     const { policy } = charge
-    const overLimitForMs = overLimit.findOverLimit(charge)
-    if (overLimitForMs !== undefined)
-      return { policy, source: 'local', used: policy.quota, resetMs: overLimitForMs }
+    const known = knownOverLimit(charge)
+    if (known) return known
     if (policy.onStoreError === 'local') return toState(policy, 'local', redisWithFallback.local.read(charge))
     return { policy, source: 'none', used: undefined, resetMs: undefined }
   }

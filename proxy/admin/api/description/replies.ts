@@ -102,12 +102,13 @@ const state = z.strictObject({
   exceeded: z.boolean().nullable(),
   resetSeconds: seconds.nullable(),
   source: z.enum(['store', 'local', 'none']),
+  onStoreError: z.enum(['open', 'closed', 'local']).optional(),
   bannedSeconds: seconds.optional(),
   overrideSeconds: seconds.optional(),
 })
 
 export const inspected = z.strictObject({ states: z.array(state) })
-export const reset = z.strictObject({ reset: z.array(policyName) })
+export const reset = z.strictObject({ reset: z.array(policyName), counted: z.array(policyName) })
 
 export const limited = z.strictObject({
   scope: z.enum(['all', 'replica']),

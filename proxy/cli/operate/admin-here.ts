@@ -1,0 +1,23 @@
+import { baseUrlOf } from '../../../shared/settings/base-url.ts'
+import { readConfigFile } from '../../config/config-file.ts'
+import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
+import { readYamlMapping } from '../../config/yaml-document.ts'
+
+const usualPort = 9090
+
+/**
+ * Where a gateway listens for operators that is started here: with the same environment and the same settings file. A file that is wrong says
+ * nothing of it, as it may be the reason for the question.
+ */
+export function adminHere(given: NodeJS.ProcessEnv, cwd: string): string {
+  const { env } = readPrefixedVariables(given)
+  const file = readConfigFile(env['CONFIG_FILE'] || undefined, cwd)
+  const written = file && 'text' in file ? readYamlMapping(file.text, env).value : {}
+  const port = portOf(env['ADMIN_PORT']) ?? portOf(written['adminPort']) ?? usualPort
+  const host = env['ADMIN_HOST'] || written['adminHost']
+  return baseUrlOf({ host: typeof host === 'string' ? host : '127.0.0.1', port })
+}
+
+function portOf(value: unknown): number | undefined {
+  return /^[1-9]\d{0,4}$/.test(String(value)) ? Number(value) : undefined
+}
