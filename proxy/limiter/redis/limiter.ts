@@ -1,4 +1,5 @@
 import { isReserved, reservedUnits, takesUnits, type Policy } from '../../policy.ts'
+import { withAdvice } from './checks/sharding.ts'
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
 import type { Charge, Reservation } from '../limiter.ts'
@@ -172,7 +173,7 @@ export function createRedisLimiter(options: {
         hooks.refused(charges, refusal, askedAtMs, knownForMs)
       },
       failed(reason) {
-        hooks.failed(reason)
+        hooks.failed(withAdvice(reason, redis))
         probes.followMaster(reason)
       },
     },

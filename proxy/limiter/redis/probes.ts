@@ -1,4 +1,5 @@
 import { afterInput } from '../../../shared/after-input.ts'
+import { createShardingCheck } from './checks/sharding.ts'
 import { isOfReplica } from './errors.ts'
 import { leaveReplica } from './connecting/leaving.ts'
 import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
@@ -12,7 +13,10 @@ export type Needs = { sliding: boolean; inFlight: boolean; buckets: boolean; res
 export type Probes = {
   /** Whether Redis decides a test request in time; in a cluster, whether every master does. */
   probe(): Promise<boolean>
-  /** The error of Redis if it refuses a command that decisions need; undefined also if it does not answer. */
+  /**
+   * The error of Redis if it refuses a command that decisions need, or why counters cannot be shared there; undefined also
+   * if it does not answer.
+   */
   findRefusal(): Promise<Refusal | undefined>
   /**
    * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
@@ -22,6 +26,9 @@ export type Probes = {
   /** Looks for the master where this error shows that a replica has answered. */
   followMaster(reason: string): void
 }
+
+/** Of what is looked at beside the requests: it takes several round trips. */
+const CHECK_TIMEOUT_MS = 1000
 
 /** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
 const CLUSTER_PROBES = 32
@@ -42,6 +49,8 @@ export function createProbes(options: {
   const keys = redis.isCluster
     ? Array.from({ length: CLUSTER_PROBES }, (_, i) => `${keyPrefix}:probe:${i}`)
     : [`${keyPrefix}:probe`]
+
+  const sharding = createShardingCheck({ redis, keyPrefix, timeoutMs: CHECK_TIMEOUT_MS })
 
   async function runs(
     script: RedisScript,
@@ -82,9 +91,12 @@ export function createProbes(options: {
     async findRefusal() {
       if (redis.status !== 'ready') return undefined
       const commands = commandsNeeded({ ...needs, cluster: redis.isCluster })
-      const refusal = await findRefusalAt(redis, keys, { commands, timeoutMs })
+      const [refusal, isSharded] = await Promise.all([
+        findRefusalAt(redis, keys, { commands, timeoutMs }),
+        sharding.find(),
+      ])
       if (refusal) followMaster(refusal.reply)
-      return refusal
+      return refusal ?? (isSharded === undefined ? undefined : { command: undefined, reply: isSharded })
     },
     runs,
     followMaster,

@@ -42,7 +42,7 @@ export function commandsNeeded(has: {
   return [...new Set(commands)]
 }
 
-/** `command` is undefined where not even a script may run. */
+/** `command` is undefined where it is not about one: not even a script may run, or the address cannot be shared. */
 export type Refusal = { readonly command: string | undefined; readonly reply: string }
 
 /**

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import {
+  chargeAll,
+  countAllowed,
+  makePolicy,
+  newClient,
+  waitUntilAnswering,
+} from '../support/limiter/limiters.ts'
+import { startRedisCluster } from '../support/redis/redis-cluster.ts'
+import { openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { startShardingProxy } from '../support/redis/sharding-proxy.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+/*
+ * A proxy before several servers leads a command where its first key is. One with the counters of many clients counts each of
+ * them wherever the first one is: a client has one counter on each server, and as many times its quota. Nothing fails.
+ */
+
+const login = makePolicy('login', 5, 60_000)
+
+const givenUp = 'Redis unavailable: circuit breaker open, applying onStoreError'
+
+test.for([2, 3, 8])('is not shared through a proxy before %i servers, and says why', async (count) => {
+  const servers = await Promise.all(Array.from({ length: count }, () => startRedisServer()))
+  const port = await startShardingProxy(servers.map((server) => server.port))
+  const limiter = openLimiter(`redis://127.0.0.1:${port}`)
+  await eventually('it is given up', () => limiter.telemetry.breaker.includes('open'))
+  expect(limiter.logLines.filter(({ msg }) => msg === givenUp)).toMatchObject([
+    { reason: expect.stringMatching(/^a proxy at this address distributes keys.*redis\+cluster/) as string },
+  ])
+  // As without Redis: exactly the quota here, for each client of many that come together.
+  const clients = Array.from({ length: 40 }, newClient)
+  const decisions = await Promise.all(
+    clients.flatMap((client) =>
+      Array.from({ length: 20 }, async () => limiter.decide(chargeAll(client, [login]))),
+    ),
+  )
+  expect(countAllowed(decisions)).toBe(40 * login.quota)
+  // It stays given up.
+  await eventually('it has been looked at again', async () => {
+    const looked = await Promise.all(
+      servers.map(async (server) =>
+        /cmdstat_eval:calls=(\d+)/.exec(await openRedis(server.url).info('commandstats')),
+      ),
+    )
+    expect(looked.reduce((sum, found) => sum + Number(found?.[1] ?? 0), 0)).toBeGreaterThan(12)
+  })
+  expect(limiter.telemetry.breaker).toEqual(['open'])
+})
+
+test('is shared through a proxy before one server', async () => {
+  const server = await startRedisServer()
+  const port = await startShardingProxy([server.port])
+  const limiter = openLimiter(`redis://127.0.0.1:${port}`)
+  await waitUntilAnswering(limiter)
+  const operator = openRedis(server.url)
+  await eventually('it was checked', async () =>
+    expect(await operator.info('commandstats')).toMatch(/cmdstat_del:calls=\d/),
+  )
+  await Promise.all(Array.from({ length: 9 }, async () => limiter.decide(chargeAll('ip:192.0.2.1', [login]))))
+  expect(await operator.get('sluice:1:{ip:192.0.2.1}:login:60000')).toBe('5')
+  expect(limiter.telemetry.breaker).toEqual([])
+  expect(await operator.keys('*:probe:*')).toEqual([])
+})
+
+test('says that a node of a cluster needs redis+cluster://', async () => {
+  const cluster = await startRedisCluster(2, 0)
+  const limiter = openLimiter(`redis://127.0.0.1:${cluster.nodes[0]?.port}`)
+  await eventually('it is given up', () => limiter.telemetry.breaker.includes('open'))
+  expect(limiter.logLines.find(({ msg }) => msg === givenUp)?.reason).toMatch(
+    /^(CROSSSLOT|MOVED) .*REDIS_URL has to begin with redis\+cluster:\/\//,
+  )
+})
