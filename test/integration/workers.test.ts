@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
 import { serveLimiter } from '../../proxy/limiter/primary-limiter.ts'
@@ -31,9 +32,11 @@ describe('a primary process', () => {
     const telemetry = recordTelemetry()
     const silent: LimiterPort = { send: () => undefined, listen: () => undefined }
     const limiter = createWorkerLimiter(silent, limiterOptions({ storeTimeoutMs: 50, log, telemetry }))
-    const askedAtMs = performance.now()
-    const decisions = await decideAtOnce([limiter], 8, chargeAll('ip:1', [login]))
-    expect(performance.now() - askedAtMs).toBeLessThan(150)
+    // A timer that ends after theirs, in the same process, ends after them however busy the machine is.
+    const decisions = await Promise.race([
+      decideAtOnce([limiter], 8, chargeAll('ip:1', [login])),
+      sleep(150, []),
+    ])
     expect(countAllowed(decisions)).toBe(5)
     expect(await limiter.decide(chargeAll('ip:1', [strict]))).toEqual({
       outcome: 'unavailable',
@@ -51,9 +54,8 @@ describe('a primary process', () => {
       listen: () => undefined,
     }
     const limiter = createWorkerLimiter(gone, limiterOptions({ storeTimeoutMs: 10_000 }))
-    const askedAtMs = performance.now()
-    expect(countAllowed(await decideAtOnce([limiter], 8, chargeAll('ip:1', [login])))).toBe(5)
-    expect(performance.now() - askedAtMs).toBeLessThan(100)
+    const decisions = decideAtOnce([limiter], 8, chargeAll('ip:1', [login]))
+    expect(countAllowed(await Promise.race([decisions, sleep(100, [])]))).toBe(5)
   })
 
   test('that has another table does not decide for a rule that it does not know', async () => {

@@ -212,9 +212,10 @@ describe('the client behind a trusted proxy', () => {
 
   test('is found in a field of any length at the cost of its end', () => {
     const field = `${'1.2.3.4, '.repeat(100_000)}203.0.113.7`
-    const start = performance.now()
+    const start = process.threadCpuUsage()
     for (let i = 0; i < 1000; i++) reader.readClientAddress(proxy, field)
-    expect(performance.now() - start).toBeLessThan(500)
+    const { user, system } = process.threadCpuUsage(start)
+    expect(user + system).toBeLessThan(500_000)
   })
 })
 
