@@ -59,6 +59,8 @@ export type Cost = {
   readonly reserve: number | RequestedUnits
   /** Where the units that it really cost are read; undefined: `reserve` is what it costs. */
   readonly settle?: CostSource
+  /** Where `settle` finds nothing, units are estimated from what was sent and received. Undefined: what was reserved counts. */
+  readonly otherwise?: 'estimate'
 }
 
 /** Where the JSON body of a request says units: by the names of the members that lead to a number. */
@@ -73,9 +75,27 @@ export type RequestedUnits = {
  * - `header`: a header of the response, its name in lower case. `hide`: the client does not get it.
  * - `json`: a number in the response's JSON, by the names of the members that lead to it.
  */
-export type CostSource =
+export type SingleCostSource =
   | { readonly kind: 'header'; readonly name: string; readonly hide: boolean }
   | { readonly kind: 'json'; readonly path: readonly string[] }
+
+/**
+ * - `first`: the first of several that the response has
+ * - `sum`: all together that the response has
+ */
+export type CostSource =
+  SingleCostSource | { readonly kind: 'first' | 'sum'; readonly of: readonly CostSource[] }
+
+/** All places that a source names. */
+export function singleSources(source: CostSource): SingleCostSource[] {
+  return 'of' in source ? source.of.flatMap(singleSources) : [source]
+}
+
+/** Whether the body of the response is read for the cost, or measured. */
+export function readsResponseBody({ cost }: Policy): boolean {
+  if (!cost?.settle) return false
+  return cost.otherwise === 'estimate' || singleSources(cost.settle).some(({ kind }) => kind === 'json')
+}
 
 /** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
 export function isReserved({ algorithm, countStatus, cost }: Policy): boolean {

@@ -17,6 +17,7 @@ import { createHandler, type Handler, type LiveOptions } from '../server/handler
 import { createAccessLog } from '../telemetry/access-log.ts'
 import { createFailureLog } from '../telemetry/failure-log.ts'
 import { createRefusalLog } from '../telemetry/refusal-log.ts'
+import { createUnreadCostLog } from '../telemetry/unread-cost-log.ts'
 import type { ClientConnections } from './connections.ts'
 import { createUnusableLog } from './decisions/unusable-log.ts'
 import type { RoutedGroup, Upstreams } from './upstream.ts'
@@ -176,6 +177,7 @@ function composeFixed(
     onUntrustedProxy: createUntrustedProxyWarning(log, settings),
     onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
     onUnusableAuthRequest: createUnusableLog(log, settings),
+    onCostUnread: createUnreadCostLog(log),
     onRefused: settings.refusalLog ? createRefusalLog(log, settings) : undefined,
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   }

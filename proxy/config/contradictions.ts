@@ -2,6 +2,7 @@ import {
   LARGEST_CONCURRENCY,
   LARGEST_SLIDING_QUOTA,
   singleParts,
+  singleSources,
   type BanPolicy,
   type Cost,
   type PartitionPart,
@@ -89,7 +90,8 @@ function bodyThatIsNone({ match, cost }: Counting): string | undefined {
     match.every(({ methods }) => methods.length > 0 && methods.every((method) => names.has(method)))
   if (typeof cost?.reserve === 'object' && onlyHas(methodsWithoutBody))
     return 'needs a method in match whose requests have a body, such as POST, to reserve what their JSON says'
-  return cost?.settle?.kind === 'json' && onlyHas(new Set(['HEAD']))
+  const { settle } = cost ?? {}
+  return settle && singleSources(settle).every(({ kind }) => kind === 'json') && onlyHas(new Set(['HEAD']))
     ? 'needs a method in match besides HEAD, whose responses have no body to read'
     : undefined
 }

@@ -2,9 +2,11 @@ import { z } from 'zod'
 import { numberFromText, wholeNumber } from '../../shared/settings/kinds.ts'
 import {
   LARGEST_QUOTA,
+  singleSources,
   type Cost,
   type CostSource,
   type RequestedUnits,
+  type SingleCostSource,
   type StatusRange,
 } from '../policy.ts'
 
@@ -44,23 +46,59 @@ const connectionFields = new Set([
   'upgrade',
 ])
 
-/** Where the response says what its request has cost. */
-const costSource = z
+/** One place where the response says what its request has cost. */
+const singleSource = z
   .string(needsSource)
   .meta({ pattern: '^(header|json):.+$' })
-  .transform((written, context): Source => {
+  .transform((written, context): SingleCostSource => {
     const [, header] = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/.exec(written) ?? []
     if (header !== undefined && !connectionFields.has(header.toLowerCase()))
-      return { kind: 'header', name: header.toLowerCase() }
+      return { kind: 'header', name: header.toLowerCase(), hide: false }
     const [, path] = /^json:([^.]+(?:\.[^.]+)*)$/.exec(written) ?? []
     if (path !== undefined) return { kind: 'json', path: path.split('.') }
     context.issues.push({ code: 'custom', message: needsSource, input: written })
     return z.NEVER
   })
 
-type Source =
-  | { readonly kind: 'header'; readonly name: string }
-  | { readonly kind: 'json'; readonly path: readonly string[] }
+const needsEntry = 'needs at least one entry'
+
+const needsSum = 'needs a list of header:NAME and json:PATH'
+
+/** The first of several places that the response has. */
+const firstSource = z
+  .array(singleSource, needsSource)
+  .min(1, needsEntry)
+  .transform((of): CostSource => ({ kind: 'first', of }))
+
+const sumOfSources = z
+  .strictObject(
+    {
+      sum: z
+        .array(z.union([singleSource, firstSource], { error: needsSource }), needsSum)
+        .min(1, needsEntry)
+        .meta({
+          description:
+            'Numbers that are added up, as many of them as the response has: header:NAME or json:PATH, or a list of these, of which the first counts.',
+        }),
+    },
+    needsSource,
+  )
+  .transform(({ sum }): CostSource => ({ kind: 'sum', of: sum }))
+
+const singleOrSum = z.union([singleSource, sumOfSources], { error: needsSource })
+
+/** Where the response says what its request has cost. */
+const costSource = z.union(
+  [
+    singleSource,
+    sumOfSources,
+    z
+      .array(singleOrSum, needsSource)
+      .min(1, needsEntry)
+      .transform((of): CostSource => ({ kind: 'first', of })),
+  ],
+  { error: needsSource },
+)
 
 const needsMember = 'needs the names of members, such as max_tokens or options.num_predict'
 const member = z
@@ -103,6 +141,7 @@ const reserve = z.union(
   { error: needsReserve },
 )
 
+const needsElse = 'needs reserve or estimate'
 const needsCost = `needs ${needsUnits}, or a mapping with reserve and settle`
 
 const settledCost = z
@@ -112,7 +151,14 @@ const settledCost = z
         description:
           "Units that are reserved while the cost is not known: a number, or json:PATH of the request's body.",
       }),
-      settle: costSource.meta({ description: 'Where the response says the cost: header:NAME or json:PATH.' }),
+      settle: costSource.meta({
+        description:
+          'Where the response says the cost: header:NAME or json:PATH, { sum: LIST } of these, or a list, of which the first that the response has counts.',
+      }),
+      else: z.enum(['reserve', 'estimate'], needsElse).prefault('reserve').meta({
+        description:
+          'What counts where the response does not say it: reserve; or estimate, tokens by the bytes of request and response, at least reserve.',
+      }),
       hide: z
         .boolean('needs true or false')
         .prefault(false)
@@ -120,15 +166,19 @@ const settledCost = z
     },
     needsCost,
   )
-  .refine(({ settle, hide }) => !hide || settle.kind === 'header', {
+  .refine(({ settle, hide }) => !hide || headersIn(settle).length > 0, {
     path: ['hide'],
     error: 'needs settle: header:NAME, as only a header can be removed',
   })
-  .refine(({ settle, hide }) => !hide || settle.kind !== 'header' || !settle.name.startsWith('content-'), {
+  .refine(({ settle, hide }) => !hide || !headersIn(settle).some((name) => name.startsWith('content-')), {
     path: ['hide'],
     error: 'needs another header, as clients read the response by this one',
   })
-  .transform(({ reserve, settle, hide }): Cost => ({ reserve, settle: sourceOf(settle, hide) }))
+  .transform((written): Cost => ({
+    reserve: written.reserve,
+    settle: written.hide ? hidden(written.settle) : written.settle,
+    ...(written.else === 'estimate' && { otherwise: 'estimate' }),
+  }))
 
 /** What a request costs: a number of units, or where the response says it. */
 export const cost = z.union([units.transform((reserve): Cost => ({ reserve })), settledCost], {
@@ -138,6 +188,11 @@ export const cost = z.union([units.transform((reserve): Cost => ({ reserve })), 
       : needsCost,
 })
 
-function sourceOf(source: Source, hide: boolean): CostSource {
-  return source.kind === 'header' ? { ...source, hide } : source
+function headersIn(source: CostSource): string[] {
+  return singleSources(source).flatMap((single) => (single.kind === 'header' ? [single.name] : []))
+}
+
+function hidden(source: CostSource): CostSource {
+  if ('of' in source) return { ...source, of: source.of.map(hidden) }
+  return source.kind === 'header' ? { ...source, hide: true } : source
 }

@@ -97,6 +97,11 @@ export class Forwarding implements UpstreamExchange {
     return this.#body !== undefined && !this.#body.isHere
   }
 
+  /** Bytes of the body that were given to the backend's connection. */
+  get sentBytes(): number {
+    return this.#body?.bytes ?? 0
+  }
+
   /** Whether it is waiting for the client to send more of the request body. */
   get waitsForBody(): boolean {
     return this.#body?.isAwaited ?? false

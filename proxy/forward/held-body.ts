@@ -93,6 +93,7 @@ export class HeldBody {
   readonly waitsForBody = true
   readonly isCut = false
   readonly heldBytes = 0
+  readonly sentBytes = 0
 
   get clientProgress(): number {
     return this.#bytes

@@ -105,6 +105,8 @@ export function upstreamHeaders(
   if (from.strippedPrefix !== undefined)
     lines += `x-forwarded-prefix: ${outerPrefix.replace(/\/+$/, '')}${from.strippedPrefix}\r\n`
   if (cookie !== '') lines += `cookie: ${cookie}\r\n`
+  // Without the header a backend may choose any coding (RFC 9110 section 12.5.3).
+  if (from.bodyIsRead) lines += 'accept-encoding: identity\r\n'
   return (
     // What stands between two values is one piece of text: each piece costs when the head is put together.
     `${lines}x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\nx-forwarded-host: ${forwardedHost || from.host}\r\n` +

@@ -10,10 +10,11 @@ import { declaredLength, expectsContinue } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import { sendError } from '../http/reply.ts'
 import type { Charge, Decision } from '../limiter/limiter.ts'
-import { requestedUnits } from '../policy.ts'
+import { requestedUnits, type Policy } from '../policy.ts'
 import type { Peer } from '../request/client-address.ts'
 import { answerOptions, remainingForwards } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
+import type { UnreadCost } from '../telemetry/telemetry.ts'
 import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
 import { RequestSteps } from './request-steps.ts'
 
@@ -36,7 +37,11 @@ function isEnforced({ policy }: Charge): boolean {
 }
 
 /** Takes the body of the request, and on the way to the backend brings the response. */
-type Delivery = ForwardProgress & { clientGone(): void; abandon(reason: string): void }
+type Delivery = ForwardProgress & {
+  readonly sentBytes: number
+  clientGone(): void
+  abandon(reason: string): void
+}
 
 /** The way of a request that is forwarded when it is allowed. */
 export class Exchange extends RequestSteps {
@@ -111,10 +116,22 @@ export class Exchange extends RequestSteps {
 
   protected override keepReservations(decision: Decision): void {
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation)) return
-    const { limiter, limitHeaders, telemetry } = this.options
-    this.#settlement = new Settlement(limiter, decision.states, limitHeaders, (policy) =>
-      telemetry.costUnreadable(policy),
-    )
+    const { limiter, limitHeaders, telemetry, onCostUnread } = this.options
+    const settling = {
+      limiter,
+      limitHeaders,
+      requestBytes: () => this.#sentBytes,
+      onUnread: (policy: Policy, reason: UnreadCost) => {
+        telemetry.costUnreadable(policy, reason)
+        onCostUnread(policy, reason, this.report.requestId)
+      },
+    }
+    this.#settlement = new Settlement(settling, decision.states)
+  }
+
+  /** Bytes of the body that were sent to the backend. */
+  get #sentBytes(): number {
+    return this.forwarding?.sentBytes ?? 0
   }
 
   protected override giveBack(): void {

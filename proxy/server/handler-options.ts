@@ -9,6 +9,7 @@ import type { HeldBodyMemory } from '../forward/held-body.ts'
 import type { CorsHeaders } from '../http/cors.ts'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
 import type { Limiter } from '../limiter/limiter.ts'
+import type { Policy } from '../policy.ts'
 import type { PeerOptions } from '../request/connection-peer.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import type { StripPrefix } from '../rules/strip-prefix.ts'
@@ -17,7 +18,7 @@ import type { RuleTable } from '../rules/rule-table.ts'
 import type { TokenReader } from '../tokens/token-reader.ts'
 import type { Access } from '../telemetry/access-log.ts'
 import type { RefusedRequest } from '../telemetry/refusal-log.ts'
-import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { Telemetry, UnreadCost } from '../telemetry/telemetry.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
 import type { OnException } from './error-boundary.ts'
@@ -83,6 +84,8 @@ export type HandlerOptions = HeadOptions &
     readonly onRejected: (requestId: string, status: number, why: string) => void
     /** Called for each auth request that cannot be decided about, because of how the proxy is set up that sends it. */
     readonly onUnusableAuthRequest: (peerAddress: string, why: string) => void
+    /** Called for each response that does not say what its request has cost; for the log. */
+    readonly onCostUnread: (policy: Policy, reason: UnreadCost, requestId: string) => void
     /** Called for each request that a rule has refused; undefined without a log of them. */
     readonly onRefused: ((refused: RefusedRequest) => void) | undefined
     /** Called once for each finished request; undefined without access log. */

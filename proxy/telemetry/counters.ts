@@ -11,6 +11,7 @@ import type {
   TableUse,
   TokenOutcome,
   Telemetry,
+  UnreadCost,
   UnreadReserve,
   UpstreamFailure,
   UpstreamTelemetry,
@@ -30,7 +31,7 @@ export type Counters = {
   /** By the policy's name, of those that ban. */
   readonly bans: Map<string, number>
   /** By the policy's name, of those that read what a request costs. */
-  readonly unreadableCosts: Map<string, number>
+  readonly unreadableCosts: Map<string, Record<UnreadCost, number>>
   /** By the policy's name, of those that read from the request how much to reserve. */
   readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
   readonly tokens: Record<TokenOutcome, number>
@@ -121,7 +122,9 @@ function countersOf(policies: readonly Policy[]): PolicyCounters {
     decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
     nearLimits: new Map(policies.map(({ name }) => [name, 0])),
     bans: new Map(policies.flatMap(({ name, ban }) => (ban ? [[name, 0]] : []))),
-    unreadableCosts: new Map(policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, 0]] : []))),
+    unreadableCosts: new Map(
+      policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, noUnreadCosts()]] : [])),
+    ),
     unreadReserves: new Map(
       policies.flatMap((policy) => (requestedUnits(policy) ? [[policy.name, noUnread()]] : [])),
     ),
@@ -174,8 +177,10 @@ export function createTelemetry(counters: Counters): Telemetry {
     nearLimit({ name }) {
       counters.nearLimits.set(name, (counters.nearLimits.get(name) ?? 0) + 1)
     },
-    costUnreadable({ name }) {
-      counters.unreadableCosts.set(name, (counters.unreadableCosts.get(name) ?? 0) + 1)
+    costUnreadable({ name }, reason) {
+      let unread = counters.unreadableCosts.get(name)
+      if (!unread) counters.unreadableCosts.set(name, (unread = noUnreadCosts()))
+      unread[reason]++
     },
     reserveUnread({ name }, reason) {
       let unread = counters.unreadReserves.get(name)
@@ -258,6 +263,10 @@ function createUpstreamTelemetry(upstream: UpstreamCounters): UpstreamTelemetry 
 
 function noDecisions(): Record<DecisionOutcome, number> {
   return { allowed: 0, refused: 0, shadow: 0, local: 0, open: 0, unavailable: 0 }
+}
+
+function noUnreadCosts(): Record<UnreadCost, number> {
+  return { missing: 0, type: 0, encoding: 0, json: 0, cut: 0, status: 0 }
 }
 
 function noUnread(): Record<UnreadReserve, number> {

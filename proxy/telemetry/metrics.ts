@@ -148,15 +148,13 @@ function describeRequests(counters: Counters): Metric[] {
     ),
     counter(
       'sluice_unreadable_costs_total',
-      'Responses that did not say what their request cost (cost.settle), by policy',
-      Array.from(counters.unreadableCosts, ([policy, value]) => ({ labels: { policy }, value })),
+      'Responses that did not say what their request cost (cost.settle), by policy and reason',
+      byReason(counters.unreadableCosts),
     ),
     counter(
       'sluice_unread_reserves_total',
       'Requests that did not say how much to reserve (cost.reserve), by policy and reason',
-      Array.from(counters.unreadReserves, ([policy, reasons]) =>
-        Object.entries(reasons).map(([reason, value]) => ({ labels: { policy, reason }, value })),
-      ).flat(),
+      byReason(counters.unreadReserves),
     ),
     counter(
       'sluice_bans_total',
@@ -280,6 +278,13 @@ function single(value: number): MetricValue[] {
 
 function withUpstream(upstream: string, values: readonly MetricValue[]): MetricValue[] {
   return values.map(({ labels, value }) => ({ labels: { upstream, ...labels }, value }))
+}
+
+/** One value for each policy and reason. */
+function byReason(counted: ReadonlyMap<string, Readonly<Record<string, number>>>): MetricValue[] {
+  return [...counted].flatMap(([policy, reasons]) =>
+    by('reason', reasons).map(({ labels, value }) => ({ labels: { policy, ...labels }, value })),
+  )
 }
 
 /** One value for each value of the label: `by('kind', { refused: 3, reset: 0 })`. */

@@ -33,6 +33,13 @@ export type Rejection =
 export type UnreadReserve =
   'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
 
+/**
+ * Why a response does not say what its request has cost: no header, or no number, is where the policy reads it (`missing`); its body is
+ * neither JSON nor server-sent events (`type`), compressed (`encoding`), or no whole JSON (`json`); it ended early, mostly because the
+ * client went away (`cut`); or it is an error (`status`).
+ */
+export type UnreadCost = 'missing' | 'type' | 'encoding' | 'json' | 'cut' | 'status'
+
 /** How the token of a request was read: verified, or not, and why. */
 export type TokenOutcome = 'verified' | 'invalid' | 'unknown-key' | 'no-keys'
 
@@ -92,8 +99,8 @@ export type Telemetry = UpstreamTelemetry & {
   decided(policy: Policy, outcome: DecisionOutcome): void
   /** Beside `decided`: the request was counted, and more than 80 % of what the policy allows the client is used. */
   nearLimit(policy: Policy): void
-  /** A response did not say what its request has cost, where the policy reads that: what was reserved counts. */
-  costUnreadable(policy: Policy): void
+  /** A response did not say what its request has cost, where the policy reads that: what was reserved, or an estimate, counts. */
+  costUnreadable(policy: Policy, reason: UnreadCost): void
   /** A request did not say how much to reserve, where the policy reads that from its body. */
   reserveUnread(policy: Policy, reason: UnreadReserve): void
   /** Once for each token that a rule counts by. */

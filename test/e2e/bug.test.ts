@@ -160,6 +160,7 @@ beforeAll(async () => {
     onUntrustedProxy: () => undefined,
     onUnusableAuthRequest: () => undefined,
     onRejected: () => undefined,
+    onCostUnread: () => undefined,
     onRefused: undefined,
     onFinished: undefined,
     tracing: undefined,

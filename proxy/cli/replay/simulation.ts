@@ -152,6 +152,9 @@ export function simulate(
     }
   }
 
+  // A log does not tell what requests cost: rules that read it are not replayed.
+  const settling = { limiter, limitHeaders: noLimitHeaders, onUnread: ignore, requestBytes: () => 0 }
+
   function decide(request: LoggedRequest, charges: readonly Charge[]): Outcome {
     const decision = limiter.decide(charges)
     count(charges, decision)
@@ -162,7 +165,7 @@ export function simulate(
     }
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
       return 'passed'
-    const settlement = new Settlement(limiter, decision.states, noLimitHeaders, ignore)
+    const settlement = new Settlement(settling, decision.states)
     pending.push(clockMs + (request.durationMs ?? 0), () => {
       if (request.status !== undefined) settlement.onHead(headOf(request.status))
       settlement.finish()

@@ -1,4 +1,4 @@
-import type { Policy, Rule } from '../../policy.ts'
+import { readsResponseBody, type Policy, type Rule } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
 /** From so many requests on, a sliding window takes more than 100 kB for one client. */
@@ -30,7 +30,7 @@ function warnOfTimes({ algorithm, quota }: Policy): string[] {
 
 /** What is read of responses must not be compressed: that of a whole site need not be the price for one path. */
 function warnOfUncompressed({ policy, match }: Rule): string[] {
-  if (policy.cost?.settle?.kind !== 'json' || !match.some(({ path }) => path === '/*')) return []
+  if (!readsResponseBody(policy) || !match.some(({ path }) => path === '/*')) return []
   return [
     'so that bodies can be read, no response of the whole site is compressed; ' +
       'name in match the paths whose responses say what they cost',

@@ -507,9 +507,33 @@ export interface SluiceYaml {
                 else?: number
               }
           /**
-           * Where the response says the cost: header:NAME or json:PATH.
+           * Where the response says the cost: header:NAME or json:PATH, { sum: LIST } of these, or a list, of which the first that the response has counts.
            */
-          settle: string
+          settle:
+            | string
+            | {
+                /**
+                 * Numbers that are added up, as many of them as the response has: header:NAME or json:PATH, or a list of these, of which the first counts.
+                 *
+                 * @minItems 1
+                 */
+                sum: (string | string[])[]
+              }
+            | (
+                | string
+                | {
+                    /**
+                     * Numbers that are added up, as many of them as the response has: header:NAME or json:PATH, or a list of these, of which the first counts.
+                     *
+                     * @minItems 1
+                     */
+                    sum: (string | string[])[]
+                  }
+              )[]
+          /**
+           * What counts where the response does not say it: reserve; or estimate, tokens by the bytes of request and response, at least reserve.
+           */
+          else?: 'reserve' | 'estimate'
           /**
            * Remove the header from the response.
            */

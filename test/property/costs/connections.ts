@@ -1,7 +1,6 @@
 import { JsonBody, LARGEST_BODY } from '../../../proxy/admin/json-body.ts'
 import { ProxyHeaderError, ProxyHeaderReader } from '../../../proxy/connection/proxy-header.ts'
 import { findMember } from '../../../proxy/decide/json-members.ts'
-import { jsonNumberAt } from '../../../proxy/decide/json-number.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
 
 function openProxyHeader(): ByteReader {
@@ -100,15 +99,6 @@ export const rows: readonly CostRow[] = [
     atoms: ['"a":', '1,', '"{n}":', '{},', '[],', '"usage":', '"\\u0061":', '   '],
     wrap: (content) => `{${content}"usage":{"total_tokens":1}}`,
     open: openMembers,
-    onlyWhole: true,
-  },
-  {
-    name: 'the JSON of a response, whose number is settled',
-    largestBytes: 64 * 1024,
-    units: ['"a":1,', '"a{n}":1,', '"{n}":{},', '"{n}":[[]],', '"a":"",'],
-    atoms: ['"a":', '1,', '"{n}":', '{},', '[],', '"usage":', '"\\u0061":'],
-    wrap: (content) => `{${content}"usage":{"total_tokens":1}}`,
-    open: openText((text) => jsonNumberAt(text, ['usage', 'total_tokens'])),
     onlyWhole: true,
   },
 ]

@@ -1,9 +1,8 @@
-import { createCostReader } from '../../../proxy/decide/cost-reader.ts'
 import { compileClientLists } from '../../../proxy/decide/client-lists.ts'
 import { credentialKeys, tokenKeys } from '../../../proxy/decide/credentials/credential-keys.ts'
 import { canonicalCredentials } from '../../../proxy/decide/credentials/credentials.ts'
+import { createBodyReader } from '../../../proxy/decide/costs/body-reader.ts'
 import { findMember } from '../../../proxy/decide/json-members.ts'
-import { jsonNumberAt } from '../../../proxy/decide/json-number.ts'
 import { headerValues } from '../../../proxy/decide/part-values.ts'
 import { prefersHtml } from '../../../proxy/http/accept.ts'
 import { linesOf } from '../../../proxy/http/header-lines.ts'
@@ -270,22 +269,29 @@ const events: CostRow = {
 }
 
 function costReader(type: string): ReturnType<CostRow['open']> {
-  const reader = createCostReader({ kind: 'json', path: ['usage', 'total'] }, ['content-type', type])
+  const reader = createBodyReader(['usage.total', 'x.0', 'x.a'], ['content-type', type], true)
   return {
     take(piece) {
-      reader?.push(piece)
+      reader.push(piece)
       Object.assign(this, { reader })
     },
   }
 }
 
-const jsonNumbers: CostRow = {
-  ...members,
-  name: 'a number of the JSON of a response',
-  open: openText((text) => jsonNumberAt(text, ['max', 'tokens'])),
+const memberCosts: CostRow = {
+  ...costs,
+  name: 'members beside what the JSON of a response says that it cost',
+  units: [...jsonUnits, '"usage":{"total":1},', '"usage":1,', '"us\\u0061ge":{},', '"usag', '9', '"total":'],
+  wrap: (content) => `{${content}"usage":{"total":1}}`,
+}
+
+const hiddenInEvents: CostRow = {
+  ...events,
+  name: 'events of many kinds',
+  units: ['data:{n}\n\n', 'data:"{n}"\r\r', 'data:{"{n}":1}\r\n\r\n', 'data\n\n'],
 }
 
 export const rows: readonly CostRow[] = [
   ...[accept, trailersAccepted, headers, credentials, listed],
-  ...[members, listsInJson, costs, events, jsonNumbers],
+  ...[members, listsInJson, costs, memberCosts, events, hiddenInEvents],
 ]

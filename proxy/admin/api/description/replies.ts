@@ -53,9 +53,27 @@ const listEntry = z.union([
 ])
 const keyPart = z.union([z.string(), z.strictObject({ first: z.array(z.string()) })])
 const requestedUnits = z.strictObject({ paths: z.array(z.array(z.string())), otherwise: z.int().optional() })
-const costSource = z.union([
+const singleCostSource = z.union([
   z.strictObject({ kind: z.literal('header'), name: z.string(), hide: z.boolean() }),
   z.strictObject({ kind: z.literal('json'), path: z.array(z.string()) }),
+])
+/** Lists in sums, and sums in lists: no deeper. */
+const listedCostSource = z.union([
+  singleCostSource,
+  z.strictObject({ kind: z.enum(['first', 'sum']), of: z.array(singleCostSource) }),
+  z.strictObject({
+    kind: z.literal('sum'),
+    of: z.array(
+      z.union([
+        singleCostSource,
+        z.strictObject({ kind: z.literal('first'), of: z.array(singleCostSource) }),
+      ]),
+    ),
+  }),
+])
+const costSource = z.union([
+  listedCostSource,
+  z.strictObject({ kind: z.literal('first'), of: z.array(listedCostSource) }),
 ])
 
 export const limits = z.strictObject({
@@ -75,7 +93,11 @@ export const limits = z.strictObject({
       onStoreError: z.enum(['local', 'open', 'closed']),
       countStatus: z.array(z.strictObject({ first: z.int(), last: z.int() })).optional(),
       cost: z
-        .strictObject({ reserve: z.union([z.int(), requestedUnits]), settle: costSource.optional() })
+        .strictObject({
+          reserve: z.union([z.int(), requestedUnits]),
+          settle: costSource.optional(),
+          otherwise: z.literal('estimate').optional(),
+        })
         .optional(),
       ban: z
         .strictObject({

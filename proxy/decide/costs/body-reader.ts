@@ -1,0 +1,101 @@
+import { tokensOf } from './estimate.ts'
+import { EventNumbers } from './event-numbers.ts'
+import { JsonNumbers } from './json-numbers.ts'
+
+/** Why the body of a response is not read: it is neither JSON nor server-sent events, or has a content coding. */
+export type UnreadBody = 'type' | 'encoding'
+
+/** Reads the body of a response as it passes by: what it says of its cost, and how many tokens it may have. */
+export type BodyReader = {
+  push(chunk: Buffer): void
+  /** Not below 0, a whole number; undefined where nothing that was read says so. */
+  valueAt(path: string): number | undefined
+  /** What has come is all of a JSON text, or events. */
+  readonly isWhole: boolean
+  readonly unread: UnreadBody | undefined
+  /** Tokens of a language model that have come, estimated, if that was wanted. */
+  readonly tokens: number
+}
+
+/**
+ * For a body of JSON, or of server-sent events with JSON in their data: of several events the last one that has a number counts. Takes
+ * the same memory for any length.
+ *
+ * @param paths names of members, joined by dots
+ * @param fields of the response: name in lower case, value, name, value…
+ * @param isMeasured tokens are estimated
+ */
+export function createBodyReader(
+  paths: readonly string[],
+  fields: readonly string[],
+  isMeasured: boolean,
+): BodyReader {
+  const type = fieldOf(fields, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const encoding = fieldOf(fields, 'content-encoding')?.trim().toLowerCase() ?? 'identity'
+  if (encoding !== 'identity') return createUnreadReader('encoding')
+  if (type === 'text/event-stream') return createEventReader(paths, isMeasured)
+  return type === 'application/json' || type.endsWith('+json')
+    ? createDocumentReader(paths)
+    : createUnreadReader('type')
+}
+
+/**
+ * The cost that a header says.
+ *
+ * @returns undefined where there is no such header, or where it is not one whole number from 0
+ */
+export function unitsFrom(fields: readonly string[], name: string): number | undefined {
+  const text = fieldOf(fields, name)?.trim() ?? ''
+  return /^\d{1,100}$/.test(text) ? Math.min(Number(text), Number.MAX_SAFE_INTEGER) : undefined
+}
+
+function createDocumentReader(paths: readonly string[]): BodyReader {
+  const numbers = new JsonNumbers(paths)
+  let bytes = 0
+  return {
+    push(chunk) {
+      bytes += chunk.length
+      numbers.push(chunk)
+    },
+    valueAt: (path) => numbers.valueAt(path),
+    get isWhole() {
+      return numbers.isWhole
+    },
+    unread: undefined,
+    get tokens() {
+      return tokensOf(bytes)
+    },
+  }
+}
+
+function createEventReader(paths: readonly string[], isMeasured: boolean): BodyReader {
+  const events = new EventNumbers(paths, isMeasured)
+  return {
+    push: (chunk) => events.push(chunk),
+    valueAt: (path) => events.valueAt(path),
+    isWhole: true,
+    unread: undefined,
+    get tokens() {
+      return events.tokens
+    },
+  }
+}
+
+function createUnreadReader(unread: UnreadBody): BodyReader {
+  let bytes = 0
+  return {
+    push: (chunk) => void (bytes += chunk.length),
+    valueAt: () => undefined,
+    isWhole: true,
+    unread,
+    get tokens() {
+      // Measured for gzip and Brotli: texts of models have 1.1 compressed bytes a token and more.
+      return unread === 'encoding' ? bytes : tokensOf(bytes)
+    },
+  }
+}
+
+function fieldOf(fields: readonly string[], name: string): string | undefined {
+  const place = fields.findIndex((field, i) => i % 2 === 0 && field === name)
+  return place === -1 ? undefined : fields[place + 1]
+}

@@ -1,0 +1,82 @@
+/**
+ * Bytes that a token of a language model has, in texts of requests and responses, as measured with the tokenizers of GPT-4 and GPT-4o:
+ * English prose 5.2, code 4.3, Chinese 3.2 to 4.3, digits 3.0, JSON 2.3, Base64 1.5.
+ */
+const BYTES_PER_TOKEN = 3
+
+/** Bytes of the first event of a stream that can be there without any text. */
+const FRAME_BYTES = 512
+/** Pieces of an event that are compared with those of the event before. What is behind them is taken for text. */
+const MAX_PIECES = 64
+
+/** Estimated tokens of a text. */
+export function tokensOf(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN)
+}
+
+/**
+ * Estimates the tokens of a stream from its events: each is at least one token, since most backends send every token as it comes. Text is
+ * what differs from the event before: the quotes of JSON divide an event into pieces, and those that stay, such as an identifier, are
+ * not text.
+ */
+export class EventTokens {
+  readonly #marks = new Int32Array(MAX_PIECES)
+  #events = 0
+  #textBytes = 0
+  /** Of the event that is arriving. */
+  #bytes = 0
+  #changedBytes = 0
+  #pieces = 0
+  #pieceBytes = 0
+  #hash = 0
+  /** Pieces to come that are no text. */
+  #skipped = 0
+  /** Of the last event that had text: one that is the same as the one before has as much. */
+  #usualBytes = 0
+
+  push(bytes: Buffer, start: number, end: number): void {
+    for (let at = start; at < end; at++) {
+      const code = bytes[at] ?? quote
+      if (code === quote) this.#endPiece()
+      else {
+        this.#hash = (Math.imul(this.#hash, 31) + code) | 0
+        this.#pieceBytes++
+      }
+    }
+    this.#bytes += end - start
+  }
+
+  endEvent(): void {
+    this.#endPiece()
+    if (this.#events > 0) this.#textBytes += this.#changedBytes || this.#usualBytes
+    else this.#textBytes += Math.max(0, this.#bytes - FRAME_BYTES)
+    if (this.#changedBytes > 0 && this.#events > 0) this.#usualBytes = this.#changedBytes
+    this.#events++
+    this.#bytes = this.#changedBytes = this.#pieces = this.#skipped = 0
+  }
+
+  get tokens(): number {
+    const arriving = Math.max(0, this.#bytes - FRAME_BYTES)
+    return Math.max(this.#events, tokensOf(this.#textBytes + arriving))
+  }
+
+  #endPiece(): void {
+    const mark = (Math.imul(this.#hash, 31) + this.#pieceBytes) | 0
+    if (this.#skipped > 0) this.#skipped--
+    else if (this.#pieces >= MAX_PIECES || this.#marks[this.#pieces] !== mark)
+      this.#changedBytes += this.#pieceBytes
+    if (this.#pieces < MAX_PIECES) this.#marks[this.#pieces++] = mark
+    // OpenAI fills events up with random characters under this name: the colon and they are skipped.
+    if (mark === padding) this.#skipped = 2
+    this.#hash = this.#pieceBytes = 0
+  }
+}
+
+const quote = 0x22
+const padding = markOf('obfuscation')
+
+function markOf(text: string): number {
+  let hash = 0
+  for (const code of Buffer.from(text)) hash = (Math.imul(hash, 31) + code) | 0
+  return (Math.imul(hash, 31) + text.length) | 0
+}

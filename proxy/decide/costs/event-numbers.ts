@@ -1,0 +1,110 @@
+import { EventTokens } from './estimate.ts'
+import { JsonNumbers } from './json-numbers.ts'
+
+/** Where in a line the next byte stands. */
+const inName = 0
+const inData = 1
+const inOther = 2
+
+/**
+ * Finds numbers in the JSON of server-sent events of any length, as they arrive in pieces: for each path that of the last event that
+ * has one. The text of an event is that of its `data` lines (HTML Living Standard, section 9.2.6).
+ */
+export class EventNumbers {
+  readonly #paths: readonly string[]
+  readonly #event: JsonNumbers
+  readonly #latest = new Map<string, number>()
+  readonly #tokens: EventTokens | undefined
+  #place: typeof inName | typeof inData | typeof inOther = inName
+  /** Bytes of `data` that the line begins with. */
+  #matched = 0
+  #isBlank = true
+  /** A line feed that comes next belongs to the line that has just ended. */
+  #endedByReturn = false
+  #hasData = false
+
+  /** @param isMeasured its tokens are estimated too */
+  constructor(paths: readonly string[], isMeasured: boolean) {
+    this.#tokens = isMeasured ? new EventTokens() : undefined
+    this.#paths = paths
+    this.#event = new JsonNumbers(paths)
+  }
+
+  /** What stands behind the last blank line is an event that was cut off, and does not count. */
+  readonly isWhole = true
+
+  valueAt(path: string): number | undefined {
+    return this.#latest.get(path)
+  }
+
+  /** Estimated. */
+  get tokens(): number {
+    return this.#tokens?.tokens ?? 0
+  }
+
+  push(bytes: Buffer): void {
+    let at = 0
+    while (at < bytes.length) {
+      const code = bytes[at]
+      if (code === lineFeed && this.#endedByReturn) at++
+      else if (code === lineFeed || code === carriageReturn) {
+        this.#endLine()
+        at++
+      } else if (this.#place === inName) at = this.#takeName(bytes, at)
+      else at = this.#takeRest(bytes, at)
+      this.#endedByReturn = code === carriageReturn
+    }
+  }
+
+  #takeName(bytes: Buffer, at: number): number {
+    this.#isBlank = false
+    const code = bytes[at]
+    if (this.#matched === dataName.length) this.#place = code === colon ? inData : inOther
+    else if (code === dataName[this.#matched]) this.#matched++
+    // A byte order mark may stand before the first line.
+    else if (this.#matched > 0 || code === undefined || code < 0x80) this.#place = inOther
+    if (this.#place === inData) this.#beginData()
+    return at + 1
+  }
+
+  #beginData(): void {
+    // The lines of one event are joined by line feeds.
+    if (this.#hasData) this.#event.push(joint)
+    this.#hasData = true
+  }
+
+  #takeRest(bytes: Buffer, start: number): number {
+    let end = start
+    while (end < bytes.length && bytes[end] !== lineFeed && bytes[end] !== carriageReturn) end++
+    if (this.#place === inData) {
+      this.#tokens?.push(bytes, start, end)
+      this.#event.push(bytes, start, end)
+    }
+    return end
+  }
+
+  #endLine(): void {
+    if (this.#isBlank) this.#endEvent()
+    this.#place = inName
+    this.#matched = 0
+    this.#isBlank = true
+  }
+
+  #endEvent(): void {
+    if (!this.#hasData) return
+    if (this.#event.isWhole)
+      for (const path of this.#paths) {
+        const value = this.#event.valueAt(path)
+        if (value !== undefined) this.#latest.set(path, value)
+      }
+    this.#tokens?.endEvent()
+    this.#event.reset()
+    this.#hasData = false
+  }
+}
+
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+const colon = 0x3a
+const dataName = Buffer.from('data')
+const joint = Buffer.from('\n')

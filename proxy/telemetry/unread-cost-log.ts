@@ -1,0 +1,44 @@
+import type { Log } from '../../shared/log.ts'
+import type { Policy } from '../policy.ts'
+import { paceLines } from './paced-lines.ts'
+import type { UnreadCost } from './telemetry.ts'
+
+const paceMs = 60_000
+
+const whys: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
+  missing:
+    'nothing in it is where settle looks; for streams of models, clients need stream_options.include_usage',
+  type: 'it is neither JSON nor server-sent events',
+  encoding: 'it is compressed although it was asked for without',
+  json: 'its JSON is not whole',
+  cut: 'it ended early, mostly because the client went away',
+}
+
+type Unread = { readonly policy: Policy; readonly reason: keyof typeof whys; readonly requestId: string }
+
+/**
+ * Writes a line when responses do not say what their requests cost, for each policy and reason one a minute at most: the first at
+ * once, later ones say how many have followed. Responses that are errors need not say it, and have none.
+ */
+export function createUnreadCostLog(
+  log: Log,
+): (policy: Policy, reason: UnreadCost, requestId: string) => void {
+  /** By policy and reason: as many as the table has rules. */
+  const tellers = new Map<string, (unread: Unread) => void>()
+  const write = (responses: number, { policy, reason, requestId }: Unread): void => {
+    const charged = policy.cost?.otherwise ?? 'reserve'
+    // Clients go away every day.
+    const level = reason === 'cut' ? 'info' : 'warn'
+    log[level](
+      { policy: policy.name, reason, why: whys[reason], charged, responses, requestId },
+      'cost of responses not read (cost.settle)',
+    )
+  }
+  return (policy, reason, requestId) => {
+    if (reason === 'status') return
+    const key = `${reason} ${policy.name}`
+    let tell = tellers.get(key)
+    if (!tell) tellers.set(key, (tell = paceLines(paceMs, write)))
+    tell({ policy, reason, requestId })
+  }
+}
