@@ -69,6 +69,9 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   /** Of streams beyond it the client was told that they are not served. */
   #lastServed = LAST_STREAM
   #isPaused = false
+  #isReading = false
+  /** The client has said GOAWAY, which is about streams of the server: it may still send requests (RFC 9113 section 6.8). */
+  #endsWhenIdle = false
   #cutOff: NodeJS.Timeout | undefined
 
   /** @param socket from which nothing is read any more by others; its bytes begin with the preface */
@@ -108,10 +111,14 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   /** Takes the next bytes of the connection. */
   readonly read = (chunk: Buffer): void => {
     try {
+      this.#isReading = true
       this.#incoming.read(chunk)
       this.#serveFresh()
+      this.#isReading = false
+      if (this.#endsWhenIdle) this.endWhereDone()
       if (this.output.isFull) this.#pause()
     } catch (error) {
+      this.#isReading = false
       if (!(error instanceof ConnectionError)) this.#options.onException(error)
       this.leave(error instanceof ConnectionError ? error.code : errorCodes.internalError)
     }
@@ -221,7 +228,11 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
 
   /** Ends the connection, if it is to end and all that has come is answered. */
   endWhereDone(): void {
-    if (this.#lastServed === LAST_STREAM || this.openRequests > 0 || this.#fresh.length > 0) return
+    if (this.openRequests > 0 || this.#fresh.length > 0) return
+    if (this.#lastServed === LAST_STREAM) {
+      if (this.#endsWhenIdle && !this.#isReading && this.#held.isEmpty) this.close()
+      return
+    }
     if (this.answered.isEmpty && this.#held.isEmpty) this.#end()
   }
 
@@ -236,6 +247,10 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.#lastServed = this.lastStream
     this.#sendGoaway(this.#lastServed, errorCodes.noError)
     this.endWhereDone()
+  }
+
+  endWhenIdle(): void {
+    this.#endsWhenIdle = true
   }
 
   #sendGoaway(lastStream: number, code: number): void {

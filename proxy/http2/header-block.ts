@@ -23,13 +23,11 @@ export class HeaderBlock {
 
   /** Begins with the payload of a HEADERS frame. @throws {ConnectionError} */
   begin(stream: number, flagBits: number, payload: Buffer): void {
-    let start = 0
-    let end = payload.length
-    if ((flagBits & flags.padded) !== 0) {
-      start = 1
-      end -= payload[0] ?? 0
-    }
-    if ((flagBits & flags.priority) !== 0) start += PRIORITY_BYTES
+    const isPadded = (flagBits & flags.padded) !== 0
+    const start = (isPadded ? 1 : 0) + ((flagBits & flags.priority) !== 0 ? PRIORITY_BYTES : 0)
+    if (start > payload.length)
+      throw new ConnectionError(errorCodes.frameSizeError, 'HEADERS that are too short for their flags')
+    const end = payload.length - (isPadded ? (payload[0] ?? 0) : 0)
     if (start > end)
       throw new ConnectionError(errorCodes.protocolError, 'padding that is longer than its frame')
     this.isOpen = true

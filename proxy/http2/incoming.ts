@@ -27,12 +27,14 @@ export type IncomingOwner = {
   glitch(weight: number): void
   /** Ends the connection, if it is to end and all that has come is answered. */
   endWhereDone(): void
-  /** The client will open no more streams. */
-  close(): void
+  /** The client is about to go: the connection ends as soon as no request is open. Until then its requests are served. */
+  endWhenIdle(): void
 }
 
 /** What may come on a stream that was reset before the client could know. */
 const LATE_WEIGHT = 0.25
+const PRIORITY_BYTES = 5
+const MIN_GOAWAY_BYTES = 8
 
 /** What comes in on a connection of HTTP/2: frames, in the order and with the content that RFC 9113 allows. */
 export class Incoming implements FrameSink {
@@ -96,16 +98,30 @@ export class Incoming implements FrameSink {
       case frameTypes.windowUpdate:
         return this.#onWindowUpdate(id, payload)
       case frameTypes.goaway:
-        if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'a GOAWAY on a stream')
-        return this.#owner.close()
+        return this.#onGoaway(id, payload)
       case frameTypes.pushPromise:
         throw new ConnectionError(errorCodes.protocolError, 'a PUSH_PROMISE of a client')
       case frameTypes.priority:
         if (id === 0) throw new ConnectionError(errorCodes.protocolError, 'a PRIORITY on no stream')
-        if (payload.length !== 5) this.#owner.failStream(id, errorCodes.frameSizeError)
+        if (payload.length !== PRIORITY_BYTES) this.#onWrongPriority(id)
     }
     // PRIORITY has no meaning any more, and unknown types are ignored (sections 5.3.2 and 5.5).
     this.#owner.glitch(1)
+  }
+
+  /** A stream that the client has not opened cannot be reset (section 6.4). */
+  #onWrongPriority(id: number): void {
+    if (id > this.#owner.lastStream)
+      throw new ConnectionError(errorCodes.frameSizeError, 'a PRIORITY of another length')
+    this.#owner.failStream(id, errorCodes.frameSizeError)
+  }
+
+  #onGoaway(id: number, payload: Buffer): void {
+    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'a GOAWAY on a stream')
+    if (payload.length < MIN_GOAWAY_BYTES)
+      throw new ConnectionError(errorCodes.frameSizeError, 'a GOAWAY that is too short')
+    this.#owner.glitch(1)
+    this.#owner.endWhenIdle()
   }
 
   /** The first frame is SETTINGS, and nothing comes between the parts of a header block. */
@@ -227,12 +243,14 @@ export class Incoming implements FrameSink {
 
   #onSettings(flagBits: number, id: number, payload: Buffer): void {
     if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'SETTINGS on a stream')
-    this.#hasSettings = true
     if ((flagBits & flags.ack) !== 0) {
+      if (!this.#hasSettings)
+        throw new ConnectionError(errorCodes.protocolError, 'an acknowledgement before SETTINGS')
       if (payload.length > 0)
         throw new ConnectionError(errorCodes.frameSizeError, 'an acknowledgement with content')
       return
     }
+    this.#hasSettings = true
     this.#owner.glitch(1)
     applySettings(payload, this.#owner.output, this.#owner.streams)
     this.#owner.output.send(numbersFrame(frameTypes.settings, flags.ack, 0))
