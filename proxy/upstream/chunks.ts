@@ -1,12 +1,18 @@
 import { ResponseSyntaxError } from './response-head.ts'
 
-// A chunk-size line: 15 hexadecimal digits are below 2^60; extensions have no use here but must end.
+// A chunk-size line: 13 hexadecimal digits are below 2^52, zeros before them say nothing; extensions have no use here but must end.
 export const maxChunkLineBytes = 1024
-const chunkLine = /^([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
+const MAX_TRAILER_BYTES = 64 * 1024
+const chunkLine = /^0*([0-9a-fA-F]{1,13})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 
-/** @param bytes of a line of a chunked body, with its CR @throws {ResponseSyntaxError} if it is too long */
+/** @param bytes of the line of a chunk, with its CR @throws {ResponseSyntaxError} if it is too long */
 export function checkLineLength(bytes: number): void {
   if (bytes > maxChunkLineBytes) throw new ResponseSyntaxError('line longer than 1 KiB in a chunked body')
+}
+
+/** @param bytes of all trailers, with their line ends @throws {ResponseSyntaxError} if they are too long */
+export function checkTrailerLength(bytes: number): void {
+  if (bytes > MAX_TRAILER_BYTES) throw new ResponseSyntaxError('trailers larger than 64 KiB')
 }
 
 /** @param line up to its LF @throws {ResponseSyntaxError} if there is no CR at its end */

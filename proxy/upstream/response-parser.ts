@@ -2,7 +2,13 @@ import { FramingExcess } from '../http/framing-excess.ts'
 import { PlainChunkLine } from '../http/plain-chunk-line.ts'
 import { JoinedBytes, LEAST_ALONE } from '../message/joined-bytes.ts'
 import { WaitingBytes } from '../message/waiting-bytes.ts'
-import { checkLineLength, maxChunkLineBytes, parseChunkSize, withoutCr } from './chunks.ts'
+import {
+  checkLineLength,
+  checkTrailerLength,
+  maxChunkLineBytes,
+  parseChunkSize,
+  withoutCr,
+} from './chunks.ts'
 import {
   afterEmptyLine,
   headEndIn,
@@ -316,7 +322,7 @@ export class ResponseParser {
   }
 
   #readTrailers(chunk: Buffer): Buffer {
-    const line = this.#readLine(chunk)
+    const line = this.#readLine(chunk, checkTrailerLength, this.#left)
     if (line === undefined) return nothing
     if (line.text === '') {
       this.#giveOut()
@@ -328,16 +334,23 @@ export class ResponseParser {
     const trailer = parseTrailer(line.text)
     if (this.#trailers) this.#trailers.push(...trailer)
     else this.#trailers = [...trailer]
-    if ((this.#left += line.text.length + 2) > maxHeadBytes)
-      throw new ResponseSyntaxError('trailers larger than 64 KiB')
+    this.#left += line.text.length + 2
     return line.rest
   }
 
-  /** The next line without its CRLF, or undefined where it has not arrived whole. */
-  #readLine(chunk: Buffer): { text: string; rest: Buffer } | undefined {
+  /**
+   * The next line without its CRLF, or undefined where it has not arrived whole.
+   *
+   * @param before bytes of the lines before it that `checkLength` counts too
+   */
+  #readLine(
+    chunk: Buffer,
+    checkLength = checkLineLength,
+    before = 0,
+  ): { text: string; rest: Buffer } | undefined {
     const held = this.#held
     const lineEnd = chunk.indexOf(lineFeed)
-    checkLineLength(held.length + (lineEnd === -1 ? chunk.length : lineEnd))
+    checkLength(before + held.length + (lineEnd === -1 ? chunk.length : lineEnd))
     if (lineEnd === -1) {
       held.append(chunk)
       return undefined

@@ -44,6 +44,13 @@ describe('valid responses', () => {
     ['a length of zero', `${ok}Content-Length: 0\r\n\r\n`, '', [true]],
     ['the same length twice', `${ok}Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi`, 'hi', [true]],
     [
+      'sizes with many zeros, as some servers write them to a fixed width',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n00000000000003\r\nabc\r\n${'0'.repeat(900)}2\r\nde\r\n${'0'.repeat(16)}\r\n\r\n`,
+      'abcde',
+      [true],
+    ],
+    ['a trailer of 60 KB', lastChunk(`X: ${'x'.repeat(60_000)}`), '', [true]],
+    [
       'chunks',
       `${ok}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n`,
       'abcde',
@@ -171,6 +178,17 @@ describe('invalid responses', () => {
       `${ok}Transfer-Encoding: chunked\r\n\r\n0\r\n${'X: y\r\n'.repeat(12_000)}`,
       'trailers larger than',
     ],
+    ['a trailer that never ends', lastChunk(`X: ${'x'.repeat(70_000)}`), 'trailers larger than 64 KiB'],
+    [
+      'a chunk size of 14 digits and zeros',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n0010000000000000\r\n`,
+      'invalid chunk size',
+    ],
+    [
+      'endless zeros',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n${'0'.repeat(1_100)}`,
+      'line longer than 1 KiB',
+    ],
     ['a trailer without a colon', lastChunk('HTTP/1.1 200 OK'), 'trailer line without a colon'],
     ['a trailer without a name', lastChunk(': a'), 'invalid trailer name'],
     ['a space before the colon of a trailer', lastChunk('X : a'), 'invalid trailer name'],
@@ -198,6 +216,7 @@ describe('invalid responses', () => {
 
 test('the pieces in which a response arrives change nothing', () => {
   const texts = [
+    `${ok}Transfer-Encoding: chunked\r\n\r\n${'0'.repeat(30)}5\r\nhello\r\n6\r\n world\r\n0\r\nT: ${'x'.repeat(3_000)}\r\n\r\n`,
     `${ok}Content-Length: 11\r\nX-A: b\r\n\r\nhello world`,
     `HTTP/1.1 103 Early\r\nLink: a\r\n\r\n${ok}Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n6\r\n world\r\n0\r\nT: x\r\n\r\n`,
     `${ok}Connection: close\r\n\r\nhello world`,
