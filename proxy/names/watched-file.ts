@@ -1,4 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
+import { withoutMark } from '../../shared/settings/byte-order-mark.ts'
 
 /**
  * A file of the system that is read again when it has changed, and parsed then only: `/etc/hosts` may have a hundred thousand lines.
@@ -12,7 +13,7 @@ export function watchFile<T>(path: string, parse: (text: string) => T): () => Pr
   return async () => {
     const current = await versionOf(path)
     if (parsed === undefined || current !== version) {
-      const text = await readFile(path, 'utf8').catch(() => '')
+      const text = withoutMark(await readFile(path, 'utf8').catch(() => ''))
       parsed = parse(text)
       version = current
     }

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { withoutMark } from '../../shared/settings/byte-order-mark.ts'
 
 /** Where the keys are that tokens are verified with. */
 export type KeySetPlace =
@@ -38,18 +39,19 @@ async function fetchText(url: string): Promise<string> {
   return text
 }
 
-/** @returns the secret, without the line end of its file */
+/** @returns the secret, without the byte order mark and the line end of its file */
 export function checkSecret(text: string): string {
-  const secret = text.replace(/\r?\n$/, '')
+  const secret = withoutMark(text).replace(/\r?\n$/, '')
   if (Buffer.byteLength(secret) < SHORTEST_SECRET) throw new Error(`shorter than ${SHORTEST_SECRET} bytes`)
   return secret
 }
 
 /** Throws for what is no key set. */
 export function checkKeySet(text: string): string {
-  const read: unknown = JSON.parse(text)
+  const json = withoutMark(text)
+  const read: unknown = JSON.parse(json)
   const keys: unknown = typeof read === 'object' && read !== null && 'keys' in read ? read.keys : undefined
   if (!Array.isArray(keys) || keys.length === 0)
     throw new Error('no key set: needs an object with a list of keys')
-  return text
+  return json
 }

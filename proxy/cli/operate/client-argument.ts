@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { withoutMark } from '../../../shared/settings/byte-order-mark.ts'
 import { reasonOf, showValue } from '../../../shared/settings/problems.ts'
 import { isHashedKey } from '../../decide/partition-key.ts'
 import { CommandError, status } from '../output.ts'
@@ -33,7 +34,7 @@ function readValue(text: string): string {
   if (!text.startsWith('@')) return text
   const path = text.slice(1)
   try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8').replace(/\r?\n$/, '')
+    return withoutMark(readFileSync(path === '-' ? 0 : path, 'utf8')).replace(/\r?\n$/, '')
   } catch (error) {
     throw new CommandError(`cannot read ${showValue(path)} (${reasonOf(error)})`, status.usage)
   }

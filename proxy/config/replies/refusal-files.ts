@@ -8,6 +8,7 @@ import {
 } from '../../../shared/settings/problems.ts'
 import type { Refusal, Refusals } from '../../decide/refusal.ts'
 import type { RefusalSource, Rule } from '../../policy.ts'
+import { withoutMarkBytes } from '../../../shared/settings/byte-order-mark.ts'
 import { readBounded } from '../../../shared/settings/read-bounded.ts'
 
 /** A refusal is sent whole to each client that is over a limit. */
@@ -29,7 +30,7 @@ export function readRefusals(
   const read = (source: RefusalSource, path: readonly PropertyKey[]): Refusal => {
     const contentOf = (field: string, file: string): Buffer => {
       try {
-        return readBounded(resolve(folder, file), MOST_KIB * 1024)
+        return withoutMarkBytes(readBounded(resolve(folder, file), MOST_KIB * 1024))
       } catch (error) {
         const text = `got ${showValue(file)}, needs a readable file of at most ${MOST_KIB} KiB (${reasonOf(error)})`
         problems.push(problemAt(placeOf([...path, field]), text))

@@ -1,0 +1,11 @@
+/** Text without the byte order mark that editors and shells of Windows begin a file of UTF-8 with. */
+export function withoutMark(text: string): string {
+  return text.startsWith('\u{feff}') ? text.slice(1) : text
+}
+
+const mark = Buffer.from('\u{feff}')
+
+/** As `withoutMark`, for bytes. */
+export function withoutMarkBytes(bytes: Buffer): Buffer {
+  return bytes.subarray(0, mark.length).equals(mark) ? bytes.subarray(mark.length) : bytes
+}
