@@ -3,6 +3,7 @@ import {
   duration,
   filePath,
   flag,
+  flagInAnyCase,
   fraction,
   logLevel,
   oneOf,
@@ -153,6 +154,7 @@ export const gatewayTable = {
     'Base URL of a collector of OpenTelemetry that gets spans of requests, by OTLP over HTTP; no tracing if unset',
     environment,
   ),
+  otelSdkDisabled: setting(flagInAnyCase, false, 'No tracing, whatever else is set for it', environment),
   otelTracesSampler: setting(
     oneOf(samplerNames),
     'parentbased_always_on',

@@ -4,14 +4,14 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Tracing } from '../../telemetry/tracing/tracing.ts'
 import { version } from '../version.ts'
 
-/** Undefined where no collector is set: then nothing of OpenTelemetry is loaded. */
+/** Undefined where no collector is set, or `OTEL_SDK_DISABLED` is: then nothing of OpenTelemetry is loaded. */
 export async function composeTracing(
   settings: GatewaySettings,
   telemetry: Telemetry,
   log: Log,
 ): Promise<Tracing | undefined> {
   const { otelExporterOtlpEndpoint: endpoint, upstreamUrl } = settings
-  if (endpoint === undefined) return undefined
+  if (endpoint === undefined || settings.otelSdkDisabled) return undefined
   const { createTracing } = await import('../../telemetry/tracing/opentelemetry.ts')
   const tracing = createTracing({
     endpoint,
