@@ -16,7 +16,7 @@ import { publicFields } from './public-fields.ts'
 import { RequestBody, type BodyHooks } from './request-body.ts'
 import { ResponseBody, type ReadAhead } from './response-body.ts'
 import { responseFields } from './response-fields.ts'
-import { endOfHead } from './upstream-headers.ts'
+import { endOfHead, saysNoContent } from './upstream-headers.ts'
 
 export type ForwarderOptions = {
   readonly upstream: UpstreamSender
@@ -154,12 +154,12 @@ export class Forwarding implements UpstreamExchange {
 
   #startStream(channel: Http2Channel): void {
     const { request, target, upstreamHeaders } = this.#forwarded
-    const length = declaredLength(request)
+    const length = this.#body ? declaredLength(request) : saysNoContent(request) ? 0 : undefined
     const stream = channel.open({
       method: this.method,
       target,
       lines: upstreamHeaders,
-      contentLength: length === undefined ? undefined : String(this.#body ? length : 0),
+      contentLength: length === undefined ? undefined : String(length),
       hasBody: this.#body !== undefined,
       acceptsTrailers: acceptsTrailers(request),
     })

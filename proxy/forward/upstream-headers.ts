@@ -119,9 +119,17 @@ export function upstreamHeaders(
 const changesBody = new Set(['accept-encoding', 'range'])
 
 /** What ends the head of a request without a body, an empty line included. */
-export function endOfHead({ headers }: ClientRequest, upgrades: boolean): string {
+export function endOfHead(request: ClientRequest, upgrades: boolean): string {
   if (upgrades) return 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
-  return headers['content-length'] === undefined ? '\r\n' : 'content-length: 0\r\n\r\n'
+  return saysNoContent(request) ? 'content-length: 0\r\n\r\n' : '\r\n'
+}
+
+/** Methods of which a body is expected: backends ask for its length, with 411, where there is none (RFC 9110 section 8.6). */
+const expectsContent = new Set(['POST', 'PUT', 'PATCH'])
+
+/** A request without content is to say so. */
+export function saysNoContent({ method, headers }: ClientRequest): boolean {
+  return headers['content-length'] !== undefined || expectsContent.has(method)
 }
 
 /** What `Connection` names; undefined for `keep-alive` and `close` alone, which are taken out in any case. */

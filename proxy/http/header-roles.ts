@@ -63,7 +63,7 @@ const commonRoles = new Map<string, FieldRole>([
   ['upgrade', 'upgrade'],
 ])
 
-// `Forwarded` and `X-Forwarded-Port` say the same as what is set here and would contradict it: they are never passed on.
+// `Forwarded` says the same as what is set here and would contradict it: it is never passed on.
 const requestRoles = new Map<string, FieldRole>([
   ...neverForwarded.map((name) => [name, 'own'] as const),
   ...commonRoles,
@@ -75,7 +75,6 @@ const requestRoles = new Map<string, FieldRole>([
   ['via', 'via'],
   ['x-forwarded-for', 'x-forwarded-for'],
   ['x-forwarded-host', 'x-forwarded-host'],
-  ['x-forwarded-port', 'own'],
   ['x-forwarded-proto', 'x-forwarded-proto'],
   ['x-real-ip', 'own'],
   ['x-request-id', 'own'],

@@ -51,7 +51,7 @@ export function readAuthRequest(
 ): RequestHead | RejectedHead | UnusableAuthRequest {
   const faulty = refuseFraming(request)
   if (faulty) return reject('framing', faulty.reply, faulty.why)
-  const original = readOriginal(form, request)
+  const original = readOriginal(form, request, options.upstreamHost)
   if ('reply' in original) return original
   const { method, target: written, host } = original
   if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
@@ -74,7 +74,12 @@ export function readAuthRequest(
   return { method, target, host }
 }
 
-function readOriginal(form: AuthRequestForm, request: ClientRequest): Original | UnusableAuthRequest {
+/** @param fallback the host of a request of HTTP/1.0 that names none, as nginx sends it with `proxy_http_version 1.0` for its client's */
+function readOriginal(
+  form: AuthRequestForm,
+  request: ClientRequest,
+  fallback: string,
+): Original | UnusableAuthRequest {
   const { method, url } = request
   if (form === 'forward-auth') {
     const forwarded = readAuthority(onlyValue(request, 'x-forwarded-host') ?? '')
@@ -85,7 +90,7 @@ function readOriginal(form: AuthRequestForm, request: ClientRequest): Original |
       form,
     )
   }
-  const host = readHost(request, undefined, '')
+  const host = readHost(request, undefined, fallback)
   if (form === 'ext-authz') return allOf(method, url.slice(extAuthzPrefix.length), host, form)
   return allOf(onlyValue(request, 'x-original-method'), onlyValue(request, 'x-original-uri'), host, form)
 }

@@ -29,8 +29,9 @@ export function readHost(
     const name = rawHeaders[i] ?? ''
     if (!isHostField(name)) continue
     const value = rawHeaders[i + 1]
-    if (sent !== undefined && (sent !== value || request.httpVersionMajor === 1)) return undefined
-    sent = value
+    if (sent !== undefined && (request.httpVersionMajor === 1 || !isSameAuthority(sent, value ?? '')))
+      return undefined
+    sent ??= value
   }
   if (sent === undefined) {
     return request.httpVersion === '1.0' ? (authority ?? fallback) : undefined
@@ -42,6 +43,16 @@ export function readHost(
 function isHostField(name: string): boolean {
   if (name.length === 4) return name === 'Host' || name === 'host' || name.toLowerCase() === 'host'
   return name === ':authority'
+}
+
+/** Whether `:authority` and `Host` name the same (RFC 9113 section 8.3.1): letter case and the port of the scheme make no difference. */
+function isSameAuthority(one: string, other: string): boolean {
+  return one === other || withoutUsualPort(one.toLowerCase()) === withoutUsualPort(other.toLowerCase())
+}
+
+/** Without the port of `http` or `https`: over a connection without TLS a request may be for either, if a proxy has taken TLS off. */
+function withoutUsualPort(authority: string): string {
+  return authority.replace(/:(?:80|443)?$/, '')
 }
 
 function readHostValue(value: string): string | undefined {

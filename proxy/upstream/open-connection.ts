@@ -47,8 +47,8 @@ export function connectionOpener(
     return (ready) => connectWithReadBuffer(options, ready)
   }
   const port = Number(url.port || 443)
-  // An address is no server name (RFC 6066 section 3); the certificate is checked against it all the same.
-  const servername = isIP(name) ? '' : name
+  // An address is no server name, and the dot of an absolute name is none of it (RFC 6066 section 3). The certificate is checked all the same.
+  const servername = isIP(name) ? '' : name.replace(/\.$/, '')
   let session: Buffer | undefined
   return (ready) => {
     const socket = connectTls(

@@ -231,6 +231,12 @@ describe('an auth request that is not what it should be', () => {
   const forward = (lines: readonly string[]): string => get('/forward-auth', lines)
   const auth = (lines: readonly string[]): string => get('/auth-request', lines)
   const rows: [name: string, bytes: string, status: number][] = [
+    [
+      'HTTP/1.0 without Host, as nginx sends it where its client named none',
+      auth(original).replace('HTTP/1.1\r\nHost: a', 'HTTP/1.0'),
+      200,
+    ],
+    ['HTTP/1.1 without Host', auth(original).replace('\r\nHost: a', ''), 403],
     ['as it should be', forward(forwarded), 200],
     ['no method', forward(without(forwarded, 'X-Forwarded-Method')), 400],
     ['no target', forward(without(forwarded, 'X-Forwarded-Uri')), 400],

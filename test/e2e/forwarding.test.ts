@@ -4,6 +4,8 @@ import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { fieldLines, startBackend, startRawBackend } from '../support/http/backend.ts'
 import { sendRaw } from '../support/gateway/gateway.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
 describe('a request is forwarded', () => {
@@ -80,6 +82,7 @@ describe('a request is forwarded', () => {
       headers: {
         'x-forwarded-for': '8.8.8.8, 203.0.113.9',
         'x-forwarded-proto': 'https',
+        'x-forwarded-port': '8443',
         'x-request-id': 'abc-1',
       },
     })
@@ -88,6 +91,7 @@ describe('a request is forwarded', () => {
     expect(fieldLines(seen, 'x-forwarded-for')).toEqual(['8.8.8.8, 203.0.113.9, 127.0.0.1'])
     expect(fieldLines(seen, 'x-real-ip')).toEqual(['203.0.113.9'])
     expect(fieldLines(seen, 'x-forwarded-proto')).toEqual(['https'])
+    expect(fieldLines(seen, 'x-forwarded-port')).toEqual(['8443'])
     expect(fieldLines(seen, 'x-request-id')).toEqual(['abc-1'])
   })
 })
@@ -156,6 +160,30 @@ describe('a response comes back', () => {
     const answer = await sendRaw(gateway.port, head + 'x'.repeat(10_000))
     expect(answer).toMatch(/^HTTP\/1\.1 413 .*\r\n\r\nbig$/s)
     expect(answer).toMatch(/connection: close/i)
+  })
+})
+
+describe('a request without content says so where content is expected', () => {
+  const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const
+  const expected = methods.map((method) => ['POST', 'PUT', 'PATCH'].includes(method))
+
+  test('to a backend of HTTP/1.1 and of HTTP/2, from a client of either', async () => {
+    const backend = await startBackend()
+    const http2Backend = await startHttp2Backend()
+    for (const url of [backend.url, http2Backend.url]) {
+      const gateway = await startHosted({ UPSTREAM_URL: url })
+      const session = connectHttp2(gateway.port, { cleartext: true })
+      for (const method of methods) {
+        await sendRaw(gateway.port, `${method} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+        await sendHttp2(session, { ':method': method, ':path': '/', ':authority': 'a' })
+      }
+    }
+    const lengths = [...backend.seen, ...http2Backend.seen].map(({ rawHeaders }) => {
+      const at = rawHeaders.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length')
+      return at === -1 ? undefined : rawHeaders[at + 1]
+    })
+    const each = expected.flatMap((isSaid) => Array<string | undefined>(2).fill(isSaid ? '0' : undefined))
+    expect(lengths).toEqual([...each, ...each])
   })
 })
 

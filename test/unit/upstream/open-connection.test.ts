@@ -1,10 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
-import { expect, test } from 'vitest'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer } from 'node:tls'
+import { expect, onTestFinished, test } from 'vitest'
 import { connectionOpener, shareMemory } from '../../../proxy/upstream/open-connection.ts'
 import { startRawBackend } from '../../support/http/backend.ts'
 import { nextUncaughtException } from '../../support/run/uncaught-exception.ts'
+import { authorityFile, readPair } from '../../support/network/certificates.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 import { passes } from '../../support/wait/passes.ts'
 
@@ -17,6 +20,28 @@ async function connectedTo(onConnection: (side: Socket) => void): Promise<Socket
   await once(socket, 'connect')
   return socket
 }
+
+test.each([
+  ['localhost', 'localhost'],
+  ['localhost.', 'localhost'],
+  ['127.0.0.1', false],
+])('to https://%s the server name is %s', async (name, servername) => {
+  const names: (string | false)[] = []
+  const server = createServer(readPair('first'), (side) => {
+    names.push(side.servername ?? false)
+    side.on('error', () => undefined)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const authorities = readFileSync(authorityFile)
+  const open = connectionOpener(new URL(`https://${name}:${port}`), { authorities, address: '127.0.0.1' })
+  const socket = open(() => undefined)
+  await once(socket, 'secureConnect')
+  await eventually('the server has the name', () => expect(names).toEqual([servername]))
+  socket.destroy()
+})
 
 const hash = (pieces: readonly Buffer[]): string =>
   createHash('sha256').update(Buffer.concat(pieces)).digest('hex')
