@@ -1,7 +1,7 @@
-import { printable } from '../../../shared/settings/problems.ts'
-import { writeClient } from '../operate/client-argument.ts'
-import { formatCount, formatTable, print, printError } from '../output.ts'
-import type { Report, RuleReport } from './report.ts'
+import { printable } from '../../../../shared/settings/problems.ts'
+import { writeClient } from '../../operate/client-argument.ts'
+import { formatCount, formatTable, print, printError } from '../../output.ts'
+import type { Report, RuleReport } from '../report.ts'
 
 export function printReport(report: Report, limits: string): void {
   const { lines, from, to, requests, rules } = report

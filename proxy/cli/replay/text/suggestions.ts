@@ -1,6 +1,6 @@
-import { writeClient } from '../operate/client-argument.ts'
-import { formatCount, formatTable, print } from '../output.ts'
-import { FITTED_PART, type SuggestedRule, type Suggestion } from './suggest.ts'
+import { writeClient } from '../../operate/client-argument.ts'
+import { formatCount, formatTable, print } from '../../output.ts'
+import { FITTED_PART, type SuggestedRule, type Suggestion } from '../suggest.ts'
 
 /** Prints what is suggested, and each table ready to paste. */
 export function printSuggestions(suggestions: readonly (Suggestion & { readonly table: string })[]): void {
