@@ -9,8 +9,8 @@ export type PublicNames = {
 }
 
 /**
- * Gives the client its own view of the fields of a response: `Location` and the `Path` of cookies. Only paths of the same host
- * are changed, and not those that begin with the prefix already: backends that read `X-Forwarded-Prefix` write it themselves.
+ * Gives the client its own view of the fields of a response: `Location`, `Content-Location`, `Link`, `Refresh` and the `Path` of
+ * cookies. Only paths of the same host are changed, and not those that begin with the prefix already: backends that read `X-Forwarded-Prefix` write it themselves.
  *
  * @param fields name, value, name, value…; names in lower case
  */
@@ -18,9 +18,34 @@ export function publicFields(fields: readonly string[], names: PublicNames): str
   return fields.map((value, i) => {
     if (i % 2 === 0) return value
     const name = fields[i - 1]
-    if (name === 'location') return publicLocation(value, names)
-    return name === 'set-cookie' && names.prefix !== '' ? publicCookie(value, names.prefix) : value
+    switch (name) {
+      case 'location':
+      case 'content-location':
+        return publicLocation(value, names)
+      case 'link':
+        return publicLinks(value, names)
+      case 'refresh':
+        return publicRefresh(value, names)
+      case 'set-cookie':
+        return names.prefix === '' ? value : publicCookie(value, names.prefix)
+      default:
+        return value
+    }
   })
+}
+
+/** `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters are none of a target. */
+function publicLinks(value: string, names: PublicNames): string {
+  return value.replace(/"(?:[^"\\]|\\.)*"|<([^<>"]*)>/g, (part, target: string | undefined) =>
+    target === undefined ? part : `<${publicLocation(target, names)}>`,
+  )
+}
+
+/** `5; url=/x`, as browsers read it (HTML, shared declarative refresh steps): quotes, `,` for `;` and no `url=` are allowed. */
+function publicRefresh(value: string, names: PublicNames): string {
+  const [, before, target, behind] = /^([\s\d.]*[;,]\s*(?:url\s*=\s*)?['"]?)([^'"]*)(.*)$/is.exec(value) ?? []
+  if (before === undefined || target === undefined || target === '') return value
+  return before + publicLocation(target, names) + (behind ?? '')
 }
 
 /** Path, and other references without a host, are relative to what the client asked for. */
@@ -34,7 +59,7 @@ function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicN
   return withPrefix(`/${rest.replace(/^[/\\\s]+/, '')}`, prefix)
 }
 
-function isSameHost(one: string, other: string): boolean {
+export function isSameHost(one: string, other: string): boolean {
   const named = (host: string): string => host.toLowerCase().replace(/:(?:80|443)?$/, '')
   return named(one) === named(other)
 }

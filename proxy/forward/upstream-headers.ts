@@ -1,5 +1,6 @@
 import { connectionOptions, type RequestFieldClassifier } from '../http/header-roles.ts'
 import type { ClientRequest } from '../message/messages.ts'
+import { privateReference, type ReferenceNames } from './private-references.ts'
 
 /** What the gateway itself knows of a request and tells the backend. */
 export type Provenance = {
@@ -19,6 +20,8 @@ export type Provenance = {
   readonly upstreamHost?: string | undefined
   /** What was taken off the path, for `X-Forwarded-Prefix`. */
   readonly strippedPrefix?: string | undefined
+  /** How the client names what the backend has under another host or path; undefined where both have the same names. */
+  readonly references?: ReferenceNames | undefined
   /** Of the version the request came with, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string
   /** What is left of `Max-Forwards`, where it counts (RFC 9110 section 7.6.2). */
@@ -61,6 +64,12 @@ export function upstreamHeaders(
         if (from.bodyIsRead && changesBody.has(field.name)) break
         if (field.decides || !named?.has(field.name)) lines += `${field.name}: ${value}\r\n`
         break
+      case 'reference': {
+        if (named?.has(field.name)) break
+        const { references } = from
+        lines += `${field.name}: ${references ? (privateReference(field.name, value, references) ?? value) : value}\r\n`
+        break
+      }
       case 'decisive': {
         // Of several lines one backend takes the first and another the last; the client's key is made of all of them.
         const before = decisive?.get(field.name)

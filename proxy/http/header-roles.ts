@@ -14,6 +14,7 @@ import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './pro
  * - `client-address`: where trusted proxies name their client; forwarded if it was believed
  * - `connection-login`: says whether the connection to the backend is logged in; passed on as it is
  * - `decisive`: used in a decision; forwarded as the single value that was decided on
+ * - `reference`: names a resource of the backend; passed on as the backend knows it
  * - the others are read here and, where they are passed on, written anew
  */
 export type FieldRole =
@@ -32,6 +33,7 @@ export type FieldRole =
   | 'max-forwards'
   | 'transfer-encoding'
   | 'upgrade'
+  | 'reference'
   | 'via'
   | 'x-forwarded-for'
   | 'x-forwarded-host'
@@ -79,6 +81,9 @@ const requestRoles = new Map<string, FieldRole>([
   ['x-real-ip', 'own'],
   ['x-request-id', 'own'],
 ])
+
+/** Of WebDAV (RFC 4918 sections 10.3 and 10.4). */
+const references = ['destination', 'if'] as const
 
 /** Backends take the method from one of these when they are asked to. Rules are matched under it too. */
 export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
@@ -150,6 +155,7 @@ export function createRequestClassifier(
   own: readonly string[] = [],
 ): RequestFieldClassifier {
   const roles = new Map<string, FieldRole>([
+    ...references.map((name) => [name, 'reference'] as const),
     ...trustedProxyHeaders.map((name) => [name, 'trusted-proxy'] as const),
     ...decisive.map((name) => [name, 'decisive'] as const),
     [clientAddressHeader, 'client-address'],

@@ -5,6 +5,7 @@ import { Settlement } from '../decide/settlement.ts'
 import { forward } from '../forward/forward.ts'
 import { HeldBody, type HeldBodyMemory } from '../forward/held-body.ts'
 import type { PublicNames } from '../forward/public-fields.ts'
+import { privateReference, type ReferenceNames } from '../forward/private-references.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
@@ -13,6 +14,7 @@ import type { Charge, Decision } from '../limiter/limiter.ts'
 import { requestedUnits, type Policy } from '../policy.ts'
 import type { Peer } from '../request/client-address.ts'
 import { answerOptions, remainingForwards } from '../request/local-replies.ts'
+import { readTarget } from '../request/target.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { UnreadCost } from '../telemetry/telemetry.ts'
 import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
@@ -20,6 +22,7 @@ import { RequestSteps } from './request-steps.ts'
 
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 
+const unnamed = 'Destination is not below the prefix of the route'
 const unstripped = 'the prefix of the route stands in the path in another spelling, or the rest is no path'
 
 /** Undefined where the backend knows host and path as its client does. */
@@ -163,6 +166,16 @@ export class Exchange extends RequestSteps {
       this.#settlement?.cancel()
       return this.reject('target', errors.badRequest, unstripped)
     }
+    const references = this.#referencesOf(host, prefix, route)
+    const { destination } = this.request.headers
+    if (
+      references &&
+      typeof destination === 'string' &&
+      !privateReference('destination', destination, references)
+    ) {
+      this.#settlement?.cancel()
+      return this.reject('target', errors.badRequest, unnamed)
+    }
     const { maxBodyBytes } = forwarder
     if (maxBodyBytes > 0 && (declaredLength(this.request) ?? 0) > maxBodyBytes) {
       this.#settlement?.cancel()
@@ -186,6 +199,7 @@ export class Exchange extends RequestSteps {
         host,
         upstreamHost: route?.upstreamHost,
         strippedPrefix: stripped?.prefix,
+        references,
         protocolVersion: this.request.httpVersion,
         maxForwards: remainingForwards(this.request),
         bodyIsRead: this.#settlement?.readsBody ?? false,
@@ -200,6 +214,25 @@ export class Exchange extends RequestSteps {
       onBodyOverLimit: () => this.report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
       onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
     })
+  }
+
+  /** @param prefix path prefix of the backend */
+  #referencesOf(
+    publicHost: string,
+    prefix: string,
+    route: RoutedUpstream | undefined,
+  ): ReferenceNames | undefined {
+    const { headers } = this.request
+    if (headers['destination'] === undefined && headers['if'] === undefined) return undefined
+    const { stripPrefix, upstreamHost = publicHost } = route ?? {}
+    if (!stripPrefix && prefix === '' && upstreamHost === publicHost) return undefined
+    const toPrivate = (path: string): string | undefined => {
+      const target = readTarget('GET', path, { headers: {} })
+      if (typeof target === 'string' || target.authority !== undefined) return undefined
+      const rest = stripPrefix ? stripPrefix(target)?.target : target.forwardTarget
+      return rest === undefined ? undefined : prefix + rest
+    }
+    return { publicHost, sentHost: upstreamHost, toPrivate }
   }
 
   /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */

@@ -39,6 +39,37 @@ test('stripPrefix takes the prefix off, and Location, cookies and X-Forwarded-Pr
   expect(lastOf(backend).url).toBe('/base/')
 })
 
+test('stripPrefix and a path of upstream hold for what WebDAV names too, and for all that a response names', async () => {
+  const backend = await startBackend((_, response) =>
+    response
+      .writeHead(201, {
+        ...{ 'content-location': '/b', refresh: '0;url=/c', location: 'x' },
+        link: '</d>; rel=next; title="</e>", <https://other.example/f>; rel=up',
+      })
+      .end(),
+  )
+  const gateway = await start(
+    `routes: [{ name: r, paths: [/dav/*], upstream: '${backend.url}/base', stripPrefix: true, upstreamHost: app.internal }]`,
+  )
+  const move = (destination: string): ReturnType<HostedGateway['send']> =>
+    gateway.send('MOVE', '/dav/a', {
+      headers: { host: 'example.com', destination, if: '</dav/a> (<urn:uuid:1>)' },
+    })
+  const reply = await move('https://example.com/dav/./b%20c')
+  expect(fieldLines(lastOf(backend), 'destination')).toEqual(['https://app.internal/base/b%20c'])
+  expect(fieldLines(lastOf(backend), 'if')).toEqual(['</base/a> (<urn:uuid:1>)'])
+  expect(reply.headers).toMatchObject({
+    ...{ 'content-location': '/dav/b', refresh: '0;url=/dav/c', location: 'x' },
+    link: '</dav/d>; rel=next; title="</e>", <https://other.example/f>; rel=up',
+  })
+  const seen = backend.seen.length
+  for (const destination of ['https://example.com/other', '/dav/..;/x', '/davx', '/dav/a b'])
+    expect((await move(destination)).status, destination).toBe(400)
+  expect(backend.seen).toHaveLength(seen)
+  await move('https://other.example/dav/x')
+  expect(fieldLines(lastOf(backend), 'destination')).toEqual(['https://other.example/dav/x'])
+})
+
 test('a prefix of a trusted proxy comes before it; a client has none to say', async () => {
   const backend = await startBackend()
   const yaml = `routes: [{ name: r, paths: [/app/*], upstream: ${backend.url}, stripPrefix: true }]`

@@ -10,6 +10,26 @@ function fieldOf(name: string, value: string, names: PublicNames): string | unde
 }
 
 test.each([
+  ['content-location', '/x', '/v1/x'],
+  ['content-location', 'x', 'x'],
+  ['link', '</x>; rel=preload, <y>; rel=next', '</v1/x>; rel=preload, <y>; rel=next'],
+  [
+    'link',
+    '<https://example.com/x>; title="a <b>, \\" </c>"; rel=up',
+    '<https://example.com/v1/x>; title="a <b>, \\" </c>"; rel=up',
+  ],
+  ['link', '<'.repeat(20_000), '<'.repeat(20_000)],
+  ['refresh', '5', '5'],
+  ['refresh', '5; url=/x', '5; url=/v1/x'],
+  ['refresh', "0;URL='/x?a=b'", "0;URL='/v1/x?a=b'"],
+  ['refresh', '0, https://example.com/x', '0, https://example.com/v1/x'],
+  ['refresh', '0;url=x', '0;url=x'],
+  ['x-other', '/x', '/x'],
+])('%s: %s', (name, sent, expected) => {
+  expect(fieldOf(name, sent, stripped)).toBe(expected)
+})
+
+test.each([
   ['/x?a#b', '/v1/x?a#b', '/x?a#b', '/v1/x?a#b'],
   ['/', '/v1/', '/', '/v1/'],
   ['/v1/x', '/v1/x', '/v1/x', '/v1/x'],

@@ -1,0 +1,66 @@
+import { isSameHost } from './public-fields.ts'
+
+/** How a client names what the backend is sent under another host or path. */
+export type ReferenceNames = {
+  /** The `Host` of the request. */
+  readonly publicHost: string
+  /** The `Host` that the backend is sent. */
+  readonly sentHost: string
+  /** The path, with its query, that the backend is sent for one of the client's; undefined for one that is not below the prefix. */
+  readonly toPrivate: (path: string) => string | undefined
+}
+
+/**
+ * Gives the backend its own view of the fields of a request that name a resource: `Destination` and `If` (RFC 4918 sections 10.3 and
+ * 10.4). Only references to the same host are changed.
+ *
+ * @param name of the field, in lower case
+ * @returns undefined for a `Destination` on the same host that the backend has no name for
+ */
+export function privateReference(name: string, value: string, names: ReferenceNames): string | undefined {
+  if (name !== 'if') return privateUrl(value, names)
+  return privateTags(value, names)
+}
+
+const reference = /^((?:https?:)?\/\/)?([^/?#\\]*)(.*)$/is
+
+function privateUrl(value: string, { publicHost, sentHost, toPrivate }: ReferenceNames): string | undefined {
+  const [, scheme, authority = '', rest = ''] = reference.exec(value) ?? []
+  if (scheme === undefined) return value.startsWith('/') ? toPrivate(value) : value
+  if (!isSameHost(authority, publicHost)) return value
+  const path = toPrivate(rest.startsWith('/') ? rest : `/${rest}`)
+  return path === undefined ? undefined : `${scheme}${sentHost === publicHost ? authority : sentHost}${path}`
+}
+
+/** Each takes as long to read as a target. Clients send one or two; those behind are left as they are, and hold for no resource. */
+const MAX_TAGS = 16
+
+/** The tags of lists, in angle brackets outside of them. What is in a list is a state token or, in quotes, an entity tag. */
+function privateTags(value: string, names: ReferenceNames): string {
+  let written = ''
+  let from = 0
+  let tags = 0
+  for (let at = 0; at < value.length; at++) {
+    if (value[at] === '(') at = endOfList(value, at)
+    else if (value[at] === '<') {
+      if (++tags > MAX_TAGS) break
+      const end = value.indexOf('>', at)
+      if (end === -1) break
+      const url = value.slice(at + 1, end)
+      written += `${value.slice(from, at)}<${privateUrl(url, names) ?? url}>`
+      from = end + 1
+      at = end
+    }
+  }
+  return written + value.slice(from)
+}
+
+/** Where the list ends that begins there, or the text. */
+function endOfList(value: string, from: number): number {
+  let isQuoted = false
+  for (let at = from; at < value.length; at++) {
+    if (value[at] === '"') isQuoted = !isQuoted
+    else if (value[at] === ')' && !isQuoted) return at
+  }
+  return value.length
+}
