@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
+import { mergeHeaders } from '../config/routes/request-headers.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { listedHeaders } from '../decide/client-lists.ts'
 import { createLimitHeaders, limitHeaderNames } from '../decide/limit-headers/limit-headers.ts'
@@ -53,6 +54,7 @@ type TableOptions = Pick<
   | 'refusals'
   | 'limitHeaders'
   | 'classifyField'
+  | 'headerLines'
 >
 
 export type LiveHandler = {
@@ -133,8 +135,9 @@ function composeTable(
       ],
       settings.keepUnusualHeaders,
       settings.clientAddressHeader,
-      isTraced ? ['traceparent', 'tracestate'] : [],
+      [...(isTraced ? ['traceparent', 'tracestate'] : []), ...setNames(settings)],
     ),
+    headerLines: linesOf(settings.requestHeaders),
   }
 }
 
@@ -170,6 +173,8 @@ function composeFixed(
     onException,
     upstreamPrefix: prefixOf(settings.upstreamUrl),
     upstreamHost: settings.upstreamUrl.host,
+    sentHost: sentHostOf(settings),
+    addsVia: settings.via,
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
     now,
@@ -185,7 +190,7 @@ function composeFixed(
 
 /** Each route has a forwarder, so that a request without routes costs nothing more. */
 function composeRoutes(
-  { routes = [], hasFallback }: GatewaySettings,
+  { routes = [], hasFallback, requestHeaders: ofFile }: GatewaySettings,
   routed: readonly RoutedGroup[],
   forwarder: HandlerOptions['forwarder'],
 ): RoutedUpstreams {
@@ -193,15 +198,36 @@ function composeRoutes(
     hasFallback,
     table: compileRoutes(
       routes,
-      routed.map(({ route: { name, upstream, upstreamHost, stripPrefix, paths }, group }) => ({
-        name,
-        forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
-        prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
-        upstreamHost,
-        stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
-      })),
+      routed.map(
+        ({ route: { name, upstream, upstreamHost, stripPrefix, paths, requestHeaders = [] }, group }) => ({
+          name,
+          forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
+          prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
+          upstreamHost,
+          headerLines: linesOf(mergeHeaders(ofFile, requestHeaders)),
+          stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
+        }),
+      ),
     ),
   }
+}
+
+/** Names of the headers that the operator has set for some backend: no client can send them. */
+function setNames({ requestHeaders, routes = [] }: GatewaySettings): string[] {
+  return [requestHeaders, ...routes.map((route) => route.requestHeaders ?? [])].flatMap((fields) =>
+    fields.filter((_, i) => i % 2 === 0),
+  )
+}
+
+function linesOf(fields: readonly string[]): string {
+  let lines = ''
+  for (let i = 0; i < fields.length; i += 2) lines += `${fields[i] ?? ''}: ${fields[i + 1] ?? ''}\r\n`
+  return lines
+}
+
+function sentHostOf({ upstreamHost, upstreamUrl }: GatewaySettings): string | undefined {
+  if (upstreamHost === 'keep') return undefined
+  return upstreamHost === 'upstream' ? upstreamUrl.host : upstreamHost
 }
 
 function prefixOf({ pathname }: URL): string {

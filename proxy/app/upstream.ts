@@ -147,11 +147,11 @@ export function composeUpstreams(
 }
 
 /** What of a route its connections depend on: not which requests it is for. */
-type ServedRoute = Omit<UpstreamRoute, 'hosts' | 'paths' | 'stripPrefix'>
+type ServedRoute = Omit<UpstreamRoute, 'hosts' | 'paths' | 'stripPrefix' | 'requestHeaders'>
 
 function isSameGroup(one: UpstreamRoute, other: UpstreamRoute): boolean {
   const served = (route: UpstreamRoute): ServedRoute & Partial<UpstreamRoute> => {
-    return { ...route, hosts: [], paths: [], stripPrefix: true }
+    return { ...route, hosts: [], paths: [], stripPrefix: true, requestHeaders: [] }
   }
   return isDeepStrictEqual(served(one), served(other))
 }

@@ -12,6 +12,7 @@ import {
   sortTrustedProxies,
 } from '../request/addresses/trusted-proxies.ts'
 import { webhookKey } from '../telemetry/webhooks/signature.ts'
+import { readAuthority } from '../request/authority.ts'
 import { parseRedisUrl, type RedisAddress } from '../limiter/redis/url.ts'
 
 /** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
@@ -19,6 +20,12 @@ export const upstreamUrl: Kind<URL> = {
   ...upstreamBaseUrl,
   schema: upstreamBaseUrl.schema.transform((url) => new URL(url)),
 }
+
+/** What the backend gets as `Host`. */
+export const upstreamHost: Kind<string> = text(
+  'keep, upstream, or a host with or without a port, such as app.example.com',
+  (host) => readAuthority(host) !== undefined && !host.endsWith(':'),
+)
 
 /** Redis: one server, Sentinel or a Cluster. */
 export const redisUrl: Kind<string> = {

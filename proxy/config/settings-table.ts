@@ -25,6 +25,7 @@ import {
   redisUrl,
   tlsVersion,
   trustedProxies,
+  upstreamHost,
   upstreamUrl,
   userName,
   webhookSecret,
@@ -255,6 +256,16 @@ export const gatewayTable = {
     duration('100ms', '7d'),
     '300s',
     'Time to keep a WebSocket connection without traffic open',
+  ),
+  upstreamHost: setting(
+    upstreamHost,
+    'keep',
+    '`Host` that `UPSTREAM_URL` sees: `keep`: that of the request, `upstream`: that of the URL, or a name',
+  ),
+  via: setting(
+    flag,
+    true,
+    'Add `Via` to requests. nginx compresses no response to one that has it, unless told to',
   ),
   upstreamConnectTimeoutMs: setting(duration('1ms', '10m'), '5s', 'Time to connect to the backend'),
   upstreamTimeoutMs: setting(

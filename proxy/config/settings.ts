@@ -23,6 +23,7 @@ import { limits } from './limits.ts'
 import { cors } from './replies/cors.ts'
 import { readRouteAuthorities } from './routes/authorities.ts'
 import { isUpstreamGiven } from './routes/is-upstream-given.ts'
+import { requestHeaders } from './routes/request-headers.ts'
 import { routes } from './routes/routes.ts'
 import type { UpstreamRoute } from '../rules/upstream-routes.ts'
 import { readRefusals } from './replies/refusal-files.ts'
@@ -61,6 +62,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly jwt: TokenSettings | undefined
   /** Who is told of bans, of outages of Redis, and of wrong settings. */
   readonly webhooks: readonly Webhook[]
+  /** Headers that every backend gets: name, value, name, value… with names in lower case. */
+  readonly requestHeaders: readonly string[]
   /** Backends by host and path; undefined where everything goes to `upstreamUrl`. */
   readonly routes: readonly UpstreamRoute[] | undefined
   /** What no route matches goes to `upstreamUrl`, which was given. */
@@ -95,6 +98,9 @@ export const configFileSchema = z
       description:
         'Limits that come with the gateway, by name, or several of them. Rules in limits come first, and replace those of the same name.',
     }),
+    requestHeaders: requestHeaders
+      .optional()
+      .meta({ description: 'Headers that every backend gets. A client cannot send them.' }),
     routes: routes.optional(),
     limits: limits.optional(),
   })
@@ -162,6 +168,7 @@ export function loadGatewaySettings(
     allowList: file?.values.allowList ?? [],
     denyList: file?.values.denyList ?? [],
     cors: file?.values.cors,
+    requestHeaders: file?.values.requestHeaders ?? [],
     webhooks: file?.values.webhooks ?? [],
     refusals,
     routes: routes.routes,

@@ -24,6 +24,10 @@ export type Provenance = {
   readonly references?: ReferenceNames | undefined
   /** Of the version the request came with, for `Via`: `1.1`, `1.0`, `2.0`. */
   readonly protocolVersion: string
+  /** `Via` is taken off, and none is added. */
+  readonly withoutVia?: boolean
+  /** Lines of headers that the operator has set, each ending in CRLF. */
+  readonly headerLines?: string
   /** What is left of `Max-Forwards`, where it counts (RFC 9110 section 7.6.2). */
   readonly maxForwards: number | undefined
   /** The cost is read from the response's body, so the client may not ask for a compressed or partial one. */
@@ -120,7 +124,9 @@ export function upstreamHeaders(
     // What stands between two values is one piece of text: each piece costs when the head is put together.
     `${lines}x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\nx-forwarded-host: ${forwardedHost || from.host}\r\n` +
     `x-forwarded-proto: ${forwardedProto || from.scheme}\r\nx-real-ip: ${from.clientAddress}\r\n` +
-    `x-request-id: ${from.requestId}\r\nvia: ${via}${from.protocolVersion} sluice\r\n${from.traceHeaders ?? ''}`
+    `x-request-id: ${from.requestId}\r\n${from.withoutVia ? '' : `via: ${via}${from.protocolVersion} sluice\r\n`}` +
+    (from.headerLines ?? '') +
+    (from.traceHeaders ?? '')
   )
 }
 

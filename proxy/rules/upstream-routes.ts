@@ -18,6 +18,8 @@ export type UpstreamRoute = {
   readonly health?: RouteHealth
   /** `Host` for the servers; without it, that of the request. */
   readonly upstreamHost?: string
+  /** Headers that the servers get: name, value, name, value… with names in lower case. */
+  readonly requestHeaders?: readonly string[]
   /** The literal prefix of the pattern is taken off. There are `paths` then, and each has one. */
   readonly stripPrefix?: true
   /** PEM certificates of those who have signed the certificates of the servers, in place of those of `UPSTREAM_CA_FILE`. */

@@ -27,12 +27,12 @@ const unstripped = 'the prefix of the route stands in the path in another spelli
 
 /** Undefined where the backend knows host and path as its client does. */
 function publicNamesOf(
-  { upstreamHost = '' }: RoutedUpstream,
+  sentHost: string | undefined,
   publicHost: string,
   prefix = '',
 ): PublicNames | undefined {
-  if (upstreamHost === '' && prefix === '') return undefined
-  return { publicHost, sentHost: upstreamHost || publicHost, prefix }
+  if (sentHost === undefined && prefix === '') return undefined
+  return { publicHost, sentHost: sentHost ?? publicHost, prefix }
 }
 
 function isEnforced({ policy }: Charge): boolean {
@@ -161,12 +161,13 @@ export class Exchange extends RequestSteps {
     }
     const forwarder = route ? route.forwarder : this.options.forwarder
     const prefix = route ? route.prefix : this.options.upstreamPrefix
+    const sentHost = route ? route.upstreamHost : this.options.sentHost
     const stripped = route?.stripPrefix?.(target)
     if (route?.stripPrefix && !stripped) {
       this.#settlement?.cancel()
       return this.reject('target', errors.badRequest, unstripped)
     }
-    const references = this.#referencesOf(host, prefix, route)
+    const references = this.#referencesOf(host, prefix, sentHost, route)
     const { destination } = this.request.headers
     if (
       references &&
@@ -197,7 +198,9 @@ export class Exchange extends RequestSteps {
         scheme,
         requestId: this.report.requestId,
         host,
-        upstreamHost: route?.upstreamHost,
+        upstreamHost: sentHost,
+        headerLines: route ? route.headerLines : this.options.headerLines,
+        withoutVia: !this.options.addsVia,
         strippedPrefix: stripped?.prefix,
         references,
         protocolVersion: this.request.httpVersion,
@@ -208,7 +211,7 @@ export class Exchange extends RequestSteps {
       classifyField,
       responseHeaders: this.limitHeaders,
       settlement: this.#settlement,
-      publicNames: route && publicNamesOf(route, host, stripped?.prefix),
+      publicNames: publicNamesOf(sentHost, host, stripped?.prefix),
       trace,
       requestId: this.report.requestId,
       onBodyOverLimit: () => this.report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
@@ -220,19 +223,22 @@ export class Exchange extends RequestSteps {
   #referencesOf(
     publicHost: string,
     prefix: string,
-    route: RoutedUpstream | undefined,
+    sentHost = publicHost,
+    route?: RoutedUpstream,
   ): ReferenceNames | undefined {
     const { headers } = this.request
     if (headers['destination'] === undefined && headers['if'] === undefined) return undefined
-    const { stripPrefix, upstreamHost = publicHost } = route ?? {}
-    if (!stripPrefix && prefix === '' && upstreamHost === publicHost) return undefined
+    const { stripPrefix, headerLines = '' } = route ?? {}
+    if (!stripPrefix && prefix === '' && sentHost === publicHost) return undefined
+    // Backends that read this header, such as Radicale, take the prefix off themselves.
+    if (stripPrefix && /^x-script-name:/m.test(headerLines)) return undefined
     const toPrivate = (path: string): string | undefined => {
       const target = readTarget('GET', path, { headers: {} })
       if (typeof target === 'string' || target.authority !== undefined) return undefined
       const rest = stripPrefix ? stripPrefix(target)?.target : target.forwardTarget
       return rest === undefined ? undefined : prefix + rest
     }
-    return { publicHost, sentHost: upstreamHost, toPrivate }
+    return { publicHost, sentHost, toPrivate }
   }
 
   /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */

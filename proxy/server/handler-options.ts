@@ -31,6 +31,8 @@ export type RoutedUpstream = {
   readonly prefix: string
   /** `Host` for the backend; undefined: that of the request. */
   readonly upstreamHost: string | undefined
+  /** Lines of headers that the operator has set for the backend, each ending in CRLF; empty for none. */
+  readonly headerLines: string
   /** Undefined where the whole path is forwarded. */
   readonly stripPrefix: StripPrefix | undefined
 }
@@ -68,6 +70,12 @@ export type HandlerOptions = HeadOptions &
     readonly tracing: Tracing | undefined
     /** Called with an exception that a step of the request threw. */
     readonly onException: OnException
+    /** `Host` for `upstream`; undefined: that of the request. */
+    readonly sentHost: string | undefined
+    /** Lines of headers that the operator has set for `upstream`, each ending in CRLF; empty for none. */
+    readonly headerLines: string
+    /** `Via` is added to requests; else those that have one lose it. */
+    readonly addsVia: boolean
     /** Path prefix of `upstream`, without a trailing slash; empty for none. */
     readonly upstreamPrefix: string
     readonly scheme: 'http' | 'https'

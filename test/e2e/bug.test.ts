@@ -132,6 +132,7 @@ beforeAll(async () => {
     },
     maxTargetBytes: 1000,
     maxHeaderCount: 100,
+    ...{ sentHost: undefined, headerLines: '', addsVia: true },
     forwarder: {
       upstream: pool,
       telemetry: {

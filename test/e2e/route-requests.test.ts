@@ -1,4 +1,4 @@
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -68,6 +68,62 @@ test('stripPrefix and a path of upstream hold for what WebDAV names too, and for
   expect(backend.seen).toHaveLength(seen)
   await move('https://other.example/dav/x')
   expect(fieldLines(lastOf(backend), 'destination')).toEqual(['https://other.example/dav/x'])
+})
+
+test('headers of the file and of the route reach the backend, and no client can send them', async () => {
+  const backend = await startBackend()
+  const yaml = `
+requestHeaders: { X-Script-Name: /all, X-Env: prod }
+upstream: ${backend.url}
+upstreamHost: upstream
+routes: [{ name: r, paths: [/app/*], upstream: '${backend.url}', stripPrefix: true, requestHeaders: { x-script-name: /app, Authorization: Basic eA== } }]`
+  const gateway = await start(yaml, { TRUSTED_PROXIES: '127.0.0.1' })
+  const headers = {
+    ...{ 'x-script-name': '/evil', 'x-env': 'evil', authorization: 'Bearer client', host: 'example.com' },
+    destination: 'http://example.com/app/b',
+  }
+  const seenAt = async (path: string): Promise<readonly string[][]> => {
+    await gateway.send('MOVE', path, { headers })
+    const names = ['x-script-name', 'x-env', 'authorization', 'host', 'via', 'destination']
+    return names.map((name) => fieldLines(lastOf(backend), name))
+  }
+  const own = new URL(backend.url).host
+  expect(await seenAt('/other')).toEqual([
+    ['/all'],
+    ['prod'],
+    [],
+    [own],
+    ['1.1 sluice'],
+    [`http://${own}/app/b`],
+  ])
+  // An application that knows its prefix takes it off by itself.
+  expect(await seenAt('/app/x')).toEqual([
+    ['/app'],
+    ['prod'],
+    ['Basic eA=='],
+    ['example.com'],
+    ['1.1 sluice'],
+    ['http://example.com/app/b'],
+  ])
+})
+
+test('without Via, the backend gets none', async () => {
+  const backend = await startBackend()
+  const gateway = await start(`upstream: ${backend.url}\nvia: false`)
+  await gateway.send('GET', '/', { headers: { via: '1.1 other' } })
+  expect(fieldLines(lastOf(backend), 'via')).toEqual([])
+  expect(fieldLines(lastOf(backend), 'x-forwarded-proto')).toEqual(['http'])
+})
+
+test('a changed header is in force at the next reload, and no connection is opened for it', async () => {
+  const backend = await startBackend()
+  const file = writeConfigFile(`upstream: ${backend.url}\nrequestHeaders: { X-A: one }`)
+  const gateway = await startHosted({ CONFIG_FILE: file })
+  await gateway.send('GET', '/')
+  writeFileSync(file, `upstream: ${backend.url}\nrequestHeaders: { X-A: two }`)
+  await askOperator(gateway, 'POST', '/api/reload', {})
+  await gateway.send('GET', '/')
+  expect(backend.seen.map((request) => fieldLines(request, 'x-a'))).toEqual([['one'], ['two']])
 })
 
 test('a prefix of a trusted proxy comes before it; a client has none to say', async () => {

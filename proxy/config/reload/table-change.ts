@@ -17,6 +17,7 @@ const tableFields = [
   'refusals',
   'jwt',
   'routes',
+  'requestHeaders',
   'rateLimitHeaders',
 ] as const
 
@@ -101,6 +102,7 @@ function isSame(one: unknown, other: unknown): boolean {
 export function hashTable(settings: GatewaySettings): string {
   const { rateLimitingDisabled, rules, allowList, denyList, cors, refusals, jwt, rateLimitHeaders, routes } =
     settings
+  const { requestHeaders } = settings
   const table = {
     rules: rateLimitingDisabled ? [] : rules,
     allowList,
@@ -110,6 +112,7 @@ export function hashTable(settings: GatewaySettings): string {
     jwt,
     rateLimitHeaders,
     ...(routes && { routes }),
+    ...(requestHeaders.length > 0 && { requestHeaders }),
   }
   // Workers count the revisions of their rules (`reviseRules`), which are no part of the table.
   const text = JSON.stringify(table, (name, value: unknown) => (name === 'revision' ? undefined : value))

@@ -5,6 +5,7 @@ import { readAuthority } from '../../request/authority.ts'
 import { literalPrefix } from '../../rules/strip-prefix.ts'
 import type { WrittenRoute } from './authorities.ts'
 import { health } from './health.ts'
+import { requestHeaders } from './request-headers.ts'
 import { hostPattern } from './host-pattern.ts'
 import { pathPattern } from '../route-pattern.ts'
 
@@ -70,6 +71,9 @@ export const routeFields = {
   stripPrefix: flag.schema.prefault(false).meta({
     description: 'true: what the pattern begins with is taken off, /v1/x of /v1/* is /x to the backend.',
   }),
+  requestHeaders: requestHeaders.optional().meta({
+    description: 'Headers that the backend gets, such as X-Script-Name, besides those of the file.',
+  }),
   upstreamCaFile: filePath.schema.optional().meta({
     description:
       'PEM file of CA certificates that the certificates of https servers are verified with. Default: upstreamCaFile of the file.',
@@ -88,7 +92,16 @@ const route = z
     { path: ['upstreamHost'], error: 'needs a name in place of upstream, as the servers have several' },
   )
   .transform(
-    ({ hosts, paths, health, upstreamHost, stripPrefix, upstreamCaFile, ...rest }): WrittenRoute => ({
+    ({
+      hosts,
+      paths,
+      health,
+      upstreamHost,
+      stripPrefix,
+      requestHeaders,
+      upstreamCaFile,
+      ...rest
+    }): WrittenRoute => ({
       ...rest,
       ...(hosts && { hosts }),
       ...(paths && { paths }),
@@ -97,6 +110,7 @@ const route = z
         upstreamHost: upstreamHost === 'upstream' ? hostOf(rest.upstream[0] ?? '') : upstreamHost,
       }),
       ...(stripPrefix && { stripPrefix }),
+      ...(requestHeaders && { requestHeaders }),
       ...(upstreamCaFile !== undefined && { upstreamCaFile }),
     }),
   )

@@ -190,6 +190,14 @@ export interface SluiceYaml {
    */
   tunnelIdleTimeout?: string
   /**
+   * `Host` that `UPSTREAM_URL` sees: `keep`: that of the request, `upstream`: that of the URL, or a name
+   */
+  upstreamHost?: string
+  /**
+   * Add `Via` to requests. nginx compresses no response to one that has it, unless told to
+   */
+  via?: boolean
+  /**
    * Time to connect to the backend
    */
   upstreamConnectTimeout?: string
@@ -371,6 +379,12 @@ export interface SluiceYaml {
     | ('formbricks' | 'llm-gateway' | 'login-protection' | 'public-api' | 'wordpress')
     | ('formbricks' | 'llm-gateway' | 'login-protection' | 'public-api' | 'wordpress')[]
   /**
+   * Headers that every backend gets. A client cannot send them.
+   */
+  requestHeaders?: {
+    [k: string]: string | undefined
+  }
+  /**
    * Backends by host and path: the first that matches. Without it, everything goes to upstream.
    */
   routes?: {
@@ -402,6 +416,12 @@ export interface SluiceYaml {
      * true: what the pattern begins with is taken off, /v1/x of /v1/* is /x to the backend.
      */
     stripPrefix?: boolean
+    /**
+     * Headers that the backend gets, such as X-Script-Name, besides those of the file.
+     */
+    requestHeaders?: {
+      [k: string]: string | undefined
+    }
     /**
      * PEM file of CA certificates that the certificates of https servers are verified with. Default: upstreamCaFile of the file.
      */

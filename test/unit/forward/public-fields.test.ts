@@ -100,8 +100,8 @@ test.each([
 })
 
 test('other fields are passed on as they are', () => {
-  expect(publicFields(['link', '</x>', 'location', '/x'], stripped)).toEqual([
-    'link',
+  expect(publicFields(['x-link', '</x>', 'location', '/x'], stripped)).toEqual([
+    'x-link',
     '</x>',
     'location',
     '/v1/x',

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { neverForwarded } from '../../http/proxy-headers.ts'
+
+const needsHeaders = 'needs a mapping of names of headers to values'
+const needsValue = 'needs visible ASCII characters and spaces, at most 1024, in quotes if it is a number'
+const headerName = /^[a-z0-9-]{1,64}$/
+
+/** Of one hop, about the body, conditions of the client, or what the gateway sets itself. */
+const ownHeaders = new Set([
+  ...neverForwarded,
+  'close',
+  'connection',
+  'cookie',
+  'destination',
+  'expect',
+  'forwarded',
+  'host',
+  'http2-settings',
+  'if',
+  'keep-alive',
+  'max-forwards',
+  'range',
+  'te',
+  'traceparent',
+  'tracestate',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-prefix',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'x-request-id',
+])
+const ownPrefixes = /^(?:access-control|content|if|proxy|sec)-/
+
+/** The field `requestHeaders`: name, value, name, value… with names in lower case. */
+export const requestHeaders = z
+  .record(
+    z.string(),
+    z.string(needsValue).regex(/^(?! )[\x20-\x7e]{1,1024}(?<! )$/, needsValue),
+    needsHeaders,
+  )
+  .superRefine((headers, context) => {
+    const seen = new Set<string>()
+    for (const written of Object.keys(headers)) {
+      const name = written.toLowerCase()
+      const message = problemOf(name, seen.has(name))
+      if (message !== undefined) context.addIssue({ code: 'custom', path: [written], message })
+      seen.add(name)
+    }
+  })
+  .transform((headers) => Object.entries(headers).flatMap(([name, value]) => [name.toLowerCase(), value]))
+
+function problemOf(name: string, isRepeated: boolean): string | undefined {
+  if (!headerName.test(name)) return 'the name of a header needs 1 to 64 letters, digits and dashes'
+  if (ownHeaders.has(name) || ownPrefixes.test(name))
+    return `${name} is set by the gateway or the client, and cannot be here`
+  return isRepeated ? `${name} is here twice` : undefined
+}
+
+/** Those of a route beside those of the file, which they replace. */
+export function mergeHeaders(ofFile: readonly string[], ofRoute: readonly string[]): readonly string[] {
+  const isReplaced = (name: string): boolean => ofRoute.some((other, i) => i % 2 === 0 && other === name)
+  return [...ofFile.filter((_, i) => !isReplaced(ofFile[i - (i % 2)] ?? '')), ...ofRoute]
+}
