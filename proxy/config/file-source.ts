@@ -86,15 +86,45 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path[0] === 'webhooks') return Object.keys(webhookFields)
   if (path[0] === 'routes') return Object.keys(routeFields)
   if (path[0] === 'jwt') return Object.keys(tokenFields)
-  return path.some((step) => step === 'allowList' || step === 'denyList')
-    ? listFields
-    : Object.keys(ruleFields)
+  return path.some((step) => step === 'allowList' || step === 'denyList') ? listFields : fieldsOfRule
 }
+
+const fieldsOfRule = Object.keys(ruleFields)
+const otherNamesOfLimits: ReadonlySet<string> = new Set(['rules', 'ratelimits', 'ratelimit', 'policies'])
+
+/** Fields in the place of others, and names that other gateways and libraries have for them. */
+function meantAtTop(field: string): string | undefined {
+  if (otherNamesOfLimits.has(field.toLowerCase().replace(/[-_]/g, ''))) return 'did you mean limits?'
+  const isOfRule = fieldsOfRule.includes(field) || meantInRule.has(field.toLowerCase())
+  return isOfRule ? `it belongs into a rule: ${exampleOfRule}` : undefined
+}
+
+const exampleOfRule = 'limits: [{ name: login, match: POST /login, requests: 30, window: 15m }]'
+const asMatch = 'method and path are match: POST /login'
+const asRequests = 'did you mean requests?'
+const asWindow = 'did you mean window?'
+const meantInRule: ReadonlyMap<string, string> = new Map([
+  ...['path', 'paths', 'url', 'uri', 'route', 'endpoint', 'method', 'methods'].map(
+    (name) => [name, asMatch] as const,
+  ),
+  ...['limit', 'max', 'count', 'quota', 'points', 'average'].map((name) => [name, asRequests] as const),
+  ...['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl'].map(
+    (name) => [name, asWindow] as const,
+  ),
+  ['rate', 'a rate is requests and window: requests: 30, window: 15m'],
+])
 
 function unknownField(field: string, known: readonly string[]): string {
   const unknown = `unknown field ${showValue(field)}`
   const near = nearestWord(field, known)
   const variable = near === undefined ? undefined : variablesOnly.get(near)
+  const meant =
+    known === knownFields
+      ? meantAtTop(field)
+      : known === fieldsOfRule
+        ? meantInRule.get(field.toLowerCase())
+        : undefined
+  if (meant !== undefined) return `${unknown}, ${meant}`
   if (variable !== undefined) return `${unknown}, set ${variable} in the environment instead`
   return near === undefined ? unknown : `${unknown}, did you mean ${near}?`
 }

@@ -30,6 +30,7 @@ export type YamlMapping = {
 
 // A valid file has four levels. The parser recurses: deep nesting makes it slow, then overflows the stack.
 const maxDepth = 32
+const wrongIndent = 'not YAML: the indentation differs from that of the lines beside it'
 const tooDeep = 'nested too deeply'
 // An anchor used by every rule is legitimate; millions of aliases of aliases are an attack.
 const maxAliasesOfAnchor = 100_000
@@ -51,7 +52,10 @@ export function readYamlMapping(text: string, env: NodeJS.ProcessEnv = {}): Yaml
   if (isTooDeep(text)) return failed([{ offset: 0, text: tooDeep }])
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
   const errors = [...document.errors, ...document.warnings]
-  if (errors.length > 0) return failed(firstOfLine(errors, lineAt).map((error) => blameFor(error, text)))
+  if (errors.length > 0) {
+    const isSpread = errors.some(({ code }) => code === 'MULTILINE_IMPLICIT_KEY')
+    return failed(firstOfLine(errors, lineAt).map((error) => blameFor(error, text, isSpread)))
+  }
   const blame = blameForAliases(document) ?? blameForContents(document)
   if (blame) return failed([blame])
   const missing = putEnvironment(document, env)
@@ -85,15 +89,31 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** Further errors on a line are mostly consequences of its first. */
+/** Of these each is a mistake of its own; what follows any other is mostly its consequence, as the parser has lost the structure. */
+const localErrors: ReadonlySet<string> = new Set(['DUPLICATE_KEY', 'BAD_ALIAS', 'BLOCK_AS_IMPLICIT_KEY'])
+
+/** Those up to the first that loses the structure, the first on each line. */
 function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => number): YAMLError[] {
   const tooDeep = errors.find(({ code }) => code === 'RESOURCE_EXHAUSTION')
   if (tooDeep) return [tooDeep]
+  const inOrder = errors.toSorted((a, b) => a.pos[0] - b.pos[0])
+  // A mapping as a key over several lines is a line that is indented too far, or not far enough.
+  const isSpread = errors.some(({ code }) => code === 'MULTILINE_IMPLICIT_KEY')
+  const lost = inOrder.findIndex(
+    ({ code }) => !localErrors.has(code) || (isSpread && code === 'BLOCK_AS_IMPLICIT_KEY'),
+  )
   const seen = new Set<number>()
-  return errors.filter(({ pos: [offset] }) => !seen.has(lineAt(offset)) && seen.add(lineAt(offset)))
+  return (lost === -1 ? inOrder : inOrder.slice(0, lost + 1)).filter(
+    ({ pos: [offset] }) => !seen.has(lineAt(offset)) && seen.add(lineAt(offset)),
+  )
 }
 
-function blameFor({ code, message, pos: [offset] }: YAMLError, text: string): Blame {
+/** @param isSpread whether a key spans lines, which is no value that lacks its quotes */
+function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isSpread: boolean): Blame {
+  if (isSpread && code === 'BLOCK_AS_IMPLICIT_KEY')
+    return { offset, text: 'not YAML: the indentation of this line or of the next one is wrong' }
+  if (/^(All (mapping|sequence) items|Sequence item without)/.test(message))
+    return { offset, text: wrongIndent }
   switch (code) {
     case 'DUPLICATE_KEY':
       return { offset, text: `duplicate field ${showValue(/^[^\s:]*/.exec(text.slice(offset))?.[0])}` }

@@ -85,7 +85,9 @@ export function duration(
   const error = `needs ${needs}`
   const schema = z
     .string(error)
-    .regex(new RegExp(`^\\d{1,12}(${units.join('|')})$`), error)
+    .regex(new RegExp(`^\\d{1,12}(${units.join('|')})$`), {
+      error: ({ input }) => `${error}${hintFor(String(input), units)}`,
+    })
     .transform(millisecondsOf)
     .pipe(z.number().min(millisecondsOf(min), error).max(millisecondsOf(max), error))
   return { needs, schema }
@@ -93,6 +95,17 @@ export function duration(
 
 /** The window of a rule, or how long a ban or an override lasts. */
 export const longDuration = duration('1s', '365d', ['s', 'm', 'h', 'd'])
+
+const unitWords =
+  /^(\d{1,12})?\s*(?:(ms|millis|milliseconds?)|(s|secs?|seconds?)|(m|mins?|minutes?)|(h|hrs?|hours?)|(d|days?))\.?$/i
+
+/** `15 minutes`, `1 hour`, `day`: as it is written here. */
+function hintFor(text: string, units: readonly Unit[]): string {
+  const [whole, count = '1', ...words] = unitWords.exec(text.trim()) ?? []
+  const unit = (['ms', 's', 'm', 'h', 'd'] as const)[words.findIndex((word) => word !== undefined)]
+  if (whole === undefined || unit === undefined || !units.includes(unit)) return ''
+  return `, did you mean ${Number(count)}${unit}?`
+}
 
 function millisecondsOf(duration: string): number {
   const count = Number.parseInt(duration, 10)
