@@ -2,6 +2,7 @@ import { handleUncaughtExceptions } from '../shared/uncaught-exceptions.ts'
 import { hangupIgnored, onHangup } from '../shared/hangup.ts'
 import { createLog } from '../shared/log.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
+import { timeToTellFirstKey } from '../shared/tell-first-key.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { closeOnSignal } from '../shared/shutdown.ts'
 import { composeOrigin } from './compose.ts'
@@ -23,8 +24,11 @@ try {
   const address = await origin.listen()
   closeOnSignal(origin, log)
   log.info(address, 'listening')
-  process.stdout.write(origin.makeFirstKey(keysCommand) ?? '')
   handleUncaughtExceptions(log, () => undefined)
+  // Not awaited: what is stopped before is to end in order.
+  timeToTellFirstKey(process)
+    .then(() => process.stdout.write(origin.makeFirstKey(keysCommand) ?? ''))
+    .catch(exitOnStartError)
 } catch (error) {
   exitOnStartError(error)
 }

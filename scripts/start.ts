@@ -11,6 +11,7 @@ import { baseUrlOf, reachedHost } from '../shared/settings/base-url.ts'
 import { onHangup } from '../shared/hangup.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
 import { gatewayOptions } from '../shared/v8-gc.ts'
+import { tellFirstKey } from '../shared/tell-first-key.ts'
 import { SettingsError } from '../shared/settings/settings.ts'
 import { exitOnStartError, nameHostSetting, StartError } from '../shared/start-error.ts'
 
@@ -54,15 +55,18 @@ try {
       originAddress,
       'set ORIGIN_PORT to another, or start only the gateway, in front of the service on that port: npm run gateway',
     )
-    gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
-    // The origin tells the first key once. By then what it tells must work, and nothing may be about to fail.
-    if (await comesUp(gatewayAddress, gatewayProcess)) {
-      const scheme = gateway.tlsCertFile === undefined ? 'http' : 'https'
-      start('origin/main.ts', {
-        ...process.env,
-        ORIGIN_PORT: String(originAddress.port),
-        ORIGIN_PUBLIC_URL: origin.originPublicUrl ?? baseUrlOf({ scheme, ...gatewayAddress }),
-      })
+    const scheme = gateway.tlsCertFile === undefined ? 'http' : 'https'
+    const originEnv = {
+      ...process.env,
+      ORIGIN_PORT: String(originAddress.port),
+      ORIGIN_PUBLIC_URL: origin.originPublicUrl ?? baseUrlOf({ scheme, ...gatewayAddress }),
+    }
+    // First the origin, as whoever asks the gateway is to find it. It tells the first key once, when this tells it to: by then what
+    // it tells must work, and nothing may be about to fail.
+    const originProcess = start('origin/main.ts', originEnv, 'ipc')
+    if (await comesUp(originAddress, originProcess)) {
+      gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
+      if (await comesUp(gatewayAddress, gatewayProcess)) originProcess.send(tellFirstKey, () => undefined)
     }
   }
 } catch (error) {
@@ -116,9 +120,13 @@ function choosePort({ host, port }: Address, hostSetting: string, attempts = 20)
   })
 }
 
-function start(script: string, env: NodeJS.ProcessEnv): ChildProcess {
+/** @param channel `ipc` for a process that waits for a message */
+function start(script: string, env: NodeJS.ProcessEnv, channel: 'ipc' | 'none' = 'none'): ChildProcess {
   const args = [...gatewayOptions, join(import.meta.dirname, '..', script)]
-  const child = spawn(process.execPath, args, { env, stdio: 'inherit' })
+  const child = spawn(process.execPath, args, {
+    env,
+    stdio: ['inherit', 'inherit', 'inherit', ...(channel === 'ipc' ? [channel] : [])],
+  })
   running.add(child)
   if (stopping) child.kill()
   child.once('exit', (code, signal) => {

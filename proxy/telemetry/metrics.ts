@@ -1,7 +1,13 @@
 import type { Policy } from '../policy.ts'
 import { readActivity, type Activity } from './activity.ts'
 import type { Telemetry } from './telemetry.ts'
-import { createCounters, createTelemetry, DEFAULT_UPSTREAM, type Counters } from './counters.ts'
+import {
+  createCounters,
+  createTelemetry,
+  DEFAULT_UPSTREAM,
+  type Counters,
+  type UpstreamCounters,
+} from './counters.ts'
 import { decisionValues, usageValues } from './decision-values.ts'
 import type { DurationHistogram } from './histogram.ts'
 import type { Metric, MetricSnapshot, MetricValue } from './prometheus.ts'
@@ -15,6 +21,8 @@ export type ConfigState = {
   readonly hash: string
   /** Whether it was right when it was last read. */
   readonly isLastRight: boolean
+  /** Where they were not, why: each with its place. */
+  readonly mistakes?: readonly string[]
   /** When it was last right, in milliseconds of the wall clock. */
   readonly lastRightAtMs: number
 }
@@ -55,7 +63,7 @@ export function createMetrics(options: {
       ...(await options.readNode()),
     ],
     readActivity: () => readActivity(counters),
-    upstreamState: () => counters.upstreams.get(DEFAULT_UPSTREAM)?.state ?? 'unknown',
+    upstreamState: () => readUpstreamState(counters),
   }
 }
 
@@ -204,17 +212,37 @@ function describeStore(counters: Counters): Metric[] {
   ]
 }
 
+/** Without those that nothing is sent to: where all backends are those of routes, there is no `default`. */
+function usedUpstreams(counters: Counters): (readonly [string, UpstreamCounters])[] {
+  const inUse = new Set(counters.servers().map(({ upstream }) => upstream))
+  return [...counters.upstreams].filter(
+    ([name, upstream]) => name !== DEFAULT_UPSTREAM || inUse.has(name) || hasCounted(upstream),
+  )
+}
+
+function hasCounted({ state, failures }: UpstreamCounters): boolean {
+  return state !== 'unknown' || Object.values(failures).some((count) => count > 0)
+}
+
+/** Of `upstream`; where there is none, of the backends of routes: available as soon as one of them is. */
+function readUpstreamState(counters: Counters): UpstreamState {
+  const states = new Set(usedUpstreams(counters).map(([, { state }]) => state))
+  const own = counters.upstreams.get(DEFAULT_UPSTREAM)?.state ?? 'unknown'
+  if (own !== 'unknown') return own
+  return states.has('available') ? 'available' : states.has('unavailable') ? 'unavailable' : 'unknown'
+}
+
 function describeUpstream(counters: Counters): Metric[] {
   return [
     histogram(
       'sluice_upstream_duration_seconds',
       'Time until the response headers from the backend arrived',
-      ...[...counters.upstreams].map(([upstream, { duration }]) => ({ labels: { upstream }, duration })),
+      ...usedUpstreams(counters).map(([upstream, { duration }]) => ({ labels: { upstream }, duration })),
     ),
     counter(
       'sluice_upstream_errors_total',
       'Requests that the backend did not answer, by kind of failure',
-      [...counters.upstreams].flatMap(([upstream, { failures }]) =>
+      usedUpstreams(counters).flatMap(([upstream, { failures }]) =>
         withUpstream(upstream, by('kind', failures)),
       ),
     ),
@@ -227,7 +255,7 @@ function describeUpstream(counters: Counters): Metric[] {
     counter(
       'sluice_upstream_probes_total',
       'Health checks of the servers of a backend, by outcome',
-      [...counters.upstreams].flatMap(([upstream, { probes }]) =>
+      usedUpstreams(counters).flatMap(([upstream, { probes }]) =>
         probes ? withUpstream(upstream, by('outcome', probes)) : [],
       ),
     ),

@@ -101,9 +101,11 @@ const unitWords =
 
 /** `15 minutes`, `1 hour`, `day`: as it is written here. */
 function hintFor(text: string, units: readonly Unit[]): string {
-  const [whole, count = '1', ...words] = unitWords.exec(text.trim()) ?? []
-  const unit = (['ms', 's', 'm', 'h', 'd'] as const)[words.findIndex((word) => word !== undefined)]
-  if (whole === undefined || unit === undefined || !units.includes(unit)) return ''
+  const found = unitWords.exec(text.trim())
+  if (!found) return ''
+  const [, count = '1', ...words] = found
+  const unit = (['ms', 's', 'm', 'h', 'd'] as const)[words.findIndex(Boolean)]
+  if (unit === undefined || !units.includes(unit)) return ''
   return `, did you mean ${Number(count)}${unit}?`
 }
 

@@ -8,6 +8,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { freePort } from '../support/network/ports.ts'
 import { runNode, spawnNode, type NodeProcess } from '../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const curlLine = /^ *(curl -H 'x-api-key: (sluice_[\w-]{43})' (https?:\/\/\S+))$/
 
@@ -98,6 +99,22 @@ describe('npm start', () => {
     const pids = [pidOf(started, 'gateway'), pidOf(started, 'origin')]
     expect(await started.stop('SIGTERM')).toBe(0)
     expect(pids.map(isAlive)).toEqual([false, false])
+  })
+
+  test('whoever is answered is answered by the demo service, from the first response on', async () => {
+    const { directory, env, port } = await choosePlace()
+    const started = start({ directory, env, port })
+    const first = await eventually('the gateway answers', () => fetch(`http://127.0.0.1:${port}/api/v1/me`))
+    expect(first.status).toBe(401)
+    await started.waitForLine(curlLine)
+    const lines = started
+      .stdout()
+      .split('\n')
+      .filter((text) => text.startsWith('{'))
+    expect(lines.map((text) => (JSON.parse(text) as { level: string }).level)).toEqual(
+      lines.map(() => 'info'),
+    )
+    expect(await started.stop('SIGTERM')).toBe(0)
   })
 
   test('a second time prints no key and keeps the first valid; SIGINT to all of it stops it, once for npm', async () => {

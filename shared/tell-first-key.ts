@@ -1,0 +1,19 @@
+/** What `npm start` sends to the origin when the gateway before it takes requests: the line with the first key works now. */
+export const tellFirstKey = 'tell the first key'
+
+/** Resolves when it is time to tell the first key: at once where nobody has started this process to tell it. */
+export function timeToTellFirstKey(process: NodeJS.Process): Promise<void> {
+  if (!process.connected) return Promise.resolve()
+  return new Promise((resolve) => {
+    const heard = (message: unknown): void => {
+      if (message !== tellFirstKey) return
+      process.off('message', heard)
+      // The channel would keep the process alive.
+      process.disconnect?.()
+      resolve()
+    }
+    process.on('message', heard)
+    // Who would tell is gone, and with it whoever would read.
+    process.channel?.unref()
+  })
+}
