@@ -11,5 +11,6 @@ svg { display: block; width: 100%; height: auto } svg text { fill: var(--quiet);
 .scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .9rem; width: 100% }
 th, td { padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left; font-weight: normal; overflow-wrap: anywhere; vertical-align: top }
 thead th { font-weight: 600 } .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+@media (max-width: 40rem) { body { padding: .6rem } figure { overflow-x: auto } svg { min-width: 38rem } .scroll table { min-width: 34rem } }
 pre { padding: .8rem; border: 1px solid var(--line); overflow-x: auto; font-size: .85rem }
 `
