@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { afterEach, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
@@ -195,6 +195,30 @@ test.each(['1', '2'])('an event has what was counted, with WORKERS=%s', async (w
   expect(decisions.get('api')).toMatchObject({ allowed: 2, refused: 3 })
   expect(decisions.get('trial')).toMatchObject({ allowed: 1, refused: 0, shadow: 1 })
   expect((data['requests'] as number[])[4]).toBe(3)
+})
+
+test('why a reload was refused is told until the settings are right again', async () => {
+  const env = await settings()
+  const gateway = await startHosted(env)
+  const file = env['CONFIG_FILE'] ?? ''
+  const written = readFileSync(file, 'utf8')
+  const mistakesIn = async (isRight: boolean): Promise<unknown> => {
+    const response = await listen(gateway.adminPort)
+    const { data } = await eventWhere(
+      response,
+      (event) => (event.data['config'] as { isLastRight: boolean }).isLastRight === isRight,
+    )
+    return (data['config'] as { mistakes: unknown }).mistakes
+  }
+  expect(await mistakesIn(true)).toEqual([])
+  writeFileSync(file, 'limits:\n  - { name: a, match: GET /a, requests: no, window: 1m }\n')
+  await askOperator(gateway, 'POST', '/api/reload', {})
+  expect(await mistakesIn(false)).toEqual([
+    expect.stringMatching(/sluice\.yaml:2: rule "a", requests: got "?(no|false)"?, needs /) as string,
+  ])
+  writeFileSync(file, written)
+  await askOperator(gateway, 'POST', '/api/reload', {})
+  expect(await mistakesIn(true)).toEqual([])
 })
 
 test('events go on, with what has been counted since', async () => {

@@ -30,7 +30,7 @@ export async function readLiveStatus(options: {
     readActivities(),
   ])
   const { decisions, requests, connections, breakerOpen } = sumActivities(activities)
-  const { isLastRight, lastRightAtMs } = readConfig()
+  const { isLastRight, lastRightAtMs, mistakes = [] } = readConfig()
   // Of thousands of rules most have counted nothing.
   const counted = decisions.filter(([, outcomes]) => Object.values(outcomes).some((count) => count > 0))
   return {
@@ -40,7 +40,7 @@ export async function readLiveStatus(options: {
     breakerOpen,
     connections,
     requests,
-    config: { isLastRight, lastRightAt: lastRightAtMs },
+    config: { isLastRight, lastRightAt: lastRightAtMs, mistakes: mistakes.slice(0, SHOWN) },
     decisions: counted,
     limited,
     bans,

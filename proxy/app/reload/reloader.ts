@@ -70,7 +70,7 @@ export function createReloader(options: {
     // Somebody writes it just now, and half of it may be right: when it has come to rest this is called again.
     if (trigger === 'file' && source.signature() !== signature) return { outcome: 'failed' }
     if ('mistakes' in read) {
-      state = { ...state, isLastRight: false }
+      state = { ...state, isLastRight: false, mistakes: read.mistakes }
       const mistakes = read.mistakes.slice(0, MISTAKES_IN_LOG)
       log.error({ trigger, mistakes }, 'reload refused: limits stay')
       notify?.({ type: 'reload-failed', trigger, mistakes })
@@ -80,7 +80,7 @@ export function createReloader(options: {
     const hash = hashTable(change.settings)
     const isSame = hash === state.hash && change.settings.limitsFile === running.limitsFile
     if (!isSame && !(await apply(change))) {
-      state = { ...state, isLastRight: false }
+      state = { ...state, isLastRight: false, mistakes: [notTaken] }
       notify?.({ type: 'reload-failed', trigger, mistakes: [] })
       return { outcome: 'failed' }
     }
@@ -153,6 +153,7 @@ export function createReloader(options: {
   }
 }
 
+const notTaken = 'The settings are right, but not all processes could take them: the log says why'
 const MISTAKES_IN_LOG = 20
 const NAMES_IN_LOG = 20
 

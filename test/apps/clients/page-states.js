@@ -54,6 +54,11 @@ await withPage(protocol, async (tab) => {
   await tab.locator('#limited').getByText('127.0.0.1').waitFor()
   await tab.locator('#bans tr').first().waitFor()
   await look('busy')
+  const facts = await factsOf(tab)
+  await tab.getByLabel('Client', { exact: true }).fill('127.0.0.1')
+  await tab.keyboard.press('Enter')
+  await tab.locator('#looked-up').getByText('over limit').waitFor()
+  await look('looked-up')
   await tab.getByLabel('Target').fill('/api')
   await tab.keyboard.press('Enter')
   await tab.getByText('It would be refused now, by api.').waitFor()
@@ -63,10 +68,33 @@ await withPage(protocol, async (tab) => {
   await tab.keyboard.press('Escape')
   await have('wrong-reload')
   await tab.getByText('The last reload was refused').waitFor()
+  await tab
+    .locator('#reload-mistakes')
+    .getByText(/sluice\.yaml:1: limits: got "nonsense"/)
+    .waitFor()
   await look('refused-reload')
   await have('redis-away')
   await tab.getByText('Redis unavailable').waitFor()
   await tab.getByText('Of this gateway alone: Redis does not answer.').waitFor()
   await look('redis-away')
-  return { violations, overflowing, healths, errors, checked }
+  return { violations, overflowing, healths, errors, checked, ...facts }
 })
+
+/** What is seen first, and how wide the plots are, on a phone and on a wide screen. */
+async function factsOf(tab) {
+  const facts = {}
+  for (const { name, width, height } of looks) {
+    await tab.setViewportSize({ width, height })
+    facts[name] = await tab.evaluate(() => {
+      const top = (id) => document.getElementById(id).getBoundingClientRect().top
+      const plot = document.querySelector('#rules svg').getBoundingClientRect().width
+      return {
+        isRefusedFirst: top('limited') < Math.min(top('state'), top('rules')) && top('limited') < innerHeight,
+        plotPart: plot / document.getElementById('content').getBoundingClientRect().width,
+        axis: document.querySelector('#rules .axis').innerText.replace(/\s+/g, ' '),
+        counts: document.querySelector('#rules .counts').innerText,
+      }
+    })
+  }
+  return { facts }
+}

@@ -78,6 +78,32 @@ await withPage(protocol, async (tab) => {
   const letIn = [await ask(ports[0]), await ask(ports[1]), await ask(ports[1])]
 
   await tab.locator('#limited').getByText('127.0.0.1').waitFor()
+  // Looked up, with all that can be done.
+  await tab.getByLabel('Client', { exact: true }).fill('127.0.0.1')
+  await tab.keyboard.press('Enter')
+  await tab.locator('#looked-up').getByText('over limit').waitFor()
+  await press('Ban for 1 hour: 127.0.0.1 under api, looked up')
+  await tab.locator('#looked-up').getByText('banned for').waitFor()
+  await press('Unban: 127.0.0.1 under api, looked up')
+  await tab.locator('#looked-up').getByText('over limit').waitFor()
+  await press('Override: 127.0.0.1 under api, looked up')
+  await tab.getByLabel('Requests', { exact: true }).fill('50')
+  await tab.keyboard.press('Enter')
+  await tab.locator('#looked-up').getByText('own limit for').waitFor()
+  await press('Remove the limit of 127.0.0.1 under api')
+  await tab.getByText('No client has a limit of its own').waitFor()
+  await press('Let in: 127.0.0.1 under api, looked up')
+  await tab.locator('#looked-up').getByText('within').waitFor()
+  await ask(ports[0])
+  await ask(ports[1])
+  await ask(ports[1])
+  await tab.locator('#limited').getByText('127.0.0.1').waitFor()
+  await tab.getByLabel('Client', { exact: true }).fill('10.0.0.0/8')
+  await tab.keyboard.press('Enter')
+  await tab.locator('#looked-up').getByText('denyList').waitFor()
+  // That a network is no client is told in the console too, by the browser.
+  problems.length = 0
+
   await press('Ban for 1 hour: 127.0.0.1')
   await tab.locator('#bans').getByText('127.0.0.1').waitFor()
   await press('Undo')

@@ -43,3 +43,20 @@ export function describeLimit(limit) {
     algorithm === 'concurrency' ? `${requests} at once` : `${requests} in ${formatSeconds(windowSeconds)}`
   return mode === 'shadow' ? `${what}, shadow` : what
 }
+
+const partOf = (part) => (typeof part === 'string' ? part : part.first.map(partOf).join(' or '))
+
+/** Which requests a rule counts, and by what. */
+export function describeMatch(limit) {
+  if (!limit) return ''
+  const { match = [], except = [], hosts = [], key = ['ip'] } = limit
+  const listOf = (list) =>
+    (list.length > 3 ? [...list.slice(0, 3), `${list.length - 3} more`] : list).join(', ')
+  const parts = key.map(partOf).join(' and ')
+  return [
+    listOf(match),
+    ...(except.length > 0 ? [`except ${listOf(except)}`] : []),
+    ...(hosts.length > 0 ? [`at ${listOf(hosts)}`] : []),
+    parts === 'global' ? 'all clients together' : `by ${parts === 'ip' ? 'address' : parts}`,
+  ].join(' · ')
+}

@@ -5,7 +5,8 @@ import { showBans, showLimited, showOverrides } from './clients.js'
 import { at, setClass } from './dom.js'
 import './explain.js'
 import { ask, follow, hasToken, setToken, Unauthorized } from './gateway.js'
-import { setHealth, showHealth, showReplicas, showState } from './overview.js'
+import './lookup.js'
+import { setHealth, showHealth, showRefusedReload, showReplicas, showState } from './overview.js'
 import { takeCounts, takeHistory } from './rates.js'
 import { setLimits, showRules } from './rules.js'
 
@@ -15,6 +16,8 @@ const tables = [showRules, showLimited, showBans, showOverrides, showReplicas]
 let nextTable = 0
 let outdatedTables = 0
 let newest
+
+const WRONG_TOKEN = 'That is not the token of this gateway: it is what ADMIN_TOKEN was at its start'
 
 let tableHash = ''
 let awaySince
@@ -40,7 +43,7 @@ async function run() {
     } catch (error) {
       if (error instanceof Unauthorized) {
         isRunning = false
-        return askForToken(hasToken() ? error.message : '')
+        return askForToken(hasToken() ? WRONG_TOKEN : '')
       }
       // A network that is away has a message of the browser's own.
       problem = error instanceof TypeError || error.name === 'AbortError' ? 'No answer' : error.message
@@ -55,6 +58,7 @@ function show(now) {
   at('content').hidden = false
   setClass(at('content'), '')
   showHealth(now)
+  showRefusedReload(now)
   showState(now)
   takeCounts(now)
   newest = now
@@ -85,7 +89,7 @@ function askForToken(why) {
   at('token').focus()
 }
 
-addEventListener('unauthorized', ({ detail }) => askForToken(detail))
+addEventListener('unauthorized', () => askForToken(WRONG_TOKEN))
 
 at('token-form').addEventListener('submit', (event) => {
   event.preventDefault()

@@ -37,7 +37,12 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
   const shown = [
     ['Gateway', status.status, kinds[status.status]],
     ['Store', status.store === 'memory' ? 'in memory' : status.store, kinds[status.store]],
-    ['Circuit breaker', breakerOpen ? 'open' : 'closed', breakerOpen ? 'bad' : ''],
+    // There is none where nothing is asked.
+    [
+      'Circuit breaker',
+      status.store === 'memory' ? '' : breakerOpen ? 'open' : 'closed',
+      breakerOpen ? 'bad' : '',
+    ],
     ['Backend', status.upstream === 'unknown' ? 'not asked yet' : status.upstream, kinds[status.upstream]],
     ['Servers', describeServers(status), outOfUse(status).length > 0 ? 'warn' : ''],
     ['Workers', `${workersAnswering} of ${status.workers}`, workersAnswering < status.workers ? 'warn' : ''],
@@ -55,10 +60,22 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
   if (list.children.length === 0)
     for (const [name] of shown) list.append(make('div', {}, make('dt', {}, name), make('dd')))
   for (const [index, [, text, kind]] of shown.entries()) {
+    list.children[index].hidden = text === ''
     const value = list.children[index].lastElementChild
     setText(value, text)
     setClass(value, kind ?? '')
   }
+}
+
+/** Each mistake is a line with its place, as `sluice validate` prints it. */
+export function showRefusedReload({ config }) {
+  const { isLastRight, mistakes = [] } = config
+  at('refused-reload').hidden = isLastRight || mistakes.length === 0
+  fill(at('reload-mistakes'), isLastRight ? [] : mistakes, {
+    keyOf: (text) => text,
+    makeOne: (text) => make('li', {}, text),
+    writeOne: () => undefined,
+  })
 }
 
 /** Those that were heard of through Redis. */

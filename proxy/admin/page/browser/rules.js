@@ -1,10 +1,12 @@
 import { at, fill, make, setClass, setText } from './dom.js'
-import { describeLimit, formatNumber, formatRate } from './format.js'
+import { describeLimit, describeMatch, formatNumber, formatRate } from './format.js'
 import { currentStep, isKnown, ratesOf, STEPS, weightOf } from './rates.js'
 
 const SHOWN = 50
 const SHOWN_AT_MOST = 500
 const STEP_SECONDS = 10
+/** Of the plots, which are fifteen minutes wide. */
+const AXIS = ['15 min ago', '10', '5', 'now']
 const SVG = 'http://www.w3.org/2000/svg'
 /** What is drawn at once is to be done within a frame. */
 const DRAWN_AT_ONCE = 12
@@ -51,6 +53,7 @@ function makeRule(name) {
     'tr',
     {},
     make('th', { scope: 'row', title: name }, name),
+    make('td', { 'data-name': 'Counts', class: 'counts' }),
     make('td', { 'data-name': 'Limit' }),
   )
   for (const kind of ['Allowed/s', 'Refused/s', 'Shadow/s'])
@@ -64,13 +67,22 @@ function makeRule(name) {
     path.setAttribute('class', kind)
     plot.append(path)
   }
-  row.append(make('td', {}, make('div', { class: 'plot' }, plot, make('span', { class: 'peak' }))))
+  const axis = make(
+    'div',
+    { class: 'axis', 'aria-hidden': 'true' },
+    ...AXIS.map((text) => make('span', {}, text)),
+  )
+  const drawn = make('div', { class: 'drawn' }, plot, axis)
+  row.append(
+    make('td', { class: 'fills' }, make('div', { class: 'plot' }, drawn, make('span', { class: 'peak' }))),
+  )
   return row
 }
 
 function writeRule(row, name) {
   const { rates } = ratesOf(name)
-  const [, about, ...cells] = row.children
+  const [, counts, about, ...cells] = row.children
+  setText(counts, describeMatch(limits.get(name)))
   setText(about, describeLimit(limits.get(name)))
   for (const [index, rate] of rates.entries()) {
     setText(cells[index], formatRate(rate))
@@ -96,7 +108,8 @@ function draw(plot, steps) {
   const first = currentStep() - STEPS
   const shown = [...steps].filter(([step]) => step >= first && step < currentStep())
   const highest = Math.max(1, ...shown.flatMap(([, counts]) => counts))
-  const [svg, peak] = plot.children
+  const svg = plot.querySelector('svg')
+  const peak = plot.querySelector('.peak')
   for (const [path, index] of [...svg.children].map((path, order) => [path, [0, 2, 1][order]])) {
     // Zero is worth a line for what was allowed only.
     const isDrawn = index === 0 || shown.some(([, counts]) => counts[index] > 0)
