@@ -6,12 +6,13 @@ import {
   type Flushable,
   type Reader,
 } from '../message/end-of-turn.ts'
-import type { ConnectionLife } from './connection-life.ts'
+import type { ConnectionLife } from './keep-alive/connection-life.ts'
 import type { Http1Channel, UpstreamExchange } from './exchange.ts'
 import { UpstreamFailure, type FailureKind } from './failure.ts'
 import { shareMemory } from './open-connection.ts'
 import { ResponseSyntaxError, type ResponseHead } from './response-head.ts'
 import { ResponseParser, type ResponseSink } from './response-parser.ts'
+import type { Unanswered } from './keep-alive/unanswered.ts'
 import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
 
 /** How long to wait for the backend, in milliseconds, and how to read its answer. */
@@ -28,6 +29,12 @@ export type UpstreamTimeouts = {
 export type ConnectionOwner = {
   /** Nothing more of the exchange's request is going to be sent. Maybe more than once. */
   onRequestSent(exchange: UpstreamExchange): void
+  /**
+   * The backend has begun to answer.
+   *
+   * @param sentAtMs when the last byte of the request was sent; undefined if it is not
+   */
+  onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void
   /** The exchange is over and the connection can serve the next. */
   onFree(connection: UpstreamConnection): void
   /** The connection has closed. Its place stays with its exchange, which may retry in `onFailure`. */
@@ -63,6 +70,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   client = ''
   /** Set by the pool: its response is a long one, so that it counts as a stream. */
   streams = false
+  /** Set by the pool until the backend has answered on it for the first time, while it has an exchange. */
+  unanswered: Unanswered | undefined
+  /** The backend has accepted it: it has answered on it, or shaken hands. */
+  isAccepted = false
   /** More of the request can be sent. */
   takesRequest = true
   #seenBegun = false
@@ -70,6 +81,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   /** An interim response has come. */
   #informed = false
   #requestSent = false
+  #sentAtMs = 0
   #responseDone = false
   #reusable = true
   #closesAfterResponse = false
@@ -160,7 +172,9 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   requestSent(): void {
     this.#requestSent = true
     if (this.#exchange) this.#owner.onRequestSent(this.#exchange)
-    if (!this.#answered) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    if (this.#answered) return
+    this.#sentAtMs = this.#now()
+    this.#waitUntil(this.#sentAtMs + this.#timeouts.firstByteMs, 'timeout')
   }
 
   /** The backend has stopped taking the request's body, or goes on taking it. */
@@ -205,6 +219,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   onInformation(head: ResponseHead): void {
+    this.#noteAnswer()
     this.#informed = true
     // The backend is at work: it has as long again (RFC 2518 section 10.1).
     if (this.#deadline !== Number.POSITIVE_INFINITY && this.#deadlineKind === 'timeout')
@@ -213,9 +228,15 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   onHead(head: ResponseHead): void {
+    this.#noteAnswer()
     this.#answered = true
     if (head.keepAliveMs !== undefined) this.#life.noteKeepAlive(head.keepAliveMs)
     this.#exchange?.onHead(head)
+  }
+
+  #noteAnswer(): void {
+    if (this.#informed || this.#answered) return
+    this.#owner.onAnswer(this, this.#requestSent ? this.#sentAtMs : undefined)
   }
 
   onBody(chunk: Buffer, last: boolean): void {
@@ -350,7 +371,11 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   #wait(durationMs: number, kind: FailureKind): void {
-    this.#deadline = this.#now() + durationMs
+    this.#waitUntil(this.#now() + durationMs, kind)
+  }
+
+  #waitUntil(deadlineMs: number, kind: FailureKind): void {
+    this.#deadline = deadlineMs
     this.#deadlineKind = kind
   }
 

@@ -1,13 +1,15 @@
 import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { afterInput } from '../../shared/after-input.ts'
 import { readAndWrite } from '../message/end-of-turn.ts'
 import { ClientShares } from './client-shares.ts'
-import { ConnectionLife } from './connection-life.ts'
+import { ConnectionLife } from './keep-alive/connection-life.ts'
 import { UpstreamConnection, type UpstreamTimeouts } from './connection.ts'
 import type { ServerPool, UpstreamExchange } from './exchange.ts'
 import { allBusy, stopped, stoppedReason, type UpstreamFailure } from './failure.ts'
 import { openWithin } from './open-connection.ts'
 import { ExchangeQueue } from './queue.ts'
+import { UnansweredConnections, type Unanswered } from './keep-alive/unanswered.ts'
 import { Uploads } from './uploads.ts'
 
 export type PoolOptions = UpstreamTimeouts & {
@@ -35,12 +37,15 @@ export type PoolOptions = UpstreamTimeouts & {
 const uploadsShare = 0.75
 /** How often the queues are checked. */
 const queueCheckMs = 20
+/** How often it is checked whether idle connections keep the backend from accepting others. */
+const unansweredCheckMs = 10
 /** A client may use at most this many times the number of connections that are free. */
 const timesFree = 3
 
 /**
  * Keep-alive connections to the backend. The most recently used one is reused first, so that surplus ones become idle
- * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn.
+ * and close. While all are busy, requests wait in a bounded queue that serves the clients in turn. An idle one is closed where it seems
+ * to keep the backend from accepting another (`UnansweredConnections`).
  *
  * A client can make a request last, by sending its body slowly, reading its response slowly, or asking for an endless
  * one. So that others still get a connection,
@@ -62,6 +67,10 @@ export class UpstreamPool implements ServerPool {
    */
   #shares: ClientShares | undefined
   #queueCheck: NodeJS.Timeout | undefined
+  readonly #unanswered = new UnansweredConnections()
+  /** Connections that the backend has accepted. */
+  #accepted = 0
+  #unansweredCheck: NodeJS.Timeout | undefined
   readonly #sweep: NodeJS.Timeout
   /** Connections that are being opened: how to abort each, and its client. */
   readonly #connecting = new Map<(failure: UpstreamFailure) => void, string>()
@@ -129,10 +138,22 @@ export class UpstreamPool implements ServerPool {
     this.#ended = true
     clearInterval(this.#sweep)
     clearTimeout(this.#queueCheck)
+    clearTimeout(this.#unansweredCheck)
     for (const queue of [this.#queue, this.#uploadQueue])
       for (const exchange of queue.takeWhere(() => true)) exchange.onFailure(stopped())
     for (const giveUp of this.#connecting.keys()) giveUp(stopped())
     for (const connection of this.#all) connection.abort(stoppedReason)
+  }
+
+  onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void {
+    const nowMs = this.#options.now()
+    const { unanswered } = connection
+    if (sentAtMs !== undefined) this.#unanswered.noteTime(nowMs - sentAtMs, unanswered)
+    if (!unanswered) return
+    connection.unanswered = undefined
+    this.#accept(connection)
+    this.#unanswered.noteAccepted(unanswered, this.#accepted)
+    if (this.#idle.length > 0) this.#unanswered.noteFree(nowMs)
   }
 
   onFree(connection: UpstreamConnection): void {
@@ -140,12 +161,20 @@ export class UpstreamPool implements ServerPool {
     this.#idle.push(connection)
     // A connection that was counted as a stream: its place has been given away.
     if (this.size > this.#options.maxConnections) return connection.destroy()
+    if (this.#unanswered.size > 0 && connection.isAccepted) {
+      const nowMs = this.#options.now()
+      this.#unanswered.noteFree(nowMs)
+      if (this.#unanswered.takeDue(nowMs, this.#accepted)) return connection.destroy()
+      this.#checkUnansweredSoon()
+    }
     const next = this.#nextQueued()
     if (next) this.#send(next)
   }
 
   onGone(connection: UpstreamConnection): void {
     this.#all.delete(connection)
+    this.#leaveUnanswered(connection)
+    if (connection.isAccepted) this.#accepted--
     const at = this.#idle.indexOf(connection)
     if (at === -1) this.#leavePlace(connection)
     else this.#idle.splice(at, 1)
@@ -218,6 +247,7 @@ export class UpstreamPool implements ServerPool {
   #begin(connection: UpstreamConnection, exchange: UpstreamExchange): void {
     this.#shares?.add(exchange.client)
     this.#uploads.begin(exchange)
+    if (!connection.isAccepted) connection.unanswered = this.#addUnanswered()
     connection.begin(exchange)
   }
 
@@ -227,9 +257,12 @@ export class UpstreamPool implements ServerPool {
     const { client } = exchange
     this.#shares?.add(client)
     this.#uploads.begin(exchange)
+    const unanswered = this.#addUnanswered()
     const onOpen = (socket: Socket): void => {
       this.#connecting.delete(giveUp)
       const connection = this.#add(socket)
+      connection.unanswered = unanswered
+      if (connection.isAccepted || exchange.cancelled) this.#leaveUnanswered(connection)
       if (exchange.cancelled) {
         connection.client = client
         this.onRequestSent(exchange)
@@ -238,6 +271,7 @@ export class UpstreamPool implements ServerPool {
     }
     const giveUp = openWithin(connectMs, open, onOpen, (failure) => {
       this.#connecting.delete(giveUp)
+      this.#unanswered.delete(unanswered)
       this.#shares?.remove(client)
       this.onRequestSent(exchange)
       exchange.onFailure(failure)
@@ -257,7 +291,42 @@ export class UpstreamPool implements ServerPool {
     const life = new ConnectionLife(maxRequests, now() + maxAgeMs * (1 - random() / 4))
     const connection = new UpstreamConnection(socket, this, this.#options, life, now)
     this.#all.add(connection)
+    if (socket instanceof TLSSocket) this.#accept(connection)
     return connection
+  }
+
+  #accept(connection: UpstreamConnection): void {
+    connection.isAccepted = true
+    this.#accepted++
+  }
+
+  #addUnanswered(): Unanswered {
+    const unanswered = this.#unanswered.add(this.#options.now())
+    if (this.#idle.length > 0) this.#checkUnansweredSoon()
+    return unanswered
+  }
+
+  #leaveUnanswered(connection: UpstreamConnection): void {
+    if (!connection.unanswered) return
+    this.#unanswered.delete(connection.unanswered)
+    connection.unanswered = undefined
+  }
+
+  #checkUnansweredSoon(): void {
+    this.#unansweredCheck ??= setTimeout(() => afterInput(() => this.#checkUnanswered()), unansweredCheckMs)
+  }
+
+  /** Closes idle connections for those that are not answered. Runs periodically while there are both. */
+  #checkUnanswered(): void {
+    // Answers that are here show that the connections they are on are accepted.
+    readAndWrite()
+    this.#unansweredCheck = undefined
+    while (this.#unanswered.size > 0) {
+      const idle = this.#idle.find(({ isAccepted }) => isAccepted)
+      if (!idle) return
+      if (!this.#unanswered.takeDue(this.#options.now(), this.#accepted)) return this.#checkUnansweredSoon()
+      idle.destroy()
+    }
   }
 
   #nextQueued(): UpstreamExchange | undefined {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ConnectionLife } from '../../../proxy/upstream/connection-life.ts'
+import { ConnectionLife } from '../../../proxy/upstream/keep-alive/connection-life.ts'
 
 // On a connection that is reused a request without a body is sent again where the backend closes it without a response.
 

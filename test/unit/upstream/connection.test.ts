@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
-import { ConnectionLife } from '../../../proxy/upstream/connection-life.ts'
+import { ConnectionLife } from '../../../proxy/upstream/keep-alive/connection-life.ts'
 import { UpstreamConnection } from '../../../proxy/upstream/connection.ts'
 import type { Http1Channel, UpstreamChannel, UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import type { UpstreamFailure } from '../../../proxy/upstream/failure.ts'
@@ -25,7 +25,13 @@ async function connected() {
 }
 
 function connectionOn(socket: Socket) {
-  const owner = { onRequestSent: vi.fn(), onFree: vi.fn(), onGone: vi.fn(), onPlaceFree: vi.fn() }
+  const owner = {
+    onRequestSent: vi.fn(),
+    onAnswer: vi.fn(),
+    onFree: vi.fn(),
+    onGone: vi.fn(),
+    onPlaceFree: vi.fn(),
+  }
   const timeouts = { firstByteMs: 1_000, idleMs: 1_000, bareLf: false }
   const life = new ConnectionLife(0, Number.POSITIVE_INFINITY)
   const connection = new UpstreamConnection(socket, owner, timeouts, life, () => performance.now())

@@ -3,7 +3,7 @@ import { createServer, type ServerHttp2Stream } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { duplexPair } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { ConnectionLife } from '../../../proxy/upstream/connection-life.ts'
+import { ConnectionLife } from '../../../proxy/upstream/keep-alive/connection-life.ts'
 import { UpstreamConnection } from '../../../proxy/upstream/connection.ts'
 import type { UpstreamExchange } from '../../../proxy/upstream/exchange.ts'
 import { UpstreamSession } from '../../../proxy/upstream/http2/session.ts'
@@ -67,7 +67,13 @@ async function overHttp1(): Promise<Waiting> {
   const socket = connect(Number(new URL(backend.url).port), '127.0.0.1')
   await once(socket, 'connect')
   const nothing = (): void => undefined
-  const owner = { onRequestSent: nothing, onFree: nothing, onGone: nothing, onPlaceFree: nothing }
+  const owner = {
+    onRequestSent: nothing,
+    onAnswer: nothing,
+    onFree: nothing,
+    onGone: nothing,
+    onPlaceFree: nothing,
+  }
   const life = new ConnectionLife(0, Number.POSITIVE_INFINITY)
   const connection = new UpstreamConnection(socket, owner, timeouts, life, () => nowMs)
   onTestFinished(() => connection.destroy())

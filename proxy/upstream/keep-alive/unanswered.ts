@@ -1,0 +1,169 @@
+/** A new connection that the backend has not answered on yet, or that is being opened. */
+export type Unanswered = {
+  /** When its request began. */
+  readonly sinceMs: number
+  /** How long to wait for it before a further idle connection is closed for it. */
+  patienceMs: number
+  dueMs: number
+}
+
+/** The shortest time after which an idle connection is closed for one that is not answered. */
+const MIN_PATIENCE_MS = 20
+/** How long a new connection may wait, in multiples of the time that the backend usually takes. */
+const PATIENCE = 1.25
+/** How long no new connection may be answered, likewise. */
+const SILENCE = 0.25
+/** The first response counts as at least this long: of many requests it was the quickest. */
+const MIN_FIRST_MS = 50
+/** A single slow response counts as this many times the usual time at most. */
+const MAX_TIMES_USUAL = 4
+/** How long a limit is relied on before it is tested again, in multiples of the usual time. */
+const LIMIT = 2
+const MIN_LIMIT_MS = 100
+const MAX_LIMIT_MS = 30_000
+const MAX_CAUTION = 16
+
+/**
+ * New connections on which not a byte has come from the backend, in the order in which their requests began, and when to close an idle
+ * connection for one of them.
+ *
+ * A prefork server (Apache, Puma, Starman, PHP's own) gives each connection a worker until it is closed. While all workers wait for further
+ * requests on idle connections, a new connection waits in the kernel's backlog: established, but not accepted. No call of the operating
+ * system tells. It shows when connections become free and none of the new ones is answered, although the oldest has waited longer than the
+ * backend usually takes. The backend is then assumed to accept no more connections than it has, and for each new connection that has waited
+ * for that long, one that becomes free is closed.
+ *
+ * A backend that accepts all connections, and is only slow to answer, would lose its keep-alive connections this way. So the limit is
+ * relied on for a short time, then tested again, and each time that it is confirmed for twice as long. If more connections
+ * than that are ever accepted, it was wrong, and the next one needs twice the evidence. `docs/decisions/prefork.md` has the figures.
+ */
+export class UnansweredConnections {
+  readonly #waiting = new Set<Unanswered>()
+  /** Those for which an idle one has been closed. */
+  readonly #again = new Set<Unanswered>()
+  /** None of the latter is due before. */
+  #againAtMs = Number.POSITIVE_INFINITY
+  /** How long the backend takes for the first byte of a response on a connection that it has accepted. */
+  #usualMs = 0
+  /** Since when a connection could have been closed and none of the new ones was answered. */
+  #silentSinceMs: number | undefined
+  /** How many connections the backend is assumed to accept at a time; undefined where nothing shows that there is a limit. */
+  #limit: number | undefined
+  #limitedUntilMs = 0
+  #limitMs = 0
+  /** How often the limit was confirmed. */
+  #confirmed = 0
+  #caution = 1
+
+  get size(): number {
+    return this.#waiting.size + this.#again.size
+  }
+
+  add(nowMs: number): Unanswered {
+    const unanswered = { sinceMs: nowMs, patienceMs: 0, dueMs: 0 }
+    this.#waiting.add(unanswered)
+    return unanswered
+  }
+
+  delete(unanswered: Unanswered): void {
+    if (!this.#waiting.delete(unanswered)) this.#again.delete(unanswered)
+  }
+
+  /** A connection is free, or was when another was answered. */
+  noteFree(nowMs: number): void {
+    this.#silentSinceMs ??= nowMs
+  }
+
+  /**
+   * A new connection was answered for the first time.
+   *
+   * @param accepted the number of connections that the backend has accepted, this one included
+   */
+  noteAccepted(unanswered: Unanswered, accepted: number): void {
+    this.delete(unanswered)
+    this.#silentSinceMs = undefined
+    if (this.#limit === undefined || accepted <= this.#limit) return
+    this.#limit = undefined
+    this.#limitedUntilMs = 0
+    this.#limitMs = 0
+    this.#confirmed = 0
+    this.#caution = Math.min(this.#caution * 2, MAX_CAUTION)
+  }
+
+  /**
+   * Learns how long the backend takes.
+   *
+   * @param unanswered of a new connection, which may have waited to be accepted; undefined for a reused one
+   */
+  noteTime(tookMs: number, unanswered: Unanswered | undefined): void {
+    if (unanswered && unanswered.sinceMs < this.#limitedUntilMs) return
+    const usualMs = this.#usualMs || Math.max(tookMs, MIN_FIRST_MS)
+    this.#usualMs = usualMs + (Math.min(tookMs, usualMs * MAX_TIMES_USUAL + 1) - usualMs) / 8
+  }
+
+  /**
+   * Whether a free connection is to be closed now. Ask again after each.
+   *
+   * @param accepted the number of connections that the backend has accepted, the free ones included
+   */
+  takeDue(nowMs: number, accepted: number): boolean {
+    if (nowMs >= this.#limitedUntilMs) {
+      if (!this.#isSilent(nowMs)) return false
+      this.#setLimit(nowMs, accepted)
+    }
+    if (accepted + this.#again.size < (this.#limit ?? 0)) return false
+    const next = first(this.#waiting)
+    if (next && nowMs - next.sinceMs < this.#patienceMs / this.#confirmed) return false
+    if (!next) return nowMs >= this.#againAtMs && this.#isSilent(nowMs) && this.#takeAgain(nowMs)
+    this.#waiting.delete(next)
+    this.#again.add(next)
+    this.#postpone(next, nowMs, this.#patienceMs * 2)
+    return true
+  }
+
+  #isSilent(nowMs: number): boolean {
+    const oldest = first(this.#again) ?? first(this.#waiting)
+    const sinceMs = this.#silentSinceMs
+    if (!oldest || sinceMs === undefined) return false
+    const silenceMs = Math.max(MIN_PATIENCE_MS, this.#usualMs * SILENCE) * this.#caution
+    const from = Math.max(sinceMs, oldest.sinceMs)
+    return nowMs - from >= silenceMs && nowMs - oldest.sinceMs >= this.#patienceMs / (this.#confirmed + 1)
+  }
+
+  #setLimit(nowMs: number, accepted: number): void {
+    if (this.#limit !== undefined) this.#caution = Math.max(this.#caution / 2, 1)
+    this.#confirmed++
+    const minMs = Math.max(MIN_LIMIT_MS, this.#usualMs * LIMIT)
+    this.#limitMs = Math.min(Math.max(minMs, this.#limitMs * 2), MAX_LIMIT_MS)
+    this.#limit = accepted
+    this.#limitedUntilMs = nowMs + this.#limitMs
+  }
+
+  #takeAgain(nowMs: number): boolean {
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const unanswered of this.#again) {
+      if (nowMs >= unanswered.dueMs) {
+        this.#postpone(unanswered, nowMs, unanswered.patienceMs * 2)
+        return true
+      }
+      nextMs = Math.min(nextMs, unanswered.dueMs)
+    }
+    this.#againAtMs = nextMs
+    return false
+  }
+
+  #postpone(unanswered: Unanswered, nowMs: number, patienceMs: number): void {
+    unanswered.patienceMs = patienceMs
+    unanswered.dueMs = nowMs + patienceMs
+    this.#againAtMs = Math.min(this.#againAtMs, unanswered.dueMs)
+  }
+
+  get #patienceMs(): number {
+    return Math.max(MIN_PATIENCE_MS, this.#usualMs * PATIENCE)
+  }
+}
+
+function first<Item>(items: Iterable<Item>): Item | undefined {
+  for (const item of items) return item
+  return undefined
+}
