@@ -46,7 +46,7 @@ test('an answer between failures, and what is not the fault of the server, eject
   const server = failed(2)
   server.noteAnswer()
   server.noteFailure('reset', 0, true)
-  for (const kind of ['aborted', 'busy', 'local-limit', 'exception'] as const)
+  for (const kind of ['idle-timeout', 'aborted', 'busy', 'local-limit', 'exception'] as const)
     for (let i = 0; i < 5; i++) server.noteFailure(kind, 0, true)
   expect(server.isAvailable(0)).toBe(true)
 })
