@@ -292,9 +292,9 @@ export class Forwarding implements UpstreamExchange {
 
   /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
   #cutShort(kind: FailureKind): void {
-    const { request, response } = this.#forwarded
-    // After an exception the state of the response is unknown, and to HTTP/1.0 a normal end means that it is complete.
-    if (kind === 'exception' || request.httpVersion === '1.0') return response.breakOff()
+    const { response } = this.#forwarded
+    // After an exception the state of the response is unknown.
+    if (kind === 'exception') return response.breakOff()
     this.#flushHead()
     this.#isCut = true
     if (this.#slowBody) this.#slowBody.finish(() => response.cutShort())

@@ -129,6 +129,7 @@ export class Http1Response extends ClientResponse {
 
   cutShort(): void {
     if (this.destroyed) return
+    if (this.isUndelimited) return this.breakOff()
     this.#isCut = true
     this.#connection.closeSoon()
   }
