@@ -22,7 +22,7 @@ const unitsWithSockets = [
   'test/unit/connection/overdue-heads.test.ts',
   'test/unit/http1/connection.test.ts',
   'test/unit/support/**/*.test.ts',
-  'test/unit/upstream/{connection,http2-session,probe,prober,resolved-group,write-errors}.test.ts',
+  'test/unit/upstream/{connection,http2-session,pool,probe,prober,resolved-group,write-errors}.test.ts',
 ]
 /** Redis is started and stopped all the time, and what comes of it hangs on the schedule: with the long ones. */
 const longWithRedis = ['test/contract/redis-cluster.test.ts', 'test/fault/{broken-replicas,settled}.test.ts']

@@ -35,6 +35,8 @@ export type ConnectionOwner = {
    * @param sentAtMs when the last byte of the request was sent; undefined if it is not
    */
   onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void
+  /** The backend has closed the connection while it was free. */
+  onClosedIdle(connection: UpstreamConnection): void
   /** The exchange is over and the connection can serve the next. */
   onFree(connection: UpstreamConnection): void
   /** The connection has closed. Its place stays with its exchange, which may retry in `onFailure`. */
@@ -74,6 +76,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   unanswered: Unanswered | undefined
   /** The backend has accepted it: it has answered on it, or shaken hands. */
   isAccepted = false
+  /** Since when it has been free, if it is and has served a request. */
+  idleSinceMs: number | undefined
   /** More of the request can be sent. */
   takesRequest = true
   #seenBegun = false
@@ -116,6 +120,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     this.#life.beginExchange(this.#now)
     this.#exchange = exchange
     this.client = exchange.client
+    this.idleSinceMs = undefined
     this.#answered = false
     this.#informed = false
     this.#seenBegun = false
@@ -321,6 +326,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   readonly #onSocketEnd = (): void => {
     this.readKept()
     if (this.#gone) return
+    if (!this.#exchange) this.#owner.onClosedIdle(this)
     try {
       // After a reset that a failed write has reported, reading finds an ordinary end of the connection.
       if (this.takesRequest && this.#parser.finish()) this.destroy()
@@ -343,7 +349,10 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
       readOnAfterError(this.socket)
       this.takesRequest = false
       if (!this.#answered) this.#wait(responseAfterResetMs, 'reset')
-    } else this.#fail('reset', error.message)
+    } else {
+      if (!this.#exchange && !this.#gone) this.#owner.onClosedIdle(this)
+      this.#fail('reset', error.message)
+    }
   }
 
   readonly #onSocketClose = (): void => {
@@ -354,7 +363,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   /** Frees the connection for the next exchange, for as long as the backend is expected to keep it open. */
   release(): void {
     this.#responseDone = false
-    this.#free(this.#life.endExchange(this.#now()))
+    this.idleSinceMs = this.#now()
+    this.#free(this.#life.endExchange(this.idleSinceMs))
   }
 
   /** As `release`, where the exchange that the connection was opened for was over before it began. */

@@ -7,6 +7,7 @@ import { ConnectionLife } from './keep-alive/connection-life.ts'
 import { UpstreamConnection, type UpstreamTimeouts } from './connection.ts'
 import type { ServerPool, UpstreamExchange } from './exchange.ts'
 import { allBusy, stopped, stoppedReason, type UpstreamFailure } from './failure.ts'
+import { IdleLimit } from './keep-alive/idle-limit.ts'
 import { openWithin } from './open-connection.ts'
 import { ExchangeQueue } from './queue.ts'
 import { UnansweredConnections, type Unanswered } from './keep-alive/unanswered.ts'
@@ -67,6 +68,7 @@ export class UpstreamPool implements ServerPool {
    */
   #shares: ClientShares | undefined
   #queueCheck: NodeJS.Timeout | undefined
+  readonly #idleLimit = new IdleLimit()
   readonly #unanswered = new UnansweredConnections()
   /** Connections that the backend has accepted. */
   #accepted = 0
@@ -156,6 +158,10 @@ export class UpstreamPool implements ServerPool {
     if (this.#idle.length > 0) this.#unanswered.noteFree(nowMs)
   }
 
+  onClosedIdle({ idleSinceMs }: UpstreamConnection): void {
+    if (idleSinceMs !== undefined) this.#idleLimit.noteClosed(this.#options.now() - idleSinceMs)
+  }
+
   onFree(connection: UpstreamConnection): void {
     this.#leavePlace(connection)
     this.#idle.push(connection)
@@ -227,9 +233,20 @@ export class UpstreamPool implements ServerPool {
 
   #send(exchange: UpstreamExchange): void {
     if (!this.#hasFreePlace() || !this.#mayConnect(exchange.client)) return this.#wait(exchange, this.#queue)
-    const connection = this.#idle.pop()
+    const connection = this.#takeIdle()
     if (connection) this.#begin(connection, exchange)
     else this.#connect(exchange)
+  }
+
+  /** The most recently used one, unless the backend may be about to close it. */
+  #takeIdle(): UpstreamConnection | undefined {
+    if (this.#idleLimit.isKnown && this.size < this.#options.maxConnections) {
+      const nowMs = this.#options.now()
+      const idleMs = (connection?: UpstreamConnection): number => nowMs - (connection?.idleSinceMs ?? nowMs)
+      this.#idleLimit.noteOpen(idleMs(this.#idle[0]))
+      if (!this.#idleLimit.allows(idleMs(this.#idle.at(-1)))) return undefined
+    }
+    return this.#idle.pop()
   }
 
   #sendOrWait(exchange: UpstreamExchange): void {

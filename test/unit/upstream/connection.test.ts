@@ -28,6 +28,7 @@ function connectionOn(socket: Socket) {
   const owner = {
     onRequestSent: vi.fn(),
     onAnswer: vi.fn(),
+    onClosedIdle: vi.fn(),
     onFree: vi.fn(),
     onGone: vi.fn(),
     onPlaceFree: vi.fn(),

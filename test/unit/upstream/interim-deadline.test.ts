@@ -70,6 +70,7 @@ async function overHttp1(): Promise<Waiting> {
   const owner = {
     onRequestSent: nothing,
     onAnswer: nothing,
+    onClosedIdle: nothing,
     onFree: nothing,
     onGone: nothing,
     onPlaceFree: nothing,
