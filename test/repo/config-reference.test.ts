@@ -8,7 +8,8 @@ import { directoryWith, loadWithFile, problemsOf } from '../support/gateway/sett
 
 const root = join(import.meta.dirname, '../..')
 const reference = readFileSync(join(root, 'docs/configuration.md'), 'utf8')
-const examples = [...reference.matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml)
+const backends = readFileSync(join(root, 'docs/backends.md'), 'utf8')
+const examples = [...(reference + backends).matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml)
 const exampleFile = readFileSync(join(root, 'sluice.example.yaml'), 'utf8')
 const schemaText = readFileSync(join(root, 'sluice.schema.json'), 'utf8')
 
@@ -19,7 +20,7 @@ test('the JSON Schema and the tables of the reference are current: npm run gener
 describe('every example is one that the gateway takes', () => {
   test('there are examples', () => expect(examples.length).toBeGreaterThan(10))
 
-  test.each(examples)('docs/configuration.md: %s', (yaml) => {
+  test.each(examples)('docs/configuration.md, docs/backends.md: %s', (yaml) => {
     const directory = directoryWith(yaml)
     for (const [page] of yaml.matchAll(/\.\/[\w-]+\.html/g)) writeFileSync(join(directory, page), '')
     // What signs webhooks is never in the file.
