@@ -24,6 +24,7 @@ export const errors = {
     400,
     'The auth request lacks a header that describes the original request',
   ),
+  plainHttp: errorReply(400, 'This port takes HTTPS only'),
   jsonUnreadable: errorReply(400, 'The body is not valid JSON'),
   questionUnreadable: errorReply(400, 'The body must be a JSON object with client and, optionally, policy'),
   clientUnreadable: errorReply(400, 'The client must be an object such as {"ip": "192.0.2.7"}'),

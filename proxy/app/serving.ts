@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { createFaultLog } from './fault-log.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
 import { createClientOperations, type ClientOperations } from '../admin/client-operations.ts'
@@ -270,7 +271,7 @@ function composeServer(
     tunnels,
     telemetry,
     onException,
-    onFault: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
+    onFault: createFaultLog(log, settings),
     now,
   })
   const { live: options } = live

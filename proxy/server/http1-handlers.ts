@@ -21,7 +21,7 @@ export type Http1Deps = {
   /** Called with exceptions that are thrown outside of the handler's steps. */
   readonly onException: OnException
   /** What a client sent is no request; for the log. */
-  readonly onFault: (found: Fault) => void
+  readonly onFault: (found: Fault, peerAddress: string | undefined) => void
   /** Serves a connection on which the client speaks HTTP/2 without TLS. */
   readonly onPreface: Http1Handlers['onPreface']
 }
@@ -48,7 +48,7 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
     onFault(connection, found, exchange) {
       const fault = faultOf(found)
       telemetry.requestRejected(fault.rejection)
-      onFault(fault)
+      onFault(fault, connection.socket.remoteAddress)
       answerFault(connection, fault, exchange)
     },
     onException(error, exchange) {

@@ -8,6 +8,7 @@ import {
 } from '../connection/http1/connections.ts'
 import type { Http2Connections } from '../connection/http2/connections.ts'
 import { createHttp1Handlers, type Http1Deps } from './http1-handlers.ts'
+import { answerPlainHttp, isPlainHttp, plainHttp } from './plain-http.ts'
 
 export type ListenerDeps = Omit<Http1Deps, 'onPreface'> & {
   readonly limits: Http1Limits
@@ -31,9 +32,11 @@ export function serveClients(server: Server, deps: ListenerDeps): Http1Connectio
     if (http2 && socket instanceof TLSSocket && socket.alpnProtocol === 'h2') http2.serve(socket)
     else http1.serve(socket)
   })
-  server.on('tlsClientError', (_error: Error, socket: Socket) => {
+  server.on('tlsClientError', (error: Error, socket: Socket) => {
     telemetry.connectionRefused('tls')
-    socket.destroy()
+    if (!isPlainHttp(error)) return void socket.destroy()
+    deps.onFault(plainHttp, socket.remoteAddress)
+    if (!answerPlainHttp(socket)) socket.destroy()
   })
   return http1
 }

@@ -1,4 +1,5 @@
 import type { ListenOptions } from 'node:net'
+import { createFaultLog } from '../fault-log.ts'
 import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { limitConnections, type ConnectionLimit } from '../../connection/connection-limit.ts'
@@ -67,7 +68,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
     tunnels: undefined,
     telemetry,
     onException: deps.onException,
-    onFault: ({ reply: { status }, why }) => log.debug({ status, reason: why }, 'request rejected'),
+    onFault: createFaultLog(log, settings),
     now,
   })
   return {

@@ -11,6 +11,8 @@ export type RequestSink = BodySink & {
 }
 
 const endOfHead = Buffer.from('\r\n\r\n')
+/** The type of a record that a client of TLS begins with (RFC 8446 section 5.1). No request begins so. */
+const TLS_HANDSHAKE = 0x16
 const CARRIAGE_RETURN = 0x0d
 const LINE_FEED = 0x0a
 
@@ -69,7 +71,12 @@ export class RequestParser {
     // RFC 9112 section 2.2: empty lines before a request are passed over.
     while (bytes[start] === CARRIAGE_RETURN && bytes[start + 1] === LINE_FEED) start += 2
     const end = bytes.indexOf(endOfHead, start)
-    if (end === -1) return start === bytes.length ? start : this.#readLines(bytes, start)
+    if (end === -1) {
+      if (start === bytes.length) return start
+      if (bytes[start] === TLS_HANDSHAKE)
+        throw new RequestSyntaxError('TLS on a port of HTTP without it (TLS_CERT_FILE)')
+      return this.#readLines(bytes, start)
+    }
     this.#readText(bytes.toString('latin1', start, end + 2))
     this.#endHead()
     return end + 4

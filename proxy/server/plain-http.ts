@@ -1,0 +1,36 @@
+import { Socket } from 'node:net'
+import { errors } from '../../shared/error-replies.ts'
+import type { Fault } from '../connection/http1/faults.ts'
+
+/** What is left unread would reset the connection, and the response with it. */
+const LINGER_MS = 2_000
+
+/** HTTP without TLS on the port of HTTPS, as nginx answers it. */
+export const plainHttp: Fault = {
+  reply: errors.plainHttp,
+  rejection: 'framing',
+  why: 'HTTP without TLS on the port of HTTPS (TLS_CERT_FILE)',
+}
+
+/** Whether a handshake of TLS failed because the client has sent a request without it. */
+export function isPlainHttp(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ERR_SSL_HTTP_REQUEST'
+}
+
+/**
+ * Answers on the connection beneath, which Node leaves open until the listener of the error has returned.
+ *
+ * @returns whether it could be answered
+ */
+export function answerPlainHttp(secured: Socket): boolean {
+  const { _parent: socket } = secured as { _parent?: unknown }
+  if (!(socket instanceof Socket) || socket.destroyed) return false
+  const { status, reason, body } = plainHttp.reply
+  socket.on('error', () => undefined)
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n` +
+      body.toString(),
+  )
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  return true
+}
