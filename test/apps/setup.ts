@@ -8,7 +8,7 @@ type Need = {
   readonly tests?: readonly string[]
 }
 
-const inBrowser = ['cross-origin', 'next', 'page', 'verdaccio', 'vite']
+const inBrowser = ['cross-origin', 'next', 'page', 'report', 'verdaccio', 'vite']
 
 /** Debian's packages. */
 const debianPackages: Readonly<Record<string, Need>> = {
