@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { fitToOpenFiles } from '../../proxy/app/open-files.ts'
+import { loadGatewaySettings } from '../../proxy/config/settings.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+
+const root = join(import.meta.dirname, '../..')
+const unit = readFileSync(join(root, 'deploy/systemd/sluice.service'), 'utf8')
+const { settings } = loadGatewaySettings({}, makeTemporaryDirectory())
+
+function valuesOf(name: string): string[] {
+  return [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value)
+}
+
+test('the unit starts, reloads and stops the gateway as it wants it', () => {
+  expect(valuesOf('ExecStart')).toEqual(['/usr/local/bin/sluice run'])
+  expect(valuesOf('ExecReload')).toEqual(['/usr/local/bin/sluice reload', '/bin/kill -HUP $MAINPID'])
+  // Workers are stopped by the first process, in order.
+  expect(valuesOf('KillMode')).toEqual(['mixed'])
+  const stopMs = Number(valuesOf('TimeoutStopSec')[0]) * 1000
+  expect(stopMs).toBeGreaterThan(settings.shutdownDelayMs + settings.shutdownGraceMs)
+})
+
+test('its limit of open files is enough for the default settings', () => {
+  const limit = Number(valuesOf('LimitNOFILE')[0])
+  const fitted = fitToOpenFiles(settings, limit)
+  expect(fitted.warnings).toEqual([])
+  expect(fitted.settings.maxConnections).toBe(settings.maxConnections)
+})
+
+test('it runs as a user of its own, without rights that it does not need', () => {
+  expect(valuesOf('DynamicUser')).toEqual(['yes'])
+  expect(valuesOf('CapabilityBoundingSet')).toEqual(['CAP_NET_BIND_SERVICE'])
+  // Code is compiled as it runs.
+  expect(valuesOf('MemoryDenyWriteExecute')).toEqual([])
+})
