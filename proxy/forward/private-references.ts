@@ -8,7 +8,14 @@ export type ReferenceNames = {
   readonly sentHost: string
   /** The path, with its query, that the backend is sent for one of the client's; undefined for one that is not below the prefix. */
   readonly toPrivate: (path: string) => string | undefined
+  /**
+   * Tags of `If` that are still to be read, of all lines of a request. Each takes as long as a target. Clients send one or two; those
+   * behind are left as they are, and hold for no resource.
+   */
+  tagsLeft: number
 }
+
+export const MAX_TAGS = 4
 
 /**
  * Gives the backend its own view of the fields of a request that name a resource: `Destination` and `If` (RFC 4918 sections 10.3 and
@@ -32,18 +39,14 @@ function privateUrl(value: string, { publicHost, sentHost, toPrivate }: Referenc
   return path === undefined ? undefined : `${scheme}${sentHost === publicHost ? authority : sentHost}${path}`
 }
 
-/** Each takes as long to read as a target. Clients send one or two; those behind are left as they are, and hold for no resource. */
-const MAX_TAGS = 16
-
 /** The tags of lists, in angle brackets outside of them. What is in a list is a state token or, in quotes, an entity tag. */
 function privateTags(value: string, names: ReferenceNames): string {
   let written = ''
   let from = 0
-  let tags = 0
   for (let at = 0; at < value.length; at++) {
     if (value[at] === '(') at = endOfList(value, at)
     else if (value[at] === '<') {
-      if (++tags > MAX_TAGS) break
+      if (names.tagsLeft-- <= 0) break
       const end = value.indexOf('>', at)
       if (end === -1) break
       const url = value.slice(at + 1, end)

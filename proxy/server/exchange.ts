@@ -5,7 +5,7 @@ import { Settlement } from '../decide/settlement.ts'
 import { forward } from '../forward/forward.ts'
 import { HeldBody, type HeldBodyMemory } from '../forward/held-body.ts'
 import type { PublicNames } from '../forward/public-fields.ts'
-import { privateReference, type ReferenceNames } from '../forward/private-references.ts'
+import { MAX_TAGS, privateReference, type ReferenceNames } from '../forward/private-references.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
@@ -238,7 +238,7 @@ export class Exchange extends RequestSteps {
       const rest = stripPrefix ? stripPrefix(target)?.target : target.forwardTarget
       return rest === undefined ? undefined : prefix + rest
     }
-    return { publicHost, sentHost, toPrivate }
+    return { publicHost, sentHost, toPrivate, tagsLeft: MAX_TAGS }
   }
 
   /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */

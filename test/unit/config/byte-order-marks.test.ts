@@ -48,5 +48,5 @@ test('refusals are sent without it', () => {
   writeFileSync(join(folder, 'page.html'), `${mark}<p>slow down`)
   writeFileSync(join(folder, 'sluice.yaml'), 'refusal: { bodyFile: body.txt, html: page.html }\nlimits: []\n')
   const { everyRule } = loadGatewaySettings({}, folder).settings.refusals
-  expect([everyRule?.body?.toString(), everyRule?.html?.toString()]).toEqual(['slow down', '<p>slow down'])
+  expect([everyRule?.body.toString(), everyRule?.html?.toString()]).toEqual(['slow down', '<p>slow down'])
 })

@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest'
-import { privateReference, type ReferenceNames } from '../../../proxy/forward/private-references.ts'
+import { MAX_TAGS, privateReference, type ReferenceNames } from '../../../proxy/forward/private-references.ts'
 
 const toPrivate = (path: string): string | undefined =>
   path.startsWith('/dav/') ? path.slice('/dav'.length) : undefined
-const stripped: ReferenceNames = { publicHost: 'example.com', sentHost: 'example.com', toPrivate }
-const both: ReferenceNames = { ...stripped, sentHost: 'app.internal:8080' }
+const namesFor = (sentHost: string): ReferenceNames => {
+  return { publicHost: 'example.com', sentHost, toPrivate, tagsLeft: MAX_TAGS }
+}
+const stripped = namesFor('example.com')
+const both = namesFor('app.internal:8080')
 
 test.each([
   ['/dav/b?c', '/b?c', '/b?c'],
@@ -34,7 +37,15 @@ test.each([
   ['</dav/a', '</dav/a'],
   ['(<u> </dav/a>', '(<u> </dav/a>'],
   ['</dav/a> (["', '</a> (["'],
-  ['</dav/a>'.repeat(20), '</a>'.repeat(16) + '</dav/a>'.repeat(4)],
+  ['</dav/a>'.repeat(20), '</a>'.repeat(4) + '</dav/a>'.repeat(16)],
 ])('If: %s', (sent, expected) => {
-  expect(privateReference('if', sent, stripped)).toBe(expected)
+  expect(privateReference('if', sent, namesFor('example.com'))).toBe(expected)
+})
+
+test('so many tags are read of all lines together, and a Destination after them', () => {
+  const names = namesFor('example.com')
+  const lines = Array.from({ length: 10 }, () => privateReference('if', '</dav/a> (<u>)', names))
+  expect(lines.filter((line) => line === '</a> (<u>)')).toHaveLength(MAX_TAGS)
+  expect(privateReference('destination', '/dav/b', names)).toBe('/b')
+  expect(privateReference('destination', '/other', names)).toBeUndefined()
 })
