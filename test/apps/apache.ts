@@ -12,14 +12,16 @@ import { untilMatches } from '../support/wait/until-matches.ts'
  * @param directory where the server keeps its own files; all that is in it is given to the user that the server runs as
  * @param modules beyond those that every server needs, such as `dav`
  * @param site directives for what it serves
+ * @param mpm how it serves connections: by threads and events, or by a process for each
  */
 export async function startApache(
   directory: string,
   modules: readonly string[],
   site: readonly string[],
+  mpm: 'mpm_event' | 'mpm_prefork' = 'mpm_event',
 ): Promise<number> {
   const port = await freePort()
-  const names = ['mpm_event', 'authz_core', ...modules]
+  const names = [mpm, 'authz_core', ...modules]
   const config = join(directory, 'apache.conf')
   const errors = join(directory, 'error.log')
   writeFileSync(errors, '')

@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import { installDebianPackages, installNpmPackages } from '../support/run/packages.ts'
 
 type Need = {
-  /** A file that the package brings. */
+  /** A file that the package brings, or a pattern of its path. */
   readonly file: string
   /** The tests that need it, if not all. */
   readonly tests?: readonly string[]
@@ -15,8 +15,13 @@ const debianPackages: Readonly<Record<string, Need>> = {
   chromium: { file: '/usr/bin/chromium', tests: inBrowser },
   curl: { file: '/usr/bin/curl' },
   git: { file: '/usr/lib/git-core/git-http-backend', tests: ['git'] },
-  'apache2-bin': { file: '/usr/sbin/apache2', tests: ['git', 'webdav'] },
-  gunicorn: { file: '/usr/bin/gunicorn', tests: ['flask'] },
+  'apache2-bin': { file: '/usr/sbin/apache2', tests: ['git', 'prefork', 'webdav'] },
+  gunicorn: { file: '/usr/bin/gunicorn', tests: ['flask', 'prefork'] },
+  'libapache2-mod-php': { file: '/usr/lib/apache2/modules/libphp*.so', tests: ['prefork'] },
+  nginx: { file: '/usr/sbin/nginx', tests: ['prefork'] },
+  'php-fpm': { file: '/usr/sbin/php-fpm*', tests: ['prefork'] },
+  puma: { file: '/usr/bin/puma', tests: ['prefork'] },
+  starman: { file: '/usr/bin/starman', tests: ['prefork'] },
   litmus: { file: '/usr/bin/litmus', tests: ['webdav'] },
   'python3-h2': { file: '/usr/lib/python3/dist-packages/h2/__init__.py', tests: ['http2'] },
   'golang-go': { file: '/usr/bin/go', tests: ['helm'] },
@@ -43,6 +48,6 @@ export function setup(): void {
 function missing(): string[] {
   return Object.entries(debianPackages)
     .filter(([, { tests }]) => named.length === 0 || !tests || named.some((name) => tests.includes(name)))
-    .filter(([, { file }]) => !existsSync(file))
+    .filter(([, { file }]) => globSync(file).length === 0)
     .map(([name]) => name)
 }
