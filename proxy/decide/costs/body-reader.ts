@@ -12,6 +12,8 @@ export type BodyReader = {
   valueAt(path: string): number | undefined
   /** What has come is all of a JSON text, or events. */
   readonly isWhole: boolean
+  /** If nothing more comes, what it says of its cost is complete. */
+  readonly saidLast: boolean
   readonly unread: UnreadBody | undefined
   /** Tokens of a language model that have come, estimated, if that was wanted. */
   readonly tokens: number
@@ -61,6 +63,9 @@ function createDocumentReader(paths: readonly string[]): BodyReader {
     get isWhole() {
       return numbers.isWhole
     },
+    get saidLast() {
+      return numbers.isWhole
+    },
     unread: undefined,
     get tokens() {
       return tokensOf(bytes)
@@ -73,7 +78,11 @@ function createEventReader(paths: readonly string[], isMeasured: boolean): BodyR
   return {
     push: (chunk) => events.push(chunk),
     valueAt: (path) => events.valueAt(path),
+    // What stands behind the last blank line is an event that was cut off, and does not count.
     isWhole: true,
+    get saidLast() {
+      return events.saidLast
+    },
     unread: undefined,
     get tokens() {
       return events.tokens
@@ -87,6 +96,7 @@ function createUnreadReader(unread: UnreadBody): BodyReader {
     push: (chunk) => void (bytes += chunk.length),
     valueAt: () => undefined,
     isWhole: true,
+    saidLast: false,
     unread,
     get tokens() {
       // Measured for gzip and Brotli: texts of models have 1.1 compressed bytes a token and more.

@@ -1,6 +1,12 @@
 import { EventTokens } from './estimate.ts'
 import { JsonNumbers } from './json-numbers.ts'
 
+/**
+ * Bytes of the events that end a stream, such as `[DONE]` and `{"type":"message_stop"}`: many clients hang up there. With text an event
+ * has more.
+ */
+const MAX_END_BYTES = 64
+
 /** Where in a line the next byte stands. */
 const inName = 0
 const inData = 1
@@ -22,6 +28,8 @@ export class EventNumbers {
   /** A line feed that comes next belongs to the line that has just ended. */
   #endedByReturn = false
   #hasData = false
+  /** Bytes of data behind the last event that had a number. */
+  #bytesSince = 0
 
   /** @param isMeasured its tokens are estimated too */
   constructor(paths: readonly string[], isMeasured: boolean) {
@@ -30,8 +38,10 @@ export class EventNumbers {
     this.#event = new JsonNumbers(paths)
   }
 
-  /** What stands behind the last blank line is an event that was cut off, and does not count. */
-  readonly isWhole = true
+  /** Where the stream is cut now, what it has said of its cost is the last of it: events behind that have no text. */
+  get saidLast(): boolean {
+    return this.#latest.size > 0 && this.#bytesSince <= MAX_END_BYTES
+  }
 
   valueAt(path: string): number | undefined {
     return this.#latest.get(path)
@@ -78,6 +88,7 @@ export class EventNumbers {
     while (end < bytes.length && bytes[end] !== lineFeed && bytes[end] !== carriageReturn) end++
     if (this.#place === inData) {
       this.#tokens?.push(bytes, start, end)
+      this.#bytesSince += end - start
       this.#event.push(bytes, start, end)
     }
     return end
@@ -95,7 +106,9 @@ export class EventNumbers {
     if (this.#event.isWhole)
       for (const path of this.#paths) {
         const value = this.#event.valueAt(path)
-        if (value !== undefined) this.#latest.set(path, value)
+        if (value === undefined) continue
+        this.#latest.set(path, value)
+        this.#bytesSince = 0
       }
     this.#tokens?.endEvent()
     this.#event.reset()

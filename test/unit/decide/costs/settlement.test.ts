@@ -56,6 +56,7 @@ const anthropic = {
 }
 const started = event({ type: 'message_start', message: { usage: { input_tokens: 25, output_tokens: 1 } } })
 const ended = event({ type: 'message_delta', usage: { output_tokens: 15 } })
+const word = event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello' } })
 const estimate = { ...openai, else: 'estimate' }
 const text = (units: string): string =>
   JSON.stringify({ usage: { total_tokens: units }, x: 'x'.repeat(2963) })
@@ -127,16 +128,29 @@ test.each<[string, object, Response, number, string?]>([
     9,
   ],
   [
-    'a stream that is cut, estimated',
+    'a stream that is cut behind its usage, estimated',
     estimate,
-    { fields: events, body: event({ usage: { total_tokens: 9 } }), isCut: true },
+    { fields: events, body: event({ usage: { total_tokens: 9 } }) + 'data: [DONE]\n\n', isCut: true },
+    9,
+  ],
+  [
+    'a stream that is cut behind its usage and more text, estimated',
+    estimate,
+    { fields: events, body: event({ usage: { total_tokens: 9 } }) + word, isCut: true },
+    123,
+    'cut',
+  ],
+  [
+    'a stream that is cut in the middle of an event behind its usage, estimated',
+    estimate,
+    { fields: events, body: event({ usage: { total_tokens: 9 } }) + word.trimEnd(), isCut: true },
     101,
     'cut',
   ],
   [
     'a stream that is cut and has said more',
     estimate,
-    { fields: events, body: event({ usage: { total_tokens: 999 } }), isCut: true },
+    { fields: events, body: event({ usage: { total_tokens: 999 } }) + word, isCut: true },
     999,
     'cut',
   ],
