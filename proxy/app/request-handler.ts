@@ -50,7 +50,7 @@ type TableOptions = Pick<
   | 'corsHeaders'
   | 'clientLists'
   | 'tokens'
-  | 'heldBodies'
+  | 'readsBodies'
   | 'refusals'
   | 'limitHeaders'
   | 'classifyField'
@@ -74,7 +74,6 @@ export type LiveHandler = {
 /** The steps of a request, as the settings have them. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const fixed = composeFixed(settings, deps)
-  const heldBodies = composeHeldBodies(deps.telemetry)
   const compose = (
     next: GatewaySettings,
     tokens: HandlerOptions['tokens'],
@@ -83,7 +82,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     const routes = next.routes && composeRoutes(next, routed, fixed.forwarder)
     const isTraced = deps.tracing !== undefined
     const table = compileTable(next, deps.addresses)
-    const options = { ...fixed, ...composeTable(next, table, { heldBodies, tokens, isTraced }), routes }
+    const options = { ...fixed, ...composeTable(next, table, { tokens, isTraced }), routes }
     return { options, table, useRoutes: commit }
   }
   let inForce = compose(settings, deps.tokens)
@@ -108,11 +107,9 @@ function composeTable(
   settings: GatewaySettings,
   { rules, table, preflightTable, lists }: RequestTable,
   {
-    heldBodies,
     tokens,
     isTraced,
   }: {
-    readonly heldBodies: () => HeldBodyMemory
     readonly tokens: HandlerOptions['tokens']
     readonly isTraced: boolean
   },
@@ -124,7 +121,7 @@ function composeTable(
     corsHeaders: composeCors(settings),
     clientLists: lists,
     tokens,
-    heldBodies: readsBodies(rules) ? heldBodies() : undefined,
+    readsBodies: readsBodies(rules),
     refusals: settings.refusals,
     limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
     classifyField: createRequestClassifier(
@@ -168,6 +165,8 @@ function composeFixed(
       now,
       onFailure: createFailureLog(log),
     },
+    heldBodies: composeHeldBodies(telemetry),
+    requestBuffering: settings.requestBuffering,
     telemetry,
     tracing: deps.tracing,
     onException,
@@ -241,15 +240,10 @@ function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): Cor
   return createCorsHeaders(cors.origins, [...exposed, ...addedNames(refusals)])
 }
 
-/** Made for the first table with a rule that reads from the request how much to reserve. */
-function composeHeldBodies(telemetry: HandlerDeps['telemetry']): () => HeldBodyMemory {
-  let memory: HeldBodyMemory | undefined
-  return () => {
-    if (memory) return memory
-    const made = new HeldBodyMemory()
-    telemetry.observeTable('held-bodies', () => made.readUse())
-    return (memory = made)
-  }
+function composeHeldBodies(telemetry: HandlerDeps['telemetry']): HeldBodyMemory {
+  const memory = new HeldBodyMemory()
+  telemetry.observeTable('held-bodies', () => memory.readUse())
+  return memory
 }
 
 function readsBodies(rules: GatewaySettings['rules']): boolean {

@@ -219,12 +219,17 @@ export const gatewayTable = {
   maxBodyBytes: setting(
     size(),
     0,
-    'Maximum size of a request body; 0 for no limit. Bodies are streamed, not buffered',
+    'Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `REQUEST_BUFFERING`)',
   ),
   headersTimeoutMs: setting(
     duration('100ms', '1h'),
     '10s',
     'Time to receive the headers of a request, and to complete a TLS handshake',
+  ),
+  requestBuffering: setting(
+    size('0k', '16m'),
+    '64k',
+    'Size up to which a request body is received whole before a connection to the backend is used; 0 for none',
   ),
   bodyTimeoutMs: setting(
     duration('100ms', '1d'),

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
 import { logsInConnection } from '../http/connection-login.ts'
-import { declaredLength } from '../http/framing.ts'
 import { sendError } from '../http/reply.ts'
 import { acceptsTrailers, requestTrailers, responseTrailers } from '../http/trailers.ts'
 import { acceptsHandshake } from '../http/websocket-handshake.ts'
@@ -154,7 +153,7 @@ export class Forwarding implements UpstreamExchange {
 
   #startStream(channel: Http2Channel): void {
     const { request, target, upstreamHeaders } = this.#forwarded
-    const length = this.#body ? declaredLength(request) : saysNoContent(request) ? 0 : undefined
+    const length = this.#body ? this.#body.length : saysNoContent(request) ? 0 : undefined
     const stream = channel.open({
       method: this.method,
       target,

@@ -43,6 +43,8 @@ export type HeldBodyOptions = {
   readonly client: string
   /** Maximum bytes to hold back. Of a longer body, what has arrived is kept, and the rest is not read yet. */
   readonly maxBytes: number
+  /** Of the body, only what comes in this turn of the event loop is waited for. */
+  readonly onlyThisTurn?: boolean
   /** Runs a step such that its exceptions are those of the request. */
   readonly guard: (step: () => void) => void
 }
@@ -56,8 +58,8 @@ export type HeldBodyOptions = {
 export class HeldBody {
   readonly #request: ClientRequest
   readonly #options: HeldBodyOptions
-  readonly #onRead: (body: Buffer | 'size' | 'memory') => void
-  #room = Buffer.alloc(0)
+  readonly #onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void
+  #room: Buffer = nothing
   #bytes = 0
   /** How much of `memory`, which all bodies share, this one uses. */
   #takenBytes = 0
@@ -67,13 +69,20 @@ export class HeldBody {
   constructor(
     request: ClientRequest,
     options: HeldBodyOptions,
-    onRead: (body: Buffer | 'size' | 'memory') => void,
+    onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void,
   ) {
     this.#request = request
     this.#options = options
     this.#onRead = onRead
     request.on('data', this.#onData)
     request.on('end', this.#onEnd)
+    // Behind what the request gives out itself.
+    if (options.onlyThisTurn) process.nextTick(this.#onTurn)
+  }
+
+  /** Bytes of the body, if all of it has come. */
+  get wholeBytes(): number | undefined {
+    return this.#state === 'whole' ? this.#bytes : undefined
   }
 
   /** What has come of it, and whether that is all. Nothing of it is held any more. */
@@ -117,6 +126,15 @@ export class HeldBody {
       this.#onRead(hasRoom ? 'size' : 'memory')
     })
 
+  readonly #onTurn = (): void =>
+    this.#options.guard(() => {
+      // The end is told in the same turn.
+      if (this.#state !== 'reading' || this.#request.complete) return
+      this.#request.pause()
+      this.#stopReading('begun')
+      this.#onRead('turn')
+    })
+
   readonly #onEnd = (): void =>
     this.#options.guard(() => {
       this.#stopReading('whole')
@@ -127,6 +145,12 @@ export class HeldBody {
   #append(chunk: Buffer): boolean {
     const { memory, client } = this.#options
     const needed = this.#bytes + chunk.length
+    // Nothing more comes: it is used at once, and needs no room of its own.
+    if (this.#bytes === 0 && this.#request.complete && this.#request.waitingBytes === 0) {
+      this.#room = chunk
+      this.#bytes = needed
+      return true
+    }
     let hasRoom = true
     if (needed > this.#room.length) {
       const more = Math.max(needed, 2 * this.#room.length, SMALLEST_ROOM) - this.#room.length
@@ -152,6 +176,8 @@ export class HeldBody {
     this.#stopReading('gone')
     this.#options.memory.giveBack(this.#options.client, this.#takenBytes)
     // Freed now, since the response may take minutes.
-    this.#room = Buffer.alloc(0)
+    this.#room = nothing
   }
 }
+
+const nothing: Buffer = Buffer.alloc(0)

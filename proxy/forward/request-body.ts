@@ -27,13 +27,15 @@ const MOST_UNSENT = 128 * 1024
 
 /**
  * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared
- * one, else chunked.
+ * one or all of it has come, else chunked.
  */
 export class RequestBody {
   readonly #request: ClientRequest
   readonly #maxBytes: number
   readonly #hooks: BodyHooks
   readonly #held: HeldBody | undefined
+  /** Bytes that it has: as the client declared, or as it has come; undefined where it is not known. */
+  readonly length: number | undefined
   #bytes = 0
   #reading = false
   /** Stops sending, where it goes to a stream of HTTP/2. */
@@ -51,6 +53,7 @@ export class RequestBody {
     this.#maxBytes = maxBytes
     this.#hooks = hooks
     this.#held = held
+    this.length = declaredLength(request) ?? held?.wholeBytes
   }
 
   /** Bytes that the client has sent so far. */
@@ -99,12 +102,12 @@ export class RequestBody {
   /** @param head the request's head, still without the fields that frame the body and the empty line */
   sendTo(connection: Http1Channel, head: string): void {
     const { socket } = connection
-    const declared = declaredLength(this.#request)
     // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
     connection.cork(() => this.release())
-    const framing = declared === undefined ? 'transfer-encoding: chunked' : `content-length: ${declared}`
+    const framing =
+      this.length === undefined ? 'transfer-encoding: chunked' : `content-length: ${this.length}`
     socket.write(`${head}${framing}\r\n\r\n`, 'latin1')
-    this.#sendOrRepeat(connection, socket, declared === undefined ? chunked : plain)
+    this.#sendOrRepeat(connection, socket, this.length === undefined ? chunked : plain)
   }
 
   /** Sends what was sent before and has not arrived, and the rest behind it. */

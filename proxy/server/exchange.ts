@@ -2,10 +2,11 @@ import { errors } from '../../shared/error-replies.ts'
 import type { ForwardProgress } from '../connection/client-progress.ts'
 import { areRequested, LONGEST_BODY, whyUnread, withRequestedUnits } from '../decide/requested-charges.ts'
 import { Settlement } from '../decide/settlement.ts'
-import { forward } from '../forward/forward.ts'
-import { HeldBody, type HeldBodyMemory } from '../forward/held-body.ts'
+import { forward, type ForwarderOptions } from '../forward/forward.ts'
+import { HeldBody, type HeldBodyOptions } from '../forward/held-body.ts'
 import type { PublicNames } from '../forward/public-fields.ts'
 import { MAX_TAGS, privateReference, type ReferenceNames } from '../forward/private-references.ts'
+import { bodyWaitOf } from '../forward/request-buffering.ts'
 import { upstreamHeaders } from '../forward/upstream-headers.ts'
 import { declaredLength, expectsContinue } from '../http/framing.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
@@ -16,7 +17,7 @@ import type { Peer } from '../request/client-address.ts'
 import { answerOptions, remainingForwards } from '../request/local-replies.ts'
 import { readTarget } from '../request/target.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
-import type { UnreadCost } from '../telemetry/telemetry.ts'
+import type { UnreadCost, UnreadReserve } from '../telemetry/telemetry.ts'
 import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
 import { RequestSteps } from './request-steps.ts'
 
@@ -37,6 +38,16 @@ function publicNamesOf(
 
 function isEnforced({ policy }: Charge): boolean {
   return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
+}
+
+/** Where a request is sent to, and as what. */
+type Sending = Pick<RequestHead, 'target' | 'host'> & {
+  readonly route: RoutedUpstream | undefined
+  readonly prefix: string
+  readonly sentHost: string | undefined
+  readonly stripped: ReturnType<NonNullable<RoutedUpstream['stripPrefix']>>
+  readonly references: ReferenceNames | undefined
+  readonly forwarder: ForwarderOptions
 }
 
 /** Takes the body of the request, and on the way to the backend brings the response. */
@@ -82,15 +93,14 @@ export class Exchange extends RequestSteps {
   }
 
   protected override charge(charges: readonly Charge[], head: RequestHead): void {
-    const { heldBodies } = this.options
-    if (heldBodies && areRequested(charges)) this.#readBody(heldBodies, charges, head)
+    if (this.options.readsBodies && areRequested(charges)) this.#readBody(charges, head)
     else super.charge(charges, head)
   }
 
   /** Decides once the body of the request says what to reserve, or cannot. */
-  #readBody(memory: HeldBodyMemory, charges: readonly Charge[], head: RequestHead): void {
+  #readBody(charges: readonly Charge[], head: RequestHead): void {
     const { telemetry } = this.options
-    const decide = (body: Parameters<typeof withRequestedUnits>[1]): void => {
+    const decide = (body: Buffer | UnreadReserve): void => {
       this.forwarding = undefined
       if (this.isOver || this.response.headersSent) return this.#held?.drop()
       const read = withRequestedUnits(charges, body, telemetry)
@@ -99,10 +109,21 @@ export class Exchange extends RequestSteps {
     }
     const unread = whyUnread(this.request)
     if (unread) return decide(unread)
+    this.#hold({ maxBytes: LONGEST_BODY, onlyThisTurn: false }, (body) =>
+      decide(body === 'turn' ? 'size' : body),
+    )
+  }
+
+  /** Receives the body before it is known what becomes of the request, or before it is sent to the backend. */
+  #hold(
+    limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>,
+    onRead: ConstructorParameters<typeof HeldBody>[2],
+  ): void {
     if (expectsContinue(this.request)) this.response.writeContinue()
     const guard = (step: () => void): void => this.guard(step)
-    const options = { memory, client: this.report.client.prefix, maxBytes: LONGEST_BODY, guard }
-    this.#held = new HeldBody(this.request, options, decide)
+    const client = this.report.client.prefix
+    const options = { ...limits, memory: this.options.heldBodies, client, guard }
+    this.#held = new HeldBody(this.request, options, onRead)
     this.forwarding = this.#held
   }
 
@@ -152,7 +173,7 @@ export class Exchange extends RequestSteps {
   }
 
   protected override pass({ target, host }: RequestHead): void {
-    const { routes, scheme, classifyField } = this.options
+    const { routes } = this.options
     const route = routes?.table.find(target, host)
     if (route) this.report.route = route.name
     else if (routes && !routes.hasFallback) {
@@ -182,7 +203,22 @@ export class Exchange extends RequestSteps {
       this.#settlement?.cancel()
       return this.reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
     }
+    const sending = { target, host, route, prefix, sentHost, stripped, references, forwarder }
+    const { requestBuffering } = this.options
+    const wait = this.#held || this.#onUpgrade ? undefined : bodyWaitOf(this.request, requestBuffering)
+    if (wait === undefined) return this.#send(sending)
+    this.#hold({ maxBytes: requestBuffering, onlyThisTurn: wait === 'turn' }, () => {
+      this.forwarding = undefined
+      if (this.isOver || this.response.headersSent) this.giveBack()
+      else this.#send(sending)
+    })
+  }
+
+  /** Sends the request to the backend, with its body as far as that has come. */
+  #send(sending: Sending): void {
+    const { target, host, route, prefix, sentHost, stripped, references, forwarder } = sending
     if (!this.#held && expectsContinue(this.request)) this.response.writeContinue()
+    const { scheme, classifyField } = this.options
     const trace = this.report.trace?.forwarded(route?.name)
     this.forwarding = forward(forwarder, {
       request: this.request,
@@ -257,9 +293,11 @@ export class Exchange extends RequestSteps {
   /** The response has been sent, the client has gone, or a tunnel has taken its place. */
   protected override finish(status: number): void {
     this.isOver = true
+    const isUnsent = this.#held !== undefined && this.forwarding === this.#held
     this.forwarding?.clientGone()
     this.#held?.drop()
-    this.#settlement?.finish()
+    if (isUnsent) this.#settlement?.cancel()
+    else this.#settlement?.finish()
     super.finish(status)
   }
 

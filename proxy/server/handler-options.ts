@@ -55,8 +55,11 @@ export type HandlerOptions = HeadOptions &
     readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
     /** Undefined where no rule counts by tokens. */
     readonly tokens: TokenReader | undefined
-    /** Undefined where no rule reads from the request how much to reserve. */
-    readonly heldBodies: HeldBodyMemory | undefined
+    /** A rule reads from the body of requests how much to reserve. */
+    readonly readsBodies: boolean
+    readonly heldBodies: HeldBodyMemory
+    /** Bytes that a body may have to be received before its request is sent to the backend; 0: none is. */
+    readonly requestBuffering: number
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients

@@ -12,6 +12,7 @@ import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { admitted } from '../../proxy/connection/connection-limit.ts'
 import { chooseProtocol } from '../../proxy/connection/tls/alpn.ts'
 import { watchSlowClients } from '../../proxy/connection/slow-clients.ts'
+import { HeldBodyMemory } from '../../proxy/forward/held-body.ts'
 import { createRequestClassifier } from '../../proxy/http/header-roles.ts'
 import type { HandlerOptions } from '../../proxy/server/handler-options.ts'
 import { createHandler } from '../../proxy/server/handler.ts'
@@ -107,7 +108,9 @@ beforeAll(async () => {
     rules: { match: maybe('rules', (...request) => rules.match(...request)) },
     limitHeaders: () => [],
     preflightRules: undefined,
-    heldBodies: undefined,
+    readsBodies: false,
+    heldBodies: new HeldBodyMemory(),
+    requestBuffering: 0,
     corsHeaders: () => [],
     refusals: { everyRule: undefined, ofRules: new Map() },
     clientTable: { entries: new ClientEntries(() => 0), refused: () => undefined },

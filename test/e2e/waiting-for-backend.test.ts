@@ -93,7 +93,7 @@ test('bodies on their way never take all connections', async () => {
   const { gateway } = await startNarrow({ UPSTREAM_CONNECTIONS: '4', UPSTREAM_QUEUE: '20' })
   const uploads = Array.from({ length: 20 }, () => {
     const socket = connect(gateway.port, '127.0.0.1')
-    socket.write('POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n123')
+    socket.write('POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n123')
     return socket
   })
   await untilQueued(gateway, 'upload-queue', 17)
@@ -112,6 +112,6 @@ test('bodies on their way never take all connections', async () => {
 
   // Those that wait have their turn as soon as their body is there, and as others end.
   const answers = uploads.map((socket) => once(socket, 'data'))
-  for (const socket of uploads.toReversed()) socket.write('4567890')
+  for (const socket of uploads.toReversed()) socket.write('x'.repeat(69_997))
   for (const answer of await Promise.all(answers)) expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /)
 })

@@ -108,10 +108,10 @@ test('a request that is still waiting for a connection to the backend then is cu
     client.on('error', () => undefined)
     client.write(`${head}\r\nHost: a\r\n\r\n`)
   }
-  begin('POST /uploading HTTP/1.1\r\nContent-Length: 2')
+  begin('POST /uploading HTTP/1.1\r\nContent-Length: 99999')
   await eventually('the request has arrived', () => backend.seen.length !== 0)
   begin('GET /waiting HTTP/1.1')
-  begin('POST /waiting-to-upload HTTP/1.1\r\nContent-Length: 2')
+  begin('POST /waiting-to-upload HTTP/1.1\r\nContent-Length: 99999')
   await untilQueued(gateway, 'upstream-queue', 1)
   await untilQueued(gateway, 'upload-queue', 1)
   expect(await gateway.process.stop()).toBe(0)

@@ -19,7 +19,10 @@ export type Vector = {
   /** Where it is written: a section of an RFC, or an advisory. */
   readonly rfc: string
   readonly why: string
-  /** Values of fields as the first request has them at the backend, one for each line; none where it must be absent. */
+  /**
+   * Values of fields as the first request has them at the backend, one for each line; none where it must be absent. `framed` is `once`
+   * where one field says how its content ends, whichever it is.
+   */
   readonly sees?: Readonly<Record<string, readonly string[]>>
   /** Text that the first response's head has in it. */
   readonly says?: string

@@ -154,13 +154,17 @@ export interface SluiceYaml {
    */
   maxTargetSize?: number | string
   /**
-   * Maximum size of a request body; 0 for no limit. Bodies are streamed, not buffered
+   * Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `REQUEST_BUFFERING`)
    */
   maxBodySize?: number | string
   /**
    * Time to receive the headers of a request, and to complete a TLS handshake
    */
   headersTimeout?: string
+  /**
+   * Size up to which a request body is received whole before a connection to the backend is used; 0 for none
+   */
+  requestBuffering?: number | string
   /**
    * Time within which a request body must make progress (see `MIN_BODY_RATE`)
    */

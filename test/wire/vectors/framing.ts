@@ -10,10 +10,8 @@ const byLength = [
   forwarded('POST /a hi'),
   { sees: { 'content-length': ['2'], 'transfer-encoding': [] } },
 ] as const
-const inChunks = [
-  forwarded('POST /a hi'),
-  { sees: { 'content-length': [], 'transfer-encoding': ['chunked'] } },
-] as const
+/** With a length where all of it was there at once. */
+const inChunks = [forwarded('POST /a hi'), { sees: { framed: ['once'] } }] as const
 
 /** RFC 9112 section 6: where content ends. */
 export const framing: readonly Vector[] = [
