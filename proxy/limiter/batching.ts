@@ -1,7 +1,9 @@
 import { afterInput } from '../../shared/after-input.ts'
-import { isReserved, reservedUnits, takesUnits, type Policy } from '../policy.ts'
-import type { Charge, Decision, PolicyState, Reservation, Ticket } from './limiter.ts'
+import type { Policy } from '../policy.ts'
+import { readLateAnswers, type LateAnswer } from './late-answers.ts'
+import type { Charge, Decision, Reservation } from './limiter.ts'
 import { isOfOneCounter, reasonOf } from './redis/errors.ts'
+import { readDecision, readTickets } from './store-replies.ts'
 
 /** Counters that are kept outside this process: in Redis, or in the primary process. */
 export type RemoteCounters = {
@@ -18,8 +20,8 @@ export type RemoteCounters = {
    *   the same order; they may be left out where there are none
    */
   ask(requests: readonly (readonly Charge[])[], isAwaited: () => boolean): Promise<readonly unknown[]>
-  /** A reservation that nobody waits for any more, as the answer came too late. */
-  letGo?(reservation: Reservation): void
+  /** The store has counted a charge, as its answer says that came after the decision had been made without it. */
+  answeredLate?(late: LateAnswer): void
   /** Whether `ask` rejecting with this error means that nothing was counted. */
   hasCountedNothing(error: unknown): boolean
 }
@@ -83,12 +85,12 @@ export function createBatching(options: {
 
   function receive(batch: Batch, reply: readonly unknown[]): void {
     if (!finish(batch)) {
-      letGo(batch, reply)
+      for (const late of readLateAnswers(batch, reply)) counters.answeredLate?.(late)
       return
     }
     let failure: string | undefined
     let at = 0
-    const tickets = readTickets(batch, reply)
+    const tickets = readTickets(batch.chargeCount, reply)
     for (const [index, charges] of batch.requests.entries()) {
       const decision = readDecision(charges, reply, at, tickets)
       at += 2 * charges.length
@@ -108,22 +110,6 @@ export function createBatching(options: {
     else hooks.failed(failure)
   }
 
-  /**
-   * Requests in flight that were counted for an answer that came too late are over: nobody else would say so. Other
-   * reservations stay counted, as the decision that was made without the store says.
-   */
-  function letGo({ requests, chargeCount }: Batch, reply: readonly unknown[]): void {
-    let at = 0
-    const tickets = readTickets({ chargeCount }, reply)
-    for (const charges of requests) {
-      const decision = readDecision(charges, reply, at, tickets)
-      at += 2 * charges.length
-      if (typeof decision === 'string') continue
-      for (const { policy, reservation } of decision.states)
-        if (reservation && policy.algorithm === 'concurrency') counters.letGo?.(reservation)
-    }
-  }
-
   function fail(batch: Batch, error: unknown): void {
     if (!finish(batch)) return
     settleWithout(batch, !counters.hasCountedNothing(error))
@@ -138,15 +124,18 @@ export function createBatching(options: {
     })
   }
 
-  /** Stops waiting for a batch. Returns whether it was still awaited: late answers are ignored. */
+  /** Stops waiting for a batch. Returns whether it was still awaited. */
   function finish(batch: Batch): boolean {
     clearTimeout(batch.deadline)
     return awaited.delete(batch)
   }
 
-  function settleWithout({ requests, settle }: Batch, uncertain: boolean): void {
-    for (const [index, charges] of requests.entries())
-      settle[index]?.(hooks.decideWithout(charges, uncertain))
+  function settleWithout({ requests, settle, decidedWithout }: Batch, uncertain: boolean): void {
+    for (const [index, charges] of requests.entries()) {
+      const decision = hooks.decideWithout(charges, uncertain)
+      if (uncertain) decidedWithout.push(decision)
+      settle[index]?.(decision)
+    }
   }
 
   return {
@@ -171,71 +160,15 @@ export function createBatching(options: {
 type Batch = {
   readonly requests: (readonly Charge[])[]
   readonly settle: ((decision: Decision) => void)[]
+  /** By request, once nobody waits for the store any more. */
+  readonly decidedWithout: Decision[]
   chargeCount: number
   askedAtMs: number
   deadline: NodeJS.Timeout | undefined
 }
 
 function createBatch(): Batch {
-  return { requests: [], settle: [], chargeCount: 0, askedAtMs: 0, deadline: undefined }
-}
-
-/** The tickets in a reply, to be taken one after the other. */
-function readTickets(
-  { chargeCount }: Pick<Batch, 'chargeCount'>,
-  reply: readonly unknown[],
-): Iterator<unknown, undefined> | undefined {
-  const start = 2 * chargeCount + 1
-  return reply.length > start ? reply.slice(start).values() : undefined
-}
-
-/** The decision that the store's values from `start` on stand for, or the reason why there is none. */
-function readDecision(
-  charges: readonly Charge[],
-  reply: readonly unknown[],
-  start: number,
-  tickets: Iterator<unknown, undefined> | undefined,
-): Exclude<Decision, { outcome: 'unavailable' }> | string {
-  const states: PolicyState[] = []
-  let refusedBy: Policy | undefined
-  let failure: string | undefined
-  let at = start
-  for (const charge of charges) {
-    const { policy } = charge
-    const left = reply[at]
-    const resetMs = reply[at + 1]
-    const ticket = tickets && takesUnits(policy) ? tickets.next().value : undefined
-    at += 2
-    if (typeof left !== 'number' || typeof resetMs !== 'number') {
-      failure ??= String(left)
-      continue
-    }
-    const exceeded = left < 0
-    if (exceeded && policy.mode === 'enforce') refusedBy ??= policy
-    const remaining = exceeded ? 0 : left
-    const isToSettle = isTicket(ticket) && !exceeded && isReserved(policy)
-    states.push(
-      isToSettle
-        ? { policy, exceeded, remaining, resetMs, reservation: reservationOf(charge, ticket) }
-        : { policy, exceeded, remaining, resetMs },
-    )
-  }
-  if (failure !== undefined) return failure
-  if (!refusedBy) return { outcome: 'allowed', states }
-  return { outcome: 'refused', refusedBy, states: tickets ? states.map(withoutReservation) : states }
-}
-
-function isTicket(value: unknown): value is Ticket {
-  return typeof value === 'string' || typeof value === 'number'
-}
-
-function reservationOf(charge: Charge, ticket: Ticket): Reservation {
-  return { charge, units: charge.units ?? reservedUnits(charge.policy), isLocal: false, ticket }
-}
-
-/** Where a request is refused nothing stays counted. */
-function withoutReservation({ policy, exceeded, remaining, resetMs }: PolicyState): PolicyState {
-  return { policy, exceeded, remaining, resetMs }
+  return { requests: [], settle: [], decidedWithout: [], chargeCount: 0, askedAtMs: 0, deadline: undefined }
 }
 
 function policiesOf(charges: readonly Charge[]): Policy[] {

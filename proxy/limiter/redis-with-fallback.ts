@@ -68,6 +68,7 @@ export function createRedisWithFallback(options: {
       counterBroken: createBrokenCounterLog(log, now, keyPrefix),
       decideWithout,
       inFlight: (charge, change) => (change === 1 ? local.addInFlight(charge) : local.removeInFlight(charge)),
+      countedTwice: (charge) => local.takeBackUnsaved(charge),
       refused: options.refused,
     },
   })

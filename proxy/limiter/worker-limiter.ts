@@ -67,7 +67,11 @@ export function createIpcLimiter(options: {
     counters: {
       batchSize: 1000,
       isConnected: () => true,
-      letGo: (reservation) => settleLater(reservation, 0),
+      // Requests in flight are over: nobody else would say so. What a worker counts by itself is never added to the primary's.
+      answeredLate({ charge, ticket }) {
+        if (charge.policy.algorithm === 'concurrency' && ticket !== undefined)
+          settleLater({ charge, units: 1, isLocal: false, ticket }, 0)
+      },
       hasCountedNothing: () => true,
       ask: (requests) =>
         new Promise((resolve, reject) => {

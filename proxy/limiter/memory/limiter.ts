@@ -1,4 +1,4 @@
-import { LARGEST_SLIDING_QUOTA, reservedUnits, type Policy } from '../../policy.ts'
+import { LARGEST_SLIDING_QUOTA, reservedUnits, takesUnits, type Policy } from '../../policy.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { CounterReading } from '../counter-admin.ts'
 import { CounterPool } from './counter-pool.ts'
@@ -9,6 +9,7 @@ import type { Counts } from './counts.ts'
 import { createFixedCounts } from './fixed-counts.ts'
 import { createInFlightCounts } from './in-flight-counts.ts'
 import { createSlidingCounts } from './sliding-counts.ts'
+import { NONE } from './key-index.ts'
 import { SlidingPool } from './sliding-pool.ts'
 
 export type MemoryLimiter = {
@@ -27,6 +28,11 @@ export type MemoryLimiter = {
    */
   takeUnsaved(limit: number): UnsavedCharge[]
   hasUnsaved(): boolean
+  /**
+   * What is counted here for one request of the client is in the shared counters already: it is not to be added. Returns false
+   * where it has been handed out, and where its cost may still change.
+   */
+  takeBackUnsaved(charge: Charge): boolean
   /** What is counted for a client; counts nothing. */
   read(charge: Charge): CounterReading
   /** Forgets what is counted for a client under the policy of this name, or under all; not its requests in flight. */
@@ -189,6 +195,16 @@ export function createMemoryLimiter(options: {
     addInFlight: (charge) => inFlight.add(charge),
     removeInFlight: (charge) => inFlight.remove(charge),
     hasUnsaved: () => pool.unsavedSize + (slidingPool?.unsavedSize ?? 0) + (bucketPool?.unsavedSize ?? 0) > 0,
+    takeBackUnsaved(charge) {
+      const { policy, partitionKey } = charge
+      if (takesUnits(policy)) return false
+      if (policy.algorithm === 'fixed') {
+        const slot = pool.find(tableOf(charge), partitionKey, now())
+        return slot !== NONE && pool.takeBackUnsaved(slot, 1) === 1
+      }
+      const slot = slidingPool?.find(tableOf(charge), partitionKey, policy.windowMs, now()) ?? NONE
+      return slot !== NONE && slidingPool?.unmarkUnsaved(slot) === true
+    },
     takeUnsaved(limit) {
       const taken: UnsavedCharge[] = []
       for (const { table, key, amount, endsAtMs } of pool.takeUnsaved(limit, now())) {

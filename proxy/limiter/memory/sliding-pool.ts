@@ -153,6 +153,14 @@ export class SlidingPool {
     this.#unsaved[slot] = unsaved + 1
   }
 
+  /** Undoes `markUnsaved` once, of the oldest that has not been handed out. Returns whether there was one. */
+  unmarkUnsaved(slot: number): boolean {
+    const unsaved = this.#unsaved[slot] ?? 0
+    if (unsaved === 0) return false
+    this.#setUnsaved(slot, unsaved - 1)
+    return true
+  }
+
   /** Hands out, once, at most `limit` unsaved times, oldest first for each client; not those that have left. */
   takeUnsaved(limit: number, nowMs: number): UnsavedTimes[] {
     const taken: UnsavedTimes[] = []

@@ -2,6 +2,7 @@ import { isReserved, reservedUnits, takesUnits, type Policy } from '../../policy
 import { withAdvice } from './checks/sharding.ts'
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
+import type { LateAnswer } from '../late-answers.ts'
 import type { Charge, Reservation } from '../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
@@ -36,6 +37,11 @@ const UNSETTLED_FOR_MS = 250
 export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
   /** Redis has let a request through that is now in flight (1), or such a request is over (-1). */
   inFlight?(charge: Charge, change: 1 | -1): void
+  /**
+   * Redis has counted a charge that was counted in this process while Redis was late. Returns whether the latter will not be
+   * added to Redis.
+   */
+  countedTwice?(charge: Charge): boolean
   /** As in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
   refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
 }
@@ -147,6 +153,18 @@ export function createRedisLimiter(options: {
     for (const { policy } of charges) unsettled.add(policy)
   }
 
+  /**
+   * A request is counted once. Where it was counted in this process as well, that is not added to Redis any more; if it has been
+   * added, or the cost is not known yet, Redis's own is given back. So it is where the request was refused.
+   */
+  function answeredLate(late: LateAnswer): void {
+    const { charge, meanwhile } = late
+    const isInFlight = charge.policy.algorithm === 'concurrency'
+    if (!isInFlight && meanwhile === 'admitted') return
+    if (!isInFlight && meanwhile === 'counted' && hooks.countedTwice?.(charge)) return
+    giveBack(late).catch(() => undefined)
+  }
+
   const batching = createBatching({
     counters: {
       batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
@@ -155,7 +173,7 @@ export function createRedisLimiter(options: {
         ? ([charges = []], isAwaited) =>
             askAcrossSlots(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
         : ask,
-      letGo: (reservation) => settling.settle(reservation, reservation.units),
+      answeredLate,
       hasCountedNothing,
     },
     timeoutMs,

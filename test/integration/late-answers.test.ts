@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest'
+import type { Decision } from '../../proxy/limiter/limiter.ts'
+import type { Policy } from '../../proxy/policy.ts'
+import { startRelay } from '../support/network/relay.ts'
+import { chargeAll, countAllowed, makePolicy } from '../support/limiter/limiters.ts'
+import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+/*
+ * An answer that comes after the deadline says what Redis has counted. The requests in question were decided without it: what was
+ * counted in this process is not added to Redis on top of that, and what was refused is given back. Replies are held by a relay
+ * until every request has been decided, so nothing here depends on how long something takes.
+ */
+
+const quota = 1000
+const perRound = 40
+const rounds = 5
+
+const policies: readonly (readonly [string, Partial<Policy>])[] = [
+  ['a fixed window', {}],
+  ['a sliding window', { algorithm: 'sliding' }],
+  ['units of a fixed window', { cost: { reserve: 3 } }],
+  ['a token bucket', { algorithm: 'token-bucket' }],
+]
+
+describe.for(policies)('answers that come too late, of %s', ([, kind]) => {
+  test('count once, though they were counted in this process as well', async () => {
+    const policy = makePolicy('late', quota, 86_400_000, kind)
+    const { decisions, used } = await decideThroughPauses(policy)
+    const units = policy.cost ? 3 : 1
+    expect(countAllowed(decisions)).toBe(rounds * perRound)
+    await eventually('each request is counted once', async () =>
+      expect(await used()).toBe(rounds * perRound * units),
+    )
+  })
+
+  test('count nothing where the requests were refused', async () => {
+    const policy = makePolicy('late', quota, 86_400_000, { ...kind, onStoreError: 'closed' })
+    const { decisions, used } = await decideThroughPauses(policy)
+    expect(decisions.map(({ outcome }) => outcome)).toEqual(Array(rounds * perRound).fill('unavailable'))
+    await eventually('none is counted', async () => expect(await used()).toBe(0))
+  })
+
+  test('count where the requests were let through without being counted', async () => {
+    const policy = makePolicy('late', quota, 86_400_000, { ...kind, onStoreError: 'open' })
+    const { decisions, used } = await decideThroughPauses(policy)
+    const units = policy.cost ? 3 : 1
+    expect(countAllowed(decisions)).toBe(rounds * perRound)
+    await eventually('each request is counted once', async () =>
+      expect(await used()).toBe(rounds * perRound * units),
+    )
+  })
+})
+
+/** Redis answers late in each round, and is asked again in between, so that it is not given up. */
+async function decideThroughPauses(
+  policy: Policy,
+): Promise<{ readonly decisions: readonly Decision[]; readonly used: () => Promise<number | undefined> }> {
+  const server = await startRedisServer()
+  const relay = await startRelay(server.port)
+  const limiter = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`, 500)
+  const operator = openRedis(server.url)
+  const client = 'ip:192.0.2.1'
+  const other = makePolicy('other', 1_000_000, 60_000)
+  const decisions: Decision[] = []
+  for (let round = 0; round < rounds; round++) {
+    await eventually('Redis decides', async () => {
+      const decision = await limiter.decide(chargeAll('ip:192.0.2.2', [other]))
+      expect(decision).not.toHaveProperty('withoutStore')
+    })
+    const before = await commandsOf()
+    await relay.set({ kind: 'pause' })
+    // Requests pass until now, or afterwards: in either case their answers are late.
+    const asked = Array.from({ length: perRound }, async () => limiter.decide(chargeAll(client, [policy])))
+    decisions.push(...(await Promise.all(asked)))
+    await relay.set({ kind: 'none' })
+    await eventually('Redis has decided', async () => expect(await commandsOf()).toBeGreaterThan(before))
+  }
+  await eventually('Redis decides', () => limiter.storeState() === 'available')
+  return {
+    decisions,
+    async used() {
+      // What is owed is added with the next answer.
+      await limiter.decide(chargeAll('ip:192.0.2.2', [other]))
+      const [state] = await limiter.inspect(chargeAll(client, [policy]))
+      return state?.source === 'store' ? state.used : undefined
+    },
+  }
+
+  async function commandsOf(): Promise<number> {
+    const stats = await operator.info('commandstats')
+    return [...stats.matchAll(/cmdstat_evalsha:calls=(\d+)/g)].reduce(
+      (sum, found) => sum + Number(found[1]),
+      0,
+    )
+  }
+}
