@@ -2,6 +2,7 @@ import type { Log } from '../../shared/log.ts'
 import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { toState, type CounterAdmin } from './counter-admin.ts'
+import { watchStore } from './redis/checks/store-watch.ts'
 import { createOverLimitCache } from './over-limit-cache.ts'
 import { createRedisWithFallback } from './redis-with-fallback.ts'
 import { createIpcLimiter, hearResets } from './worker-limiter.ts'
@@ -33,7 +34,7 @@ type LimiterControls = {
 
 export type LimiterTelemetry = Pick<
   Telemetry,
-  'storeAnswered' | 'storeFailed' | 'breakerChanged' | 'observeTable'
+  'storeAnswered' | 'storeFailed' | 'breakerChanged' | 'storeEvicted' | 'observeTable'
 >
 
 const OVER_LIMIT_CLIENTS = 50_000
@@ -129,6 +130,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     now,
     log,
   })
+  const watch = watchStore({ redis, keyPrefix, isAnswering: () => redis.status === 'ready', log, telemetry })
   observeMemory(telemetry, redisWithFallback.local)
   telemetry.observeTable('over-limit', () => overLimit.readUse())
   return {
@@ -147,6 +149,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
       log,
     }),
     close() {
+      watch.close()
       resetFeed.close()
       redisWithFallback.close()
     },

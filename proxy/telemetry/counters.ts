@@ -46,6 +46,7 @@ export type Counters = {
   storeFailures: number
   resets: number
   breakerOpen: boolean
+  storeEvicted: number
   readonly refusedConnections: Record<ConnectionRefusal, number>
   readonly evictedConnections: Record<EvictedConnection, number>
   connections: number
@@ -96,6 +97,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     storeFailures: 0,
     resets: 0,
     breakerOpen: false,
+    storeEvicted: 0,
     refusedConnections: { total: 0, client: 0, 'proxy-header': 0, tls: 0 },
     evictedConnections: { idle: 0, busy: 0 },
     connections: 0,
@@ -207,6 +209,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     breakerChanged(state) {
       counters.breakerOpen = state === 'open'
+    },
+    storeEvicted(keys) {
+      counters.storeEvicted = keys
     },
     connectionOpened() {
       counters.connections++

@@ -209,6 +209,12 @@ function describeStore(counters: Counters): Metric[] {
       single(counters.breakerOpen ? 1 : 0),
       'max',
     ),
+    gauge(
+      'sluice_store_evicted_keys',
+      'Keys that Redis has evicted since it was started, whosoever they were',
+      single(counters.storeEvicted),
+      'max',
+    ),
   ]
 }
 

@@ -111,6 +111,8 @@ export type Telemetry = UpstreamTelemetry & {
   storeAnswered(durationMs: number): void
   storeFailed(): void
   breakerChanged(state: 'closed' | 'open'): void
+  /** Redis has evicted so many keys, whosoever they were, since it was started. */
+  storeEvicted(keys: number): void
   /** An operator has reset what a client had used up. */
   clientReset(): void
   /** The policy's `ban` has banned a client. */

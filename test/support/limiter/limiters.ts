@@ -88,6 +88,7 @@ export function recordLog(): { readonly log: Log; readonly lines: LogLine[] } {
 export type RecordedTelemetry = LimiterTelemetry & {
   answers: number
   failures: number
+  evicted: number
   readonly breaker: ('closed' | 'open')[]
 }
 
@@ -95,10 +96,12 @@ export function recordTelemetry(): RecordedTelemetry {
   const recorded: RecordedTelemetry = {
     answers: 0,
     failures: 0,
+    evicted: 0,
     breaker: [],
     storeAnswered: () => void (recorded.answers += 1),
     storeFailed: () => void (recorded.failures += 1),
     breakerChanged: (state) => void recorded.breaker.push(state),
+    storeEvicted: (keys) => void (recorded.evicted = keys),
     observeTable: () => undefined,
   }
   return recorded
