@@ -10,16 +10,19 @@ local function readBucket(key)
   local text = call('GET', key)
   if type(text) == 'table' then return nil, text.err .. ' (GET)' end
   local debtUs, changedUs, sinceUs, givenBackUs = 0, nowUs, nowUs, 0
+  -- The clock has been set back: until it is written again, none of the debt would run out.
+  local isAhead = false
   if text then
     debtUs, changedUs, sinceUs, givenBackUs = text:match('^(%S+) (%S+) (%S+) (%S+)$')
     debtUs, changedUs, sinceUs, givenBackUs = tonumber(debtUs), tonumber(changedUs), tonumber(sinceUs), tonumber(givenBackUs)
     local sum = debtUs and changedUs and sinceUs and givenBackUs and debtUs + changedUs + sinceUs + givenBackUs
     -- Neither a number nor infinite.
     if not sum or sum - sum ~= 0 then return nil, 'WRONGTYPE not a token bucket' end
+    isAhead = changedUs > nowUs
     debtUs = math.max(0, debtUs - math.max(0, nowUs - changedUs))
     if debtUs == 0 then sinceUs, givenBackUs = nowUs, 0 end
   end
-  return { debtUs = debtUs, sinceUs = sinceUs, givenBackUs = givenBackUs }
+  return { debtUs = debtUs, sinceUs = sinceUs, givenBackUs = givenBackUs, isAhead = isAhead }
 end
 
 local function writeBucket(key, bucket)

@@ -65,7 +65,8 @@ local function countFixed(i)
   if units == 1 then counted = call('INCR', key) else counted = call('INCRBY', key, units) end
   if type(counted) ~= 'number' then return counted.err .. (units == 1 and ' (INCR)' or ' (INCRBY)') end
   local left = counted > units and must('PTTL', key) or -1
-  if not denied and left < 0 then
+  -- Longer than the window: the clock of Redis has been set back since.
+  if not denied and (left < 0 or left > tonumber(ARGV[2 * i])) then
     left = tonumber(ARGV[2 * i])
     must('PEXPIRE', key, ARGV[2 * i])
   end
@@ -88,6 +89,10 @@ local function countSliding(i)
   local key, quota, windowUs = KEYS[i], tonumber(ARGV[2 * i - 1]), ARGV[2 * i] * 1000
   local oldestUs, failure = oldestAfter(key, nowUs - windowUs)
   if failure then return failure end
+  if oldestUs and oldestUs > nowUs then
+    oldestUs = bringBack(key, nowUs)
+    expireAfter(key, nowUs, windowUs)
+  end
   local counted = call('RPUSH', key, nowUs)
   if type(counted) ~= 'number' then return counted.err .. ' (RPUSH)' end
   if counted > quota then
@@ -145,7 +150,9 @@ local function countBucket(i)
   if bucket.debtUs > windowUs + ${ROUNDING_US} then
     reply[2 * i - 1] = -1
     reply[2 * i] = math.ceil(bucket.debtUs - windowUs)
-    return nil
+    if not bucket.isAhead then return nil end
+    writeBucket(KEYS[i], buckets[i])
+    return denied
   end
   writeBucket(KEYS[i], bucket)
   tellBucket(i, bucket)

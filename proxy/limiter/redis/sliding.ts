@@ -8,7 +8,8 @@
  *
  * How many are to go is found in steps of twice the size, then by halving: mostly it is one, but thousands must not
  * cost thousands of commands. Should Redis's clock have been set back, then the list is not in order; but whatever has
- * left was admitted later than what stands before it, which is right to go too.
+ * left was admitted later than what stands before it, which is right to go too. A list that begins in the future is taken to be
+ * of now, so that it does not count for as long as the clock was set back.
  */
 export const slidingLua = `
 local function readClockUs()
@@ -43,6 +44,15 @@ local function oldestAfter(key, leftUs)
   end
   must('LTRIM', key, kept, -1)
   return oldest, denied
+end
+
+-- Takes all times to be of now. Returns the oldest after that.
+local function bringBack(key, nowUs)
+  local count = call('LLEN', key)
+  if type(count) ~= 'number' then return timeAt(key, 0) end
+  for _ = 1, count do must('RPUSH', key, nowUs) end
+  must('LTRIM', key, count, -1)
+  return nowUs
 end
 
 -- Lets the key go once the time has left its window, and not before: keys expire at whole milliseconds.
