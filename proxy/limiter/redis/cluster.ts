@@ -1,6 +1,7 @@
 import { Cluster, type Redis } from 'ioredis'
 import { isOfReplica } from './errors.ts'
 import type { Leaving } from './connecting/leaving.ts'
+import { readyWithoutInfo } from './connecting/ready-check.ts'
 import { commonOptions, retryDelayMs, type RedisCredentials } from './options.ts'
 import type { RedisAddress } from './url.ts'
 
@@ -61,6 +62,7 @@ export function connectCluster(
   })
   // The library connects to a node when the first command is sent there, and fails the commands after it until then.
   cluster.on('+node', (node: Redis) => {
+    readyWithoutInfo(node)
     passOverUnlessReady(node, () => cluster.nodes().some(({ status }) => status === 'ready'))
     node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
     if (node.status === 'wait') node.connect().catch(() => undefined)

@@ -3,6 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import { connectCluster, type ClusterProblems } from './cluster.ts'
 import { isOfReplica, reasonOf } from './errors.ts'
 import { createLeaving, onReplica, type Leaving } from './connecting/leaving.ts'
+import { readyWithoutInfo } from './connecting/ready-check.ts'
 import { commonOptions, retryDelayMs, tlsOptions, type RedisCredentials } from './options.ts'
 import type { RedisClient } from './run-script.ts'
 import { describeRedis, type RedisAddress } from './url.ts'
@@ -108,6 +109,7 @@ function connectServer(
       return 1
     },
   })
+  readyWithoutInfo(server)
   server.on('error', (problem: Error) => problems.tell(problem))
   return server
 }

@@ -7,7 +7,7 @@ import type { Charge, Reservation } from '../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
 import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
 import { createProbes, type Needs, type Probes } from './probes.ts'
-import { runScript, type RedisClient } from './run-script.ts'
+import { loadWhenConnected, runScript, type RedisClient } from './run-script.ts'
 import { decideScript, giveBackScript } from './scripts.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
 import { settleScript } from './settling/settle-scripts.ts'
@@ -128,6 +128,7 @@ export function createRedisLimiter(options: {
     return /[st]/i.test(algorithms) ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
   }
 
+  loadWhenConnected(redis, [decideScript, settleScript])
   const probes = createProbes({ redis, keyPrefix, needs, timeoutMs })
   const keyOfCharge = ({ policy, partitionKey }: Charge): string => keyOf(describe(policy), partitionKey)
   const leases = createLeases({

@@ -1,5 +1,5 @@
 import { lacksRight, reasonOf } from './errors.ts'
-import { runScript, script, type RedisClient } from './run-script.ts'
+import { script, type RedisClient } from './run-script.ts'
 
 /**
  * How the scripts call Redis. `call` returns an error as a table, which the caller has to check. `must` is for
@@ -87,7 +87,7 @@ export async function findRefusalAt(
   })
   const refusals = keys.map(async (key): Promise<Refusal | undefined> => {
     try {
-      const reply = await runScript(redis, rightsScript, 1, [`${key}:rights`, ...commands])
+      const reply = await redis.eval(rightsScript.source, 1, `${key}:rights`, ...commands)
       return Array.isArray(reply) ? { command: String(reply[0]), reply: reasonOf(reply[1]) } : undefined
     } catch (error) {
       return lacksRight(error) ? { command: undefined, reply: reasonOf(error) } : undefined

@@ -1,0 +1,32 @@
+import type { Redis } from 'ioredis'
+import { lacksRight } from '../errors.ts'
+
+type Heard = (error: Error | null, info?: string) => void
+
+/**
+ * Before a connection is ready the library asks with `INFO` whether the server has loaded its data, and whether it is the
+ * master that Sentinel named. Where `INFO` is renamed away or the user may not send it, nothing is known of that: the
+ * connection is ready all the same, and what the server does not do then, it says when it is asked.
+ */
+export function readyWithoutInfo(server: Redis): void {
+  const info = server.info.bind(server) as (...sections: string[]) => Promise<string>
+  const forgiving = (...given: readonly (string | Heard)[]): Promise<string> => {
+    const heard = given.find((each) => typeof each === 'function')
+    const sections = given.filter((each) => typeof each === 'string')
+    const asked = info(...sections).catch((error: unknown) => {
+      if (heard && (lacksRight(error) || isUnknown(error))) return ''
+      throw error
+    })
+    if (heard)
+      asked.then(
+        (text) => heard(null, text),
+        (error: unknown) => heard(error instanceof Error ? error : new Error(String(error))),
+      )
+    return asked
+  }
+  server.info = forgiving as Redis['info']
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof Error && /^ERR unknown command/i.test(error.message)
+}

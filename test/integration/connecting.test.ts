@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+const login = makePolicy('login', 5, 60_000, { countStatus: [{ first: 401, last: 401 }] })
+
+test.for([
+  ['INFO', 'is renamed away', ['--rename-command', 'INFO', '']],
+  ['INFO', 'has another name', ['--rename-command', 'INFO', 'about']],
+] as const)('counts in a Redis whose %s %s', async ([, , args]) => {
+  const server = await startRedisServer({ args })
+  const limiter = await openAnsweringLimiter(server.url)
+  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
+  expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
+})
+
+test('has the scripts of decisions in the server before the first request', async () => {
+  const server = await startRedisServer()
+  const operator = openRedis(server.url)
+  const monitor = await operator.monitor()
+  const sent: string[][] = []
+  monitor.on('monitor', (_time: string, args: string[]) => void sent.push(args))
+  const limiter = await openAnsweringLimiter(server.url)
+  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
+  await eventually('the commands are seen', () => sent.some(([name]) => name?.toLowerCase() === 'evalsha'))
+  monitor.disconnect()
+  // MONITOR shows line ends as escapes, so the script is known by a line of it.
+  const texts = sent.filter(
+    ([name, text]) => name?.toLowerCase() === 'eval' && text?.includes('local charges = #KEYS'),
+  )
+  // Once without keys, to load it. With keys it would be a decision that took two round trips.
+  expect(texts.map(([, , keys]) => keys)).toEqual(['0'])
+})
