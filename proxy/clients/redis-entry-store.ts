@@ -15,6 +15,9 @@ import {
 import type { ClientEntries } from './client-entries.ts'
 import type { EntryOutcome, EntryStore } from './entry-store.ts'
 
+const NOT_UNDERSTOOD =
+  'some bans or overrides in Redis are not in force here: another version of the gateway has written them'
+
 /** What a start waits for the entries that there are. */
 const READY_MS = 1000
 
@@ -43,6 +46,8 @@ export function createRedisEntryStore(options: {
   const changesKey = `${entriesKey}:changes`
   /** The last change that has been read; undefined: all is to be read. */
   let lastChange: string | undefined
+  /** Whether there was an entry that this version does not know, which is logged once. */
+  let isNotUnderstood = false
   /** Bans that were made while Redis was away, and when they end. */
   const unsaved = new Map<EntryId, { readonly entry: ClientEntry; readonly endsAtMs: number }>()
 
@@ -61,6 +66,10 @@ export function createRedisEntryStore(options: {
     const entry = json === undefined ? undefined : readEntry(parse(json))
     const leftMs = Number(endsAt) - redisNowMs
     if (entry && leftMs > 0 && idOf(entry) === id) return void entries.set(entry, leftMs)
+    if (json !== undefined && leftMs > 0 && !isNotUnderstood) {
+      isNotUnderstood = true
+      log.warn({ key: entriesKey }, NOT_UNDERSTOOD)
+    }
     // It was removed, also from what was to be written yet.
     unsaved.delete(id)
     entries.delete(id)

@@ -1,0 +1,39 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { ClientEntries } from '../../proxy/clients/client-entries.ts'
+import { createRedisEntryStore } from '../../proxy/clients/redis-entry-store.ts'
+import { recordLog } from '../support/limiter/limiters.ts'
+import { openRedis } from '../support/redis/redis-limiters.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+
+/* Two versions of the gateway are on one Redis during an upgrade. What the older one does not understand is not in force there. */
+
+const known = JSON.stringify({ kind: 'ban', partitionKey: '192.0.2.1', by: 'operator' })
+
+test.for([
+  ['a kind of its own', 'quarantine * 192.0.2.2', '{"kind":"quarantine","partitionKey":"192.0.2.2"}'],
+  ['a ban by something else', 'ban * 192.0.2.2', '{"kind":"ban","networks":["192.0.2.0/24"]}'],
+  [
+    'an override without a number',
+    'override login 192.0.2.2',
+    '{"kind":"override","policy":"login","share":0.5}',
+  ],
+  ['an id of another form', 'ban:2 192.0.2.2', known.replace('.1"', '.2"')],
+  ['another encoding', 'ban * 192.0.2.2', 'cbor:a163'],
+] as const)('is said once where a newer version has written %s', async ([, id, json]) => {
+  const redis = openRedis(await freshRedis())
+  const endsAt = Date.now() + 3_600_000
+  await redis.hset('sluice:1:{clients}', 'ban * 192.0.2.1', `${endsAt} ${known}`, id, `${endsAt} ${json}`)
+  await redis.zadd('sluice:1:{clients}:changes', Date.now() * 1000, id)
+  const entries = new ClientEntries(() => performance.now())
+  const { log, lines } = recordLog()
+  const options = { entries, redis, keyPrefix: 'sluice:1', isAnswering: () => true, timeoutMs: 5_000, log }
+  const store = createRedisEntryStore(options)
+  onTestFinished(() => store.close())
+  await store.ready()
+  expect(entries.list('ban').map(({ id: found }) => found)).toEqual(['ban * 192.0.2.1'])
+  await store.put({ kind: 'ban', partitionKey: '192.0.2.3', by: 'operator' }, 60_000)
+  await store.ready()
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    'some bans or overrides in Redis are not in force here: another version of the gateway has written them',
+  ])
+})
