@@ -1,7 +1,9 @@
 import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
+import { doInTurns } from '../../shared/steps.ts'
 import type { StoreState } from '../admin/health.ts'
 import {
   createClientTable,
@@ -32,8 +34,8 @@ export type Counting = Running & {
   readonly clientTable: ClientTable
   /** The Redis that replicas share. */
   readonly shared?: SharedBy | undefined
-  /** The rules in force are others now. */
-  useRules(rules: readonly Rule[]): void
+  /** The rules in force are others now. Resolves when what is kept for those before is freed. */
+  useRules(rules: readonly Rule[]): Promise<void>
   /** Resolves when the store is connected, or after a short wait. */
   ready(): Promise<void>
 }
@@ -78,8 +80,9 @@ export async function composeCounting(
     clientTable,
     shared,
     storeState: () => limiter.storeState(),
-    useRules(rules) {
-      limiter.useTable(policiesOf(rules))
+    async useRules(rules) {
+      await doInTurns(limiter.useTable(policiesOf(rules)))
+      await setImmediate()
       clientTable.usePolicies(rules.map(({ policy }) => policy))
     },
     async ready() {

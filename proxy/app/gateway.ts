@@ -46,7 +46,7 @@ async function composeSingle(
   const reloader = createReloader({
     running: settings,
     source,
-    prepare: (change) => serving.prepare(change.settings),
+    prepare: (change) => serving.prepare(change.settings, change.tableHash),
     changed: () => admin.tableChanged(),
     notify: webhooks?.notify,
     log,

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '../../shared/log.ts'
+import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { mergeHeaders } from '../config/routes/request-headers.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { listedHeaders } from '../decide/client-lists.ts'
 import { createLimitHeaders, limitHeaderNames } from '../decide/limit-headers/limit-headers.ts'
 import { addedNames } from '../decide/refusal.ts'
-import { compileTable, type RequestTable } from '../explain/request-table.ts'
+import { compileTableInSteps, type RequestTable } from '../explain/request-table.ts'
 import { HeldBodyMemory } from '../forward/held-body.ts'
 import { createCorsHeaders, noCorsHeaders, type CorsHeaders } from '../http/cors.ts'
 import { createRequestClassifier } from '../http/header-roles.ts'
@@ -13,7 +14,7 @@ import { requestedUnits, singleParts, type Policy } from '../policy.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
 import { createPrefixStripper } from '../rules/strip-prefix.ts'
 import { compileRoutes } from '../rules/upstream-routes.ts'
-import type { HandlerOptions, RoutedUpstreams } from '../server/handler-options.ts'
+import type { HandlerOptions, RoutedUpstream, RoutedUpstreams } from '../server/handler-options.ts'
 import { createHandler, type Handler, type LiveOptions } from '../server/handler.ts'
 import { createAccessLog } from '../telemetry/access-log.ts'
 import { createFailureLog } from '../telemetry/failure-log.ts'
@@ -64,36 +65,36 @@ export type LiveHandler = {
   /** What requests that begin now go by. */
   readTable(): RequestTable
   /**
-   * Makes all that requests need of another table.
+   * Makes all that requests need of another table. One after the other: what is made goes on from what is in force.
    *
    * @returns puts it in force, at once for requests that begin then
    */
-  prepare(settings: GatewaySettings, tokens: HandlerOptions['tokens']): () => void
+  prepare(settings: GatewaySettings, tokens: HandlerOptions['tokens']): Steps<() => void>
 }
 
 /** The steps of a request, as the settings have them. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const fixed = composeFixed(settings, deps)
-  const compose = (
+  function* compose(
     next: GatewaySettings,
     tokens: HandlerOptions['tokens'],
-  ): LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void } => {
-    const { routed, commit } = deps.upstreams.prepare(next.routes ?? [])
-    const routes = next.routes && composeRoutes(next, routed, fixed.forwarder)
+  ): Steps<LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void }> {
+    const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
+    const routes = next.routes && (yield* composeRoutes(next, routed, fixed.forwarder))
     const isTraced = deps.tracing !== undefined
-    const table = compileTable(next, deps.addresses)
-    const options = { ...fixed, ...composeTable(next, table, { tokens, isTraced }), routes }
-    return { options, table, useRoutes: commit }
+    const table = yield* compileTableInSteps(next, deps.addresses)
+    const ofTable = yield* composeTable(next, table, { tokens, isTraced })
+    return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
   }
-  let inForce = compose(settings, deps.tokens)
+  let inForce = doAtOnce(compose(settings, deps.tokens))
   inForce.useRoutes()
   const live = { options: inForce.options }
   return {
     handler: createHandler(live),
     live,
     readTable: () => inForce.table,
-    prepare(next, tokens) {
-      const prepared = compose(next, tokens)
+    *prepare(next, tokens) {
+      const prepared = yield* compose(next, tokens)
       return () => {
         inForce = prepared
         live.options = prepared.options
@@ -103,7 +104,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
   }
 }
 
-function composeTable(
+function* composeTable(
   settings: GatewaySettings,
   { rules, table, preflightTable, lists }: RequestTable,
   {
@@ -113,23 +114,25 @@ function composeTable(
     readonly tokens: HandlerOptions['tokens']
     readonly isTraced: boolean
   },
-): TableOptions {
+): Steps<TableOptions> {
   const { allowList, denyList } = settings
+  const hasBodies = readsBodies(rules)
+  yield
+  const deciding = new Set(rules.flatMap(({ policy }) => headersOf(policy)))
+  yield
+  for (const name of listedHeaders({ allowList, denyList, rules })) deciding.add(name)
+  yield
   return {
     rules: table,
     preflightRules: preflightTable,
     corsHeaders: composeCors(settings),
     clientLists: lists,
     tokens,
-    readsBodies: readsBodies(rules),
+    readsBodies: hasBodies,
     refusals: settings.refusals,
     limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
     classifyField: createRequestClassifier(
-      [
-        ...rules.flatMap(({ policy }) => headersOf(policy)),
-        ...listedHeaders({ allowList, denyList, rules }),
-        ...(readsBodies(rules) ? ['content-type', 'content-encoding'] : []),
-      ],
+      [...deciding, ...(hasBodies ? ['content-type', 'content-encoding'] : [])],
       settings.keepUnusualHeaders,
       settings.clientAddressHeader,
       [...(isTraced ? ['traceparent', 'tracestate'] : []), ...setNames(settings)],
@@ -188,27 +191,25 @@ function composeFixed(
 }
 
 /** Each route has a forwarder, so that a request without routes costs nothing more. */
-function composeRoutes(
+function* composeRoutes(
   { routes = [], hasFallback, requestHeaders: ofFile }: GatewaySettings,
   routed: readonly RoutedGroup[],
   forwarder: HandlerOptions['forwarder'],
-): RoutedUpstreams {
-  return {
-    hasFallback,
-    table: compileRoutes(
-      routes,
-      routed.map(
-        ({ route: { name, upstream, upstreamHost, stripPrefix, paths, requestHeaders = [] }, group }) => ({
-          name,
-          forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
-          prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
-          upstreamHost,
-          headerLines: linesOf(mergeHeaders(ofFile, requestHeaders)),
-          stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
-        }),
-      ),
-    ),
+): Steps<RoutedUpstreams> {
+  const found: RoutedUpstream[] = []
+  for (const { route, group } of routed) {
+    const { name, upstream, upstreamHost, stripPrefix, paths, requestHeaders = [] } = route
+    found.push({
+      name,
+      forwarder: { ...forwarder, upstream: group, telemetry: forwarder.telemetry.ofUpstream(name) },
+      prefix: prefixOf(new URL(upstream[0] ?? 'http://unknown')),
+      upstreamHost,
+      headerLines: linesOf(mergeHeaders(ofFile, requestHeaders)),
+      stripPrefix: stripPrefix && createPrefixStripper(paths ?? []),
+    })
+    yield
   }
+  return { hasFallback, table: yield* compileRoutes(routes, found) }
 }
 
 /** Names of the headers that the operator has set for some backend: no client can send them. */

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createFaultLog } from './fault-log.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
+import { doInTurns } from '../../shared/steps.ts'
 import { createClientOperations, type ClientOperations } from '../admin/client-operations.ts'
 import { createHealth, type Health } from '../admin/health.ts'
 import { hashTable } from '../config/reload/table-change.ts'
@@ -55,8 +56,13 @@ export type Serving = Running & {
   readonly metrics: Metrics
   readonly health: Health
   readonly clients: ClientOperations
-  /** Makes all that serves requests of another table. Nothing changes before it is put in force, which cannot fail. */
-  prepare(next: GatewaySettings): Promise<PreparedTable>
+  /**
+   * Makes all that serves requests of another table, a few milliseconds in each turn. Nothing changes before it is put in
+   * force, which cannot fail, and is one step for requests: what is kept of the old table is freed after it.
+   *
+   * @param tableHash of `hashTable`
+   */
+  prepare(next: GatewaySettings, tableHash: string): Promise<PreparedTable>
   /** Reads certificate and key again, where there are any. */
   reloadCertificate(): void
   /** Opens the ports for clients and decisions. Resolves with undefined if it was closed before; rejects if one cannot be opened. */
@@ -176,22 +182,25 @@ export async function composeServing(
         return explainHead(asked, settings, known)
       },
     },
-    async prepare(next) {
+    async prepare(next, nextHash) {
+      await setImmediate()
       const nextTokens = await readTokens(next, tokens)
       await nextTokens?.ready(KEYS_AT_START_MS)
-      const useTable = clients.prepare(next, nextTokens?.reader)
+      const useTable = await doInTurns(clients.prepare(next, nextTokens?.reader))
       return {
-        commit() {
-          const policies = rulesInForce(next).map(({ policy }) => policy)
+        async commit() {
           useTable()
           ;({ refusals } = next)
-          counters.useRules(rulesInForce(next))
-          tableHash = hashTable(next)
-          telemetry.tableChanged(policies, next.routes?.map(({ name }) => name) ?? [])
-          throttledClients.keepPolicies(new Set(policies.map(({ name }) => name)))
+          tableHash = nextHash
           // Requests that have begun still read their tokens with its keys.
           if (tokens?.keySet !== nextTokens?.keySet) tokens?.close()
           tokens = nextTokens
+          await setImmediate()
+          await counters.useRules(rulesInForce(next))
+          const policies = rulesInForce(next).map(({ policy }) => policy)
+          await doInTurns(telemetry.tableChanged(policies, next.routes?.map(({ name }) => name) ?? []))
+          await setImmediate()
+          throttledClients.keepPolicies(new Set(policies.map(({ name }) => name)))
         },
         abort: () => nextTokens?.keySet !== tokens?.keySet && nextTokens?.close(),
       }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../shared/log.ts'
+import type { Steps } from '../../shared/steps.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { Names } from '../names/names.ts'
 import type { UpstreamRoute } from '../rules/upstream-routes.ts'
@@ -35,10 +36,10 @@ export type Upstreams = {
    *
    * @returns `commit` puts them in force: what is gone finishes the requests that it has
    */
-  prepare(routes: readonly UpstreamRoute[]): {
+  prepare(routes: readonly UpstreamRoute[]): Steps<{
     readonly routed: readonly RoutedGroup[]
     readonly commit: () => void
-  }
+  }>
   /** The servers of all backends that requests can go to. */
   readServers(): ServersReport
   /** Ends all connections now. */
@@ -115,13 +116,15 @@ export function composeUpstreams(
 
   return {
     fallback,
-    prepare(routes) {
+    *prepare(routes) {
       const known = new Map(inForce.map((routed) => [routed.route.name, routed]))
-      const routed = routes.map((route): RoutedGroup => {
+      const routed: RoutedGroup[] = []
+      for (const route of routes) {
         const running = known.get(route.name)
-        if (running && isSameGroup(running.route, route)) return { route, group: running.group }
-        return { route, group: createGroup(route) }
-      })
+        const isKept = running !== undefined && isSameGroup(running.route, route)
+        routed.push({ route, group: isKept ? running.group : createGroup(route) })
+        yield
+      }
       return {
         routed,
         commit() {

@@ -1,10 +1,11 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { linesOf } from '../http/header-lines.ts'
 import type { ClientRequest } from '../message/messages.ts'
 import type { ListEntry, Policy, Rule } from '../policy.ts'
-import { createAddressSet } from '../request/addresses/address-set.ts'
+import { createAddressSetInSteps } from '../request/addresses/address-set.ts'
 import type { ClientAddress } from '../request/client-address.ts'
-import { parseAddress, parseAddressRange } from '../request/ip-address.ts'
+import { parseAddress, parseAddressRange, type AddressRange } from '../request/ip-address.ts'
 import { canonicalCredentials, withoutBlanksAround } from './credentials/credentials.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
@@ -33,20 +34,27 @@ export type WrittenLists = {
 }
 
 export function compileClientLists(lists: WrittenLists): ClientLists {
-  const isAllowed = compileList(lists.allowList, isInOnlyLine)
-  const isDenied = compileList(lists.denyList, isInAnyLine)
+  return doAtOnce(compileClientListsInSteps(lists))
+}
+
+export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLists> {
+  const isAllowed = yield* compileList(lists.allowList, isInOnlyLine)
+  const isDenied = yield* compileList(lists.denyList, isInAnyLine)
   const ofPolicies = new Map<Policy, List>()
   for (const { policy, allowList = [] } of lists.rules) {
-    const list = compileList(allowList, isInOnlyLine)
+    const list = yield* compileList(allowList, isInOnlyLine)
     if (list) ofPolicies.set(policy, list)
+    yield
   }
   const overrides = new Map<Policy, readonly { readonly isMeant: List; readonly policy: Policy }[]>()
   for (const { policy, overrides: written = [] } of lists.rules) {
-    const compiled = written.flatMap(({ clients, policy: override }) => {
-      const isMeant = compileList(clients, isInOnlyLine)
-      return isMeant ? [{ isMeant, policy: override }] : []
-    })
+    const compiled: { readonly isMeant: List; readonly policy: Policy }[] = []
+    for (const { clients, policy: override } of written) {
+      const isMeant = yield* compileList(clients, isInOnlyLine)
+      if (isMeant) compiled.push({ isMeant, policy: override })
+    }
     if (compiled.length > 0) overrides.set(policy, compiled)
+    yield
   }
   return {
     denies: isDenied ?? (() => false),
@@ -77,22 +85,35 @@ export function listedHeaders({ allowList, denyList, rules }: WrittenLists): str
 }
 
 /** Undefined where nothing is on the list. */
-function compileList(entries: readonly ListEntry[], isIn: typeof isInOnlyLine): List | undefined {
+function* compileList(entries: readonly ListEntry[], isIn: typeof isInOnlyLine): Steps<List | undefined> {
   if (entries.length === 0) return undefined
-  const ranges = entries.flatMap((entry) => (entry.kind === 'ip' ? entry.ranges : []))
-  const addresses = createAddressSet(ranges.flatMap((text) => parseAddressRange(text) ?? []))
+  const hasRanges = entries.some((entry) => entry.kind === 'ip')
+  const addresses = yield* createAddressSetInSteps(readRanges(entries))
   const secrets = new Map<string, Buffer[]>()
   for (const entry of entries) {
     if (entry.kind !== 'header') continue
     const digests = secrets.get(entry.name) ?? []
-    secrets.set(entry.name, [...digests, Buffer.from(entry.sha256, 'hex')])
+    digests.push(Buffer.from(entry.sha256, 'hex'))
+    secrets.set(entry.name, digests)
+    yield
   }
   return (client, request) => {
-    const address = ranges.length > 0 ? parseAddress(client.address) : undefined
+    const address = hasRanges ? parseAddress(client.address) : undefined
     if (address && addresses.has(address)) return true
     for (const [name, digests] of secrets)
       if (isIn(linesOf(request.rawHeaders, name), name, digests)) return true
     return false
+  }
+}
+
+/** One at a time, as each is asked for. */
+function* readRanges(entries: readonly ListEntry[]): Generator<AddressRange> {
+  for (const entry of entries) {
+    if (entry.kind !== 'ip') continue
+    for (const text of entry.ranges) {
+      const range = parseAddressRange(text)
+      if (range) yield range
+    }
   }
 }
 

@@ -6,6 +6,7 @@ import { SettingsError } from '../../shared/settings/settings.ts'
 import { composeAdmin } from '../app/admin.ts'
 import { createReloader } from '../app/reload/reloader.ts'
 import { composeServing, type Serving } from '../app/serving.ts'
+import { hashTable } from '../config/reload/table-change.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../config/settings.ts'
 import { renderMetrics } from '../telemetry/prometheus.ts'
 import type { SluiceClock } from './clock.ts'
@@ -118,7 +119,7 @@ function composeAdminOf(
   const { metrics, health, clients } = serving
   const source = {
     written: settings,
-    load: () => ({ settings, warnings: [] }),
+    load: () => Promise.resolve({ settings, warnings: [] }),
     watch: () => () => undefined,
     signature: () => '',
   }
@@ -127,7 +128,7 @@ function composeAdminOf(
     reloader: createReloader({
       running: settings,
       source,
-      prepare: (change) => serving.prepare(change.settings),
+      prepare: (change) => serving.prepare(change.settings, change.tableHash),
       changed: () => admin.tableChanged(),
       log,
     }),
@@ -145,7 +146,8 @@ async function reset(serving: Serving, settings: GatewaySettings): Promise<void>
   for (const kind of ['ban', 'override'] as const)
     for (const { id } of await entries.list(kind)) await entries.remove(id)
   for (const rules of [[], settings.rules]) {
-    const prepared = await serving.prepare({ ...settings, rules })
+    const next = { ...settings, rules }
+    const prepared = await serving.prepare(next, hashTable(next))
     await prepared.commit()
   }
 }

@@ -1,10 +1,11 @@
-import { compileClientLists, type ClientLists } from '../decide/client-lists.ts'
+import { doAtOnce, type Steps } from '../../shared/steps.ts'
+import { compileClientListsInSteps, type ClientLists } from '../decide/client-lists.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import type { AddressReader } from '../request/client-address.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import { preflightRules } from '../rules/preflight-rules.ts'
 import { compileRoutes, type RouteTable, type UpstreamRoute } from '../rules/upstream-routes.ts'
-import { compileRules, type RuleTable } from '../rules/rule-table.ts'
+import { compileRulesInSteps, type RuleTable } from '../rules/rule-table.ts'
 
 /** What decides about a request before anything is counted, compiled from settings. */
 export type RequestTable = {
@@ -37,13 +38,21 @@ export type TableSettings = {
 }
 
 export function compileTable(settings: TableSettings, addresses: AddressReader): RequestTable {
+  return doAtOnce(compileTableInSteps(settings, addresses))
+}
+
+export function* compileTableInSteps(settings: TableSettings, addresses: AddressReader): Steps<RequestTable> {
   const { routes, hasFallback } = settings
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   return {
     rules,
-    table: compileRules(rules),
-    preflightTable: settings.cors && compileRules(preflightRules(rules)),
-    lists: compileClientLists({ allowList: settings.allowList, denyList: settings.denyList, rules }),
+    table: yield* compileRulesInSteps(rules),
+    preflightTable: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
+    lists: yield* compileClientListsInSteps({
+      allowList: settings.allowList,
+      denyList: settings.denyList,
+      rules,
+    }),
     addresses,
     head: {
       maxTargetBytes: settings.maxTargetBytes,
@@ -51,7 +60,7 @@ export function compileTable(settings: TableSettings, addresses: AddressReader):
       upstreamHost: settings.upstreamUrl.host,
     },
     routes: routes && {
-      table: compileRoutes(
+      table: yield* compileRoutes(
         routes,
         routes.map(({ name }) => name),
       ),

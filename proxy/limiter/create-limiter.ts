@@ -1,3 +1,4 @@
+import type { Steps } from '../../shared/steps.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Policy } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -27,7 +28,7 @@ type LimiterControls = {
   /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`. */
   storeState(): 'memory' | 'available' | 'unavailable'
   /** The table of limits is another one now: frees the counters in this process's memory that it has no use for. */
-  useTable(policies: readonly Policy[]): void
+  useTable(policies: readonly Policy[]): Steps<void>
   /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
   close(): void
 }

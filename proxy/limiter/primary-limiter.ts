@@ -1,3 +1,4 @@
+import type { Steps } from '../../shared/steps.ts'
 import { withQuota, type Policy } from '../policy.ts'
 import type { Charge, Decision, Reservation } from './limiter.ts'
 import {
@@ -53,9 +54,14 @@ export function serveLimiter(options: {
     counters.settle(reservation, costUnits)
   }
 
-  function usePolicies(policies: readonly Policy[], revised: readonly string[], revision: number): void {
+  function* usePolicies(
+    policies: readonly Policy[],
+    revised: readonly string[],
+    revision: number,
+  ): Steps<void> {
     const nowMs = performance.now()
     for (const [name, retiredAtMs] of retired) {
+      yield
       const policy = policyByName.get(name)
       if (nowMs - retiredAtMs < RETIRED_FOR_MS || (policy && inFlight.has(policy.name))) continue
       retired.delete(name)
@@ -63,10 +69,15 @@ export function serveLimiter(options: {
     }
     const isRevised = new Set(revised)
     const inForce = new Set(policies)
-    for (const [name, policy] of policyByName)
+    yield
+    for (const [name, policy] of policyByName) {
       if (!inForce.has(policy) && !retired.has(name)) retired.set(name, nowMs)
-    for (const policy of policies)
+      yield
+    }
+    for (const policy of policies) {
       if (isRevised.has(nameOf(policy))) policyByName.set(nameOf({ ...policy, revision }), policy)
+      yield
+    }
   }
 
   port.listen((message) => {
@@ -95,7 +106,7 @@ export type ServedLimiter = {
    *
    * @param revised which of the policies are new or changed, by their names: the worker names these by the revision too
    */
-  usePolicies(policies: readonly Policy[], revised: readonly string[], revision: number): void
+  usePolicies(policies: readonly Policy[], revised: readonly string[], revision: number): Steps<void>
   /** To be called when the worker is gone: its requests in flight are over. */
   close(): void
 }

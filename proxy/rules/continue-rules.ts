@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Policy, Rule } from '../policy.ts'
+import type { Steps } from '../../shared/steps.ts'
+import type { Override, Policy, Rule } from '../policy.ts'
 
 /** Tells a policy from all others of its table: the rule's name, and for an override its number. */
 function policyKey({ name, override }: Policy): string {
@@ -12,13 +13,13 @@ function policyKey({ name, override }: Policy): string {
  *
  * @returns also the keys of the policies that are new or changed
  */
-export function continueRules(
+export function* continueRules(
   running: readonly Rule[],
   next: readonly Rule[],
-): { readonly rules: readonly Rule[]; readonly revised: readonly string[] } {
-  const before = policiesByKey(running)
+): Steps<{ readonly rules: readonly Rule[]; readonly revised: readonly string[] }> {
+  const before = yield* policiesByKey(running)
   const revised: string[] = []
-  const rules = mapPolicies(next, (policy) => {
+  const rules = yield* mapPolicies(next, (policy) => {
     const known = before.get(policyKey(policy))
     if (known && isDeepStrictEqual(known, policy)) return known
     revised.push(policyKey(policy))
@@ -31,34 +32,55 @@ export function continueRules(
  * The same where another process has found out what is revised. Those policies get a revision, by which that process tells
  * them from those of requests that have begun before.
  */
-export function reviseRules(
+export function* reviseRules(
   running: readonly Rule[],
   next: readonly Rule[],
   revised: readonly string[],
   revision: number,
-): readonly Rule[] {
-  const before = policiesByKey(running)
+): Steps<readonly Rule[]> {
+  const before = yield* policiesByKey(running)
   const isRevised = new Set(revised)
-  return mapPolicies(next, (policy) => {
+  return yield* mapPolicies(next, (policy) => {
     const known = before.get(policyKey(policy))
     return known && !isRevised.has(policyKey(policy)) ? known : { ...policy, revision }
   })
 }
 
-function policiesByKey(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
-  return new Map(
-    rules.flatMap(({ policy, overrides = [] }) =>
-      [policy, ...overrides.map((override) => override.policy)].map((each) => [policyKey(each), each]),
-    ),
-  )
+function* policiesByKey(rules: readonly Rule[]): Steps<ReadonlyMap<string, Policy>> {
+  const policies = new Map<string, Policy>()
+  for (const { policy, overrides = [] } of rules) {
+    policies.set(policyKey(policy), policy)
+    yield
+    for (const override of overrides) {
+      policies.set(policyKey(override.policy), override.policy)
+      yield
+    }
+  }
+  return policies
 }
 
-function mapPolicies(rules: readonly Rule[], map: (policy: Policy) => Policy): readonly Rule[] {
-  return rules.map((rule) => ({
-    ...rule,
-    policy: map(rule.policy),
-    ...(rule.overrides && {
-      overrides: rule.overrides.map((override) => ({ ...override, policy: map(override.policy) })),
-    }),
-  }))
+function* mapPolicies(rules: readonly Rule[], map: (policy: Policy) => Policy): Steps<readonly Rule[]> {
+  const mapped: Rule[] = []
+  for (const rule of rules) {
+    const policy = map(rule.policy)
+    yield
+    mapped.push({
+      ...rule,
+      policy,
+      ...(rule.overrides && { overrides: yield* mapOverrides(rule.overrides, map) }),
+    })
+  }
+  return mapped
+}
+
+function* mapOverrides(
+  overrides: readonly Override[],
+  map: (policy: Policy) => Policy,
+): Steps<readonly Override[]> {
+  const mapped: Override[] = []
+  for (const override of overrides) {
+    mapped.push({ ...override, policy: map(override.policy) })
+    yield
+  }
+  return mapped
 }

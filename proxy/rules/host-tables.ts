@@ -1,3 +1,5 @@
+import type { Steps } from '../../shared/steps.ts'
+
 /** What is kept for some hosts only, found by the host of a request. */
 export type HostTables<Table> = {
   /**
@@ -17,23 +19,25 @@ const below = '*.'
  * @param rules each for one host at least: names of `comparableHost`, or `*.` and such a name
  * @param compile makes what is kept for a host of all its rules, in their order
  */
-export function createHostTables<Rule extends { readonly hosts: readonly string[] }, Table>(
+export function* createHostTables<Rule extends { readonly hosts: readonly string[] }, Table>(
   rules: readonly Rule[],
-  compile: (rules: readonly Rule[]) => Table,
-): HostTables<Table> {
+  compile: (rules: readonly Rule[]) => Steps<Table>,
+): Steps<HostTables<Table>> {
   const byPattern = new Map<string, Rule[]>()
   for (const rule of rules) {
     for (const pattern of rule.hosts) {
       const others = byPattern.get(pattern)
       if (others) others.push(rule)
       else byPattern.set(pattern, [rule])
+      yield
     }
   }
   const exact = new Map<string, Table>()
   const parents = new Map<string, Table>()
   for (const [pattern, own] of byPattern) {
-    if (pattern.startsWith(below)) parents.set(pattern.slice(below.length), compile(own))
-    else exact.set(pattern, compile(own))
+    if (pattern.startsWith(below)) parents.set(pattern.slice(below.length), yield* compile(own))
+    else exact.set(pattern, yield* compile(own))
+    yield
   }
 
   return {

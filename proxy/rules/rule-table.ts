@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { methodOverrideFields } from '../http/header-roles.ts'
 import { comparableHost } from '../request/host.ts'
 import { withoutEmptyName, type MatchPaths } from '../request/match-path.ts'
@@ -38,18 +39,22 @@ const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
 
 /** Never throws: that a pattern can match is for the settings to check. */
 export function compileRules(rules: readonly Rule[]): RuleTable {
+  return doAtOnce(compileRulesInSteps(rules))
+}
+
+export function* compileRulesInSteps(rules: readonly Rule[]): Steps<RuleTable> {
   const orders = new Map(rules.map(({ policy }, order) => [policy, order]))
   const inTableOrder: InTableOrder = (policies) =>
     [...new Set(policies)].sort((a, b) => (orders.get(a) ?? 0) - (orders.get(b) ?? 0))
 
-  const matchPath = compilePaths(
+  const matchPath = yield* compilePaths(
     rules.filter(({ hosts }) => hosts === undefined),
     inTableOrder,
   )
   const ofSomeHosts = rules.filter(isOfSomeHosts)
   if (ofSomeHosts.length === 0) return { match: matchPath }
 
-  const tables = createHostTables(ofSomeHosts, (own) => compilePaths(own, inTableOrder))
+  const tables = yield* createHostTables(ofSomeHosts, (own) => compilePaths(own, inTableOrder))
   return {
     match(target, method, headers, host) {
       const policies = matchPath(target, method, headers)
@@ -64,8 +69,8 @@ function isOfSomeHosts(rule: Rule): rule is Rule & { readonly hosts: readonly st
 }
 
 /** Compiles rules, whatever hosts they are for. */
-function compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): MatchPath {
-  const findPathRules = compilePathRules(rules.flatMap(toMarks))
+function* compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): Steps<MatchPath> {
+  const findPathRules = yield* compilePathRules(rules)
 
   const matchPathRules = (
     pathRules: PathRules,
@@ -92,19 +97,27 @@ function compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): Match
 type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
 
 /** @returns what finds the rules of a match path */
-function compilePathRules(marks: readonly PlacedMark[]): (matchPath: string) => PathRules {
+function* compilePathRules(rules: readonly Rule[]): Steps<(matchPath: string) => PathRules> {
   const tree = createPathTree<Leaf>()
   const leaves = new Set<Leaf>()
   const literals = new Map<string, Mark[]>()
-  for (const { pattern, mark } of marks) {
+  for (const { pattern, mark } of placeMarks(rules)) {
+    yield
     const literal = literalPath(pattern)
     if (literal === undefined) {
       const leaf = valueAt(tree, pattern, () => ({ marks: [], pathRules: noPathRules }))
       leaf.marks.push(mark)
       leaves.add(leaf)
-    } else literals.set(literal, [...(literals.get(literal) ?? []), mark])
+    } else {
+      const others = literals.get(literal)
+      if (others) others.push(mark)
+      else literals.set(literal, [mark])
+    }
   }
-  for (const leaf of leaves) leaf.pathRules = compiledPathRules(leaf.marks)
+  for (const leaf of leaves) {
+    leaf.pathRules = compiledPathRules(leaf.marks)
+    yield
+  }
 
   const findLeaves = (matchPath: string): Leaf[] => {
     const found: Leaf[] = []
@@ -115,8 +128,10 @@ function compilePathRules(marks: readonly PlacedMark[]): (matchPath: string) => 
 
   // What the patterns say of a literal path is known beforehand, so that a request for it is one look-up.
   const known = new Map<string, PathRules>()
-  for (const [path, own] of literals)
+  for (const [path, own] of literals) {
     known.set(path, compiledPathRules([...own, ...marksOf(findLeaves(path))]))
+    yield
+  }
 
   /** What an empty name at the end adds to the rules of the path itself; `noPathRules` where no pattern takes it. */
   const findWithEmptyName = (matchPath: string, path: string): PathRules => {
@@ -146,11 +161,18 @@ function matchOverride(pathRules: PathRules, override: string | string[]): reado
     : pathRules.forSomeMethod()
 }
 
-function toMarks({ policy, match, except }: Rule, order: number): PlacedMark[] {
-  const place = ({ methods, path }: RoutePattern, isException: boolean): PlacedMark => {
-    return { pattern: readPattern(path), mark: { order, policy, isException, methods: readMethods(methods) } }
+/** One at a time, as each is asked for: to read a pattern takes time, and a rule may have thousands. */
+function* placeMarks(rules: readonly Rule[]): Generator<PlacedMark> {
+  for (const [order, { policy, match, except }] of rules.entries()) {
+    const place = ({ methods, path }: RoutePattern, isException: boolean): PlacedMark => {
+      return {
+        pattern: readPattern(path),
+        mark: { order, policy, isException, methods: readMethods(methods) },
+      }
+    }
+    for (const pattern of match) yield place(pattern, false)
+    for (const pattern of except) yield place(pattern, true)
   }
-  return [...match.map((pattern) => place(pattern, false)), ...except.map((pattern) => place(pattern, true))]
 }
 
 /** HEAD does on the backend what GET does, so a rule on GET counts it too. */

@@ -1,3 +1,4 @@
+import type { Steps } from '../../shared/steps.ts'
 import { comparableHost } from '../request/host.ts'
 import type { Target } from '../request/target.ts'
 import { createHostTables } from './host-tables.ts'
@@ -57,14 +58,14 @@ const noRoute = Number.POSITIVE_INFINITY
 const everyPath = ['/*']
 
 /** @param found what is found, for each route in the table's order */
-export function compileRoutes<Found>(
+export function* compileRoutes<Found>(
   routes: readonly Pick<UpstreamRoute, 'hosts' | 'paths'>[],
   found: readonly Found[],
-): RouteTable<Found> {
+): Steps<RouteTable<Found>> {
   const placed = [...routes.entries()].map(([order, route]) => ({ route, order, hosts: route.hosts ?? [] }))
-  const findOfAll = compilePaths(placed.filter(({ hosts }) => hosts.length === 0))
+  const findOfAll = yield* compilePaths(placed.filter(({ hosts }) => hosts.length === 0))
   const ofSomeHosts = placed.filter(({ hosts }) => hosts.length > 0)
-  const tables = ofSomeHosts.length === 0 ? undefined : createHostTables(ofSomeHosts, compilePaths)
+  const tables = ofSomeHosts.length === 0 ? undefined : yield* createHostTables(ofSomeHosts, compilePaths)
   return {
     find({ routePath }, host) {
       let first = findOfAll(routePath)
@@ -76,12 +77,13 @@ export function compileRoutes<Found>(
 }
 
 /** @returns what finds the place of the first route that matches, whatever hosts they are for */
-function compilePaths(routes: readonly Placed[]): (routePath: string) => number {
+function* compilePaths(routes: readonly Placed[]): Steps<(routePath: string) => number> {
   const tree = createPathTree<First>()
   for (const { route, order } of routes) {
     for (const path of route.paths ?? everyPath) {
       const first = valueAt(tree, readRoutePattern(path), () => ({ order }))
       first.order = Math.min(first.order, order)
+      yield
     }
   }
   return (routePath) => {

@@ -1,3 +1,4 @@
+import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { requestedUnits, type Policy } from '../policy.ts'
 import type {
   ClientListName,
@@ -71,6 +72,14 @@ const REQUEST_BOUNDS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 500
 
 /** @param policies those known at the start: their decisions are counted from 0, others' from their first */
 export function createCounters(policies: readonly Policy[]): Counters {
+  const ofPolicies: PolicyCounters = {
+    decisions: new Map(),
+    nearLimits: new Map(),
+    bans: new Map(),
+    unreadableCosts: new Map(),
+    unreadReserves: new Map(),
+  }
+  doAtOnce(addPolicies(ofPolicies, policies))
   return {
     requests: new Float64Array(6),
     rejections: {
@@ -85,7 +94,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
       other: 0,
     },
     lists: { allow: 0, deny: 0, ban: 0 },
-    ...countersOf(policies),
+    ...ofPolicies,
     tokens: { verified: 0, invalid: 0, 'unknown-key': 0, 'no-keys': 0 },
     keySets: { loaded: 0, failed: 0 },
     upstreams: new Map([[DEFAULT_UPSTREAM, createUpstreamCounters()]]),
@@ -119,33 +128,30 @@ type PolicyCounters = Pick<
   'decisions' | 'nearLimits' | 'bans' | 'unreadableCosts' | 'unreadReserves'
 >
 
-function countersOf(policies: readonly Policy[]): PolicyCounters {
-  return {
-    decisions: new Map(policies.map((policy) => [policy.name, noDecisions()])),
-    nearLimits: new Map(policies.map(({ name }) => [name, 0])),
-    bans: new Map(policies.flatMap(({ name, ban }) => (ban ? [[name, 0]] : []))),
-    unreadableCosts: new Map(
-      policies.flatMap(({ name, cost }) => (cost?.settle ? [[name, noUnreadCosts()]] : [])),
-    ),
-    unreadReserves: new Map(
-      policies.flatMap((policy) => (requestedUnits(policy) ? [[policy.name, noUnread()]] : [])),
-    ),
+/** Adds those of policies that are not there yet, at 0. */
+function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
+  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves } = counters
+  for (const policy of policies) {
+    const { name, ban, cost } = policy
+    if (!decisions.has(name)) decisions.set(name, noDecisions())
+    if (!nearLimits.has(name)) nearLimits.set(name, 0)
+    if (ban && !bans.has(name)) bans.set(name, 0)
+    if (cost?.settle && !unreadableCosts.has(name)) unreadableCosts.set(name, noUnreadCosts())
+    if (requestedUnits(policy) && !unreadReserves.has(name)) unreadReserves.set(name, noUnread())
+    yield
   }
 }
 
-/** Rules that stay go on from what was counted. */
-function changeTable(counters: PolicyCounters, policies: readonly Policy[]): void {
-  const next = countersOf(policies)
+function* changeTable(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   const names = new Set(policies.map(({ name }) => name))
-  const change = <Value>(counted: Map<string, Value>, zeros: ReadonlyMap<string, Value>): void => {
-    for (const name of counted.keys()) if (!names.has(name)) counted.delete(name)
-    for (const [name, zero] of zeros) if (!counted.has(name)) counted.set(name, zero)
+  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves } = counters
+  for (const counted of [decisions, nearLimits, bans, unreadableCosts, unreadReserves]) {
+    for (const name of counted.keys()) {
+      if (!names.has(name)) counted.delete(name)
+      yield
+    }
   }
-  change(counters.decisions, next.decisions)
-  change(counters.nearLimits, next.nearLimits)
-  change(counters.bans, next.bans)
-  change(counters.unreadableCosts, next.unreadableCosts)
-  change(counters.unreadReserves, next.unreadReserves)
+  yield* addPolicies(counters, policies)
 }
 
 /**
@@ -234,8 +240,8 @@ export function createTelemetry(counters: Counters): Telemetry {
     errorCaught(place) {
       counters.errors[place]++
     },
-    tableChanged(policies, routes) {
-      changeTable(counters, policies)
+    *tableChanged(policies, routes) {
+      yield* changeTable(counters, policies)
       const upstreams = new Set([DEFAULT_UPSTREAM, ...routes])
       for (const name of counters.upstreams.keys()) if (!upstreams.has(name)) counters.upstreams.delete(name)
     },

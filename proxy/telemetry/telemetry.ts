@@ -1,3 +1,4 @@
+import type { Steps } from '../../shared/steps.ts'
 import type { Policy } from '../policy.ts'
 
 /**
@@ -133,7 +134,7 @@ export type Telemetry = UpstreamTelemetry & {
    *
    * @param routes their names
    */
-  tableChanged(policies: readonly Policy[], routes: readonly string[]): void
+  tableChanged(policies: readonly Policy[], routes: readonly string[]): Steps<void>
   /** Called once for each table at start; `read` is called when metrics are asked for, and must be cheap. */
   observeTable(name: string, read: () => TableUse): void
   /** Called once at start; `read` is called when metrics are asked for, and must be cheap. */

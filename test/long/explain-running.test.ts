@@ -112,7 +112,7 @@ async function start(settings: GatewaySettings) {
     running: settings,
     source: {
       written: settings,
-      load: () => ({ settings, warnings: [] }),
+      load: () => Promise.resolve({ settings, warnings: [] }),
       watch: () => () => undefined,
       signature: () => '',
     },

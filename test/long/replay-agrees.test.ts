@@ -90,7 +90,7 @@ async function startAt(settings: GatewaySettings, now: () => number) {
         operations: limiter,
         clientTable: createClientTable({ policies, now, telemetry, logAddresses: true, log }, undefined),
         storeState: () => limiter.storeState(),
-        useRules: () => undefined,
+        useRules: () => Promise.resolve(),
         ready: () => Promise.resolve(),
         close() {
           limiter.close()

@@ -34,7 +34,7 @@ async function serve(settings: GatewaySettings) {
         undefined,
       ),
       storeState: () => 'memory',
-      useRules: () => undefined,
+      useRules: () => Promise.resolve(),
       ready: () => Promise.resolve(),
       close: () => Promise.resolve(),
     }),

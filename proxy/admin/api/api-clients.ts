@@ -28,7 +28,8 @@ export function createClientRoutes(options: {
   const { limitsEnabled, rules, addresses, clients } = options
   const policies = rules.map(({ policy }) => policy)
   const byName = new Map(policies.map((policy) => [policy.name, policy]))
-  const table = { limitsEnabled, limits: rules.map(describeRule) }
+  /** Described when somebody asks: of ten thousand rules it takes time, and the table has just been put in force. */
+  let table: object | undefined
 
   const readCharges = (body: unknown): readonly Charge[] | ErrorReply => {
     const read = readBody(question, body)
@@ -40,7 +41,7 @@ export function createClientRoutes(options: {
   }
 
   return new Map<ApiPath, ApiRoute>([
-    ['/api/limits', { GET: () => table }],
+    ['/api/limits', { GET: () => (table ??= { limitsEnabled, limits: rules.map(describeRule) }) }],
     [
       '/api/clients/inspect',
       {

@@ -1,7 +1,8 @@
+import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../../shared/log.ts'
 import { reasonOf } from '../../../shared/settings/problems.ts'
-import { SettingsError } from '../../../shared/settings/settings.ts'
+import { doInTurns, type Steps } from '../../../shared/steps.ts'
 import type { ReloadOutcome } from '../../admin/api/api-reload.ts'
 import {
   compareTables,
@@ -13,12 +14,17 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
 import type { ConfigState } from '../../telemetry/metrics.ts'
 
+/** Settings that were read anew, or why they could not be: every problem. */
+export type ReadSettings =
+  | { readonly settings: GatewaySettings; readonly warnings: readonly string[] }
+  | { readonly mistakes: readonly string[] }
+
 /** Where the settings are from. */
 export type SettingsSource = {
   /** As they were at the start, before they were fitted to this machine. */
   readonly written: GatewaySettings
-  /** Reads them anew. Throws `SettingsError` with every problem. */
-  load(): { readonly settings: GatewaySettings; readonly warnings: readonly string[] }
+  /** Reads them anew. Rejects where that failed, whatever they are. */
+  load(): Promise<ReadSettings>
   /**
    * Watches the settings file, whether it is there or not.
    *
@@ -66,7 +72,7 @@ export function createReloader(options: {
 
   async function reload(trigger: string): Promise<ReloadOutcome> {
     const signature = source.signature()
-    const read = readSettings()
+    const read = await readSettings()
     // Somebody writes it just now, and half of it may be right: when it has come to rest this is called again.
     if (trigger === 'file' && source.signature() !== signature) return { outcome: 'failed' }
     if ('mistakes' in read) {
@@ -76,8 +82,8 @@ export function createReloader(options: {
       notify?.({ type: 'reload-failed', trigger, mistakes })
       return { outcome: 'refused', mistakes: read.mistakes }
     }
-    const change = compareTables(running, source.written, read.settings)
-    const hash = hashTable(change.settings)
+    const change = await doInTurns(compareTables(running, source.written, read.settings))
+    const hash = change.tableHash
     const isSame = hash === state.hash && change.settings.limitsFile === running.limitsFile
     if (!isSame && !(await apply(change))) {
       state = { ...state, isLastRight: false, mistakes: [notTaken] }
@@ -85,8 +91,9 @@ export function createReloader(options: {
       return { outcome: 'failed' }
     }
     state = { hash, isLastRight: true, lastRightAtMs: Date.now() }
+    await setImmediate()
     if (!isSame) changed()
-    tell(trigger, change, isSame, read.warnings)
+    await tell(trigger, change, isSame, read.warnings)
     const { added, changed: changedRules, removed, routes, restart } = change
     return {
       outcome: isSame ? 'unchanged' : 'reloaded',
@@ -101,14 +108,15 @@ export function createReloader(options: {
     }
   }
 
-  function readSettings(): ReturnType<SettingsSource['load']> | { readonly mistakes: readonly string[] } {
+  async function readSettings(): Promise<ReadSettings> {
     try {
-      const read = source.load()
+      const read = await source.load()
+      if ('mistakes' in read) return read
       // The built-in table in place of somebody's own is what nobody means by taking the file away.
       if (running.configFile === undefined || read.settings.configFile !== undefined) return read
       return { mistakes: [`${running.configFile}: needs to be there, it was read at the start`] }
     } catch (error) {
-      return { mistakes: error instanceof SettingsError ? error.problems : [reasonOf(error)] }
+      return { mistakes: [reasonOf(error)] }
     }
   }
 
@@ -124,7 +132,12 @@ export function createReloader(options: {
     }
   }
 
-  function tell(trigger: string, change: TableChange, isSame: boolean, warnings: readonly string[]): void {
+  async function tell(
+    trigger: string,
+    change: TableChange,
+    isSame: boolean,
+    warnings: readonly string[],
+  ): Promise<void> {
     const { added, changed: changedRules, removed, routes, restart } = change
     // After a reload on demand the change of the file is nothing new.
     const isAlreadyLogged = isSame && trigger === 'file'
@@ -135,11 +148,19 @@ export function createReloader(options: {
       log.info({ trigger, tableHash: state.hash, rules: rulesIn(change), ...counts }, 'limits reloaded')
       if (Object.values(routes).some(({ length }) => length > 0))
         log.info(firstNames(routes), 'routes changed')
-      for (const warning of warnings) log.warn(warning)
+      await doInTurns(warn(warnings))
     }
     if (restart.length > 0 && !(isAlreadyLogged && isDeepStrictEqual(restart, toldRestart)))
       log.warn({ settings: restart }, 'settings changed that need a restart')
     toldRestart = restart
+  }
+
+  /** Of ten thousand rules each may have one. */
+  function* warn(warnings: readonly string[]): Steps<void> {
+    for (const warning of warnings) {
+      log.warn(warning)
+      yield
+    }
   }
 
   return {

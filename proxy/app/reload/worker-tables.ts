@@ -1,23 +1,29 @@
 import type { Worker } from 'node:cluster'
-import { deserialize, serialize } from 'node:v8'
+import { setImmediate } from 'node:timers/promises'
 import { StartError } from '../../../shared/start-error.ts'
+import { doAtOnce, doInTurns } from '../../../shared/steps.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { reviseRules } from '../../rules/continue-rules.ts'
 import type { PreparedTable } from './reloader.ts'
+import { readPieces, writePieces } from './settings-pieces.ts'
 
 /** From a worker: it has started, has made what it needs of a table, cannot, or has it in force. */
 type FromWorker =
   | { readonly table: 'ask' }
   | { readonly table: 'ready' | 'done'; readonly id: number }
   | { readonly table: 'failed'; readonly id: number; readonly reason: string }
-/** To a worker: what it starts with, and a new table in two steps, so that all workers take it or none. */
+/**
+ * To a worker: what it starts with, and a new table in two steps, so that all workers take it or none. The pieces of a table
+ * come before; all pieces are in base64.
+ */
 type ToWorker =
-  | { readonly table: 'start'; readonly settings: string }
+  | { readonly table: 'start'; readonly pieces: readonly string[] }
+  | { readonly table: 'piece'; readonly id: number; readonly piece: string }
   | {
       readonly table: 'prepare'
       readonly id: number
-      readonly settings: string
+      readonly tableHash: string
       readonly revised: readonly string[]
     }
   | { readonly table: 'commit' | 'abort'; readonly id: number }
@@ -82,15 +88,28 @@ export function createWorkerTables(): WorkerTables {
     })
   }
 
-  async function prepare({ settings, revised }: TableChange, id: number): Promise<PreparedTable> {
+  const tellAll = (message: ToWorker): void => {
+    for (const worker of started) worker.send(message, () => undefined)
+  }
+
+  async function sendPieces(settings: GatewaySettings, id: number): Promise<void> {
+    for (const piece of await doInTurns(writePieces(settings))) {
+      tellAll({ table: 'piece', id, piece: Buffer.from(piece).toString('base64') })
+      await setImmediate()
+    }
+  }
+
+  async function prepare(change: TableChange, id: number): Promise<PreparedTable> {
+    const { settings, tableHash, revised } = change
     let end = (): void => undefined
     changing = new Promise<void>((resolve) => (end = resolve))
     const abort = (): void => {
-      for (const worker of started) worker.send({ table: 'abort', id } satisfies ToWorker, () => undefined)
+      tellAll({ table: 'abort', id })
       end()
     }
     try {
-      await ask({ table: 'prepare', id, settings: write(settings), revised }, READY_MS)
+      await sendPieces(settings, id)
+      await ask({ table: 'prepare', id, tableHash, revised }, READY_MS)
     } catch (error) {
       abort()
       throw error
@@ -111,7 +130,8 @@ export function createWorkerTables(): WorkerTables {
         if (!isFromWorker(message) || message.table !== 'ask') return
         void changing.then(() => {
           if (worker.isDead()) return
-          const answer: ToWorker = { table: 'start', settings: write(begin()) }
+          const pieces = doAtOnce(writePieces(begin())).map((piece) => Buffer.from(piece).toString('base64'))
+          const answer: ToWorker = { table: 'start', pieces }
           started.add(worker)
           worker.send(answer, () => undefined)
         })
@@ -128,7 +148,7 @@ export async function askForSettings(): Promise<GatewaySettings> {
     const receive = (message: unknown): void => {
       if (!isToWorker(message) || message.table !== 'start') return
       process.off('message', receive)
-      resolve(read(message.settings))
+      resolve(doAtOnce(readPieces(message.pieces.map((piece) => Buffer.from(piece, 'base64')))))
     }
     // Heard from the start on, in order: what comes before this worker serves waits.
     process.on('message', (message: unknown) => {
@@ -158,12 +178,14 @@ const heard = {
  * In a worker: takes the tables of its primary process.
  *
  * @param running the settings that it has started with
+ * @param prepare as `prepare` of `Serving`
  */
 export function takeTables(
   running: GatewaySettings,
-  prepare: (next: GatewaySettings) => Promise<PreparedTable>,
+  prepare: (next: GatewaySettings, tableHash: string) => Promise<PreparedTable>,
 ): void {
   let inForce = running
+  let pieces: Buffer[] = []
   let prepared:
     { readonly id: number; readonly settings: GatewaySettings; readonly table: PreparedTable } | undefined
   const answer = (message: FromWorker): void => {
@@ -172,12 +194,15 @@ export function takeTables(
 
   async function take(change: Change): Promise<void> {
     const { id } = change
+    if (change.table === 'piece') return void pieces.push(Buffer.from(change.piece, 'base64'))
+    const given = pieces
+    pieces = []
     if (change.table === 'prepare') {
       try {
-        const next = read(change.settings)
-        const rules = reviseRules(inForce.rules, next.rules, change.revised, id)
+        const next = await doInTurns(readPieces(given))
+        const rules = await doInTurns(reviseRules(inForce.rules, next.rules, change.revised, id))
         const settings = { ...next, rules }
-        prepared = { id, settings, table: await prepare(settings) }
+        prepared = { id, settings, table: await prepare(settings, change.tableHash) }
         answer({ table: 'ready', id })
       } catch (error) {
         answer({ table: 'failed', id, reason: error instanceof Error ? error.message : String(error) })
@@ -195,18 +220,6 @@ export function takeTables(
   let last: Promise<void> = Promise.resolve()
   heard.receive = (change) => void (last = last.then(() => take(change)))
   for (const change of heard.waiting.splice(0)) heard.receive(change)
-}
-
-/** Settings as text: they hold maps and bytes, which JSON has not, and one URL. */
-function write({ upstreamUrl, ...settings }: GatewaySettings): string {
-  return serialize({ ...settings, upstreamUrl: upstreamUrl.href }).toString('base64')
-}
-
-function read(text: string): GatewaySettings {
-  const settings = deserialize(Buffer.from(text, 'base64')) as Omit<GatewaySettings, 'upstreamUrl'> & {
-    readonly upstreamUrl: string
-  }
-  return { ...settings, upstreamUrl: new URL(settings.upstreamUrl) }
 }
 
 function isFromWorker(message: unknown): message is FromWorker {

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import type { Log } from '../../../shared/log.ts'
+import { doInTurns } from '../../../shared/steps.ts'
 import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
 import { createClientOperations, type ClientOperations } from '../../admin/client-operations.ts'
 import { combineHealth, createHealth } from '../../admin/health.ts'
@@ -69,13 +71,15 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
     log,
   })
   let policyByName = byName(settings.rules)
-  function useRules(rules: readonly Rule[]): void {
+  async function useRules(rules: readonly Rule[]): Promise<void> {
     policyByName = byName(rules)
-    counters?.useTable(policiesOf(rules))
+    await setImmediate()
+    if (counters) await doInTurns(counters.useTable(policiesOf(rules)))
+    await setImmediate()
     const policies = rules.map(({ policy }) => policy)
     clientTable.usePolicies(policies)
     // Requests take routes in the workers only.
-    telemetry.tableChanged(policies, [])
+    await doInTurns(telemetry.tableChanged(policies, []))
   }
   const admin = composeAdmin(settings, log, {
     clients: counters
@@ -165,7 +169,7 @@ function operateHere(options: {
 function prepareAll(options: {
   readonly tables: WorkerTables
   readonly served: ReadonlySet<ServedLimiter>
-  readonly useRules: (rules: readonly Rule[]) => void
+  readonly useRules: (rules: readonly Rule[]) => Promise<void>
 }): (change: TableChange) => Promise<PreparedTable> {
   const { tables, served, useRules } = options
   let revision = 0
@@ -176,9 +180,9 @@ function prepareAll(options: {
     return {
       ...prepared,
       async commit() {
-        for (const each of served) each.usePolicies(policiesOf(rules), change.revised, id)
+        for (const each of served) await doInTurns(each.usePolicies(policiesOf(rules), change.revised, id))
         await prepared.commit()
-        useRules(rulesInForce(change.settings))
+        await useRules(rulesInForce(change.settings))
       },
     }
   }

@@ -1,5 +1,6 @@
 import cluster from 'node:cluster'
 import type { Log } from '../../../shared/log.ts'
+import { doInTurns } from '../../../shared/steps.ts'
 import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
 import { answerClients } from '../../admin/worker-clients.ts'
 import { answerReports } from '../../admin/worker-reports.ts'
@@ -40,8 +41,8 @@ export async function composeWorker(
     readActivity: () => serving.metrics.readActivity(),
     answerClients: (question) => answerClients(question, serving.clients, rules),
   })
-  takeTables(settings, async (next) => {
-    const prepared = await serving.prepare(next)
+  takeTables(settings, async (next, tableHash) => {
+    const prepared = await serving.prepare(next, tableHash)
     return {
       ...prepared,
       commit() {
@@ -76,7 +77,7 @@ function countInPrimary(
       clientTable: createWorkerClientTable(portToPrimary, { now, telemetry }),
       operations: { inspect: () => Promise.resolve([]), reset: () => Promise.resolve('unavailable') },
       storeState: () => limiter.storeState(),
-      useRules: (rules) => limiter.useTable(policiesOf(rules)),
+      useRules: (rules) => doInTurns(limiter.useTable(policiesOf(rules))),
       ready: () => Promise.resolve(),
       close() {
         limiter.close()

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { fileNames } from '../../../shared/settings/table.ts'
+import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import type { Rule } from '../../policy.ts'
 import type { UpstreamRoute } from '../../rules/upstream-routes.ts'
 import { continueRules } from '../../rules/continue-rules.ts'
 import { gatewayTable } from '../settings-table.ts'
 import type { GatewaySettings } from '../settings.ts'
+import { isEqual } from './is-equal.ts'
 
 /** What of the settings is the table of limits, which can be changed without a restart. */
 const tableFields = [
@@ -31,6 +33,8 @@ export type NameChanges = {
 export type TableChange = {
   /** The settings in force with the new table. Policies that stay are the same objects. */
   readonly settings: GatewaySettings
+  /** Of `hashTable`. */
+  readonly tableHash: string
   /** Keys of policies that are new or changed, as `policyKey` makes them. */
   readonly revised: readonly string[]
   /** Names of rules. A rule is changed also if only the requests are others that it matches. */
@@ -47,38 +51,41 @@ export type TableChange = {
  * @param running the settings in force
  * @param atStart those that cannot be changed without a restart, as they were read at the start
  */
-export function compareTables(
+export function* compareTables(
   running: GatewaySettings,
   atStart: GatewaySettings,
   next: GatewaySettings,
-): TableChange {
-  const { rules, revised } = continueRules(running.rules, next.rules)
+): Steps<TableChange> {
+  const { rules, revised } = yield* continueRules(running.rules, next.rules)
   const table = Object.fromEntries(tableFields.map((field) => [field, next[field]]))
   const byName = (all: readonly Rule[]): ReadonlyMap<string, Rule> =>
     new Map(all.map((rule) => [rule.policy.name, rule]))
   const routesByName = ({ routes = [] }: GatewaySettings): ReadonlyMap<string, UpstreamRoute> =>
     new Map(routes.map((route) => [route.name, route]))
+  const settings = { ...running, ...table, rules }
+  yield
   return {
-    settings: { ...running, ...table, rules },
+    settings,
+    tableHash: yield* hashTableInSteps(settings),
     revised,
-    ...compareNamed(byName(running.rules), byName(rules)),
-    routes: compareNamed(routesByName(running), routesByName(next)),
-    restart: fixedSettings.filter(([field]) => !isSame(atStart[field], next[field])).map(([, name]) => name),
+    ...(yield* compareNamed(byName(running.rules), byName(rules))),
+    routes: yield* compareNamed(routesByName(running), routesByName(next)),
+    restart: yield* findFixedChanges(atStart, next),
   }
 }
 
-function compareNamed<Entry>(
+function* compareNamed<Entry>(
   before: ReadonlyMap<string, Entry>,
   after: ReadonlyMap<string, Entry>,
-): NameChanges {
-  const names = [...after.keys()]
-  return {
-    added: names.filter((name) => !before.has(name)),
-    changed: names.filter(
-      (name) => before.has(name) && !isDeepStrictEqual(before.get(name), after.get(name)),
-    ),
-    removed: [...before.keys()].filter((name) => !after.has(name)),
+): Steps<NameChanges> {
+  const added: string[] = []
+  const changed: string[] = []
+  for (const [name, entry] of after) {
+    if (!before.has(name)) added.push(name)
+    else if (!(yield* isEqual(before.get(name), entry))) changed.push(name)
+    yield
   }
+  return { added, changed, removed: [...before.keys()].filter((name) => !after.has(name)) }
 }
 
 /** All but those of the table, and those of the environment alone, which stay: the property and the name in the file. */
@@ -91,6 +98,15 @@ const fixedSettings: readonly (readonly [field: keyof GatewaySettings, name: str
   ['webhooks', 'webhooks'],
 ]
 
+function* findFixedChanges(atStart: GatewaySettings, next: GatewaySettings): Steps<readonly string[]> {
+  const changes: string[] = []
+  for (const [field, name] of fixedSettings) {
+    if (!isSame(atStart[field], next[field])) changes.push(name)
+    yield
+  }
+  return changes
+}
+
 function isSame(one: unknown, other: unknown): boolean {
   return one instanceof URL && other instanceof URL ? one.href === other.href : isDeepStrictEqual(one, other)
 }
@@ -100,6 +116,10 @@ function isSame(one: unknown, other: unknown): boolean {
  * table, whatever its file is called and however it is written.
  */
 export function hashTable(settings: GatewaySettings): string {
+  return doAtOnce(hashTableInSteps(settings))
+}
+
+function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   const { rateLimitingDisabled, rules, allowList, denyList, cors, refusals, jwt, rateLimitHeaders, routes } =
     settings
   const { requestHeaders } = settings
@@ -114,7 +134,34 @@ export function hashTable(settings: GatewaySettings): string {
     ...(routes && { routes }),
     ...(requestHeaders.length > 0 && { requestHeaders }),
   }
-  // Workers count the revisions of their rules (`reviseRules`), which are no part of the table.
-  const text = JSON.stringify(table, (name, value: unknown) => (name === 'revision' ? undefined : value))
-  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+  const hash = createHash('sha256')
+  for (const text of writeJson(table)) {
+    hash.update(text)
+    yield
+  }
+  return hash.digest('hex').slice(0, 12)
+}
+
+/** As JSON, of lists one item at a time. */
+function* writeJson(table: Readonly<Record<string, unknown>>): Generator<string> {
+  let mark = '{'
+  for (const [name, value] of Object.entries(table)) {
+    if (value === undefined) continue
+    yield `${mark}${JSON.stringify(name)}:`
+    mark = ','
+    if (Array.isArray(value)) yield* writeItems(value)
+    else yield JSON.stringify(value)
+  }
+  yield '}'
+}
+
+function* writeItems(items: readonly unknown[]): Generator<string> {
+  for (const [index, item] of items.entries())
+    yield `${index === 0 ? '[' : ','}${JSON.stringify(item ?? null, withoutRevision)}`
+  yield items.length === 0 ? '[]' : ']'
+}
+
+/** Workers count the revisions of their rules (`reviseRules`), which are no part of the table. */
+function withoutRevision(name: string, value: unknown): unknown {
+  return name === 'revision' ? undefined : value
 }

@@ -1,3 +1,4 @@
+import type { Steps } from '../../../shared/steps.ts'
 import { LARGEST_SLIDING_QUOTA, reservedUnits, takesUnits, type Policy } from '../../policy.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { CounterReading } from '../counter-admin.ts'
@@ -43,7 +44,7 @@ export type MemoryLimiter = {
    *
    * @param policies of all rules, those of overrides included
    */
-  useTable(policies: readonly Policy[]): void
+  useTable(policies: readonly Policy[]): Steps<void>
   readUse(): TableUse
   /** Token buckets that are not full. */
   readBucketUse(): TableUse
@@ -124,11 +125,12 @@ export function createMemoryLimiter(options: {
     return table
   }
 
-  function useTable(next: readonly Policy[]): void {
+  function* useTable(next: readonly Policy[]): Steps<void> {
     const largest = new Map<string, Policy>()
     for (const policy of next) {
       const known = largest.get(countedAs(policy))
       if (!known || known.quota < policy.quota) largest.set(countedAs(policy), policy)
+      yield
     }
     tables.clear()
     inFlight.prune()

@@ -1,3 +1,4 @@
+import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import { formatAddress, networkOf, type AddressRange, type IpAddress } from '../ip-address.ts'
 
 /** Addresses and networks, of which there may be thousands: a look costs the same for one of each length as for many. */
@@ -8,11 +9,16 @@ export type AddressSet = {
 }
 
 export function createAddressSet(ranges: readonly AddressRange[]): AddressSet {
+  return doAtOnce(createAddressSetInSteps(ranges))
+}
+
+export function* createAddressSetInSteps(ranges: Iterable<AddressRange>): Steps<AddressSet> {
   /** Networks by the length of their prefix. */
   const networks = new Map<number, Set<string>>()
   for (const { address, bits } of ranges) {
     const known = networks.get(bits) ?? new Set()
     networks.set(bits, known.add(formatAddress(networkOf(address, bits))))
+    yield
   }
 
   function isIn(address: IpAddress, mostBits: number): boolean {

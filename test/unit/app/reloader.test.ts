@@ -17,7 +17,7 @@ test('a change of the file is not taken while the file is still written', async 
       written: settings,
       load() {
         if (!isWritten) changes += 1
-        return { ...loadWithFile(isWritten ? rule(6) : 'logLevel: info\n') }
+        return Promise.resolve(loadWithFile(isWritten ? rule(6) : 'logLevel: info\n'))
       },
       watch: () => () => undefined,
       signature: () => String(changes),

@@ -22,31 +22,35 @@ function writeTo(path: string, text: string): void {
   atEndOfFile(() => void writer.kill())
 }
 
-test('a settings file that is a pipe is not read again', () => {
+test('a settings file that is a pipe is not read again', async () => {
   const path = makePipe()
   writeTo(path, 'limits: []\n')
   const { source } = readSettings({ CONFIG_FILE: path }, makeTemporaryDirectory())
   writeTo(path, '')
-  expect(() => source.load()).toThrow(`CONFIG_FILE: ${path} is a pipe, which cannot be read again`)
+  expect(await source.load()).toEqual({
+    mistakes: [`CONFIG_FILE: ${path} is a pipe, which cannot be read again`],
+  })
 })
 
-test('nor a secret that is one', () => {
+test('nor a secret that is one', async () => {
   const path = makePipe()
   const cwd = directoryWith('limits: []\n')
   writeTo(path, 'a-token-of-16-or-more')
   const { source } = readSettings({ ADMIN_TOKEN_FILE: path }, cwd)
   writeTo(path, 'a-token-of-16-or-more')
-  expect(() => source.load()).toThrow(`ADMIN_TOKEN_FILE: ${path} is a pipe, which cannot be read again`)
+  expect(await source.load()).toEqual({
+    mistakes: [`ADMIN_TOKEN_FILE: ${path} is a pipe, which cannot be read again`],
+  })
 })
 
-test('an empty file does not take the place of one with limits, and one that was empty may stay so', () => {
+test('an empty file does not take the place of one with limits, and one that was empty may stay so', async () => {
   const cwd = directoryWith('limits: []\n')
   const file = join(cwd, 'sluice.yaml')
   const { source } = readSettings({}, cwd)
   writeFileSync(file, '')
-  expect(() => source.load()).toThrow(`${file}: is empty, and had limits before`)
+  expect(await source.load()).toEqual({ mistakes: [`${file}: is empty, and had limits before`] })
   const { source: ofEmpty } = readSettings({}, cwd)
-  expect(ofEmpty.load().settings.limitsFile).toBeUndefined()
+  expect(await ofEmpty.load()).toHaveProperty('settings.limitsFile', undefined)
   writeFileSync(file, '# The built-in table is meant.\n')
-  expect(source.load().settings.limitsFile).toBeUndefined()
+  expect(await source.load()).toHaveProperty('settings.limitsFile', undefined)
 })

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { hashTable } from '../../../proxy/config/reload/table-change.ts'
 import { reviseRules } from '../../../proxy/rules/continue-rules.ts'
+import { doAtOnce } from '../../../shared/steps.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 
 const read = (requests: number) =>
@@ -8,8 +10,29 @@ const read = (requests: number) =>
 
 test('a worker that has changed its table has the hash of a gateway that began with it', () => {
   const [before, next] = [read(5), read(6)]
-  const rules = reviseRules(before.rules, next.rules, ['a'], 7)
+  const rules = doAtOnce(reviseRules(before.rules, next.rules, ['a'], 7))
   expect(rules).not.toEqual(next.rules)
   expect(hashTable({ ...next, rules })).toBe(hashTable(next))
   expect(hashTable(next)).not.toBe(hashTable(before))
+})
+
+test('the hash is that of the table as JSON, so that replicas of several versions have the same', () => {
+  const { settings } = loadWithFile(
+    `denyList: [{ ip: 192.0.2.1 }]\nrefusal: { body: no, contentType: text/plain }\nlimits: [{ name: a, match: GET /a, requests: 1, window: 1m }]`,
+    {},
+  )
+  for (const each of [settings, read(5), { ...read(5), rateLimitingDisabled: true }]) {
+    const { allowList, denyList, cors, refusals, jwt, rateLimitHeaders } = each
+    const table = {
+      rules: each.rateLimitingDisabled ? [] : each.rules,
+      allowList,
+      denyList,
+      cors,
+      refusals: [refusals.everyRule, ...refusals.ofRules],
+      jwt,
+      rateLimitHeaders,
+    }
+    const whole = createHash('sha256').update(JSON.stringify(table)).digest('hex').slice(0, 12)
+    expect(hashTable(each)).toBe(whole)
+  }
 })

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../proxy/limiter/memory/limiter.ts'
 import { serveLimiter, type ServedLimiter } from '../../../proxy/limiter/primary-limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
+import { doAtOnce } from '../../../shared/steps.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
 
 // The table of limits is changed while a worker's requests are in flight, some of them for longer than an hour.
@@ -30,7 +31,7 @@ afterEach(() => {
 const begin = (name: string): void => receive({ limiter: 'ask', id: 1, requests: [[name, partitionKey]] })
 const end = (name: string): void => receive({ limiter: 'settle', settled: [[name, partitionKey, 1, 0, 0]] })
 const change = (quota: number, revision: number): void =>
-  served.usePolicies([limitTo(quota)], ['a'], revision)
+  doAtOnce(served.usePolicies([limitTo(quota)], ['a'], revision))
 const inFlight = (): number => counters.read({ policy: limitTo(5), partitionKey })?.used ?? 0
 const anHourLater = (): void => void vi.advanceTimersByTime(3_600_001)
 

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
 import { compileRoutes, type UpstreamRoute } from '../../../proxy/rules/upstream-routes.ts'
 import { readTarget } from '../../../proxy/request/target.ts'
+import { doAtOnce } from '../../../shared/steps.ts'
 
 type Written = Pick<UpstreamRoute, 'hosts' | 'paths'>
 
 function findIn(routes: readonly Written[]): (target: string, host?: string) => number | undefined {
-  const table = compileRoutes(routes, [...routes.keys()])
+  const table = doAtOnce(compileRoutes(routes, [...routes.keys()]))
   return (raw, host = 'example.com') => {
     const target = readTarget('GET', raw)
     if (typeof target === 'string') throw new Error(target)

@@ -1,3 +1,4 @@
+import { doAtOnce } from '../../../shared/steps.ts'
 import { describe, expect, test } from 'vitest'
 import { createMetrics, type Metrics } from '../../../proxy/telemetry/metrics.ts'
 import { renderMetrics, watchProcess } from '../../../proxy/telemetry/prometheus.ts'
@@ -87,7 +88,7 @@ describe('what the request path reports', () => {
       found.value('sluice_limited_requests_total', { policy, outcome })
     expect([count('login', 'within'), count('login', 'near'), count('login', 'over')]).toEqual([2, 1, 2])
     expect([count('share', 'within'), count('share', 'near'), count('share', 'over')]).toEqual([0, 0, 0])
-    metrics.telemetry.tableChanged([share], [])
+    doAtOnce(metrics.telemetry.tableChanged([share], []))
     const names = (await scrape(metrics)).samples.flatMap(({ labels }) => labels['policy'] ?? [])
     expect(names).not.toContain('login')
   })
@@ -95,7 +96,7 @@ describe('what the request path reports', () => {
   test('of routes that are gone nothing is told', async () => {
     const metrics = metricsFor([])
     for (const name of ['kept', 'gone']) metrics.telemetry.ofUpstream(name).upstreamAnswered(1)
-    metrics.telemetry.tableChanged([], ['kept'])
+    doAtOnce(metrics.telemetry.tableChanged([], ['kept']))
     const labels = (await scrape(metrics)).samples.flatMap(({ labels }) => labels['upstream'] ?? [])
     // Nor of `upstream`, to which nothing is sent.
     expect(new Set(labels)).toEqual(new Set(['kept']))

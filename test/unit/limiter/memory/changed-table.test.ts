@@ -1,3 +1,4 @@
+import { doAtOnce } from '../../../../shared/steps.ts'
 import { describe, expect, test, vi } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../proxy/limiter/memory/limiter.ts'
 import { SlotLists } from '../../../../proxy/limiter/memory/slot-lists.ts'
@@ -32,10 +33,10 @@ describe.each(kinds)('%s', (algorithm) => {
     const limiter = createLimiter()
     const [before, after] = [make(10), make(20)]
     for (let asked = 0; asked < 5; asked++) remaining(limiter, before)
-    limiter.useTable([after])
+    doAtOnce(limiter.useTable([after]))
     // A bucket keeps its part of being full.
     expect(remaining(limiter, after)).toBe(algorithm === 'token-bucket' ? 9 : 14)
-    limiter.useTable([before])
+    doAtOnce(limiter.useTable([before]))
     expect(remaining(limiter, before)).toBe(algorithm === 'token-bucket' ? 3 : 3)
   })
 
@@ -43,7 +44,7 @@ describe.each(kinds)('%s', (algorithm) => {
     const limiter = createLimiter()
     for (let asked = 0; asked < 5; asked++) remaining(limiter, make(10))
     const after = make(algorithm === 'token-bucket' ? 1 : 2)
-    limiter.useTable([after])
+    doAtOnce(limiter.useTable([after]))
     expect(remaining(limiter, after)).toBe(0)
   })
 
@@ -53,7 +54,7 @@ describe.each(kinds)('%s', (algorithm) => {
     remaining(limiter, kept)
     remaining(limiter, gone)
     expect(inUse(limiter)).toBe(2)
-    limiter.useTable([kept])
+    doAtOnce(limiter.useTable([kept]))
     expect(inUse(limiter)).toBe(1)
     expect(remaining(limiter, make(10, 60_000, 'new'))).toBe(9)
     expect(remaining(limiter, kept)).toBe(8)
@@ -64,9 +65,9 @@ describe.each(kinds)('%s', (algorithm) => {
     const limiter = createLimiter()
     const gone = make(10)
     remaining(limiter, gone, true)
-    limiter.useTable([])
+    doAtOnce(limiter.useTable([]))
     expect(limiter.takeUnsaved(10)).toMatchObject([{ policy: gone, partitionKey: 'ip:192.0.2.1' }])
-    limiter.useTable([])
+    doAtOnce(limiter.useTable([]))
     expect(inUse(limiter)).toBe(0)
   })
 
@@ -76,7 +77,7 @@ describe.each(kinds)('%s', (algorithm) => {
     const kept = make(10, hour, 'kept')
     for (let change = 1; change <= 20; change++) {
       const policy = make(10, hour + change)
-      limiter.useTable([kept, policy])
+      doAtOnce(limiter.useTable([kept, policy]))
       expect(remaining(limiter, policy)).toBe(9)
       remaining(limiter, kept)
     }
@@ -90,7 +91,7 @@ describe.each(kinds)('%s', (algorithm) => {
     const limiter = createLimiter()
     remaining(limiter, make(10))
     const after = make(10, 60_000)
-    limiter.useTable([after])
+    doAtOnce(limiter.useTable([after]))
     expect(remaining(limiter, after)).toBe(9)
     expect(inUse(limiter)).toBe(1)
   })
@@ -102,7 +103,7 @@ test('requests in flight stay counted under another number of them', () => {
   const charges = chargeAll('ip:192.0.2.1', [make(2)])
   const first = limiter.decide(charges)
   const after = make(1)
-  limiter.useTable([after])
+  doAtOnce(limiter.useTable([after]))
   expect(limiter.decide(chargeAll('ip:192.0.2.1', [after])).outcome).toBe('refused')
   const reservation = first.outcome === 'allowed' ? first.states[0]?.reservation : undefined
   if (reservation) limiter.settle(reservation, 0)

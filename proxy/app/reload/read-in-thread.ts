@@ -1,0 +1,57 @@
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { doInTurns } from '../../../shared/steps.ts'
+import { readPieces, type SettingsPieces } from './settings-pieces.ts'
+import type { ReadSettings } from './reloader.ts'
+
+/** What the thread is given, and what it says: lines as one text, of which each rule may have one. */
+export type WhatToRead = { readonly env: NodeJS.ProcessEnv; readonly cwd: string }
+export type ReadInThread =
+  { readonly pieces: SettingsPieces; readonly warnings: string } | { readonly mistakes: string }
+
+/** The largest file takes seconds, on a busy machine many. */
+const LONGEST_MS = 120_000
+/** The largest file takes a third of it. */
+const MOST_HEAP_MB = 1024
+
+/** Source or built. */
+const thread = new URL(`./settings-thread${extname(import.meta.filename)}`, import.meta.url)
+
+/**
+ * Reads and checks the settings in a thread of their own, which ends with it: a table of ten thousand rules takes two seconds of
+ * CPU, in which this process goes on to serve. What the thread says is read in turns.
+ *
+ * @param limits for tests
+ * @returns rejects where the thread fails, or takes more time or memory than any settings need
+ */
+export async function readInThread(
+  { env, cwd }: WhatToRead,
+  { longestMs = LONGEST_MS, mostHeapMb = MOST_HEAP_MB } = {},
+): Promise<ReadSettings> {
+  const said = await new Promise<ReadInThread>((resolve, reject) => {
+    const worker = new Worker(thread, {
+      workerData: { env: { ...env }, cwd } satisfies WhatToRead,
+      // What is loaded into this process by an option is not for that thread.
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
+    })
+    // A process that ends does not wait for it.
+    worker.unref()
+    const timer = setTimeout(() => {
+      reject(new Error(`the settings were not read within ${longestMs / 1000} s`))
+      void worker.terminate()
+    }, longestMs).unref()
+    worker.once('message', resolve)
+    worker.once('error', reject)
+    worker.once('exit', () => {
+      clearTimeout(timer)
+      reject(new Error('the thread that reads the settings has ended'))
+    })
+  })
+  if ('mistakes' in said) return { mistakes: linesOf(said.mistakes) }
+  return { settings: await doInTurns(readPieces(said.pieces)), warnings: linesOf(said.warnings) }
+}
+
+function linesOf(text: string): readonly string[] {
+  return text === '' ? [] : text.split('\n')
+}

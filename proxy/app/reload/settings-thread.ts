@@ -1,0 +1,21 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { SettingsError } from '../../../shared/settings/settings.ts'
+import { doAtOnce } from '../../../shared/steps.ts'
+import { loadGatewaySettings } from '../../config/settings.ts'
+import type { ReadInThread, WhatToRead } from './read-in-thread.ts'
+import { writePieces } from './settings-pieces.ts'
+
+// A thread that `readInThread` starts: reads the settings once, says what they are, and ends. What goes wrong but the settings
+// ends it too, with the exception.
+
+function read({ env, cwd }: WhatToRead): ReadInThread {
+  try {
+    const { settings, warnings } = loadGatewaySettings(env, cwd)
+    return { pieces: doAtOnce(writePieces(settings)), warnings: warnings.join('\n') }
+  } catch (error) {
+    if (error instanceof SettingsError) return { mistakes: error.problems.join('\n') }
+    throw error
+  }
+}
+
+parentPort?.postMessage(read(workerData as WhatToRead))

@@ -1,0 +1,36 @@
+import { setImmediate } from 'node:timers/promises'
+import { collectYoungGarbage } from './v8-gc.ts'
+
+/** Work that yields wherever it can be left off for a while: `doAtOnce` does it without a pause, `doInTurns` with pauses. */
+export type Steps<Result> = Generator<void, Result, void>
+
+/** After this much of it other work has its turn; a step must not take much longer. */
+const SLICE_MS = 4
+
+/** Does work in one go: what else the process has to do waits. */
+export function doAtOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
+/**
+ * Does work in turns of the event loop of its own, a few milliseconds of it in each, so that what else comes is not kept
+ * waiting. Begins in a turn of its own too. Rejects with what a step throws.
+ *
+ * What the work makes mostly stays. V8 would copy it when the young generation is full, for tens of milliseconds while
+ * everything waits: after each turn it is a millisecond.
+ */
+export async function doInTurns<Result>(steps: Steps<Result>): Promise<Result> {
+  for (;;) {
+    await setImmediate()
+    const untilMs = performance.now() + SLICE_MS
+    do {
+      const step = steps.next()
+      if (step.done) return step.value
+    } while (performance.now() < untilMs)
+    await setImmediate()
+    collectYoungGarbage()
+  }
+}
