@@ -3,7 +3,10 @@ import type { Cluster, Redis } from 'ioredis'
 import { errorCodeOf } from './errors.ts'
 
 /** A connection to Redis or Valkey: one server, the master that Sentinel names, or a cluster. */
-export type RedisClient = Redis | Cluster
+export type RedisClient = RedisNode | Cluster
+
+/** A connection to one server. */
+export type RedisNode = Redis
 
 export type RedisScript = { readonly source: string; readonly sha1: string }
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { Redis } from 'ioredis'
 import type { Log } from '../../../../shared/log.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
-import { runScript, script, type RedisClient } from '../run-script.ts'
+import { runScript, script, type RedisClient, type RedisNode } from '../run-script.ts'
 
 const LOOK_EVERY_MS = 10_000
 
@@ -39,7 +38,7 @@ export function watchStore(options: {
   const { redis, keyPrefix, isAnswering, log, telemetry } = options
   let mark: string | undefined
   let policies = ''
-  const evictedBy = new Map<Redis, number>()
+  const evictedBy = new Map<RedisNode, number>()
 
   async function lookAtMark(): Promise<void> {
     const found = await runScript(redis, markScript, 1, [

@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis'
 import { lacksRight } from '../errors.ts'
+import type { RedisNode } from '../run-script.ts'
 
 type Heard = (error: Error | null, info?: string) => void
 
@@ -8,7 +8,7 @@ type Heard = (error: Error | null, info?: string) => void
  * master that Sentinel named. Where `INFO` is renamed away or the user may not send it, nothing is known of that: the
  * connection is ready all the same, and what the server does not do then, it says when it is asked.
  */
-export function readyWithoutInfo(server: Redis): void {
+export function readyWithoutInfo(server: RedisNode): void {
   const info = server.info.bind(server) as (...sections: string[]) => Promise<string>
   const forgiving = (...given: readonly (string | Heard)[]): Promise<string> => {
     const heard = given.find((each) => typeof each === 'function')
@@ -24,7 +24,7 @@ export function readyWithoutInfo(server: Redis): void {
       )
     return asked
   }
-  server.info = forgiving as Redis['info']
+  server.info = forgiving as RedisNode['info']
 }
 
 function isUnknown(error: unknown): boolean {
