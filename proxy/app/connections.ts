@@ -7,8 +7,8 @@ import { watchSlowClients, type SlowClients } from '../connection/slow-clients.t
 import type { AddressReader } from '../request/client-address.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { createUnreadLog } from '../telemetry/unread-log.ts'
-import { trimHeapAfterBursts } from './heap-trim.ts'
-import { scheduleMinorGcs } from './minor-gc.ts'
+import { trimHeapAfterBursts } from './memory/heap-trim.ts'
+import { scheduleMinorGcs } from './memory/minor-gc.ts'
 import type { ClientServer } from './server.ts'
 
 /** Approximate memory of one open connection. */

@@ -43,7 +43,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     const client = { global: true }
     expect(await listed('whole')).toEqual([client])
     expect(await inspect('whole', client)).toMatchObject({ states: [{ used: 2, exceeded: true }] })
-    expect(await reset('whole', client)).toEqual({ reset: ['whole'] })
+    expect(await reset('whole', client)).toEqual({ reset: ['whole'], counted: ['whole'] })
     expect(await statusOf('/whole')).toBe(200)
   })
 
@@ -58,7 +58,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await inspect('site', 'one.example')).toMatchObject({ states: [{ used: 1 }] })
     const [client] = (await listed('site')) as unknown[]
     expect(client).toEqual({ id: expect.stringMatching(/^h:/) as string })
-    expect(await reset('site', client)).toEqual({ reset: ['site'] })
+    expect(await reset('site', client)).toEqual({ reset: ['site'], counted: ['site'] })
     expect(await statusAt('one.example')).toBe(200)
   })
 
@@ -88,7 +88,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     for (let i = 0; i < 3; i++) expect(await statusWith('a=1; sid=; sidx=2')).toBe(200)
     expect(await listed('session')).toEqual([{ id: expect.stringMatching(/^h:/) as string }])
     expect(await inspect('session', { 'cookie:SID': value })).toMatchObject({ states: [{ used: 1 }] })
-    expect(await reset('session', value)).toEqual({ reset: ['session'] })
+    expect(await reset('session', value)).toEqual({ reset: ['session'], counted: ['session'] })
     expect(await statusWith(`sid=${value}`)).toBe(200)
   })
 
@@ -110,7 +110,8 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await inspect('search', { 'query:user': one })).toMatchObject({ states: [{ used: 1 }] })
     const clients = (await listed('search')) as unknown[]
     expect(clients).toHaveLength(2)
-    for (const client of clients) expect(await reset('search', client)).toEqual({ reset: ['search'] })
+    for (const client of clients)
+      expect(await reset('search', client)).toEqual({ reset: ['search'], counted: ['search'] })
     expect(await statusOf(`/search?user=${one}&user=${two}`)).toBe(200)
   })
 
@@ -134,7 +135,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     for (let i = 0; i < 3; i++) expect(await statusOf('/projects/7/builds')).toBe(200)
     const client = { 'path:id': '7', 'header:x-api-key': headers['x-api-key'] }
     expect(await inspect('project', client)).toMatchObject({ states: [{ used: 1, exceeded: true }] })
-    expect(await reset('project', client)).toEqual({ reset: ['project'] })
+    expect(await reset('project', client)).toEqual({ reset: ['project'], counted: ['project'] })
     expect(await statusAt('/projects/7')).toBe(200)
   })
 
@@ -158,10 +159,13 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
       states: [{ used: 1 }],
     })
     expect(await inspect(policy, from)).toMatchObject({ states: [{ used: 1 }] })
-    expect(await reset(policy, { ip: from })).toEqual({ reset: [policy] })
+    expect(await reset(policy, { ip: from })).toEqual({ reset: [policy], counted: [policy] })
     expect(await statusOf(path, { from })).toBe(200)
     expect(await statusOf(path, { from, headers })).toBe(429)
-    expect(await reset(policy, { 'header:x-api-key': headers['x-api-key'] })).toEqual({ reset: [policy] })
+    expect(await reset(policy, { 'header:x-api-key': headers['x-api-key'] })).toEqual({
+      reset: [policy],
+      counted: [policy],
+    })
     expect(await statusOf(path, { from, headers })).toBe(200)
     const { body } = await askOperator(gateway, 'GET', '/api/limits')
     expect((body as { limits: object[] }).limits).toContainEqual(

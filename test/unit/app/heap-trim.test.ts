@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { trimHeapAfterBursts } from '../../../proxy/app/heap-trim.ts'
+import { trimHeapAfterBursts } from '../../../proxy/app/memory/heap-trim.ts'
 
 let open = 0
 let collected = 0

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { scheduleMinorGcs } from '../../../proxy/app/minor-gc.ts'
+import { scheduleMinorGcs } from '../../../proxy/app/memory/minor-gc.ts'
 
 let accepted = 0
 let collected = 0
