@@ -13,6 +13,8 @@ export type AnswerVector = {
   /** Text that the response's head has in it, and what it must not have. Letter case is ignored. */
   readonly says?: readonly string[]
   readonly lacks?: readonly string[]
+  /** A `broken` one that says its length, by which a client of HTTP/1.0 too sees that it is not whole: no reset has to tell. */
+  readonly hasLength?: boolean
   /** Interim responses that a client of HTTP/1.1 gets before. */
   readonly interim?: readonly number[]
 }

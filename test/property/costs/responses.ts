@@ -10,9 +10,11 @@ const lineBytes = 1024
 function openResponse(bareLf: boolean): ByteReader {
   const kept: unknown[] = []
   const keep = (read: unknown): void => void kept.push(read)
+  // There may be any number of them, and each is passed on as it comes.
+  let lastInterim: unknown
   const parser = new ResponseParser(bareLf)
   parser.expect('GET', {
-    onInformation: keep,
+    onInformation: (head) => void (lastInterim = head),
     onHead: keep,
     onTrailers: keep,
     onBody: () => undefined,
@@ -21,7 +23,7 @@ function openResponse(bareLf: boolean): ByteReader {
   })
   return {
     take(piece) {
-      Object.assign(this, { parser, kept })
+      Object.assign(this, { parser, kept, lastInterim })
       parser.execute(piece)
     },
   }

@@ -100,9 +100,19 @@ export const bodies: readonly AnswerVector[] = [
     ],
   ),
   ...answers('RFC 9112 section 8', 'a response cut short or malformed never looks complete', [
-    ['a shorter body than declared', ok('Content-Length: 4') + 'hi', 'broken', { then: 'close' }],
-    ['a shorter body, then a reset', ok('Content-Length: 4') + 'hi', 'broken', { then: 'reset' }],
-    ['no body of what was declared', ok('Content-Length: 4'), 'broken', { then: 'close' }],
+    [
+      'a shorter body than declared',
+      ok('Content-Length: 4') + 'hi',
+      'broken',
+      { then: 'close', hasLength: true },
+    ],
+    [
+      'a shorter body, then a reset',
+      ok('Content-Length: 4') + 'hi',
+      'broken',
+      { then: 'reset', hasLength: true },
+    ],
+    ['no body of what was declared', ok('Content-Length: 4'), 'broken', { then: 'close', hasLength: true }],
     ['chunks without an end', ok(chunked) + '2\r\nhi\r\n', 'broken', { then: 'close' }],
     ['half a chunk', ok(chunked) + '4\r\nhi', 'broken', { then: 'close' }],
     ['half a size', ok(chunked) + '4', 'broken', { then: 'close' }],
