@@ -76,10 +76,13 @@ function startWithAddOnce(
   const { client } = connection
   const evaluate: Evaluate = (source, count, args) => client.call('EVAL', source, count, ...args)
   Object.assign(client, {
-    eval: (source: string, count: number, args: string[]) =>
-      source === addOnceScript.source || source === addFixedOnceScript.source
+    // The library takes both a list and single arguments.
+    eval: (source: string, count: number, ...given: (string | string[])[]) => {
+      const args = given.flat()
+      return source === addOnceScript.source || source === addFixedOnceScript.source
         ? change((changed) => evaluate(source, count, changed), args)
-        : evaluate(source, count, args),
+        : evaluate(source, count, args)
+    },
   })
   return withClient(client, () => connection.close())
 }
