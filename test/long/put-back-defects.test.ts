@@ -80,8 +80,8 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/upstream/connection.ts',
-        from: "const isWhole = this.#requestSent && this.#unsent === '' && this.takesRequest\n",
-        to: 'const isWhole = true\n',
+        from: 'persistent && this.#requestSent && this.takesRequest && !',
+        to: 'persistent && !',
       },
     ],
   },
