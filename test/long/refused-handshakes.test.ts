@@ -47,6 +47,7 @@ function bodyBytes(received: string): number {
 describe.each(protocols)('over %s', (_, settings, connect) => {
   test('a large response other than 101 to a WebSocket handshake arrives whole', async () => {
     const backend = await startBackend()
+    const upgraded = once(backend.server, 'upgrade')
     backend.server.on('upgrade', (_request, socket: Socket) => {
       socket.on('error', () => undefined)
       socket.write(`HTTP/1.1 404 Not Found\r\nContent-Length: ${largeBytes}\r\n\r\n`)
@@ -58,6 +59,9 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     const received = await readToEnd(client)
     expect(received).toMatch(/^HTTP\/1\.1 404 /)
     expect(bodyBytes(received)).toBe(largeBytes)
+    // Node's server gives an upgraded socket away: nobody else ends it.
+    const [, socket] = (await upgraded) as [unknown, Socket]
+    socket.destroy()
   })
 
   test('a client that does not read such a response is disconnected after SEND_TIMEOUT', async () => {
@@ -90,6 +94,7 @@ describe.each(protocols)('over %s', (_, settings, connect) => {
     await passes(1_500)
     socket.write('y')
     expect(bodyBytes(await received)).toBe(largeBytes + 1)
+    socket.destroy()
   })
 
   test('a CONNECT behind a download does not stop it', async () => {
