@@ -34,9 +34,12 @@ export function publicFields(fields: readonly string[], names: PublicNames): str
   })
 }
 
-/** `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters are none of a target. */
+/**
+ * `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters are none of a target. A quote that is
+ * never closed goes to the end: looked for again behind each further quote, its end would take time in the square of the length.
+ */
 function publicLinks(value: string, names: PublicNames): string {
-  return value.replace(/"(?:[^"\\]|\\.)*"|<([^<>"]*)>/g, (part, target: string | undefined) =>
+  return value.replace(/"(?:[^"\\]|\\.?)*(?:"|$)|<([^<>"]*)>/gs, (part, target: string | undefined) =>
     target === undefined ? part : `<${publicLocation(target, names)}>`,
   )
 }

@@ -1,3 +1,4 @@
+import { MAX_TAGS, privateReference } from '../../../proxy/forward/private-references.ts'
 import { createAddressReader } from '../../../proxy/request/client-address.ts'
 import { comparableHost } from '../../../proxy/request/host.ts'
 import { readAuthority } from '../../../proxy/request/authority.ts'
@@ -147,7 +148,46 @@ const hosts: CostRow = {
   }),
 }
 
+/** References of WebDAV that a route with another host or path in the backend rewrites: each target is read as a request's is. */
+const references = ['destination', 'if'].map((name): CostRow => ({
+  ...whole,
+  name: `${name} that is rewritten`,
+  units: [
+    '<',
+    '<>',
+    '<a>',
+    '</%41>',
+    '(',
+    '("',
+    ')',
+    '"',
+    '//',
+    '//a',
+    'http://a/',
+    '<//a/%2541>',
+    '\\',
+    '/..',
+    '%',
+  ],
+  atoms: [...escapes, '<', '>', '(', ')', '"', '[', ']', '/', '..', '//a', 'http:', ' ', ';', 'a', '{n}'],
+  wrap: (content) => `<//a/${content}`,
+  open: openText((text) =>
+    [text, text.slice(1)].map((value) =>
+      privateReference(name, value, {
+        publicHost: 'a',
+        sentHost: 'b',
+        toPrivate: (path) => {
+          const target = readTarget('GET', path, { headers: {} })
+          return typeof target === 'string' ? undefined : target.forwardTarget
+        },
+        tagsLeft: MAX_TAGS,
+      }),
+    ),
+  ),
+}))
+
 export const rows: readonly CostRow[] = [
+  ...references,
   ...[cookies, queries, escapedQueries, targets],
   ...[chains, manyChains, addresses, hosts],
 ]

@@ -1,6 +1,7 @@
+import { publicFields } from '../../../proxy/forward/public-fields.ts'
 import { ResponseSyntaxError } from '../../../proxy/upstream/response-head.ts'
 import { ResponseParser } from '../../../proxy/upstream/response-parser.ts'
-import type { ByteReader, CostRow } from '../../support/cost/row.ts'
+import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
 
 /** What a head may have, and trailers, whatever the settings are. */
 const headBytes = 64 * 1024
@@ -50,7 +51,38 @@ const fieldAtoms = [
   'keep-alive',
 ]
 
+const names = { publicHost: 'a', sentHost: 'b', prefix: '/v1' }
+/** The headers of a response that a route with another host or path in the backend rewrites. */
+const rewritten = ['location', 'content-location', 'link', 'refresh', 'set-cookie'].map((name): CostRow => ({
+  name: `${name} of a response that is rewritten`,
+  largestBytes: headBytes,
+  onlyWhole: true,
+  units: [
+    '"',
+    '\\"',
+    '"\\',
+    '<',
+    '<>',
+    '</a>,',
+    '"<',
+    "'",
+    ' ',
+    ';',
+    '; path=/',
+    '0;',
+    'url=',
+    '//',
+    '/\\',
+    '//b',
+    'a:',
+  ],
+  atoms: ['"', '\\', '<', '>', ',', ';', ' ', "'", '=', 'url=', 'path=', '/', 'a', '//b', 'http:', '0', '\t'],
+  wrap: (content) => `"${content}`,
+  open: openText((text) => [text, text.slice(1)].map((value) => publicFields([name, value], names))),
+}))
+
 export const rows: readonly CostRow[] = [
+  ...rewritten,
   {
     ...responses,
     name: 'lines of the head of a response',
