@@ -31,6 +31,19 @@ export function addReplyHeaderIssues(
   headers: Readonly<Record<string, string>>,
   context: z.core.$RefinementCtx,
 ): void {
+  addHeaderIssues(headers, context, problemOf)
+}
+
+/**
+ * Finds names of headers that cannot be set.
+ *
+ * @param problemOf what is wrong with a name in lower case, which may be a second time there
+ */
+export function addHeaderIssues(
+  headers: Readonly<Record<string, string>>,
+  context: z.core.$RefinementCtx,
+  problemOf: (name: string, isRepeated: boolean) => string | undefined,
+): void {
   const seen = new Set<string>()
   for (const written of Object.keys(headers)) {
     const name = written.toLowerCase()

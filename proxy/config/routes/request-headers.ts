@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { addHeaderIssues } from '../replies/reply-headers.ts'
 import { neverForwarded } from '../../http/proxy-headers.ts'
 
 const needsHeaders = 'needs a mapping of names of headers to values'
@@ -43,15 +44,7 @@ export const requestHeaders = z
     z.string(needsValue).regex(/^(?! )[\x20-\x7e]{1,1024}(?<! )$/, needsValue),
     needsHeaders,
   )
-  .superRefine((headers, context) => {
-    const seen = new Set<string>()
-    for (const written of Object.keys(headers)) {
-      const name = written.toLowerCase()
-      const message = problemOf(name, seen.has(name))
-      if (message !== undefined) context.addIssue({ code: 'custom', path: [written], message })
-      seen.add(name)
-    }
-  })
+  .superRefine((headers, context) => addHeaderIssues(headers, context, problemOf))
   .transform((headers) => Object.entries(headers).flatMap(([name, value]) => [name.toLowerCase(), value]))
 
 function problemOf(name: string, isRepeated: boolean): string | undefined {
