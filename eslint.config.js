@@ -18,6 +18,15 @@ export default tseslint.config(
       ],
     },
   },
+  {
+    files: ['{proxy,origin,shared}/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        { name: 'node:http', allowTypeImports: true, message: 'See shared/node-http.ts.' },
+      ],
+    },
+  },
   // What Next.js, and tools, look for.
   {
     files: ['**/*.config.{js,ts}', '.dependency-cruiser.js', 'test/apps/servers/next/app/**'],

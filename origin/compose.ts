@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { createServer, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import type { Server, ServerOptions, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { createServer } from '../shared/node-http.ts'
 import { baseUrlOf } from '../shared/settings/base-url.ts'
 import { errors } from '../shared/error-replies.ts'
 import type { Log } from '../shared/log.ts'

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from './node-http.ts'
 
 /**
  * Every error that Sluice or the origin answers itself, one line each: status and text.

@@ -1,4 +1,4 @@
-import { get } from 'node:http'
+import { get } from './node-http.ts'
 
 /**
  * What a container's health check runs: sets the exit status to 0 where the path answers 200 within two seconds, else

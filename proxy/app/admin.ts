@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer } from '../../shared/node-http.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
 import { createClientRoutes } from '../admin/api/api-clients.ts'

@@ -1,4 +1,4 @@
-import { METHODS } from 'node:http'
+import { METHODS } from '../../shared/node-http.ts'
 import { z } from 'zod'
 import { nearestWord } from '../../shared/settings/did-you-mean.ts'
 import type { RoutePattern } from '../policy.ts'

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from '../../shared/node-http.ts'
 import { currentDate } from '../message/date.ts'
 
 const statusLines: (string | undefined)[] = []

@@ -1,4 +1,4 @@
-import { METHODS } from 'node:http'
+import { METHODS } from '../../shared/node-http.ts'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { expectsOther, refuseFraming } from '../http/framing.ts'
 import type { ClientRequest } from '../message/messages.ts'

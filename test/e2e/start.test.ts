@@ -209,3 +209,14 @@ describe('npm start', () => {
     ])
   })
 })
+
+test('no process loads the WebSocket client of Node, which takes longer than all of its HTTP', async () => {
+  const list =
+    "process.once('exit',()=>console.log(process.moduleLoadList.filter(name=>/undici|http_/.test(name)).join()))"
+  const NODE_OPTIONS = `--import "data:text/javascript,${list}"`
+  for (const script of ['proxy/main.ts', 'proxy/healthcheck.ts', 'origin/main.ts', 'scripts/start.ts']) {
+    const { stdout } = await runNode(script, { NODE_OPTIONS, ADMIN_PORT: 'none', ORIGIN_PORT: 'none' })
+    expect(stdout, script).toContain('http_server')
+    expect(stdout, script).not.toContain('undici')
+  }
+})

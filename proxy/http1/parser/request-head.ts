@@ -1,4 +1,4 @@
-import { METHODS } from 'node:http'
+import { METHODS } from '../../../shared/node-http.ts'
 import { connectionOptions } from '../../http/header-roles.ts'
 import { readFieldLine, type FieldName } from './field-line.ts'
 import { HeadSize, type HeadLimits } from './head-size.ts'
