@@ -36,7 +36,7 @@ export function composeConnections(
   const connectionLimit = limitConnections(server, {
     maxConnections: settings.maxConnections,
     maxConnectionsPerClient: settings.maxConnectionsPerClient,
-    addresses,
+    readPeer: (address) => addresses.readPeer(address),
     readNamedAddress: settings.proxyProtocol
       ? (socket) => readProxyHeader(socket, settings.headersTimeoutMs)
       : undefined,

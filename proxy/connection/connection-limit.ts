@@ -2,19 +2,27 @@ import { Socket, type Server } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { Log } from '../../shared/log.ts'
 import type { ConnectionAddresses } from '../message/messages.ts'
-import type { AddressReader, Peer } from '../request/client-address.ts'
 import { paceLines } from '../telemetry/paced-lines.ts'
 import type { EvictedConnection, Telemetry } from '../telemetry/telemetry.ts'
 import { idleSince, type Connection } from './connection.ts'
 import { createEviction } from './eviction.ts'
 import { http2ConnectionOn } from './http2/connections.ts'
 
+/** Who is at the other end of a connection. */
+type Peer = {
+  /** A trusted proxy, which connects for many clients. */
+  readonly trusted: boolean
+  /** `prefix` is what connections of the client are counted by: an IPv4 address or an IPv6 network. */
+  readonly client: { readonly prefix: string }
+}
+
 export type ConnectionLimitOptions = {
   /** Connections at a time. */
   readonly maxConnections: number
   /** Connections at a time of one client, who is an IPv4 address or an IPv6 network; 0 is no limit. */
   readonly maxConnectionsPerClient: number
-  readonly addresses: AddressReader
+  /** Reads who connects from an address; undefined if there is no address. */
+  readonly readPeer: (address: string | undefined) => Peer | undefined
   /**
    * Reads the PROXY header, if trusted proxies send one. Resolves with the client's address, or with undefined if the
    * proxy connects on its own behalf; rejects if the header is missing or malformed.
@@ -57,7 +65,7 @@ const fullLineMs = 60_000
  * is fair. Connections of trusted proxies serve many clients and count towards the total only.
  */
 export function limitConnections(server: Server, options: ConnectionLimitOptions): ConnectionLimit {
-  const { maxConnections, maxConnectionsPerClient, addresses, readNamedAddress, telemetry, now } = options
+  const { maxConnections, maxConnectionsPerClient, readPeer, readNamedAddress, telemetry, now } = options
   const open = new Set<Connection>()
   const perClient = new Map<string, number>()
   let accepted = 0
@@ -139,7 +147,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
   }
 
   server.on('connection', (socket: Socket) => {
-    const peer = addresses.readPeer(socket.remoteAddress)
+    const peer = readPeer(socket.remoteAddress)
     if (!peer) return void socket.destroy()
     const client = clientOf(peer)
     if (isOverLimit(client)) return refuse(socket, 'client')
@@ -158,7 +166,7 @@ export function limitConnections(server: Server, options: ConnectionLimitOptions
     readNamedAddress(socket).then(
       (address) => {
         if (address !== undefined) rememberName(socket, address)
-        letInNamed(connection, address === undefined ? peer : addresses.readPeer(address))
+        letInNamed(connection, address === undefined ? peer : readPeer(address))
       },
       () => refuse(socket, 'proxy-header'),
     )

@@ -1,5 +1,4 @@
 import { afterInput } from '../../shared/after-input.ts'
-import { connectionOf } from '../request/connection-peer.ts'
 import type { TableUse } from '../telemetry/telemetry.ts'
 import {
   awaitedOf,
@@ -107,7 +106,7 @@ export function watchSlowClients(
       .map((exchange) => ({
         exchange,
         client: exchange.client,
-        connection: connectionOf(exchange.request),
+        connection: exchange.request.socket,
         bytes: heldBytesOf(exchange) + bytesEach,
       }))
     const victims = chooseLargest(unread, unreadBytes - maxUnreadBytes * 0.75)

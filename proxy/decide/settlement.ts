@@ -8,15 +8,13 @@ import {
   type StatusRange,
 } from '../policy.ts'
 import type { UnreadCost } from '../telemetry/telemetry.ts'
-import type { FailureKind } from '../upstream/failure.ts'
-import type { ResponseHead } from '../upstream/response-head.ts'
 import { createBodyReader, unitsFrom, type BodyReader } from './costs/body-reader.ts'
 import { pathOf, pathsIn, unitsBy, type Units } from './costs/cost-source.ts'
 import { tokensOf } from './costs/estimate.ts'
 import type { LimitHeaders } from './limit-headers/limit-headers.ts'
 
-/** Failures after which the backend cannot have seen the request. */
-const unsent: ReadonlySet<FailureKind> = new Set(['refused', 'connect-timeout', 'busy', 'local-limit'])
+/** The status and fields of a response: name, value, name, value…; names in lower case. */
+type ResponseHead = { readonly status: number; readonly fields: string[] }
 
 export type SettlementOptions = {
   readonly limiter: Pick<Limiter, 'settle'>
@@ -69,7 +67,7 @@ export class Settlement {
   }
 
   /** The backend responds. Returns the response as the client is to get it. */
-  onHead(head: ResponseHead): ResponseHead {
+  onHead<Head extends ResponseHead>(head: Head): Head {
     this.#head = head
     const hidden = new Set<string>()
     for (const reservation of this.#open.splice(0)) {
@@ -94,11 +92,6 @@ export class Settlement {
   onEnd(): void {
     for (const reservation of this.#waiting.splice(0)) this.#settleByBody(reservation, false)
     this.#body = undefined
-  }
-
-  /** The request failed at the backend. */
-  onFailure(kind: FailureKind): void {
-    if (unsent.has(kind)) this.cancel()
   }
 
   /** The backend will not see the request: everything is given back. */

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net'
 import type { RequestFieldClassifier } from '../http/header-roles.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import type { UpstreamTrace } from '../telemetry/tracing/tracing.ts'
-import type { FailureKind } from '../upstream/failure.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
 import type { HeldBody } from './held-body.ts'
 import type { PublicNames } from './public-fields.ts'
@@ -44,5 +43,6 @@ export type ResponseSettlement = {
   onHead(head: ResponseHead): ResponseHead
   onBody(chunk: Buffer): void
   onEnd(): void
-  onFailure(kind: FailureKind): void
+  /** The backend will not see the request. */
+  cancel(): void
 }

@@ -6,7 +6,7 @@ import { acceptsTrailers, requestTrailers, responseTrailers } from '../http/trai
 import { acceptsHandshake } from '../http/websocket-handshake.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Http2Channel, UpstreamChannel, UpstreamExchange, UpstreamSender } from '../upstream/exchange.ts'
-import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
+import { isBeforeSending, UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
 import type { ForwardRequest } from './forward-request.ts'
@@ -266,7 +266,7 @@ export class Forwarding implements UpstreamExchange {
     this.#options.onFailure(failure, requestId)
     this.#forwarded.trace?.failed(failure.kind)
     // The backend may have seen it the first time.
-    settlement?.onFailure(this.#started ? 'reset' : failure.kind)
+    if (!this.#started && isBeforeSending(failure.kind)) settlement?.cancel()
     if (response.headersSent || this.#responding) this.#cutShort(failure.kind)
     else {
       const reply = failureReply(failure)

@@ -1,12 +1,14 @@
 import type { Log } from '../../shared/log.ts'
-import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts'
 import { paceLines } from './paced-lines.ts'
 
 /** At most one line in this time says that the backend is busy, and one that a limit of this machine is reached. */
 const pacedMs = 5_000
 
+/** Why a request failed at the backend; `kind` is one of `FailureKind`. */
+type Failure = { readonly kind: string; readonly message: string; readonly cause?: unknown }
+
 /** The settings that decide how long, or how many, where that is why a request failed. */
-const settingsOf: Readonly<Partial<Record<FailureKind, string>>> = {
+const settingsOf: Readonly<Partial<Record<string, string>>> = {
   busy: 'UPSTREAM_CONNECTIONS, UPSTREAM_QUEUE, UPSTREAM_QUEUE_TIMEOUT',
   'connect-timeout': 'UPSTREAM_CONNECT_TIMEOUT',
   'idle-timeout': 'UPSTREAM_IDLE_TIMEOUT',
@@ -17,7 +19,7 @@ const settingsOf: Readonly<Partial<Record<FailureKind, string>>> = {
  * Writes a line for each request that fails at the backend, or that is aborted by the shutdown. Requests that get no
  * connection are too many for a line each: the first is logged at once, and later lines say how many have followed.
  */
-export function createFailureLog(log: Log): (failure: UpstreamFailure, requestId: string) => void {
+export function createFailureLog(log: Log): (failure: Failure, requestId: string) => void {
   const tellBusy = paceLines<string>(pacedMs, (requests, reason) =>
     log.warn(
       { requests, reason, settings: settingsOf.busy },

@@ -22,6 +22,13 @@ export type FailureKind =
   | 'aborted'
   | 'exception'
 
+const beforeSending: ReadonlySet<FailureKind> = new Set(['refused', 'connect-timeout', 'busy', 'local-limit'])
+
+/** Whether a request that failed so cannot have reached the backend. */
+export function isBeforeSending(kind: FailureKind): boolean {
+  return beforeSending.has(kind)
+}
+
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure'
   readonly kind: FailureKind

@@ -48,7 +48,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
   const connectionLimit = limitConnections(server, {
     maxConnections: settings.maxConnections,
     maxConnectionsPerClient: settings.maxConnectionsPerClient,
-    addresses,
+    readPeer: (address) => addresses.readPeer(address),
     readNamedAddress: undefined,
     telemetry: {
       ...telemetry,
