@@ -1,57 +1,71 @@
 /*
  * Which folder may import which. `npm run lint:imports` checks it; the picture in docs/architecture.md is drawn from it.
  *
- * The floors of the gateway, the uppermost first. A folder imports only from the floors below its own, for types too.
+ * The storeys of the gateway, the uppermost first. A folder imports only from the storeys below its own, for types too.
  */
-const floors = [
-  ['cli', 'embedded', 'testcontainers'],
+const storeys = [
+  ['cli', 'testing'],
   ['main', 'healthcheck'],
   ['app'],
   ['server', 'admin', 'config'],
-  ['explain'],
-  ['decide', 'connection'],
-  ['rules', 'clients'],
-  ['limiter', 'forward', 'request', 'tokens'],
-  ['telemetry'],
-  ['upstream'],
-  ['http1', 'http2'],
+  ['limits'],
+  ['request'],
   ['http'],
-  ['message', 'policy', 'names'],
+  ['telemetry'],
+  ['policy', 'names'],
 ]
+
+/** The storeys of limits/ and http/, each of which could be a package of its own. */
+const inside = {
+  limits: [
+    ['explain'],
+    ['charges', 'decision-report'],
+    ['costs'],
+    ['headers', 'clients'],
+    ['keys'],
+    ['rules'],
+    ['store'],
+  ],
+  http: [['forward', 'connection'], ['upstream'], ['http1', 'http2'], ['fields'], ['message']],
+}
 
 /** The library, and the only files that may import it. */
 const libraries = {
-  'rate-limiter-flexible': '^proxy/clients/(ban-counts|bounded-memory)[.]ts$',
-  ioredis: '^proxy/limiter/redis/[a-z-]+[.]ts$',
+  'rate-limiter-flexible': '^proxy/limits/clients/(ban-counts|bounded-memory)[.]ts$',
+  ioredis: '^proxy/limits/store/redis/(connecting/|checks/)?[a-z-]+[.]ts$',
   'prom-client': '^proxy/telemetry/prometheus[.]ts$',
   yaml: '^proxy/config/',
   zod: '^(proxy/(admin|config)|shared/settings|scripts)/',
-  testcontainers: '^proxy/testcontainers/',
+  testcontainers: '^proxy/testing/testcontainers/',
   'pino(-pretty)?': '^shared/log[.]ts$',
   '@opentelemetry': '^proxy/telemetry/tracing/',
   commander:
-    '^(origin/keys|proxy/cli/(command-tree|program|run-command-line|operator-verbs|verb-options))[.]ts$',
-  undici: '^proxy/upstream/servers/',
-  jose: '^proxy/tokens/(token-claims|verification-keys)[.]ts$',
+    '^(origin/keys|proxy/cli/(command-tree|program|run-command-line|operate/operator-verbs|verb-options))[.]ts$',
+  undici: '^proxy/http/upstream/servers/',
+  jose: '^proxy/limits/keys/tokens/(token-claims|verification-keys)[.]ts$',
 }
 
-/** The path of a folder of the gateway, or of a file in its root. */
-const room = (name) => `^proxy/${name}(/|[.]ts$)`
+/** The path of a folder, or of a file beside it. */
+const room = (parent, name) => `^${parent}/${name}(/|[.]ts$)`
 
-const notBelow = (name, floor) =>
-  floors.slice(0, floor + 1).flatMap((above) => above.filter((other) => other !== name).map(room))
-
-// An empty list would be every path.
-const downwards = floors.flatMap((names, floor) =>
-  names
-    .filter((name) => notBelow(name, floor).length > 0)
-    .map((name) => ({
-      name: `proxy/${name}-imports-only-from-below`,
-      severity: 'error',
-      from: { path: room(name) },
-      to: { path: notBelow(name, floor) },
-    })),
-)
+/** Rules that keep each room of `parent` from importing the rooms of its own storey and of those above. */
+function downwards(parent, rows) {
+  return rows.flatMap((names, row) =>
+    names
+      .map((name) => ({
+        name: `${parent}/${name}-imports-only-from-below`,
+        severity: 'error',
+        from: { path: room(parent, name) },
+        to: {
+          path: rows
+            .slice(0, row + 1)
+            .flatMap((above) => above.filter((other) => other !== name).map((other) => room(parent, other))),
+        },
+      }))
+      // An empty list would be every path.
+      .filter(({ to }) => to.path.length > 0),
+  )
+}
 
 const behindOneFile = Object.entries(libraries).map(([library, path]) => ({
   name: `${library}-stays-behind-its-file`,
@@ -63,7 +77,8 @@ const behindOneFile = Object.entries(libraries).map(([library, path]) => ({
 export default {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
-    ...downwards,
+    ...downwards('proxy', storeys),
+    ...Object.entries(inside).flatMap(([name, rows]) => downwards(`proxy/${name}`, rows)),
     {
       name: 'gateway-and-origin-are-apart',
       severity: 'error',
@@ -80,7 +95,10 @@ export default {
       name: 'only-the-composition-root-connects-to-redis',
       severity: 'error',
       from: { path: '^proxy/', pathNot: '^proxy/app/' },
-      to: { path: '^proxy/limiter/redis/connection[.]ts$', dependencyTypesNot: ['type-only'] },
+      to: {
+        path: '^proxy/limits/store/redis/connecting/connection[.]ts$',
+        dependencyTypesNot: ['type-only'],
+      },
     },
     {
       name: 'opentelemetry-is-loaded-only-where-it-is-wanted',

@@ -10,19 +10,19 @@ const timing = [
   'test/e2e/waiting-responses.test.ts',
   'test/property/{bounded-memory,cost-of-a-byte,credentials,endless-heads,key-values,target}.test.ts',
   'test/unit/config/file.test.ts',
-  'test/unit/http2/header-block.test.ts',
-  'test/unit/message/byte-queue.test.ts',
-  'test/unit/rules/rule-table.test.ts',
+  'test/unit/http/http2/header-block.test.ts',
+  'test/unit/http/message/byte-queue.test.ts',
+  'test/unit/limits/rules/rule-table.test.ts',
   'test/unit/shared/v8-gc.test.ts',
   'test/wire/long-values.test.ts',
 ]
 /** Modules that are tested with sockets. */
 const unitsWithSockets = [
   'test/property/{explain,http2-with-node,sliding}.test.ts',
-  'test/unit/connection/overdue-heads.test.ts',
-  'test/unit/http1/connection.test.ts',
+  'test/unit/http/connection/overdue-heads.test.ts',
+  'test/unit/http/http1/connection.test.ts',
   'test/unit/support/**/*.test.ts',
-  'test/unit/upstream/{connection,http2-session,pool,probe,prober,resolved-group,write-errors}.test.ts',
+  'test/unit/http/upstream/{connection,http2-session,pool,probe,prober,resolved-group,write-errors}.test.ts',
 ]
 /** Redis is started and stopped all the time, and what comes of it hangs on the schedule: with the long ones. */
 const longWithRedis = ['test/contract/redis-cluster.test.ts', 'test/fault/{broken-replicas,settled}.test.ts']

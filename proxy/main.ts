@@ -10,7 +10,7 @@ import { composeNames, lookUpEverywhere } from './app/upstreams/names.ts'
 import { readSettings } from './app/reload/settings-source.ts'
 import { askForSettings } from './app/reload/worker-tables.ts'
 import type { Gateway } from './app/serving.ts'
-import { describeStart } from './app/startup-log.ts'
+import { describeStart } from './app/observe/startup-log.ts'
 import { warnOfUnknownUpstreams } from './app/upstreams/unknown-names.ts'
 
 refuseArguments(

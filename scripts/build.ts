@@ -20,7 +20,9 @@ compile()
 
 const types = mkdtempSync(join(tmpdir(), 'sluice-types-'))
 compile('--declaration', '--emitDeclarationOnly', '--removeComments', 'false', '--outDir', types)
-for (const file of globSync('proxy/{embedded,testcontainers,config/written}/*.d.ts', { cwd: types }))
+for (const file of globSync('proxy/{testing/embedded,testing/testcontainers,config/written}/*.d.ts', {
+  cwd: types,
+}))
   cpSync(join(types, file), join(dist, file))
 rmSync(types, { recursive: true })
 

@@ -66,7 +66,7 @@ function isOnOtherThread(stack: Stack): boolean {
   return stack.some(({ symbol }) => symbol === 'start_thread')
 }
 
-/** The JavaScript function that ran, or that had called what ran: `proxy/forward/forward.ts:119 onHead`. */
+/** The JavaScript function that ran, or that had called what ran: `proxy/http/forward/forward.ts:119 onHead`. */
 export function nearestFunction(stack: Stack): string {
   for (const frame of stack) {
     const name = scriptFunction(frame)
@@ -88,7 +88,7 @@ function isKernel(frame: Frame | undefined): boolean {
   return frame?.object.includes('[kernel') === true
 }
 
-/** `JS:*'send file:///…/proxy/upstream/pool.ts:88:7` is how Node names a function for perf. */
+/** `JS:*'send file:///…/proxy/http/upstream/pool.ts:88:7` is how Node names a function for perf. */
 function scriptFunction({ symbol }: Frame): string | undefined {
   const [, name, url, line] = /^JS:[*^~+]?'?(.*?) ?((?:file:|node:|\/)\S*?):(\d+):\d+$/.exec(symbol) ?? []
   if (url === undefined || line === undefined) return undefined

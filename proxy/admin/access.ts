@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { isLoopback } from '../request/addresses/address-ranges.ts'
-import { createAddressReader } from '../request/client-address.ts'
+import { createAddressReader } from '../request/addresses/client-address.ts'
 import { createTokenGuesses } from './token-guesses.ts'
 
 /** Why a request is denied access to the operators' endpoints. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { createEviction } from '../connection/eviction.ts'
-import { createAddressReader } from '../request/client-address.ts'
+import { createEviction } from '../http/connection/eviction.ts'
+import { createAddressReader } from '../request/addresses/client-address.ts'
 
 /** Somebody's connection to the admin listener. */
 type Visit = {

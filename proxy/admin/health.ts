@@ -1,5 +1,5 @@
 import type { UpstreamState } from '../telemetry/metrics.ts'
-import type { ServerCounts, ServerReport, ServersReport } from '../upstream/servers/report.ts'
+import type { ServerCounts, ServerReport, ServersReport } from '../http/upstream/servers/report.ts'
 
 /** `memory`: the counters are in this process. `unknown`: no worker has reported yet. */
 export type StoreState = 'memory' | 'available' | 'unavailable' | 'unknown'

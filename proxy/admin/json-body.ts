@@ -1,4 +1,4 @@
-import { WaitingBytes } from '../message/waiting-bytes.ts'
+import { WaitingBytes } from '../http/message/waiting-bytes.ts'
 
 /** A question of an operator's is far shorter. */
 export const LARGEST_BODY = 16 * 1024

@@ -1,4 +1,4 @@
-import type { BoundedMemory } from '../clients/bounded-memory.ts'
+import type { BoundedMemory } from '../limits/clients/bounded-memory.ts'
 
 /** Wrong tokens from one client in a minute, before it has to wait. */
 const GUESSES = 10
@@ -26,7 +26,7 @@ export function createTokenGuesses(now: () => number): TokenGuesses {
   let limiter: Promise<BoundedMemory> | undefined
   // Not at the start, which it would make longer by forty modules.
   const open = async (): Promise<BoundedMemory> => {
-    const { BoundedMemory } = await import('../clients/bounded-memory.ts')
+    const { BoundedMemory } = await import('../limits/clients/bounded-memory.ts')
     return new BoundedMemory({ points: GUESSES, duration: WINDOW_S }, now)
   }
 

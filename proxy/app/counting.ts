@@ -10,16 +10,16 @@ import {
   type ClientTable,
   type ClientTableOptions,
   type SharedBy,
-} from '../clients/client-table.ts'
+} from '../limits/clients/client-table.ts'
 import type { GatewaySettings } from '../config/settings.ts'
-import type { ThrottledClients } from '../decide/throttled-clients.ts'
-import type { CounterAdmin } from '../limiter/counter-admin.ts'
-import { createLimiter, type LimiterOptions } from '../limiter/create-limiter.ts'
-import type { Limiter } from '../limiter/limiter.ts'
-import type { RedisConnection } from '../limiter/redis/connection.ts'
-import { keyPrefixOf } from '../limiter/redis/keys.ts'
-import { operatorTimeoutMs } from '../limiter/redis/operations.ts'
-import { parseRedisUrl } from '../limiter/redis/url.ts'
+import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
+import type { CounterAdmin } from '../limits/counter-admin.ts'
+import { createLimiter, type LimiterOptions } from '../limits/create-limiter.ts'
+import type { Limiter } from '../limits/limiter.ts'
+import type { RedisConnection } from '../limits/store/redis/connecting/connection.ts'
+import { keyPrefixOf } from '../limits/store/redis/keys.ts'
+import { operatorTimeoutMs } from '../limits/store/redis/operations.ts'
+import { parseRedisUrl } from '../limits/store/redis/connecting/url.ts'
 import { policiesOf, type Rule } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
@@ -102,7 +102,7 @@ async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisC
   const { redisUrl, redisCaFile, redisCertFile, redisKeyFile } = settings
   if (redisUrl === undefined) return undefined
   // The Redis client consists of a hundred modules; a gateway without Redis does not load them.
-  const { connectRedis } = await import('../limiter/redis/connection.ts')
+  const { connectRedis } = await import('../limits/store/redis/connecting/connection.ts')
   return connectRedis(parseRedisUrl(redisUrl), log, {
     ca: redisCaFile === undefined ? undefined : readFileSync(redisCaFile),
     cert: redisCertFile === undefined ? undefined : readFileSync(redisCertFile),

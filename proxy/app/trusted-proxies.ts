@@ -3,7 +3,7 @@ import type { GatewaySettings } from '../config/settings.ts'
 import type { Names } from '../names/names.ts'
 import { createTrustedHosts, type TrustedHosts } from '../request/addresses/trusted-hosts.ts'
 import { sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
-import { createAddressReader, type AddressReader } from '../request/client-address.ts'
+import { createAddressReader, type AddressReader } from '../request/addresses/client-address.ts'
 
 /** The proxies that are believed: the networks, and the hosts where some are named. */
 export function composeTrustedProxies(

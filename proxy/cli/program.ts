@@ -1,7 +1,7 @@
 import { Argument, Command, Option } from 'commander'
 import { describeVerbs } from './command-tree.ts'
 import type { ExplainOptions } from './explain/verb.ts'
-import { addOperatorVerbs } from './operator-verbs.ts'
+import { addOperatorVerbs } from './operate/operator-verbs.ts'
 import { status } from './output.ts'
 import type { ReplayOptions } from './replay/verb.ts'
 import type { RunOptions } from './run.ts'
@@ -44,7 +44,7 @@ function addGatewayVerbs(program: Command, report: Report): void {
     .argument('[file]', 'the settings file, by default CONFIG_FILE or sluice.yaml')
     .addHelpText('after', example('sluice validate sluice.yaml'))
     .action(async (file: string | undefined, options: Json) => {
-      report((await import('./validate.ts')).validate(file, options))
+      report((await import('./settings/validate.ts')).validate(file, options))
     })
 
   withJson(program.command('version'))
@@ -121,7 +121,7 @@ function addPresetVerb(program: Command, report: Report): void {
     .argument('[preset]', 'its name')
     .addHelpText('after', example('sluice presets wordpress'))
     .action(async (name: string | undefined, options: Json) => {
-      report((await import('./presets.ts')).presets(name, options))
+      report((await import('./settings/presets.ts')).presets(name, options))
     })
 }
 

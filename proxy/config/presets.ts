@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { nearestWord } from '../../shared/settings/did-you-mean.ts'
-import { writtenName } from './limits.ts'
-import type { YamlMapping } from './yaml-document.ts'
+import { writtenName } from './rules/limits.ts'
+import type { YamlMapping } from './file/yaml-document.ts'
 
 /** The presets that come with the gateway, each a file in `presets/`. */
 export const presetNames = [

@@ -13,7 +13,7 @@ import {
 } from '../request/addresses/trusted-proxies.ts'
 import { webhookKey } from '../telemetry/webhooks/signature.ts'
 import { readAuthority } from '../request/authority.ts'
-import { parseRedisUrl, type RedisAddress } from '../limiter/redis/url.ts'
+import { parseRedisUrl, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
 
 /** The backend's base URL. Its `pathname` is `/`, or a prefix without a final slash. */
 export const upstreamUrl: Kind<URL> = {

@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import { refuseFraming } from '../http/framing.ts'
-import type { ClientRequest } from '../message/messages.ts'
+import { refuseFraming } from '../http/fields/framing.ts'
+import type { ClientRequest } from '../http/message/messages.ts'
 import { readAuthority } from './authority.ts'
 import { readHost } from './host.ts'
 import {
@@ -11,7 +11,7 @@ import {
   type RejectedHead,
   type RequestHead,
 } from './request-head.ts'
-import { readTarget } from './target.ts'
+import { readTarget } from './target/target.ts'
 
 /** How a proxy writes in an auth request what was asked of it; by the path that it asks at. */
 export type AuthRequestForm = 'forward-auth' | 'auth-request' | 'ext-authz'

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
-import type { ConnectionAddresses } from '../message/messages.ts'
-import type { ClientRequest } from '../message/messages.ts'
-import type { AddressReader, Peer } from './client-address.ts'
+import type { ConnectionAddresses } from '../http/message/messages.ts'
+import type { ClientRequest } from '../http/message/messages.ts'
+import type { AddressReader, Peer } from './addresses/client-address.ts'
 
 export type PeerOptions = {
   readonly addresses: AddressReader

@@ -1,8 +1,8 @@
-import type { ClientRequest } from '../message/messages.ts'
-import { ownCopy } from '../message/own-copy.ts'
-import { Remembered } from '../message/remembered.ts'
+import type { ClientRequest } from '../http/message/messages.ts'
+import { ownCopy } from '../http/message/own-copy.ts'
+import { Remembered } from '../http/message/remembered.ts'
 import { readAuthority } from './authority.ts'
-import { formatAddress, parseAddress } from './ip-address.ts'
+import { formatAddress, parseAddress } from './addresses/ip-address.ts'
 
 const MOST_HOSTS = 256
 /** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */

@@ -1,7 +1,7 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import type { ClientRequest, ClientResponse } from '../message/messages.ts'
-import { writeLocalHead } from '../http/reply.ts'
-import type { Target } from './target.ts'
+import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import { writeLocalHead } from '../http/fields/reply.ts'
+import type { Target } from './target/target.ts'
 
 /** Says which methods are passed on. Others that Node.js knows are too; TRACE and CONNECT are not. */
 export const allow: readonly string[] = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']

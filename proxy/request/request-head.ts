@@ -1,11 +1,11 @@
 import { METHODS } from '../../shared/node-http.ts'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import { expectsOther, refuseFraming } from '../http/framing.ts'
-import type { ClientRequest } from '../message/messages.ts'
-import { asksForOtherVersion, offersWebSocket } from '../http/websocket-handshake.ts'
+import { expectsOther, refuseFraming } from '../http/fields/framing.ts'
+import type { ClientRequest } from '../http/message/messages.ts'
+import { asksForOtherVersion, offersWebSocket } from '../http/fields/websocket-handshake.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
 import { readHost } from './host.ts'
-import { readTarget, type Target } from './target.ts'
+import { readTarget, type Target } from './target/target.ts'
 
 /** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
 export const knownMethods = new Set(METHODS)

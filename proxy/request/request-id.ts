@@ -1,5 +1,5 @@
-import type { ClientRequest } from '../message/messages.ts'
-import type { Peer } from './client-address.ts'
+import type { ClientRequest } from '../http/message/messages.ts'
+import type { Peer } from './addresses/client-address.ts'
 
 const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
 

@@ -1,7 +1,7 @@
 import { errors } from '../../shared/error-replies.ts'
 import type { Log } from '../../shared/log.ts'
-import type { ClientRequest, ClientResponse } from '../message/messages.ts'
-import { sendError } from '../http/reply.ts'
+import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import { sendError } from '../http/fields/reply.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { ClientRequest, ClientResponse } from '../message/messages.ts'
-import type { Peer } from '../request/client-address.ts'
+import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import type { Peer } from '../request/addresses/client-address.ts'
 import { connectionOf, peerOf } from '../request/connection-peer.ts'
 import { AuthRequest } from './auth-request.ts'
 import { Exchange } from './exchange.ts'

@@ -1,12 +1,12 @@
 import type { Server, Socket } from 'node:net'
 import { TLSSocket, Server as TlsServer } from 'node:tls'
-import { admitted } from '../connection/connection-limit.ts'
+import { admitted } from '../http/connection/connection-limit.ts'
 import {
   createHttp1Connections,
   type Http1Connections,
   type Http1Limits,
-} from '../connection/http1/connections.ts'
-import type { Http2Connections } from '../connection/http2/connections.ts'
+} from '../http/connection/http1/connections.ts'
+import type { Http2Connections } from '../http/connection/http2/connections.ts'
 import { createHttp1Handlers, type Http1Deps } from './http1-handlers.ts'
 import { answerPlainHttp, isPlainHttp, plainHttp } from './plain-http.ts'
 

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
-import type { Fault } from '../connection/http1/faults.ts'
+import type { Fault } from '../http/connection/http1/faults.ts'
 
 /** What is left unread would reset the connection, and the response with it. */
 const LINGER_MS = 2_000

@@ -2,7 +2,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { GenericContainer, Network, Wait } from 'testcontainers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { SluiceContainer, type StartedSluiceContainer } from '../../proxy/testcontainers/sluice-container.ts'
+import {
+  SluiceContainer,
+  type StartedSluiceContainer,
+} from '../../proxy/testing/testcontainers/sluice-container.ts'
 import { buildImage, testImages } from '../support/containers/images.ts'
 import { redisImage } from '../support/redis/redis-container.ts'
 

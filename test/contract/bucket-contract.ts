@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Decision, Limiter, Reservation } from '../../proxy/limiter/limiter.ts'
+import type { Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { atSomePace } from '../support/limiter/paces.ts'

@@ -1,6 +1,6 @@
-import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
-import { serveLimiter } from '../../proxy/limiter/primary-limiter.ts'
-import type { LimiterPort } from '../../proxy/limiter/worker-messages.ts'
+import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limits/create-limiter.ts'
+import { serveLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
+import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messages.ts'
 import { limiterOptions } from '../support/limiter/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 

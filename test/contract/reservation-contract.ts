@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Charge, Decision, Limiter, Reservation } from '../../proxy/limiter/limiter.ts'
+import type { Charge, Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
 import { LEASE_MS, type Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import type { LimiterSubject } from './limiter-contract.ts'

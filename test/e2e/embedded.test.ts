@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createClock, startSluice, type Sluice } from '../../proxy/embedded/start-sluice.ts'
+import { createClock, startSluice, type Sluice } from '../../proxy/testing/embedded/start-sluice.ts'
 import { certificateFiles } from '../support/network/certificates.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { freshRedis } from '../support/redis/redis.ts'

@@ -3,7 +3,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
-import { createClock, startSluice } from '../../proxy/embedded/start-sluice.ts'
+import { createClock, startSluice } from '../../proxy/testing/embedded/start-sluice.ts'
 
 const exactBody = '{"code":429,"error":"Too many requests, Please try after a while!"}'
 

@@ -3,7 +3,7 @@ import { request as sendRequest, Agent } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startSluice, type Sluice } from '../../proxy/embedded/start-sluice.ts'
+import { startSluice, type Sluice } from '../../proxy/testing/embedded/start-sluice.ts'
 import { startBackend, type Backend } from '../support/http/backend.ts'
 
 // A backend sends a second response on a connection that waits in the pool, at the worst moment: the next request has the connection and

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { expect, onTestFinished, test } from 'vitest'
-import { startSluice } from '../../proxy/embedded/start-sluice.ts'
+import { startSluice } from '../../proxy/testing/embedded/start-sluice.ts'
 import { collectGarbage } from '../../shared/v8-gc.ts'
 import { startBackend } from '../support/http/backend.ts'
 

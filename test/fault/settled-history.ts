@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Reservation } from '../../proxy/limiter/limiter.ts'
+import type { Reservation } from '../../proxy/limits/limiter.ts'
 import { LEASE_MS, reservedUnits, type Policy } from '../../proxy/policy.ts'
 import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { seededRandom } from '../support/http/raw-client.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Reservation } from '../../proxy/limiter/limiter.ts'
+import type { Reservation } from '../../proxy/limits/limiter.ts'
 import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import type { Verdict } from './random-history.ts'
 import { playSettledHistory, tellSettled } from './settled-history.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Charge, Decision, Limiter } from '../../proxy/limiter/limiter.ts'
+import type { Charge, Decision, Limiter } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { startRelay, type Relay } from '../support/network/relay.ts'

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Redis } from 'ioredis'
-import type { PolicyState } from '../../proxy/limiter/limiter.ts'
+import type { PolicyState } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, makePolicy, newClient, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'

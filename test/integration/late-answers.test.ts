@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Decision } from '../../proxy/limiter/limiter.ts'
+import type { Decision } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { startRelay } from '../support/network/relay.ts'
 import { chargeAll, countAllowed, makePolicy } from '../support/limiter/limiters.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { watchStore } from '../../proxy/limiter/redis/checks/store-watch.ts'
+import { watchStore } from '../../proxy/limits/store/redis/checks/store-watch.ts'
 import { recordLog, recordTelemetry } from '../support/limiter/limiters.ts'
 import { closeAfterTest, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { afterInput } from '../../shared/after-input.ts'
-import type { Charge, Decision } from '../../proxy/limiter/limiter.ts'
+import type { Charge, Decision } from '../../proxy/limits/limiter.ts'
 import { freePort } from '../support/network/ports.ts'
 import {
   chargeAll,

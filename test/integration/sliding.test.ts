@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { UnsavedAdmissions } from '../../proxy/limiter/memory/limiter.ts'
+import type { UnsavedAdmissions } from '../../proxy/limits/store/memory/limiter.ts'
 import {
   chargeAll,
   countAllowed,

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { createWorkerLimiter } from '../../proxy/limiter/create-limiter.ts'
-import { serveLimiter } from '../../proxy/limiter/primary-limiter.ts'
-import type { LimiterPort } from '../../proxy/limiter/worker-messages.ts'
+import { createWorkerLimiter } from '../../proxy/limits/create-limiter.ts'
+import { serveLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
+import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messages.ts'
 import {
   chargeAll,
   countAllowed,

@@ -17,12 +17,12 @@ type Defect = {
 
 const countsNothing: readonly Patch[] = [
   {
-    file: 'proxy/http1/parser/head-size.ts',
+    file: 'proxy/http/http1/parser/head-size.ts',
     from: 'this.#bytes += bytes + LINE_END_BYTES\n',
     to: 'this.#bytes += Math.max(0, bytes - LINE_END_BYTES)\n',
   },
   {
-    file: 'proxy/http1/parser/head-size.ts',
+    file: 'proxy/http/http1/parser/head-size.ts',
     from: 'if (++this.#fields > this.#limits.maxFields)',
     to: 'if (++this.#fields < 0)',
   },
@@ -45,7 +45,7 @@ const defects: readonly Defect[] = [
     name: 'what has come of the head of a response is joined anew with each byte',
     patches: [
       {
-        file: 'proxy/message/waiting-bytes.ts',
+        file: 'proxy/http/message/waiting-bytes.ts',
         from: 'Math.max(needed, 2 * this.#room.length, LEAST_ROOM)',
         to: 'needed',
       },

@@ -22,7 +22,7 @@ const defects: readonly Defect[] = [
     shownBy: /504 with|MaxListenersExceededWarning|hangs/,
     patches: [
       {
-        file: 'proxy/forward/forward.ts',
+        file: 'proxy/http/forward/forward.ts',
         from:
           '    if (this.#slowBody) this.#slowBody.push(chunk)\n' +
           '    else if (last) response.end(chunk)\n' +
@@ -36,7 +36,7 @@ const defects: readonly Defect[] = [
           '    response.onDrain = () => connection?.resume()\n',
       },
       {
-        file: 'proxy/upstream/connection.ts',
+        file: 'proxy/http/upstream/connection.ts',
         from: '    if (this.socket.isPaused()) this.socket.resume()\n',
         to: '',
       },
@@ -48,7 +48,7 @@ const defects: readonly Defect[] = [
     shownBy: /hangs|connections are left/,
     patches: [
       {
-        file: 'proxy/http1/connection.ts',
+        file: 'proxy/http/http1/connection.ts',
         from: '    if (response && !response.writableEnded) this.#guard(() => response.onDrain?.())\n',
         to: '',
       },
@@ -60,12 +60,12 @@ const defects: readonly Defect[] = [
     shownBy: /hangs|does not close the connection/,
     patches: [
       {
-        file: 'proxy/http1/connection.ts',
+        file: 'proxy/http/http1/connection.ts',
         from: '!request || request.complete ? 0 : request.waitingBytes',
         to: 'request?.waitingBytes ?? 0',
       },
       {
-        file: 'proxy/http1/connection.ts',
+        file: 'proxy/http/http1/connection.ts',
         from: '    else this.#updateReading()\n  }\n\n  /** A',
         to: '  }\n\n  /** A',
       },
@@ -79,7 +79,7 @@ const defects: readonly Defect[] = [
     shownBy: /the backend saw|50[24] with|hangs/,
     patches: [
       {
-        file: 'proxy/upstream/connection.ts',
+        file: 'proxy/http/upstream/connection.ts',
         from: 'persistent && this.#requestSent && this.takesRequest && !',
         to: 'persistent && !',
       },

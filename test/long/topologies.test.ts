@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Charge } from '../../proxy/limiter/limiter.ts'
+import type { Charge } from '../../proxy/limits/limiter.ts'
 import {
   chargeAll,
   countAllowed,

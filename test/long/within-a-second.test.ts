@@ -8,7 +8,7 @@ import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * The docs promise that each replica knows of a ban or a reset within a second. Here with real replicas; that a busy machine
- * may pause is allowed for by taking the median. test/unit/limiter/redis/poll.test.ts has the time between two looks.
+ * may pause is allowed for by taking the median. test/unit/limits/store/redis/poll.test.ts has the time between two looks.
  */
 
 const table = 'limits: [{ name: login, match: POST /login, requests: 5, window: 15m }]\n'

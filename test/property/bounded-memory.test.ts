@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { afterEach, expect, test, vi } from 'vitest'
-import { BoundedMemory } from '../../proxy/clients/bounded-memory.ts'
+import { BoundedMemory } from '../../proxy/limits/clients/bounded-memory.ts'
 import { runs } from '../support/random/runs.ts'
 
 afterEach(() => vi.useRealTimers())

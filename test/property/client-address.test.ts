@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { createAddressReader } from '../../proxy/request/client-address.ts'
-import { formatAddress, parseAddress } from '../../proxy/request/ip-address.ts'
+import { createAddressReader } from '../../proxy/request/addresses/client-address.ts'
+import { formatAddress, parseAddress } from '../../proxy/request/addresses/ip-address.ts'
 import { peerAt } from '../support/network/peer-at.ts'
 import { runs } from '../support/random/runs.ts'
 

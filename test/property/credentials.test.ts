@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalCredentials } from '../../proxy/decide/credentials/credentials.ts'
+import { canonicalCredentials } from '../../proxy/limits/keys/credentials/credentials.ts'
 import { runs } from '../support/random/runs.ts'
 
 // The attack: one token, spelled in so many ways that each has a quota of its own.

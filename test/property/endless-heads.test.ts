@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { RequestParser } from '../../proxy/http1/parser/request-parser.ts'
-import { RequestSyntaxError } from '../../proxy/http1/parser/syntax-error.ts'
+import { RequestParser } from '../../proxy/http/http1/parser/request-parser.ts'
+import { RequestSyntaxError } from '../../proxy/http/http1/parser/syntax-error.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*

@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createLog } from '../../shared/log.ts'
 import { composeServing } from '../../proxy/app/serving.ts'
-import { createClientTable } from '../../proxy/clients/client-table.ts'
+import { createClientTable } from '../../proxy/limits/clients/client-table.ts'
 import { explainRequest } from '../../proxy/cli/explain/verb.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
-import type { Charge } from '../../proxy/limiter/limiter.ts'
+import type { Charge } from '../../proxy/limits/limiter.ts'
 import { file, headOf, loadTable, request } from '../support/random/random-requests.ts'
 
 /** Requests sent to each table. */

@@ -3,9 +3,9 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Http2Connection } from '../../proxy/http2/connection.ts'
-import type { Http2Request } from '../../proxy/http2/request.ts'
-import type { Http2Response } from '../../proxy/http2/response.ts'
+import { Http2Connection } from '../../proxy/http/http2/connection.ts'
+import type { Http2Request } from '../../proxy/http/http2/request.ts'
+import type { Http2Response } from '../../proxy/http/http2/response.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ResponseSyntaxError, type ResponseHead } from '../../proxy/upstream/response-head.ts'
-import { ResponseParser } from '../../proxy/upstream/response-parser.ts'
+import { ResponseSyntaxError, type ResponseHead } from '../../proxy/http/upstream/response/response-head.ts'
+import { ResponseParser } from '../../proxy/http/upstream/response/response-parser.ts'
 import { interim, wellFormed, type BackendBytes } from '../support/random/response-bytes.ts'
 import { runs } from '../support/random/runs.ts'
 

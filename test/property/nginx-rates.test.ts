@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createMemoryLimiter } from '../../proxy/limiter/memory/limiter.ts'
+import { createMemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
 import { chargeAll } from '../support/limiter/limiters.ts'
 import { runs } from '../support/random/runs.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createBodyReader } from '../../proxy/decide/costs/body-reader.ts'
+import { createBodyReader } from '../../proxy/limits/costs/body-reader.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Policy, RoutePattern, Rule } from '../../proxy/policy.ts'
-import { compileRules } from '../../proxy/rules/rule-table.ts'
-import { readTarget } from '../../proxy/request/target.ts'
+import { compileRules } from '../../proxy/limits/rules/rule-table.ts'
+import { readTarget } from '../../proxy/request/target/target.ts'
 import { runs } from '../support/random/runs.ts'
 
 const name = fc.constantFrom('a', 'b', 'C', 'login', '__proto__', 'constructor', 'a.b', 'a+b', '(x', '$')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readTarget } from '../../proxy/request/target.ts'
-import { createPrefixStripper } from '../../proxy/rules/strip-prefix.ts'
+import { readTarget } from '../../proxy/request/target/target.ts'
+import { createPrefixStripper } from '../../proxy/limits/rules/strip-prefix.ts'
 import { pathReaders } from '../support/http/path-readers.ts'
 import { runs } from '../support/random/runs.ts'
 

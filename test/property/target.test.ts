@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readTarget, type Target } from '../../proxy/request/target.ts'
+import { readTarget, type Target } from '../../proxy/request/target/target.ts'
 import { pathReaders } from '../support/http/path-readers.ts'
 import { runs } from '../support/random/runs.ts'
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readYamlMapping } from '../../proxy/config/yaml-document.ts'
+import { readYamlMapping } from '../../proxy/config/file/yaml-document.ts'
 
 // One slip of the hand is one mistake to tell: what the parser says after it has lost the structure misleads.
 

@@ -63,20 +63,20 @@ test('samples of perf are counted under the nearest JavaScript function', () => 
 \tffffffff81 tcp_sendmsg ([kernel.kallsyms])
 \t       1a2b node::StreamBase::Write(v8::FunctionCallbackInfo const&) (/usr/bin/node)
 \t       7f01 JS:*'write node:net:1293:42 (/tmp/perf-1.map)
-\t       7f02 JS:*'start file://${new URL('../../proxy/forward/forward.ts', import.meta.url).pathname}:128:8 (/tmp/perf-1.map)
+\t       7f02 JS:*'start file://${new URL('../../proxy/http/forward/forward.ts', import.meta.url).pathname}:128:8 (/tmp/perf-1.map)
 
 node-V8Worker
 \t       1a2c v8::internal::Scavenger::Process(v8::JobDelegate*) (/usr/bin/node)
 \t       1a2d start_thread (/usr/lib/libc.so.6)
 
 node-MainThread
-\t       7f02 JS:*'start file://${new URL('../../proxy/forward/forward.ts', import.meta.url).pathname}:128:8 (/tmp/perf-1.map)
+\t       7f02 JS:*'start file://${new URL('../../proxy/http/forward/forward.ts', import.meta.url).pathname}:128:8 (/tmp/perf-1.map)
 `)
   expect(stacks.map(layerOf)).toEqual(['kernel', 'other threads: garbage collection', 'JavaScript'])
   expect(stacks.map(nearestFunction)).toEqual([
     'node:net:1293 write',
     '(other threads)',
-    'proxy/forward/forward.ts:128 start',
+    'proxy/http/forward/forward.ts:128 start',
   ])
   expect(sharesBy(stacks.slice(0, 1), layerOf)).toEqual([{ name: 'kernel', share: 1, kernelShare: 1 }])
 })

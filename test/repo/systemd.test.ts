@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { fitToOpenFiles } from '../../proxy/app/open-files.ts'
+import { fitToOpenFiles } from '../../proxy/app/observe/open-files.ts'
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 

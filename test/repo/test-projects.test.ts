@@ -31,7 +31,7 @@ test('every test file is run by a project, and by one only of those of npm test'
 })
 
 test.each([
-  ['test/unit/http1/connection.test.ts', ['sockets']],
+  ['test/unit/http/http1/connection.test.ts', ['sockets']],
   ['test/property/target.test.ts', ['timing', 'fault']],
   ['test/long/failover.test.ts', ['fault']],
   ['test/e2e/limits.test.ts', ['sockets']],

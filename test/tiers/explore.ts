@@ -6,7 +6,7 @@ import { addSeed } from './seeds.ts'
 import { runStep, type Outcome, type Step } from './step.ts'
 
 // Random seeds, random order of files, every other round beside busy loops, until it is stopped:
-// `npm run test:explore`, or with arguments for vitest: `npm run test:explore -- --project pure test/unit/http1`. A failure
+// `npm run test:explore`, or with arguments for vitest: `npm run test:explore -- --project pure test/unit/http/http1`. A failure
 // that comes again with its seed becomes a line of test/seeds.json, which `.ci/run` repeats from then on. One that does not
 // is one of the schedule: its output is kept.
 

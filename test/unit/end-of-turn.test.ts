@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { flushAtEndOfTurn, joinAtEndOfTurn, readAtEndOfTurn } from '../../proxy/message/end-of-turn.ts'
+import { flushAtEndOfTurn, joinAtEndOfTurn, readAtEndOfTurn } from '../../proxy/http/message/end-of-turn.ts'
 import { nextUncaughtException } from '../support/run/uncaught-exception.ts'
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
-import { RequestParser } from '../../proxy/http1/parser/request-parser.ts'
-import { RequestSyntaxError } from '../../proxy/http1/parser/syntax-error.ts'
+import { RequestParser } from '../../proxy/http/http1/parser/request-parser.ts'
+import { RequestSyntaxError } from '../../proxy/http/http1/parser/syntax-error.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'

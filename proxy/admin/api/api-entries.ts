@@ -1,9 +1,15 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
-import { entryId, idOf, type Ban, type ClientOverride, type TimedEntry } from '../../clients/client-entry.ts'
-import type { EntryOutcome } from '../../clients/entry-store.ts'
-import type { EntryOperations } from '../../clients/client-table.ts'
+import {
+  entryId,
+  idOf,
+  type Ban,
+  type ClientOverride,
+  type TimedEntry,
+} from '../../limits/clients/client-entry.ts'
+import type { EntryOutcome } from '../../limits/clients/entry-store.ts'
+import type { EntryOperations } from '../../limits/clients/client-table.ts'
 import { LARGEST_CONCURRENCY, LARGEST_QUOTA, LARGEST_SLIDING_QUOTA, type Policy } from '../../policy.ts'
-import type { AddressReader } from '../../request/client-address.ts'
+import type { AddressReader } from '../../request/addresses/client-address.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { banned, entriesQuery, overridden, overrideRemoved, unbanned } from './bodies.ts'

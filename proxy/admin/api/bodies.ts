@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { errors } from '../../../shared/error-replies.ts'
 import { longDuration } from '../../../shared/settings/kinds.ts'
-import { fitsInLine, isHeaderName } from '../../explain/request-text.ts'
+import { fitsInLine, isHeaderName } from '../../limits/explain/request-text.ts'
 import { LARGEST_QUOTA } from '../../policy.ts'
-import { createAddressReader } from '../../request/client-address.ts'
+import { createAddressReader } from '../../request/addresses/client-address.ts'
 import type { BodyErrors } from './read-body.ts'
 
 /*

@@ -1,15 +1,15 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
-import { partsOf } from '../../clients/client-entry.ts'
-import { headerValues, withoutSignatures } from '../../decide/part-values.ts'
-import { isHashedKey, keyOfAll, partitionKeysOf } from '../../decide/partition-key.ts'
-import type { Charge } from '../../limiter/limiter.ts'
+import { partsOf } from '../../limits/clients/client-entry.ts'
+import { headerValues, withoutSignatures } from '../../limits/keys/part-values.ts'
+import { isHashedKey, keyOfAll, partitionKeysOf } from '../../limits/keys/partition-key.ts'
+import type { Charge } from '../../limits/limiter.ts'
 import { partName, singleParts, type Policy } from '../../policy.ts'
 import { readAuthority } from '../../request/authority.ts'
-import type { AddressReader } from '../../request/client-address.ts'
+import type { AddressReader } from '../../request/addresses/client-address.ts'
 import { comparableHost } from '../../request/host.ts'
-import { parseAddress, parseAddressRange } from '../../request/ip-address.ts'
+import { parseAddress, parseAddressRange } from '../../request/addresses/ip-address.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
-import { pathValueOf } from '../../rules/path-values.ts'
+import { pathValueOf } from '../../limits/rules/path-values.ts'
 
 /** A client as an operator names it: the parts that rules count by, or what a list of limited clients calls it. */
 type ClientName =

@@ -1,6 +1,6 @@
 import { toSeconds } from './api-values.ts'
 import { describeKey } from './client-name.ts'
-import { fallbackOf } from '../../limiter/store-fallback.ts'
+import { fallbackOf } from '../../limits/store/outage/store-fallback.ts'
 import type { ClientState } from '../client-operations.ts'
 
 /** Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null; `onStoreError` says then what becomes of a request. */

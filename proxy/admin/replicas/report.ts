@@ -1,4 +1,4 @@
-import type { ThrottledClient } from '../../decide/throttled-clients.ts'
+import type { ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 import { chooseReported, REPORTED } from './reported-clients.ts'
 import type { HealthReport } from '../health.ts'
 

@@ -1,4 +1,4 @@
-import type { ThrottledClient } from '../../decide/throttled-clients.ts'
+import type { ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 
 export const REPORTED = 200
 const OF_ALL_POLICIES = 100

@@ -1,5 +1,5 @@
 import type { GatewaySettings } from '../../config/settings.ts'
-import { explain, explainUnparsed, type Asked, type Explanation } from '../../explain/explain.ts'
+import { explain, explainUnparsed, type Asked, type Explanation } from '../../limits/explain/explain.ts'
 import { parseRequest } from './parse-request.ts'
 
 /**

@@ -1,10 +1,10 @@
 import { Socket } from 'node:net'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { faultOf } from '../../connection/http1/faults.ts'
-import type { ClientRequest } from '../../message/messages.ts'
-import { RequestParser } from '../../http1/parser/request-parser.ts'
-import { Http1Request } from '../../http1/request.ts'
-import { RequestSyntaxError } from '../../http1/parser/syntax-error.ts'
+import { faultOf } from '../../http/connection/http1/faults.ts'
+import type { ClientRequest } from '../../http/message/messages.ts'
+import { RequestParser } from '../../http/http1/parser/request-parser.ts'
+import { Http1Request } from '../../http/http1/request.ts'
+import { RequestSyntaxError } from '../../http/http1/parser/syntax-error.ts'
 import { takesUpgrade } from '../../server/http1-handlers.ts'
 
 /** A request as the steps get it, or why they do not get it. */

@@ -3,7 +3,7 @@ import type { Log } from '../../../shared/log.ts'
 import { withLabels } from '../../admin/client-operations.ts'
 import type { Health } from '../../admin/health.ts'
 import { createReplicaExchange, type ReplicaExchange } from '../../admin/replicas/exchange.ts'
-import type { ThrottledClients } from '../../decide/throttled-clients.ts'
+import type { ThrottledClients } from '../../limits/clients/throttled-clients.ts'
 import type { Counting } from '../counting.ts'
 import { version } from '../version.ts'
 

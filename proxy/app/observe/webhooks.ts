@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { Log } from '../../../shared/log.ts'
 import type { Running } from '../../../shared/shutdown.ts'
-import { loggedClient, type Ban } from '../../clients/client-entry.ts'
+import { loggedClient, type Ban } from '../../limits/clients/client-entry.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { webhookKey } from '../../telemetry/webhooks/signature.ts'

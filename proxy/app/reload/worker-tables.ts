@@ -4,7 +4,7 @@ import { StartError } from '../../../shared/start-error.ts'
 import { doAtOnce, doInTurns } from '../../../shared/steps.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { reviseRules } from '../../rules/continue-rules.ts'
+import { reviseRules } from '../../limits/rules/continue-rules.ts'
 import type { PreparedTable } from './reloader.ts'
 import { readPieces, writePieces } from './settings-pieces.ts'
 

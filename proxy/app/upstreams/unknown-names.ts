@@ -1,7 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Names } from '../../names/names.ts'
-import { hostNameOf } from '../../upstream/servers/addresses.ts'
+import { hostNameOf } from '../../http/upstream/servers/addresses.ts'
 
 /**
  * Warns where the host name of a backend does not resolve: a mistake in it would show with the first request only. It may also

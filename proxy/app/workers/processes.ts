@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import type { Log } from '../../../shared/log.ts'
 import { StartError } from '../../../shared/start-error.ts'
-import type { LimiterPort } from '../../limiter/worker-messages.ts'
+import type { LimiterPort } from '../../limits/store/workers/worker-messages.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Listening } from '../serving.ts'
 

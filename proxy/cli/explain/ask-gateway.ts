@@ -1,4 +1,4 @@
-import type { AskedRequest } from '../../explain/request-text.ts'
+import type { AskedRequest } from '../../limits/explain/request-text.ts'
 import { printJson, status } from '../output.ts'
 import { askSuccessfully, type AdminOptions } from '../operate/admin-client.ts'
 import { printExplanation, type PrintedExplanation } from './print.ts'

@@ -1,6 +1,6 @@
 import { printable } from '../../../shared/settings/problems.ts'
-import type { Explanation } from '../../explain/explain.ts'
-import type { ExplainedRule } from '../../explain/explain-rule.ts'
+import type { Explanation } from '../../limits/explain/explain.ts'
+import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { formatCount, formatDuration, print } from '../output.ts'
 
 /** Of a running gateway: what a client has left under one counter. What is unknown, as Redis is unavailable, is null. */

@@ -1,7 +1,7 @@
 import { baseUrlOf } from '../../../shared/settings/base-url.ts'
-import { readConfigFile } from '../../config/config-file.ts'
+import { readConfigFile } from '../../config/file/config-file.ts'
 import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
-import { readYamlMapping } from '../../config/yaml-document.ts'
+import { readYamlMapping } from '../../config/file/yaml-document.ts'
 
 const usualPort = 9090
 

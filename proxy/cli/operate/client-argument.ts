@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { withoutMark } from '../../../shared/settings/byte-order-mark.ts'
 import { reasonOf, showValue } from '../../../shared/settings/problems.ts'
-import { isHashedKey } from '../../decide/partition-key.ts'
+import { isHashedKey } from '../../limits/keys/partition-key.ts'
 import { CommandError, status } from '../output.ts'
 
 /**

@@ -1,6 +1,12 @@
-import { ClientEntries } from '../../clients/client-entries.ts'
-import { banLengthMs, idOf, MOST_RULE_BANS, partsOf, type ClientEntry } from '../../clients/client-entry.ts'
-import { TwoGenerations } from '../../limiter/two-generations.ts'
+import { ClientEntries } from '../../limits/clients/client-entries.ts'
+import {
+  banLengthMs,
+  idOf,
+  MOST_RULE_BANS,
+  partsOf,
+  type ClientEntry,
+} from '../../limits/clients/client-entry.ts'
+import { TwoGenerations } from '../../limits/store/two-generations.ts'
 import type { Policy } from '../../policy.ts'
 
 /** The bans of rules on a log's own clock. */
@@ -23,7 +29,7 @@ type Refusals = {
   endsAtMs: number
 }
 
-/** As `clients/ban-counts.ts`, whose library counts on the clock of the machine. A test compares the two. */
+/** As `limits/clients/ban-counts.ts`, whose library counts on the clock of the machine. A test compares the two. */
 const SETTLE_MS = 2_000
 const ONCE_MS = 3_000
 /** Refused clients that are remembered: as many as a gateway's log can have in the memory that there is. */

@@ -1,4 +1,4 @@
-import { KeyIndex, NONE } from '../../limiter/memory/key-index.ts'
+import { KeyIndex, NONE } from '../../limits/store/memory/key-index.ts'
 
 /** What is known of a client of a rule. */
 export type ClientRow = {

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
-import { compileClientLists, type ClientLists } from '../../decide/client-lists.ts'
-import { isHashedKey } from '../../decide/partition-key.ts'
+import { compileClientLists, type ClientLists } from '../../limits/clients/client-lists.ts'
+import { isHashedKey } from '../../limits/keys/partition-key.ts'
 import type { ListEntry } from '../../policy.ts'
-import { parseAddressRange } from '../../request/ip-address.ts'
+import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 import { showValue } from '../../../shared/settings/problems.ts'
 import { CommandError, status } from '../output.ts'
 

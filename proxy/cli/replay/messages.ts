@@ -1,6 +1,6 @@
-import type { ClientRequest } from '../../message/messages.ts'
-import type { ResponseHead } from '../../upstream/response-head.ts'
-import type { LoggedRequest } from './formats/logged-request.ts'
+import type { ClientRequest } from '../../http/message/messages.ts'
+import type { ResponseHead } from '../../http/upstream/response/response-head.ts'
+import type { LoggedRequest } from './logs/logged-request.ts'
 
 /** A response of which the status is known, as the gateway settles reservations by it. */
 export function headOf(status: number): ResponseHead {

@@ -1,4 +1,4 @@
-import type { LogFile } from './read-lines.ts'
+import type { LogFile } from './logs/read-lines.ts'
 
 const EVERY_MS = 200
 const WIDTH = 30

@@ -1,6 +1,6 @@
 import { describeKey } from '../../admin/api/client-name.ts'
 import type { ClientRow } from './client-table.ts'
-import type { LineCounts } from './read-logs.ts'
+import type { LineCounts } from './logs/read-logs.ts'
 import type { RuleTally, Tally } from './simulation.ts'
 import type { Series } from './time-series.ts'
 

@@ -2,7 +2,7 @@ import { describeKey } from '../../admin/api/client-name.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { isReserved, type Policy } from '../../policy.ts'
 import type { ClientRow } from './client-table.ts'
-import type { LoggedRequest } from './formats/logged-request.ts'
+import type { LoggedRequest } from './logs/logged-request.ts'
 import type { Simulation, Tally } from './simulation.ts'
 
 /** Limits that would have refused at most a share of the clients. */

@@ -1,5 +1,5 @@
 import { partName, requestedUnits, singleParts, type ListEntry, type Rule } from '../../policy.ts'
-import type { LoggedRequest } from './formats/logged-request.ts'
+import type { LoggedRequest } from './logs/logged-request.ts'
 
 /** What a rule looks at that a log may not tell. */
 export type Need = {

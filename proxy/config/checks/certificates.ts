@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { problemAt, reasonOf, showValue, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
-import { tryPair } from '../../connection/tls/certificate-pair.ts'
+import { tryPair } from '../../http/connection/tls/certificate-pair.ts'
 import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>

@@ -1,7 +1,7 @@
 import { createSecureContext } from 'node:tls'
 import { problemAt, showValue, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
-import { isOfTls13, splitCiphers } from '../../connection/tls/ciphers.ts'
+import { isOfTls13, splitCiphers } from '../../http/connection/tls/ciphers.ts'
 import type { gatewayTable } from '../settings-table.ts'
 
 /**

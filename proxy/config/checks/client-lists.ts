@@ -1,7 +1,7 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import type { ListEntry, Rule } from '../../policy.ts'
 import { createAddressSet } from '../../request/addresses/address-set.ts'
-import { parseAddressRange, type AddressRange } from '../../request/ip-address.ts'
+import { parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
 
 /** The lists of a file, as far as they are sound. */
 export type WrittenLists = {

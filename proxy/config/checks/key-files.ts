@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import { checkKeySet, checkSecret } from '../../tokens/load-key-set.ts'
-import type { TokenSettings } from '../../tokens/tokens.ts'
+import { checkKeySet, checkSecret } from '../../limits/keys/tokens/load-key-set.ts'
+import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 
 /**
  * The settings, with an absolute path and what tells its file from one with other content.

@@ -1,7 +1,7 @@
 import { problemAt, showValue, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { isLoopback } from '../../request/addresses/address-ranges.ts'
-import type { UpstreamRoute } from '../../rules/upstream-routes.ts'
+import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>

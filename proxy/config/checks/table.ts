@@ -1,7 +1,7 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import { partName, singleParts, type Rule, type SinglePart } from '../../policy.ts'
-import { writtenName } from '../limits.ts'
-import { isCovered, toSegments } from '../pattern-cover.ts'
+import { writtenName } from '../rules/limits.ts'
+import { isCovered, toSegments } from '../rules/pattern-cover.ts'
 
 /** Returns the place of a field of a rule, by the rule's index. */
 export type PlaceOfRule = (

@@ -1,6 +1,6 @@
 import { text } from '../../../shared/settings/kinds.ts'
 import type { Kind } from '../../../shared/settings/table.ts'
-import { neverForwarded } from '../../http/proxy-headers.ts'
+import { neverForwarded } from '../../http/fields/proxy-headers.ts'
 
 /** These say something else, are of one hop, or Node keeps only the first of several lines of them. */
 const otherHeaders = new Set([

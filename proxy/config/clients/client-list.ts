@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { createRequestClassifier } from '../../http/header-roles.ts'
+import { createRequestClassifier } from '../../http/fields/header-roles.ts'
 import type { ListEntry } from '../../policy.ts'
-import { parseAddressRange } from '../../request/ip-address.ts'
+import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 
 const needsRange = 'needs an IP address or a CIDR, such as 203.0.113.7 or 10.0.0.0/8'
 const needsEntry = 'needs ip or header, one of the two'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { KeySetPlace } from '../../tokens/load-key-set.ts'
-import type { TokenSettings } from '../../tokens/tokens.ts'
+import type { KeySetPlace } from '../../limits/keys/tokens/load-key-set.ts'
+import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 
 const needsPlace = 'needs exactly one of jwksUrl, jwksFile and secretFile'
 const needsUrl = 'needs an https:// URL, or http:// on a network that nobody else can reach'

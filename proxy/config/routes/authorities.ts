@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { UpstreamRoute } from '../../rules/upstream-routes.ts'
+import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { mistakeInAuthorities } from '../checks/certificates.ts'
 
 /** A route with the name of the file in place of what is in it. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { duration, text, wholeNumber } from '../../../shared/settings/kinds.ts'
-import type { RouteHealth } from '../../rules/upstream-routes.ts'
+import type { RouteHealth } from '../../limits/rules/upstream-routes.ts'
 
 const probedPath = text('a path such as /healthz, with or without a query', (path) =>
   /^\/[\x21\x22\x24-\x7e]*$/.test(path),

@@ -2,7 +2,7 @@ import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { showValue } from '../../../shared/settings/problems.ts'
 import { comparableHost } from '../../request/host.ts'
-import { parseAddress } from '../../request/ip-address.ts'
+import { parseAddress } from '../../request/addresses/ip-address.ts'
 
 const needs = 'a host name such as app.example.com, or *.example.com for all names below it'
 const name = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*$/

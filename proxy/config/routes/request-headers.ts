@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { addHeaderIssues } from '../replies/reply-headers.ts'
-import { neverForwarded } from '../../http/proxy-headers.ts'
+import { neverForwarded } from '../../http/fields/proxy-headers.ts'
 
 const needsHeaders = 'needs a mapping of names of headers to values'
 const needsValue = 'needs visible ASCII characters and spaces, at most 1024, in quotes if it is a number'

@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { filePath, flag, oneOf } from '../../../shared/settings/kinds.ts'
 import { upstreamBaseUrl } from '../../../shared/settings/addresses.ts'
 import { readAuthority } from '../../request/authority.ts'
-import { literalPrefix } from '../../rules/strip-prefix.ts'
+import { literalPrefix } from '../../limits/rules/strip-prefix.ts'
 import type { WrittenRoute } from './authorities.ts'
 import { health } from './health.ts'
 import { requestHeaders } from './request-headers.ts'
 import { hostPattern } from './host-pattern.ts'
-import { pathPattern } from '../route-pattern.ts'
+import { pathPattern } from '../rules/route-pattern.ts'
 
 const routeName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const needsName =

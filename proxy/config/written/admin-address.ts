@@ -1,4 +1,4 @@
-import { readConfigFile } from '../config-file.ts'
+import { readConfigFile } from '../file/config-file.ts'
 
 /** Where the admin listener is if no setting says so. */
 export const defaultAdminAddress = { host: '127.0.0.1', port: 9090 }

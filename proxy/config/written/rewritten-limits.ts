@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Document, isMap, isSeq, parseDocument } from 'yaml'
-import { defaultLimits } from '../default-limits.ts'
+import { defaultLimits } from '../rules/default-limits.ts'
 import { rulesOfPresets } from '../presets.ts'
 
 /**

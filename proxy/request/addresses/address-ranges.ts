@@ -5,7 +5,7 @@ import {
   parseAddressRange,
   type AddressRange,
   type IpAddress,
-} from '../ip-address.ts'
+} from './ip-address.ts'
 
 /**
  * Reads addresses and CIDRs, such as `10.0.0.0/8`.

@@ -1,5 +1,5 @@
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
-import { formatAddress, networkOf, type AddressRange, type IpAddress } from '../ip-address.ts'
+import { formatAddress, networkOf, type AddressRange, type IpAddress } from './ip-address.ts'
 
 /** Addresses and networks, of which there may be thousands: a look costs the same for one of each length as for many. */
 export type AddressSet = {

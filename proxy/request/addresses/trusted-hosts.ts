@@ -1,5 +1,5 @@
 import type { Log } from '../../../shared/log.ts'
-import { formatAddress, parseAddress } from '../ip-address.ts'
+import { formatAddress, parseAddress } from './ip-address.ts'
 
 /** The addresses of proxies that are named by their hosts, looked up beside the requests. */
 export type TrustedHosts = {

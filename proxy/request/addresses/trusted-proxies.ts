@@ -1,5 +1,5 @@
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
-import { parseAddressRange } from '../ip-address.ts'
+import { parseAddressRange } from './ip-address.ts'
 
 /** The networks that `trustedProxies` knows by name. */
 export const namedNetworks: ReadonlyMap<string, readonly string[]> = new Map([

@@ -1,6 +1,6 @@
 import { JsonBody, LARGEST_BODY } from '../../../proxy/admin/json-body.ts'
-import { ProxyHeaderError, ProxyHeaderReader } from '../../../proxy/connection/proxy-header.ts'
-import { findMember } from '../../../proxy/decide/json-members.ts'
+import { ProxyHeaderError, ProxyHeaderReader } from '../../../proxy/http/connection/proxy-header.ts'
+import { findMember } from '../../../proxy/limits/costs/json-members.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
 
 function openProxyHeader(): ByteReader {

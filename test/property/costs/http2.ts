@@ -1,9 +1,9 @@
-import { ConnectionError, flags, frameTypes, preface } from '../../../proxy/http2/frames.ts'
-import { Glitches } from '../../../proxy/http2/glitches.ts'
-import { HpackDecoder } from '../../../proxy/http2/hpack/decoder.ts'
-import { Incoming, type IncomingOwner } from '../../../proxy/http2/incoming.ts'
-import { readRequestFields } from '../../../proxy/http2/request-fields.ts'
-import { headersOf } from '../../../proxy/message/headers.ts'
+import { ConnectionError, flags, frameTypes, preface } from '../../../proxy/http/http2/frames.ts'
+import { Glitches } from '../../../proxy/http/http2/glitches.ts'
+import { HpackDecoder } from '../../../proxy/http/http2/hpack/decoder.ts'
+import { Incoming, type IncomingOwner } from '../../../proxy/http/http2/incoming.ts'
+import { readRequestFields } from '../../../proxy/http/http2/request-fields.ts'
+import { headersOf } from '../../../proxy/http/message/headers.ts'
 import type { ByteReader, CostRow } from '../../support/cost/row.ts'
 
 const maxHeaderBytes = 16 * 1024

@@ -1,8 +1,8 @@
-import { countWholeRequests } from '../../../proxy/http1/pipelined-bytes.ts'
-import type { HeadLimits } from '../../../proxy/http1/parser/head-size.ts'
-import { RequestParser } from '../../../proxy/http1/parser/request-parser.ts'
-import { RequestSyntaxError } from '../../../proxy/http1/parser/syntax-error.ts'
-import { headersOf } from '../../../proxy/message/headers.ts'
+import { countWholeRequests } from '../../../proxy/http/http1/pipelined-bytes.ts'
+import type { HeadLimits } from '../../../proxy/http/http1/parser/head-size.ts'
+import { RequestParser } from '../../../proxy/http/http1/parser/request-parser.ts'
+import { RequestSyntaxError } from '../../../proxy/http/http1/parser/syntax-error.ts'
+import { headersOf } from '../../../proxy/http/message/headers.ts'
 import { countFields } from '../../../proxy/request/request-head.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
 

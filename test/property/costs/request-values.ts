@@ -1,11 +1,11 @@
-import { MAX_TAGS, privateReference } from '../../../proxy/forward/private-references.ts'
-import { createAddressReader } from '../../../proxy/request/client-address.ts'
+import { MAX_TAGS, privateReference } from '../../../proxy/http/forward/private-references.ts'
+import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { comparableHost } from '../../../proxy/request/host.ts'
 import { readAuthority } from '../../../proxy/request/authority.ts'
-import { readTarget } from '../../../proxy/request/target.ts'
+import { readTarget } from '../../../proxy/request/target/target.ts'
 import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
 import { queryValues } from '../../../proxy/request/values/query-values.ts'
-import { createPathValues } from '../../../proxy/rules/path-values.ts'
+import { createPathValues } from '../../../proxy/limits/rules/path-values.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
 
 /** Of `MAX_HEADER_SIZE`, unless it is set. */

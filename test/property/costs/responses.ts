@@ -1,6 +1,6 @@
-import { publicFields } from '../../../proxy/forward/public-fields.ts'
-import { ResponseSyntaxError } from '../../../proxy/upstream/response-head.ts'
-import { ResponseParser } from '../../../proxy/upstream/response-parser.ts'
+import { publicFields } from '../../../proxy/http/forward/public-fields.ts'
+import { ResponseSyntaxError } from '../../../proxy/http/upstream/response/response-head.ts'
+import { ResponseParser } from '../../../proxy/http/upstream/response/response-parser.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
 
 /** What a head may have, and trailers, whatever the settings are. */

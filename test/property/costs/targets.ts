@@ -1,4 +1,4 @@
-import { readTarget } from '../../../proxy/request/target.ts'
+import { readTarget } from '../../../proxy/request/target/target.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
 
 const common = {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import type { UpstreamConnection } from '../../../proxy/upstream/connection.ts'
-import { UpstreamPool } from '../../../proxy/upstream/pool.ts'
+import type { UpstreamConnection } from '../../../proxy/http/upstream/connection.ts'
+import { UpstreamPool } from '../../../proxy/http/upstream/pool.ts'
 
 // Loaded into every gateway that tests start (`test/support/gateway/process.ts`). A connection in the pool is readable, and no
 // listener of the exchange before is left on it; else the next request on it would wait for an answer that nobody reads.

@@ -1,6 +1,6 @@
-import { ClientEntries } from '../../../proxy/clients/client-entries.ts'
-import { MOST_ENTRIES, readEntry, type ClientEntry } from '../../../proxy/clients/client-entry.ts'
-import { createInFlightCounts } from '../../../proxy/limiter/memory/in-flight-counts.ts'
+import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
+import { MOST_ENTRIES, readEntry, type ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
+import { createInFlightCounts } from '../../../proxy/limits/store/memory/in-flight-counts.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
 import { chargeAll, makePolicy } from './limiters.ts'
 

@@ -1,4 +1,4 @@
-import { createMemoryLimiter } from '../../../proxy/limiter/memory/limiter.ts'
+import { createMemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
 import { chargeAll, makePolicy } from './limiters.ts'
 

@@ -1,4 +1,4 @@
-import { createMemoryLimiter, type MemoryLimiter } from '../../../proxy/limiter/memory/limiter.ts'
+import { createMemoryLimiter, type MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
 import { chargeAll, makePolicy } from './limiters.ts'
 
 /*

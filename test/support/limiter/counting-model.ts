@@ -1,4 +1,4 @@
-import type { Decision, PolicyState } from '../../../proxy/limiter/limiter.ts'
+import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 
 export type CountingModel = {

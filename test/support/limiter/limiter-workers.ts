@@ -1,6 +1,6 @@
 import cluster from 'node:cluster'
-import { createEmbeddedLimiter, createWorkerLimiter } from '../../../proxy/limiter/create-limiter.ts'
-import { serveLimiter } from '../../../proxy/limiter/primary-limiter.ts'
+import { createEmbeddedLimiter, createWorkerLimiter } from '../../../proxy/limits/create-limiter.ts'
+import { serveLimiter } from '../../../proxy/limits/store/workers/primary-limiter.ts'
 import { chargeAll, countAllowed, decideAtOnce, limiterOptions, makePolicy } from './limiters.ts'
 
 /*

@@ -4,11 +4,14 @@ import {
   type CounterLimiter,
   type LimiterOptions,
   type LimiterTelemetry,
-} from '../../../proxy/limiter/create-limiter.ts'
-import type { CounterAdmin } from '../../../proxy/limiter/counter-admin.ts'
-import type { Charge, Decision, Limiter } from '../../../proxy/limiter/limiter.ts'
-import { connectRedis, type RedisConnection } from '../../../proxy/limiter/redis/connection.ts'
-import { parseRedisUrl } from '../../../proxy/limiter/redis/url.ts'
+} from '../../../proxy/limits/create-limiter.ts'
+import type { CounterAdmin } from '../../../proxy/limits/counter-admin.ts'
+import type { Charge, Decision, Limiter } from '../../../proxy/limits/limiter.ts'
+import {
+  connectRedis,
+  type RedisConnection,
+} from '../../../proxy/limits/store/redis/connecting/connection.ts'
+import { parseRedisUrl } from '../../../proxy/limits/store/redis/connecting/url.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import type { Log } from '../../../shared/log.ts'
 import { eventually } from '../wait/eventually.ts'

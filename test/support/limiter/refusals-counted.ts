@@ -6,6 +6,6 @@ import { setImmediate } from 'node:timers/promises'
  */
 export async function refusalsCounted(): Promise<void> {
   // Asked for later than by the gateway, it comes later.
-  await import('../../../proxy/clients/ban-counts.ts')
+  await import('../../../proxy/limits/clients/ban-counts.ts')
   await setImmediate()
 }

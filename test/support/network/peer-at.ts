@@ -1,4 +1,4 @@
-import type { AddressReader, Peer } from '../../../proxy/request/client-address.ts'
+import type { AddressReader, Peer } from '../../../proxy/request/addresses/client-address.ts'
 
 /** The peer with an address, which there must be. */
 export function peerAt(reader: AddressReader, address: string): Peer {

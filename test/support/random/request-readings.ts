@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { Duplex } from 'node:stream'
-import { RequestParser } from '../../../proxy/http1/parser/request-parser.ts'
-import { RequestSyntaxError } from '../../../proxy/http1/parser/syntax-error.ts'
+import { RequestParser } from '../../../proxy/http/http1/parser/request-parser.ts'
+import { RequestSyntaxError } from '../../../proxy/http/http1/parser/syntax-error.ts'
 
 /** A request as a parser has read it. */
 export type RequestRead = {

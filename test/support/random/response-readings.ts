@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
-import { ResponseSyntaxError } from '../../../proxy/upstream/response-head.ts'
-import { ResponseParser } from '../../../proxy/upstream/response-parser.ts'
+import { ResponseSyntaxError } from '../../../proxy/http/upstream/response/response-head.ts'
+import { ResponseParser } from '../../../proxy/http/upstream/response/response-parser.ts'
 
 /** A response's head: its status, and its end-to-end fields as name, value, name, value… with names in lower case. */
 export type HeadRead = { readonly status: number; readonly fields: readonly string[] }

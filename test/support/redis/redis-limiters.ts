@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
-import type { RedisClient } from '../../../proxy/limiter/redis/run-script.ts'
-import { createRedisLimiter, type RedisLimiter } from '../../../proxy/limiter/redis/limiter.ts'
+import type { RedisClient } from '../../../proxy/limits/store/redis/run-script.ts'
+import { createRedisLimiter, type RedisLimiter } from '../../../proxy/limits/store/redis/limiter.ts'
 import { startRedisLimiter, waitUntilAnswering, type RunningLimiter } from '../limiter/limiters.ts'
 
 /* What tests of the limiter on a real Redis open. In a test or in `beforeEach`: it is closed as the test ends. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readReport, writeReport, type ReplicaReport } from '../../../proxy/admin/replicas/report.ts'
 import { chooseReported } from '../../../proxy/admin/replicas/reported-clients.ts'
-import { sumThrottled, type ThrottledClient } from '../../../proxy/decide/throttled-clients.ts'
+import { sumThrottled, type ThrottledClient } from '../../../proxy/limits/clients/throttled-clients.ts'
 
 function client(policy: string, partitionKey: string, rest: Partial<ThrottledClient> = {}): ThrottledClient {
   return { policy, partitionKey, refusals: 1, resetMs: 1_000, isShadow: false, ...rest }

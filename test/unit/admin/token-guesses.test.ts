@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createClock } from '../../../proxy/embedded/clock.ts'
+import { createClock } from '../../../proxy/testing/embedded/clock.ts'
 import { createTokenGuesses } from '../../../proxy/admin/token-guesses.ts'
 
 const clock = createClock()

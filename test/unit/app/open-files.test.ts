@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { adminConnectionsWithin, fitToOpenFiles, readOpenFilesLimit } from '../../../proxy/app/open-files.ts'
+import {
+  adminConnectionsWithin,
+  fitToOpenFiles,
+  readOpenFilesLimit,
+} from '../../../proxy/app/observe/open-files.ts'
 
 const usual = { maxConnections: 10_000, upstreamConnections: 256, upstreamStreams: 10_000, port: 80 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeStart } from '../../../proxy/app/startup-log.ts'
+import { describeStart } from '../../../proxy/app/observe/startup-log.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 
 const routes = 'routes: [{ name: shop, paths: /shop/*, upstream: http://shop:8080 }]\n'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { explainRequest } from '../../../proxy/cli/explain/verb.ts'
-import type { Explanation } from '../../../proxy/explain/explain.ts'
+import type { Explanation } from '../../../proxy/limits/explain/explain.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 
 // sha256 of `secret`

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { readClient } from '../../../proxy/cli/operate/client-argument.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { watchFile } from '../../../proxy/names/watched-file.ts'
-import { loadKeySet } from '../../../proxy/tokens/load-key-set.ts'
+import { loadKeySet } from '../../../proxy/limits/keys/tokens/load-key-set.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 // Editors and shells of Windows begin a file of UTF-8 with a byte order mark, which is no part of what it says.

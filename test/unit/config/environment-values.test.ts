@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readYamlMapping } from '../../../proxy/config/yaml-document.ts'
+import { readYamlMapping } from '../../../proxy/config/file/yaml-document.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../../support/gateway/settings.ts'
 
 const env = {

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { findNearNames, locateConfigFile } from '../../../proxy/config/config-file.ts'
+import { findNearNames, locateConfigFile } from '../../../proxy/config/file/config-file.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../../support/gateway/settings.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { hashTable } from '../../../proxy/config/reload/table-change.ts'
-import { reviseRules } from '../../../proxy/rules/continue-rules.ts'
+import { reviseRules } from '../../../proxy/limits/rules/continue-rules.ts'
 import { doAtOnce } from '../../../shared/steps.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 

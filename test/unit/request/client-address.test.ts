@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createAddressReader } from '../../../proxy/request/client-address.ts'
+import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import {
   formatAddress,
   isInRange,
   parseAddress,
   parseAddressRange,
-} from '../../../proxy/request/ip-address.ts'
+} from '../../../proxy/request/addresses/ip-address.ts'
 import { peerAt } from '../../support/network/peer-at.ts'
 
 // The attack: a client that passes for many, and so gets a fresh quota with each request, or for somebody else, and so

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readTarget, type Target } from '../../../proxy/request/target.ts'
+import { readTarget, type Target } from '../../../proxy/request/target/target.ts'
 
 // The attack: a limited path spelled so that the gateway takes it for another one and the backend does not. What was sent is
 // forwarded, since it may be signed or the name of a file, and is counted in every way in which backends are known to read it.

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createFailureLog } from '../../../proxy/telemetry/failure-log.ts'
-import { UpstreamFailure, type FailureKind } from '../../../proxy/upstream/failure.ts'
+import { UpstreamFailure, type FailureKind } from '../../../proxy/http/upstream/failure.ts'
 
 let lines: unknown[]
 let failed: ReturnType<typeof createFailureLog>

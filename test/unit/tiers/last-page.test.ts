@@ -104,8 +104,10 @@ describe('a failure that does not come again', () => {
   })
 
   test('counts if a test of a process is hit and the change touches the gateway', () => {
-    const touched = new Set(['proxy/http1/connection.ts'])
-    expect(objectionTo([failureIn('test/e2e/tls.test.ts')], touched)).toContain('proxy/http1/connection.ts')
+    const touched = new Set(['proxy/http/http1/connection.ts'])
+    expect(objectionTo([failureIn('test/e2e/tls.test.ts')], touched)).toContain(
+      'proxy/http/http1/connection.ts',
+    )
   })
 
   test('counts where nobody knows the change', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lineReader } from '../../../../proxy/cli/replay/formats/formats.ts'
+import { lineReader } from '../../../../proxy/cli/replay/logs/formats.ts'
 
 const read = lineReader('auto')
 

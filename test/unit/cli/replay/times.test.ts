@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { lineReader } from '../../../../proxy/cli/replay/formats/formats.ts'
+import { lineReader } from '../../../../proxy/cli/replay/logs/formats.ts'
 
 // The same request, as each form of the servers' time and duration settings writes it.
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { compileRanges, isLoopback, isPrivate } from '../../../../proxy/request/addresses/address-ranges.ts'
-import { parseAddress } from '../../../../proxy/request/ip-address.ts'
+import { parseAddress } from '../../../../proxy/request/addresses/ip-address.ts'
 
 test.each([
   ['127.0.0.1', true],

@@ -7,7 +7,7 @@ import {
   parseAddressRange,
   type AddressRange,
   type IpAddress,
-} from '../../../../proxy/request/ip-address.ts'
+} from '../../../../proxy/request/addresses/ip-address.ts'
 
 function ranges(...texts: string[]): AddressRange[] {
   return texts.map((text) => {

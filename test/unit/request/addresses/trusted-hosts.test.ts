@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createAddressReader } from '../../../../proxy/request/client-address.ts'
+import { createAddressReader } from '../../../../proxy/request/addresses/client-address.ts'
 import { createTrustedHosts, type TrustedHosts } from '../../../../proxy/request/addresses/trusted-hosts.ts'
 import { recordLog } from '../../../support/limiter/limiters.ts'
 import { peerAt } from '../../../support/network/peer-at.ts'

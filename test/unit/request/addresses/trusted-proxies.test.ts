@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createAddressReader } from '../../../../proxy/request/client-address.ts'
+import { createAddressReader } from '../../../../proxy/request/addresses/client-address.ts'
 import {
   isHostName,
   namedNetworks,

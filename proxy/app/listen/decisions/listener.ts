@@ -1,0 +1,98 @@
+import type { ListenOptions } from 'node:net'
+import { createFaultLog } from '../fault-log.ts'
+import type { Log } from '../../../../shared/log.ts'
+import type { GatewaySettings } from '../../../config/settings.ts'
+import { limitConnections, type ConnectionLimit } from '../../../http/connection/connection-limit.ts'
+import { drain } from '../../../http/connection/drain.ts'
+import { ADDED_FIELDS } from '../../../request/auth-request.ts'
+import type { AddressReader } from '../../../request/addresses/client-address.ts'
+import type { OnException } from '../../../server/error-boundary.ts'
+import type { HandlerOptions } from '../../../server/handler-options.ts'
+import { createAuthHandler, type LiveOptions } from '../../../server/handler.ts'
+import { serveClients } from '../../../server/listener.ts'
+import type { Telemetry } from '../../../telemetry/telemetry.ts'
+import { createPlainServer, http1Limits, listenOn } from '../server.ts'
+
+/** Where other proxies ask whether to let a request pass. */
+export type DecisionsListener = {
+  /** Resolves with the port. */
+  listen(options: ListenOptions): Promise<number>
+  /** From now on connections end after the response. */
+  endAfterResponses(): void
+  drain(graceMs: number): Promise<void>
+}
+
+type DecisionsDeps = {
+  /** Of the clients' listener. */
+  readonly live: LiveOptions
+  readonly addresses: AddressReader
+  readonly telemetry: Telemetry
+  readonly onException: OnException
+  readonly log: Log
+  readonly now: () => number
+}
+
+/**
+ * An auth request has the headers of the original request beside those that the proxy adds. What the proxy has taken is not
+ * to fail here: nginx takes 32 KB, and makes 500 of it.
+ */
+const MORE_HEADER_BYTES = 4
+
+/** This listener has none. */
+const noHttp2 = { close: () => undefined, destroy: () => undefined }
+
+/** The listener of `DECISIONS_PORT`: HTTP/1.1, with the limits and timeouts of the clients' listener. */
+export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps): DecisionsListener {
+  const { addresses, telemetry, log, now } = deps
+  const server = createPlainServer()
+  const connectionLimit = limitConnections(server, {
+    maxConnections: settings.maxConnections,
+    maxConnectionsPerClient: settings.maxConnectionsPerClient,
+    readPeer: (address) => addresses.readPeer(address),
+    readNamedAddress: undefined,
+    telemetry: {
+      ...telemetry,
+      observeTable: (name, read) => telemetry.observeTable(`decisions-${name}`, read),
+    },
+    log,
+    logAddresses: settings.logAddresses,
+    now,
+  })
+  const maxHeaderBytes = settings.maxHeaderBytes * MORE_HEADER_BYTES
+  const maxHeaderCount = settings.maxHeaderCount + ADDED_FIELDS
+  const http1 = serveClients(server, {
+    handler: createAuthHandler(liveFor(deps.live, { connectionLimit })),
+    limits: http1Limits({ ...settings, maxHeaderBytes, maxHeaderCount }),
+    http2: undefined,
+    // A handshake is decided about as any request: some proxies pass its headers on.
+    tunnels: undefined,
+    telemetry,
+    onException: deps.onException,
+    onFault: createFaultLog(log, settings),
+    now,
+  })
+  return {
+    listen: async (options) => (await listenOn(server, options, 'HOST')).port,
+    endAfterResponses: () => http1.endAfterResponses(),
+    drain: (graceMs) => drain(server, { connectionLimit, http1, http2: noHttp2, log }, graceMs),
+  }
+}
+
+/** The options in force of the clients' listener, for connections of this one. */
+function liveFor(
+  live: LiveOptions,
+  { connectionLimit }: { readonly connectionLimit: ConnectionLimit },
+): LiveOptions {
+  const addressOf: HandlerOptions['addressOf'] = (socket) => connectionLimit.addressOf(socket)
+  let from: HandlerOptions | undefined
+  let options: HandlerOptions
+  return {
+    get options() {
+      if (live.options !== from) {
+        from = live.options
+        options = { ...from, addressOf }
+      }
+      return options
+    },
+  }
+}

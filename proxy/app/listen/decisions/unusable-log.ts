@@ -1,0 +1,19 @@
+import type { Log } from '../../../../shared/log.ts'
+import type { HandlerOptions } from '../../../server/handler-options.ts'
+import { paceLines } from '../../../telemetry/paced-lines.ts'
+
+const paceMs = 5_000
+
+/** A line for auth requests that cannot be decided about, which a mistake in a proxy's configuration makes of all. */
+export function createUnusableLog(
+  log: Log,
+  { logAddresses }: { readonly logAddresses: boolean },
+): HandlerOptions['onUnusableAuthRequest'] {
+  const tell = paceLines<{ peer: string; reason: string }>(paceMs, (requests, { peer, reason }) =>
+    log.warn(
+      { requests, reason, peer: logAddresses ? peer : undefined },
+      'auth requests refused: check the configuration of the proxy that sends them',
+    ),
+  )
+  return (peer, reason) => tell({ peer, reason })
+}

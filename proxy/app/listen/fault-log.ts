@@ -1,0 +1,40 @@
+import type { Log } from '../../../shared/log.ts'
+import { formatAddress, parseAddress } from '../../request/addresses/ip-address.ts'
+import type { Fault } from '../../http/connection/http1/faults.ts'
+import { paceLines } from '../../telemetry/paced-lines.ts'
+
+/** Of lines with the same reason. */
+const paceMs = 60_000
+
+/**
+ * A line for what clients sent that could not be read as a request, with the setting that bounds it where there is one: at most one a minute
+ * for each reason, of which there are few. Every one has a line at debug level.
+ */
+export function createFaultLog(
+  log: Log,
+  { logAddresses }: { readonly logAddresses: boolean },
+): (found: Fault, peerAddress: string | undefined) => void {
+  const pacers = new Map<string, (peer: string | undefined) => void>()
+  const pacerOf = ({ reply: { status }, why }: Fault): ((peer: string | undefined) => void) => {
+    const known = pacers.get(why)
+    if (known) return known
+    const made = paceLines<string | undefined>(paceMs, (requests, peer) =>
+      log.info(
+        { requests, status, reason: why, peer: logAddresses ? peer : undefined },
+        'requests rejected: they could not be read',
+      ),
+    )
+    pacers.set(why, made)
+    return made
+  }
+  return (found, peer) => {
+    log.debug({ status: found.reply.status, reason: found.why }, 'request rejected')
+    pacerOf(found)(peer && textOf(peer))
+  }
+}
+
+/** An IPv4 address that the system gives as one of IPv6 is written as what it is. */
+function textOf(peer: string): string {
+  const address = parseAddress(peer)
+  return address ? formatAddress(address) : peer
+}

@@ -1,0 +1,98 @@
+import type { Log } from '../../../shared/log.ts'
+import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { PacedExchange } from '../../http/connection/client-progress.ts'
+import { createHttp2Connections, type Http2Connections } from '../../http/connection/http2/connections.ts'
+import type { SlowClients } from '../../http/connection/slow-clients.ts'
+import { sendError } from '../../http/fields/reply.ts'
+import type { ClientRequest, ClientResponse } from '../../http/message/messages.ts'
+import { connectionOf, peerOf, type PeerOptions } from '../../request/connection-peer.ts'
+import { allow } from '../../request/local-replies.ts'
+import type { OnException } from '../../server/error-boundary.ts'
+import type { Handler } from '../../server/handler.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+
+type Http2Deps = {
+  readonly handler: Handler
+  readonly telemetry: Telemetry
+  readonly onException: OnException
+  readonly peers: PeerOptions
+  readonly slowClients: SlowClients
+  readonly log: Log
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+/** What serves clients that speak HTTP/2. */
+export function composeHttp2(settings: GatewaySettings, deps: Http2Deps): Http2Connections {
+  const { handler, telemetry, onException, log, now } = deps
+  const answer = (
+    request: ClientRequest,
+    response: ClientResponse,
+    error: ErrorReply,
+    fields?: readonly string[],
+  ): void => {
+    const peer = peerOf(request, deps.peers)
+    if (!peer) return void connectionOf(request).destroy()
+    watchAnswer(deps.slowClients, peer.client.prefix, request, response)
+    sendError(request, response, error, fields)
+  }
+  const serve = (request: ClientRequest, response: ClientResponse): void => {
+    try {
+      if (request.method === 'CONNECT') {
+        telemetry.requestRejected('other')
+        answer(request, response, errors.methodNotAllowed, allow)
+      } else handler(request, response)
+    } catch (error) {
+      onException(error, request, response)
+    }
+  }
+  return createHttp2Connections(
+    {
+      maxHeaderBytes: settings.maxHeaderBytes,
+      maxStreams: settings.maxStreams,
+      maxRequests: settings.requestsPerConnection,
+      sendMs: settings.sendTimeoutMs,
+      now,
+      isPressed: () => deps.slowClients.isPressed,
+      serve,
+      onHeadersTooLarge(request, response) {
+        telemetry.requestRejected('headers-too-large')
+        answer(request, response, errors.fieldsTooLarge)
+      },
+      onMalformed() {
+        telemetry.requestRejected('framing')
+        log.debug({ reason: 'a malformed request of HTTP/2' }, 'request rejected')
+      },
+      onException(error) {
+        telemetry.errorCaught('request')
+        log.error({ err: error }, 'exception on a connection of HTTP/2; closing it')
+      },
+    },
+    { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs },
+  )
+}
+
+/** An answer to what is no request for the handler: its client may not read it either. */
+function watchAnswer(
+  slowClients: SlowClients,
+  client: string,
+  request: ClientRequest,
+  response: ClientResponse,
+): void {
+  const exchange: { -readonly [Key in keyof PacedExchange]: PacedExchange[Key] } = {
+    request,
+    response,
+    forwarding: undefined,
+    isOver: false,
+    client,
+    place: -1,
+    guard: (step) => step(),
+    onTooSlow: () => response.breakOff(),
+  }
+  slowClients.add(exchange)
+  response.onClose = () => {
+    exchange.isOver = true
+    slowClients.finish(exchange)
+  }
+}

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type AddressInfo, type ListenOptions, type Server } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import type { Log } from '../../../shared/log.ts'
+import { nameHostSetting } from '../../../shared/start-error.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { Http1Limits } from '../../http/connection/http1/connections.ts'
+import { chooseProtocol } from '../../http/connection/tls/alpn.ts'
+import { cipherList } from '../../http/connection/tls/ciphers.ts'
+import { watchCertificate, type CertificateWatch } from '../../http/connection/tls/reload.ts'
+
+/** The server that clients connect to. It has no handlers yet. */
+export type ClientServer = {
+  readonly server: Server
+  /** Of HTTPS: what follows the files. */
+  readonly certificate: CertificateWatch | undefined
+}
+
+/** A client that has ended its direction may still have to be told something. */
+const ofConnections = { allowHalfOpen: true, noDelay: true }
+
+/** HTTP/1.1, and HTTP/2 by prior knowledge; or with a certificate HTTPS with HTTP/1.1 and HTTP/2 by ALPN. */
+export function createClientServer(settings: GatewaySettings, log: Log): ClientServer {
+  const { tlsCertFile, tlsKeyFile, tlsMinVersion, tlsCiphers } = settings
+  if (tlsCertFile === undefined || tlsKeyFile === undefined)
+    return { server: createPlainServer(), certificate: undefined }
+
+  const tls = { minVersion: tlsMinVersion, ciphers: cipherList(tlsCiphers) }
+  const pair = { cert: readFileSync(tlsCertFile), key: readFileSync(tlsKeyFile) }
+  const server = createTlsServer({
+    ...ofConnections,
+    handshakeTimeout: settings.headersTimeoutMs,
+    ...tls,
+    ...pair,
+    ALPNCallback: chooseProtocol,
+  })
+  const certificate = watchCertificate({
+    certFile: tlsCertFile,
+    keyFile: tlsKeyFile,
+    inUse: pair,
+    use: (next) => server.setSecureContext({ ...tls, ...next }),
+    log,
+  })
+  return { server, certificate }
+}
+
+export function createPlainServer(): Server {
+  return createServer(ofConnections)
+}
+
+export function http1Limits({
+  maxHeaderBytes,
+  maxHeaderCount,
+  requestsPerConnection,
+  headersTimeoutMs,
+  idleTimeoutMs,
+}: Pick<
+  GatewaySettings,
+  'maxHeaderBytes' | 'maxHeaderCount' | 'requestsPerConnection' | 'headersTimeoutMs' | 'idleTimeoutMs'
+>): Http1Limits {
+  return {
+    headLimits: { maxBytes: maxHeaderBytes, maxFields: maxHeaderCount },
+    maxRequests: requestsPerConnection,
+    headersMs: headersTimeoutMs,
+    idleMs: idleTimeoutMs,
+  }
+}
+
+/**
+ * Rejects where the address cannot be had: with the system's error, or one that names the setting where it is the host.
+ *
+ * @param hostSetting the variable that sets the host
+ */
+export function listenOn(server: Server, options: ListenOptions, hostSetting: string): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error): void => reject(nameHostSetting(error, hostSetting, options.host))
+    server.once('error', fail)
+    server.listen(options, () => {
+      server.off('error', fail)
+      resolve(server.address() as AddressInfo)
+    })
+  })
+}

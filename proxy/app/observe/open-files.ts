@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs'
+import type { GatewaySettings } from '../../config/settings.ts'
+
+/** The settings that say how many connections there may be, each of which is an open file. */
+type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections' | 'upstreamStreams'> &
+  Partial<Pick<GatewaySettings, 'routes' | 'hasFallback' | 'decisionsPort'>>
+
+/** For everything else: Node's own, logs, certificates, Redis, name lookups. A gateway at rest has some 25. */
+const othersReserve = 64
+const mostAdminConnections = 256
+/** Part of the limit that the admin listener gets at most, and parts of what is left then for two of the settings. */
+const adminShare = 1 / 16
+const upstreamShare = 1 / 4
+const clientsShare = 3 / 5
+
+/** How many connections the admin listener may have where a process may have so many open files. */
+export function adminConnectionsWithin(limit: number | undefined): number {
+  if (limit === undefined) return mostAdminConnections
+  return Math.max(1, Math.min(mostAdminConnections, Math.floor(limit * adminShare)))
+}
+
+/**
+ * Lowers the connection limits so that the limit of open files is not reached: beyond it the system would also refuse
+ * connections to the backend and to the admin listener. The limit for clients is lowered last.
+ *
+ * @param limit undefined where it is not known, or there is none
+ * @returns the settings, and a warning where something was lowered
+ */
+export function fitToOpenFiles<Settings extends Connections>(
+  settings: Settings,
+  limit: number | undefined,
+): { readonly settings: Settings; readonly warnings: readonly string[] } {
+  const { maxConnections, upstreamConnections, upstreamStreams, decisionsPort } = settings
+  // The one of decisions may have as many connections as the one that forwards.
+  const listeners = decisionsPort === undefined ? 1 : 2
+  const servers = countServers(settings)
+  const reserve = othersReserve + adminConnectionsWithin(limit)
+  const needed = reserve + maxConnections * listeners + (upstreamConnections + upstreamStreams) * servers
+  if (limit === undefined || needed <= limit) return { settings, warnings: [] }
+  const left = limit - reserve
+  const upstream = lower(upstreamConnections, (left * upstreamShare) / servers)
+  const clients = lower(maxConnections, ((left - upstream * servers) * clientsShare) / listeners)
+  const leftForStreams = Math.floor((left - upstream * servers - clients * listeners) / servers)
+  const streams = Math.max(0, Math.min(upstreamStreams, leftForStreams))
+  const text =
+    `the limit of open files is ${limit} (ulimit -n) and the settings can need ${needed}${servers === 1 ? '' : ` for ${servers} servers`}: ` +
+    `using MAX_CONNECTIONS=${clients}, UPSTREAM_CONNECTIONS=${upstream}, UPSTREAM_STREAMS=${streams}. ` +
+    "Raise the limit (ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings"
+  const lowered = { maxConnections: clients, upstreamConnections: upstream, upstreamStreams: streams }
+  // Hardly anybody needs that many streams: slightly fewer are not worth a line at each start.
+  const isMuch = clients < maxConnections || upstream < upstreamConnections || streams < upstreamStreams / 2
+  return { settings: { ...settings, ...lowered }, warnings: isMuch ? [text] : [] }
+}
+
+/** Those of all backends: the settings hold for each. That a name has several addresses shows later. */
+function countServers({ routes, hasFallback }: Connections): number {
+  if (!routes) return 1
+  const own = routes.reduce((sum, { upstream }) => sum + upstream.length, 0)
+  return Math.max(1, own + (hasFallback ? 1 : 0))
+}
+
+function lower(wanted: number, most: number): number {
+  return Math.max(1, Math.min(wanted, Math.floor(most)))
+}
+
+/**
+ * How many files this process may have open. Node has raised the soft limit to the hard one as it started.
+ *
+ * @param file where Linux tells it
+ * @returns undefined where there is no limit, or it cannot be read
+ */
+export function readOpenFilesLimit(file = '/proc/self/limits'): number | undefined {
+  try {
+    const [, soft] = /^Max open files +(\d+) /m.exec(readFileSync(file, 'utf8')) ?? []
+    return soft === undefined ? undefined : Number(soft)
+  } catch {
+    return readLimitFromReport()
+  }
+}
+
+/** Where there is no /proc. A report holds much more, and takes milliseconds. */
+function readLimitFromReport(): number | undefined {
+  const { report } = process
+  // Otherwise it looks up the names of all that this process is connected to.
+  Object.assign(report, { excludeNetwork: true })
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } }
+  const soft = userLimits?.open_files?.soft
+  return typeof soft === 'number' ? soft : undefined
+}

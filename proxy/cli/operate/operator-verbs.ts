@@ -1,0 +1,148 @@
+import type { Command } from 'commander'
+import type { AdminOptions } from './admin-client.ts'
+import type { BanOptions, ListOptions, OverrideOptions, UnbanOptions } from './entries.ts'
+import type { ClientOptions, LimitedOptions } from './verbs.ts'
+import type { TopOptions } from '../top/verb.ts'
+import { example, withJson, type Report } from '../verb-options.ts'
+
+const clientHelp =
+  'an address, PART=VALUE for each part of the key, or h:… as `limited` prints it; @FILE for a value'
+
+/** The verbs that ask a running gateway. */
+export function addOperatorVerbs(program: Command, report: Report): void {
+  addReadingVerbs(program, report)
+  addChangingVerbs(program, report)
+}
+
+function addReadingVerbs(program: Command, report: Report): void {
+  toGateway(program.command('status'))
+    .description('say whether a running gateway takes traffic, and how its store and backend are')
+    .addHelpText('after', example('sluice status --admin http://10.0.0.11:9090'))
+    .action(async (options: AdminOptions) => {
+      report(await (await import('./verbs.ts')).showStatus(options))
+    })
+
+  toGateway(program.command('replicas'))
+    .description('list the gateways that count together, and the tables that they have')
+    .addHelpText('after', example('sluice replicas'))
+    .action(async (options: AdminOptions) => {
+      report(await (await import('./replicas.ts')).listReplicas(options))
+    })
+
+  toGateway(program.command('top'))
+    .description('show the rates of the rules and the clients that are refused the most, live; q ends it')
+    .option('--once', 'print it once; so too where standard output is no terminal')
+    .option('--interval <seconds>', 'between two looks', '2')
+    .addHelpText('after', example('sluice top --interval 5\n  sluice top --json --once'))
+    .action(async (options: TopOptions) => {
+      report(await (await import('../top/verb.ts')).top(options))
+    })
+
+  toGateway(program.command('reload'))
+    .description('have a running gateway read its settings file and put the table of limits in force')
+    .addHelpText('after', example('sluice reload --admin http://10.0.0.11:9090'))
+    .action(async (options: AdminOptions) => {
+      report(await (await import('./reload.ts')).reloadGateway(options))
+    })
+
+  toGateway(program.command('show'))
+    .description('show what a client has used up')
+    .argument('<client...>', clientHelp)
+    .option('--rule <name>', 'of this rule only')
+    .addHelpText(
+      'after',
+      example('sluice show 192.0.2.7\n  sluice show --rule api header:x-api-key=@key.txt'),
+    )
+    .action(async (client: string[], options: ClientOptions) => {
+      report(await (await import('./verbs.ts')).showClient(client, options))
+    })
+
+  toGateway(program.command('limited'))
+    .description('list the clients that are over a limit, those with the most refusals first')
+    .option('--rule <name>', 'of this rule only')
+    .option('--limit <number>', 'how many, 1 to 1000; by default 100')
+    .addHelpText('after', example('sluice limited --rule login --limit 10'))
+    .action(async (options: LimitedOptions) => {
+      report(await (await import('./verbs.ts')).listLimited(options))
+    })
+
+  toGateway(program.command('bans'))
+    .description('list the banned clients, those that end last first')
+    .option('--limit <number>', 'how many, 1 to 10000; by default 100')
+    .addHelpText('after', example('sluice bans --limit 10'))
+    .action(async (options: ListOptions) => {
+      report(await (await import('./entries.ts')).listBans(options))
+    })
+
+  toGateway(program.command('overrides'))
+    .description('list the clients that were given a limit of their own')
+    .option('--limit <number>', 'how many, 1 to 10000; by default 100')
+    .addHelpText('after', example('sluice overrides'))
+    .action(async (options: ListOptions) => {
+      report(await (await import('./entries.ts')).listOverrides(options))
+    })
+}
+
+function addChangingVerbs(program: Command, report: Report): void {
+  toGateway(program.command('reset'))
+    .description('let a client back in: forget what it has used up, on all replicas')
+    .argument('<client...>', clientHelp)
+    .option('--rule <name>', 'under this rule only')
+    .addHelpText('after', example('sluice reset 192.0.2.7 --rule login'))
+    .action(async (client: string[], options: ClientOptions) => {
+      report(await (await import('./verbs.ts')).resetClient(client, options))
+    })
+
+  toGateway(program.command('ban'))
+    .description('refuse all requests of a client for some time, on all replicas')
+    .argument('<client...>', clientHelp)
+    .requiredOption('--for <time>', 'how long, from 1s to 365d')
+    .option('--rule <name>', 'only what this rule counts')
+    .option('--reason <text>', 'for the list and the log')
+    .addHelpText('after', example('sluice ban 192.0.2.7 --for 1h --reason scraping'))
+    .action(async (client: string[], options: BanOptions) => {
+      report(await (await import('./entries.ts')).ban(client, options))
+    })
+
+  toGateway(program.command('unban'))
+    .description('lift the bans of a client, those of rules too; what it has used up stays')
+    .argument('<client...>', clientHelp)
+    .option('--rule <name>', 'only the ban under this rule')
+    .addHelpText('after', example('sluice unban 192.0.2.7'))
+    .action(async (client: string[], options: UnbanOptions) => {
+      report(await (await import('./entries.ts')).unban(client, options))
+    })
+
+  toGateway(program.command('override'))
+    .description('give a client another limit under a rule for some time, on all replicas')
+    .argument('<client...>', clientHelp)
+    .requiredOption('--rule <name>', 'the rule')
+    .option('--requests <number>', 'in place of the number of the rule')
+    .option('--for <time>', 'how long, from 1s to 365d')
+    .option('--label <text>', 'what lists call the client from then on')
+    .option('--remove', 'the limit of the rule holds again')
+    .addHelpText(
+      'after',
+      example(
+        'sluice override header:x-api-key=@key.txt --rule api --requests 1000 --for 1d --label Acme\n' +
+          '  sluice override header:x-api-key=@key.txt --rule api --remove',
+      ),
+    )
+    .action(async (client: string[], options: OverrideOptions) => {
+      report(await (await import('./entries.ts')).override(client, options))
+    })
+}
+
+/** Where the gateway is, if nothing is said, is found out when it is to be asked: the settings file may say it. */
+function toGateway(command: Command): Command {
+  return withJson(
+    command.option(
+      '--admin <url>',
+      'its admin listener, by default as ADMIN_HOST and ADMIN_PORT or the settings file here have it; the token is in ADMIN_TOKEN',
+    ),
+  ).hook('preAction', async (asked) => {
+    if (asked.getOptionValue('admin') !== undefined) return
+    const { adminHere } = await import('./admin-here.ts')
+    asked.setOptionValue('admin', adminHere(process.env, process.cwd()))
+  })
+}

@@ -1,0 +1,92 @@
+import { createReadStream, fstatSync, openSync } from 'node:fs'
+import type { Readable, Transform } from 'node:stream'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { reasonOf } from '../../../../shared/settings/problems.ts'
+import { CommandError, status } from '../../output.ts'
+
+/** A log that is open: `-` is standard input. */
+export type LogFile = {
+  readonly name: string
+  /** Undefined where it is not a file. */
+  readonly bytes: number | undefined
+  /** Bytes read so far, as they are in the file. */
+  readBytes(): number
+  /** The lines, many at once; a line that is too long is cut. One character for each byte. */
+  readonly batches: AsyncIterable<string[]>
+}
+
+const CHUNK_BYTES = 64 * 1024
+/** The head of a request that is served has at most 16 KiB unless the settings say otherwise. */
+const LONGEST_LINE = 64 * 1024
+const gzip = Buffer.from([0x1f, 0x8b])
+const zstd = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
+
+/** Opens a log, whose first bytes tell whether it is compressed. Throws a CommandError where there is none. */
+export function openLog(name: string): LogFile {
+  try {
+    const fd = name === '-' ? 0 : openSync(name, 'r')
+    const stats = fstatSync(fd)
+    if (stats.isDirectory()) throw new Error('it is a directory')
+    const stream = createReadStream('', { fd, highWaterMark: CHUNK_BYTES, autoClose: name !== '-' })
+    return {
+      name,
+      bytes: stats.isFile() ? stats.size : undefined,
+      readBytes: () => stream.bytesRead,
+      batches: readBatches(stream, name),
+    }
+  } catch (error) {
+    throw unreadable(name, error)
+  }
+}
+
+async function* readBatches(stream: Readable, name: string): AsyncGenerator<string[]> {
+  let rest = ''
+  try {
+    for await (const chunk of decompressed(stream)) {
+      const lines = (rest + chunk.toString('latin1')).split('\n')
+      rest = (lines.pop() ?? '').slice(0, LONGEST_LINE)
+      if (lines.length > 0) yield lines
+    }
+  } catch (error) {
+    throw unreadable(name, error)
+  }
+  if (rest !== '') yield [rest]
+}
+
+async function* decompressed(stream: Readable): AsyncGenerator<Buffer> {
+  const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer, unknown>
+  const head: IteratorResult<Buffer, unknown> = await chunks.next()
+  if (head.done === true) return
+  const first = head.value
+  const decompressor = decompressorFor(first)
+  if (!decompressor) {
+    yield first
+    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value
+    return
+  }
+  const feed = async (): Promise<void> => {
+    for (let chunk: Buffer | undefined = first; chunk;) {
+      if (!decompressor.write(chunk)) await new Promise((resolve) => decompressor.once('drain', resolve))
+      const next: IteratorResult<Buffer> = await chunks.next()
+      chunk = next.done === true ? undefined : next.value
+    }
+    decompressor.end()
+  }
+  feed().catch((error: unknown) =>
+    decompressor.destroy(error instanceof Error ? error : new Error(String(error))),
+  )
+  yield* decompressor as AsyncIterable<Buffer>
+}
+
+function decompressorFor(first: Buffer): Transform | undefined {
+  const options = { chunkSize: CHUNK_BYTES }
+  if (first.subarray(0, gzip.length).equals(gzip)) return createGunzip(options)
+  return first.subarray(0, zstd.length).equals(zstd) ? createZstdDecompress(options) : undefined
+}
+
+function unreadable(name: string, error: unknown): CommandError {
+  return new CommandError(
+    `${name === '-' ? 'standard input' : name}: cannot be read (${reasonOf(error)})`,
+    status.no,
+  )
+}

@@ -1,0 +1,29 @@
+import { loadGatewaySettings, type GatewaySettings } from '../../config/settings.ts'
+import { printError } from '../output.ts'
+
+/** Which settings file a verb is about. */
+export type ConfigOption = { readonly config?: string }
+
+/** The environment in which a gateway is started with this settings file. */
+export function environmentWith({ config }: ConfigOption): NodeJS.ProcessEnv {
+  return config === undefined
+    ? process.env
+    : { ...process.env, CONFIG_FILE: config, SLUICE_CONFIG_FILE: undefined }
+}
+
+/**
+ * The settings that a gateway would start with here, read as it reads them. Prints their warnings.
+ *
+ * @throws SettingsError with every problem
+ */
+export function loadSettings(options: ConfigOption): GatewaySettings {
+  const { settings, warnings } = loadGatewaySettings(environmentWith(options), process.cwd())
+  for (const warning of warnings) printError(`warning: ${warning}`)
+  return settings
+}
+
+/** Where the limits are from, for people. */
+export function nameLimits({ limitsFile, rateLimitingDisabled }: GatewaySettings): string {
+  if (rateLimitingDisabled) return 'no limits, as RATE_LIMITING_DISABLED is 1'
+  return limitsFile ?? 'the built-in table'
+}

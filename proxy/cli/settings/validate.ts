@@ -1,0 +1,44 @@
+import { SettingsError } from '../../../shared/settings/settings.ts'
+import { locateConfigFile } from '../../config/file/config-file.ts'
+import { loadGatewaySettings } from '../../config/settings.ts'
+import { formatCount, print, printError, printJson, status } from '../output.ts'
+import { environmentWith, nameLimits } from './settings.ts'
+
+/** A mistake, apart from the place where it is. Those of the environment have no line. */
+type Mistake = { readonly file?: string; readonly line?: number; readonly text: string }
+
+/**
+ * Reads the settings as a gateway does that is started here with this file: each mistake is a line with the place, the value
+ * as given and what would be right.
+ *
+ * @param file default: the file that a gateway would read
+ */
+export function validate(file: string | undefined, { json = false }: { readonly json?: boolean }): number {
+  const env = environmentWith(file === undefined ? {} : { config: file })
+  try {
+    const { settings, warnings } = loadGatewaySettings(env, process.cwd())
+    const rules = settings.rules.length
+    if (json) {
+      printJson({ valid: true, file: settings.configFile ?? null, rules, mistakes: [], warnings })
+      return status.yes
+    }
+    for (const warning of warnings) printError(`warning: ${warning}`)
+    const what = `${formatCount(rules)} ${rules === 1 ? 'rule' : 'rules'}`
+    print(`${settings.configFile ?? 'no settings file'}: valid, ${what} (${nameLimits(settings)})`)
+    return status.yes
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    const name = locateConfigFile(env['CONFIG_FILE'], process.cwd())
+    const mistakes = error.problems.map((problem) => placed(problem, name))
+    if (json) printJson({ valid: false, file: file ?? null, rules: null, mistakes, warnings: [] })
+    else for (const problem of error.problems) printError(problem)
+    return status.no
+  }
+}
+
+/** @param name the file's path as it was given, which its messages begin with */
+function placed(problem: string, name: string): Mistake {
+  if (!problem.startsWith(`${name}:`)) return { text: problem }
+  const [, line, text] = /^(\d+): (.*)$/s.exec(problem.slice(name.length + 1)) ?? []
+  return text === undefined ? { text: problem } : { file: name, line: Number(line), text }
+}

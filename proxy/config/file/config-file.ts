@@ -1,0 +1,81 @@
+import { lstatSync, readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
+import { reasonOf, showValue, type Problem } from '../../../shared/settings/problems.ts'
+import { readBounded } from '../../../shared/settings/read-bounded.ts'
+
+export const defaultName = 'sluice.yaml'
+/** Where the file is if it is not in the working directory: what the image of the gateway is given is mounted there. */
+const systemDirectory = '/etc/sluice'
+const maxBytes = 1024 * 1024
+
+/** The settings file, or why there is none to read. */
+export type ConfigFile =
+  | {
+      readonly path: string
+      /** The path as it was given, for messages. */
+      readonly name: string
+      readonly text: string
+    }
+  | { readonly problem: Problem }
+
+/**
+ * Which settings file is read: the one that CONFIG_FILE names, else `sluice.yaml` in the working directory if it is there,
+ * else the one in `/etc/sluice`. Where neither is there, it is where one is expected: in `/etc/sluice` if that exists.
+ *
+ * @param given the value of CONFIG_FILE, undefined if it is unset
+ * @returns the path as it was given, for messages; relative to `cwd` or absolute
+ */
+export function locateConfigFile(given: string | undefined, cwd: string, system = systemDirectory): string {
+  if (given !== undefined) return given
+  return isThere(join(cwd, defaultName)) || !isThere(system) ? defaultName : join(system, defaultName)
+}
+
+/** A dangling symlink is a failed mount, not a missing file: it is there, and reading it an error. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    // What cannot be looked at is there: reading it says why it cannot be read.
+    return true
+  }
+}
+
+/**
+ * Reads the settings file that `locateConfigFile` finds. The one that CONFIG_FILE names must exist.
+ *
+ * @param given the value of CONFIG_FILE, undefined if it is unset
+ * @param cwd the directory that a relative path is resolved against
+ * @returns undefined if no file is named and there is none
+ */
+export function readConfigFile(given: string | undefined, cwd: string): ConfigFile | undefined {
+  const name = locateConfigFile(given, cwd)
+  const path = resolve(cwd, name)
+  if (given === undefined && !isThere(path)) return undefined
+  try {
+    return { path, name, text: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, maxBytes)) }
+  } catch (error) {
+    const subject = given === undefined ? `${name}: ` : `CONFIG_FILE: got ${showValue(given)}, `
+    return {
+      problem: {
+        line: 0,
+        text: `${subject}needs a readable file of UTF-8 text, at most 1 MiB (${reasonOf(error)})`,
+      },
+    }
+  }
+}
+
+/** Files in the working directory and in `/etc/sluice` whose name looks like a misspelled `sluice.yaml`. */
+export function findNearNames(cwd: string, system = systemDirectory): string[] {
+  return [...nearNamesIn(cwd), ...nearNamesIn(system).map((name) => join(system, name))]
+}
+
+function nearNamesIn(directory: string): string[] {
+  try {
+    const names = readdirSync(directory).filter((name) => name !== defaultName)
+    return names.filter((name) => name === 'sluice.json' || nearestWord(name, [defaultName]) !== undefined)
+  } catch {
+    // A directory that cannot be listed is not an error.
+    return []
+  }
+}

@@ -1,0 +1,221 @@
+import { z } from 'zod'
+import { longDuration, oneOf, wholeNumber } from '../../../shared/settings/kinds.ts'
+import { LARGEST_CONCURRENCY, LARGEST_QUOTA, LEASE_MS, type Policy, type Rule } from '../../policy.ts'
+import { ban } from '../clients/ban.ts'
+import { clientList, overrideClients } from '../clients/client-list.ts'
+import { findContradictions } from '../contradictions.ts'
+import { hostPattern } from '../routes/host-pattern.ts'
+import { isCovered, toSegments } from './pattern-cover.ts'
+import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
+import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
+import { refusal } from '../replies/refusal.ts'
+import { routePattern } from './route-pattern.ts'
+import { cost, statusRange } from './rule-cost.ts'
+
+/** A valid name of a rule. */
+export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+const needsName =
+  'needs 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'
+
+/** The name of a rule as written, valid or not; undefined if it is not text. */
+export function writtenName(rule: unknown): string | undefined {
+  const name: unknown = typeof rule === 'object' && rule !== null && 'name' in rule ? rule.name : undefined
+  return typeof name === 'string' ? name : undefined
+}
+
+const requestCount = wholeNumber(1, LARGEST_QUOTA)
+
+const needsLabel = 'needs 1 to 200 characters in one line'
+const label = z
+  .string(needsLabel)
+  .refine((text) => /^.{1,200}$/u.test(text) && !/\p{Cc}/u.test(text), needsLabel)
+
+/** The fields of a rule, as written. */
+export const ruleFields = {
+  name: z
+    .string(needsName)
+    .regex(ruleName, needsName)
+    .meta({ description: 'Name of the rule in response headers, metrics and Redis keys. Must be unique.' }),
+  match: oneOrMany(routePattern).meta({
+    description: 'Requests that the rule counts: METHOD[,METHOD] PATH, or a list of them.',
+  }),
+  except: oneOrMany(routePattern)
+    .optional()
+    .meta({ description: 'Requests that are excluded from match, in the same form.' }),
+  hosts: oneOrMany(hostPattern)
+    .refine((hosts) => new Set(hosts).size === hosts.length, 'needs each host only once')
+    .optional()
+    .meta({
+      description:
+        'Hosts whose requests the rule counts: a name, *.NAME, or a list of them. Default: every host.',
+    }),
+  key: partitionParts
+    .refine((parts) => !repeatsPart(parts), 'needs each part only once')
+    .refine((parts) => !mixesGlobal(parts), 'needs global alone, as it counts all clients together')
+    .prefault('ip')
+    .meta({
+      description:
+        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is each of several keys that a request has, else what stands last; global counts all clients together.',
+    }),
+  requests: requestCount.schema.optional().meta({
+    description: 'Number of requests allowed per client and window; with cost, number of units.',
+  }),
+  window: longDuration.schema.optional().meta({
+    description: 'Length of the window.',
+  }),
+  concurrency: wholeNumber(1, LARGEST_CONCURRENCY).schema.optional().meta({
+    description:
+      'In place of requests and window: number of requests of a client in flight at the same time.',
+  }),
+  countStatus: oneOrMany(statusRange).optional().meta({
+    description: 'Count only requests whose response has one of these status codes, such as 401 or 5xx.',
+  }),
+  cost: cost.optional().meta({
+    description: 'Units that a request costs, 1 by default: a number, or where the response says it.',
+  }),
+  algorithm: oneOf(['fixed', 'sliding', 'token-bucket']).schema.prefault('fixed').meta({
+    description:
+      "fixed: the window starts with the client's first request; sliding: the limit holds in any span of that length; token-bucket: requests per window on average, burst at once.",
+  }),
+  burst: requestCount.schema.optional().meta({
+    description: 'With token-bucket: number of requests allowed at once; by default as many as requests.',
+  }),
+  overrides: z
+    .array(
+      z.strictObject(
+        {
+          clients: overrideClients.meta({
+            description: 'Addresses, and headers with the SHA-256 of their value.',
+          }),
+          requests: requestCount.schema.meta({
+            description: 'Number of requests allowed for these clients.',
+          }),
+          label: label.optional().meta({
+            description: "What the operators' interface calls these clients.",
+          }),
+        },
+        'needs a mapping with clients and requests',
+      ),
+      'needs a list of overrides',
+    )
+    .optional()
+    .meta({ description: 'Other numbers of requests for some clients, by address or secret header.' }),
+  allowList: clientList
+    .optional()
+    .meta({ description: 'Clients that the rule neither counts nor refuses, by address or secret header.' }),
+  ban: ban
+    .optional()
+    .meta({ description: 'Ban clients that are refused repeatedly: after, for, max, scope.' }),
+  refusal: refusal
+    .optional()
+    .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
+  mode: oneOf(['enforce', 'shadow'])
+    .schema.prefault('enforce')
+    .meta({ description: 'enforce refuses what is over the limit; shadow only counts and reports it.' }),
+  onStoreError: oneOf(['local', 'open', 'closed']).schema.prefault('local').meta({
+    description:
+      'While Redis is unavailable: local counts in this process, open allows the request, closed answers 503.',
+  }),
+}
+
+const rule = z
+  .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
+  .refine((rule) => hasAnyOf(rule, 'concurrency', 'requests'), missing('requests', requestCount.needs))
+  .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', longDuration.needs))
+  .superRefine((rule, context) => {
+    for (const { field, message } of findContradictions(rule))
+      context.addIssue({ code: 'custom', path: [field], message })
+  })
+  .refine(
+    (rule) => !countsNothing(rule),
+    'can never match: its except excludes everything that its match includes',
+  )
+  .superRefine(({ key, match }, context) => {
+    const message = mistakeInPathKeys(key, match)
+    if (message !== undefined) context.addIssue({ code: 'custom', path: ['key'], message })
+  })
+  .transform(toRule)
+
+/** The limits table, as written. Whether names are unique is checked elsewhere (`findRepeatedNames`). */
+export const limits = z.array(rule, 'needs a list of rules').meta({
+  description: 'The limits table. Without it, the built-in table applies; an empty list means no limits.',
+})
+
+type WrittenRule = z.output<z.ZodObject<typeof ruleFields>>
+
+function countsNothing({ match, except = [] }: WrittenRule): boolean {
+  const excepted = except.map(toSegments)
+  return match.length > 0 && match.every((pattern) => isCovered(toSegments(pattern), excepted))
+}
+
+/** Said beside all other mistakes of the rule. */
+function missing(field: keyof typeof ruleFields, needs: string) {
+  return { path: [field], error: `needs ${needs}`, when: () => true }
+}
+
+function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolean {
+  if (typeof rule !== 'object' || rule === null) return true
+  return fields.some((field) => field in rule && (rule as Record<string, unknown>)[field] !== undefined)
+}
+
+function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...rule }: WrittenRule): Rule {
+  const policy = toPolicy({ ...rule, key: withPatterns(rule.key, match) })
+  return {
+    policy,
+    ...(hosts && { hosts }),
+    ...(allowList && { allowList }),
+    ...(overrides && {
+      overrides: overrides.map(({ clients, requests, label }, override) => ({
+        clients,
+        policy: {
+          ...policy,
+          quota: requests,
+          override,
+          ...(label !== undefined && { label }),
+          // Its burst is as many as its requests, whatever that of the rule is.
+          ...(policy.algorithm === 'token-bucket' && {
+            windowMs: rule.window ?? policy.windowMs,
+            sharedWindowMs: policy.windowMs,
+          }),
+        },
+      })),
+    }),
+    ...(refusal && { refusal }),
+    match,
+    except,
+  }
+}
+
+function toPolicy(
+  rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'overrides' | 'refusal'>,
+): Policy {
+  const {
+    name,
+    requests = 0,
+    window = 0,
+    algorithm,
+    mode,
+    onStoreError,
+    key,
+    concurrency,
+    countStatus,
+    cost,
+    burst,
+    ban,
+  } = rule
+  const common = { name, mode, onStoreError, partition: key }
+  if (concurrency !== undefined)
+    return { ...common, quota: concurrency, windowMs: LEASE_MS, algorithm: 'concurrency' }
+  // What a full bucket holds, and how long an empty one takes to be full.
+  const quota = burst ?? requests
+  const windowMs = burst === undefined ? window : (window * burst) / requests
+  const reserved = { ...(countStatus && { countStatus }), ...(cost && { cost }) }
+  const average = burst === undefined ? {} : { averageWindowMs: window }
+  return { ...common, quota, windowMs, algorithm, ...reserved, ...average, ...(ban && { ban }) }
+}
+
+function oneOrMany<Item, Written>(item: z.ZodType<Item, Written>): z.ZodType<Item[], Written | Written[]> {
+  const many = z.array(item).min(1, 'needs at least one entry')
+  return z.union([item.transform((only) => [only]), many])
+}

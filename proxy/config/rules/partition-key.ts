@@ -1,0 +1,113 @@
+import { z } from 'zod'
+import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy.ts'
+
+const needs =
+  'ip, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME or jwt:CLAIM, such as header:x-api-key'
+
+// Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
+// Node's parsed headers cannot hold.
+const unseenFields = new Set([
+  'connection',
+  'expect',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  '__proto__',
+])
+
+// Headers that the gateway sets: the backend does not get what the client sent.
+const decidedFields = new Set([
+  'host',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'x-request-id',
+])
+
+const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
+
+const anyName = /^(header|cookie|query|path|jwt):(.+?)( as integer)?$/s
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+const names: Readonly<Record<string, RegExp>> = {
+  header: token,
+  cookie: token,
+  query: /^[!$'()*,.:@_~0-9A-Za-z-]+$/,
+  path: /^[A-Za-z_][\w-]*$/,
+  jwt: /^[\x21-\x7e]{1,128}$/,
+}
+
+/**
+ * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may
+ * be in any case. ` as integer` behind it says that the backend takes the value for a number. A `path` part does not know its
+ * patterns yet (`withPatterns`).
+ */
+const singlePart = z
+  .string(`needs ${needs}`)
+  .meta({ pattern: '^(ip|host|global|(header|cookie|query|path|jwt):.+)$' })
+  .transform((text, context): SinglePart => {
+    if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
+    const [, kind = '', name = '', suffix] = anyName.exec(text) ?? []
+    const isNumber = suffix === undefined ? {} : ({ isNumber: true } as const)
+    const isName = names[kind]?.test(name) ?? false
+    const message =
+      isName && !(kind === 'jwt' && suffix !== undefined)
+        ? mistakeOf(kind, name.toLowerCase())
+        : `needs ${needs}`
+    if (message === undefined) {
+      if (kind === 'jwt') return { kind, name }
+      if (kind === 'cookie' || kind === 'query') return { kind, name, ...isNumber }
+      if (kind === 'path') return { kind, name, patterns: [], ...isNumber }
+      return { kind: 'header', name: name.toLowerCase(), ...isNumber }
+    }
+    context.issues.push({ code: 'custom', message, input: text })
+    return z.NEVER
+  })
+
+/** What every request has, so that what is behind it in `first` would never be looked at. */
+const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
+
+const firstOfParts = z
+  .strictObject({ first: z.array(singlePart, needsFirst).min(2, needsFirst) }, needsFirst)
+  .transform(({ first }, context): PartitionPart => {
+    const early = first.slice(0, -1).find(({ kind }) => alwaysThere.has(kind))
+    if (!early) return { kind: 'first', of: first }
+    const message = `needs ${partName(early)} last in first, as every request has it`
+    context.issues.push({ code: 'custom', message, input: first })
+    return z.NEVER
+  })
+
+/** A rule's key: a part, `{ first: [...] }`, which is each that the client sends or else what every request has, or a list of such entries. */
+export const partitionParts = z.union([
+  singlePart.transform((part): PartitionPart[] => [part]),
+  firstOfParts.transform((part): PartitionPart[] => [part]),
+  z.array(z.union([singlePart, firstOfParts])).min(1, 'needs at least one entry'),
+])
+
+function mistakeOf(kind: string, name: string): string | undefined {
+  if (kind !== 'header') return undefined
+  if (unseenFields.has(name)) return 'needs a header that is forwarded, not a hop-by-hop header'
+  if (decidedFields.has(name))
+    return 'needs a header of the client, not one that the gateway sets; for the host use host, for the address ip, with trustedProxies'
+  return undefined
+}
+
+/** Whether a list has the same part twice, in any letter case. */
+export function repeatsPart(parts: readonly PartitionPart[]): boolean {
+  const all = singleParts(parts)
+  return new Set(all.map((part) => partName(part).toLowerCase())).size < all.length
+}
+
+/** Whether a list has `global` and something else, which could not mean anything. */
+export function mixesGlobal(parts: readonly PartitionPart[]): boolean {
+  return parts.length > 1 && parts.some(({ kind }) => kind === 'global')
+}

@@ -1,0 +1,91 @@
+import { METHODS } from '../../../shared/node-http.ts'
+import { z } from 'zod'
+import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
+import type { RoutePattern } from '../../policy.ts'
+
+const example = 'METHOD PATH, such as "POST /login", "GET,HEAD /users/:id" or "* /api/*"'
+// CONNECT has no path, and the parser of requests refuses methods that Node.js does not know.
+const knownMethods = METHODS.filter((method) => method !== 'CONNECT')
+
+/**
+ * `METHOD[,METHOD] PATH` as written in the limits table. Rules see escapes decoded and slashes merged, so a
+ * pattern has one spelling: another is an error that shows it.
+ */
+export const routePattern = z
+  .string(`needs ${example}`)
+  .meta({ pattern: '^(\\*|[A-Z-]+(,[A-Z-]+)*) /' })
+  .transform((text, context): RoutePattern => {
+    const [, methods = '', path = ''] = /^(\S+)\s+(.*)$/s.exec(text) ?? []
+    const mistake = path === '' ? withoutPath(text) : (mistakeInMethods(methods) ?? mistakeInPath(path))
+    if (mistake !== undefined) {
+      context.issues.push({ code: 'custom', message: `needs ${mistake}`, input: text })
+      return z.NEVER
+    }
+    return { methods: methods === '*' ? [] : methods.split(','), path }
+  })
+
+/** A path alone, as in `routes`. */
+export const pathPattern = z.string('needs a path that begins with /').transform((path, context): string => {
+  const mistake = mistakeInPath(path)
+  if (mistake === undefined) return path
+  context.issues.push({ code: 'custom', message: `needs ${mistake}`, input: path })
+  return z.NEVER
+})
+
+function withoutPath(text: string): string {
+  return knownMethods.includes(text)
+    ? `${example}; in a [list], quotes around an entry that has a comma`
+    : example
+}
+
+function mistakeInMethods(methods: string): string | undefined {
+  if (methods === '*') return undefined
+  if (methods.split(',').includes('')) return 'methods separated by one comma and no spaces'
+  for (const method of methods.split(',')) {
+    if (/^(all|any)$/i.test(method)) return `* in place of ${method}, such as "* /api/*"`
+    if (method === '*') return '* alone for every method'
+    if (knownMethods.includes(method)) continue
+    if (knownMethods.includes(method.toUpperCase()))
+      return `the method in upper case: ${method.toUpperCase()}`
+    const near = nearestWord(method, knownMethods)
+    return `a supported HTTP method${near === undefined ? '' : `; did you mean ${near}?`}`
+  }
+  return undefined
+}
+
+// What cannot occur in what rules see of a path, or has no meaning in a pattern, each with what is needed instead.
+const mistakes: readonly (readonly [RegExp, string])[] = [
+  [/^(?!\/)/, 'a path that begins with /'],
+  [/\/\//, 'a path without //, as rules see repeated slashes merged'],
+  [/[?#]/, 'a path without ? and #, as rules see neither query nor fragment'],
+  [/;|%3b/i, 'a path without ; and %3B, as rules see paths without parameters'],
+  [/[\s\p{Cc}]|%(?:[01][0-9a-f]|7f)/iu, 'a path without spaces and control characters'],
+  [/\\|%5c/i, 'a path without backslash, as rules see / in its place'],
+  [/%(?![0-9a-f]{2})/i, 'two hex digits after every %'],
+  [/(?:\/|%2f)(?:\.|%2e){1,2}(?:\/|%2f|$)/i, 'a path without . and .. segments, as rules see them resolved'],
+  [/\*(?!$)|[^/]\*$/, '* only as the last segment, by itself'],
+  [/\/:(?![A-Za-z_][\w-]*(?:\/|$))/, 'a name after : and nothing else in the segment, as in /users/:id'],
+  [/\{[^/]*\}/, ':name for any one segment, as in /users/:id'],
+]
+
+function mistakeInPath(path: string): string | undefined {
+  const mistake = mistakes.find(([form]) => form.test(path))
+  if (mistake) return mistake[1]
+  const canonical = canonicalSpelling(path)
+  return canonical === path ? undefined : `the path as rules see it: ${canonical}`
+}
+
+/** RFC 3986: escapes for what may not stand in a path, none for what needs none, upper-case hex. */
+function canonicalSpelling(path: string): string {
+  return path
+    .toWellFormed()
+    .replace(/[^\x21-\x7e]|["<>^`{|}]/gu, encodeURIComponent)
+    .replace(/%[0-9a-f]{2}/gi, (escape) => {
+      const character = decodeOne(escape)
+      return /[A-Za-z0-9\-._~]/.test(character) ? character : escape.toUpperCase()
+    })
+}
+
+function decodeOne(escape: string): string {
+  return String.fromCharCode(Number.parseInt(escape.slice(1), 16))
+}

@@ -1,0 +1,64 @@
+import type { Server, Socket } from 'node:net'
+import type { Log } from '../../../shared/log.ts'
+import type { ConnectionLimit } from './connection-limit.ts'
+import { idleSince } from './connection.ts'
+import type { Http1Connections } from './http1/connections.ts'
+import type { Http2Connections } from './http2/connections.ts'
+
+/** How often connections that have fallen idle are closed while the others finish. */
+const sweepMs = 50
+/** How long requests may still arrive on a connection of HTTP/2 whose client has been told that it ends. */
+const longestNoticeMs = 500
+
+export type Draining = {
+  readonly connectionLimit: ConnectionLimit
+  readonly http1: Http1Connections
+  readonly http2: Pick<Http2Connections, 'close' | 'destroy'>
+  readonly log: Log
+}
+
+/**
+ * Closes a server gracefully: accepts no more connections, lets requests in flight finish for up to `graceMs`, then
+ * closes the remaining connections. Resolves when none is left.
+ */
+export function drain(
+  server: Server,
+  { connectionLimit, http1, http2, log }: Draining,
+  graceMs: number,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const closeUnused = (): void => {
+      connectionLimit.closeUnused()
+      // With TLS the handshake may have brought bytes, and nothing else has come.
+      for (const socket of socketsOf(connectionLimit)) if (socket.bytesRead === 0) socket.destroy()
+    }
+    const sweep = setInterval(() => {
+      // It was answered a moment ago: the client may have sent another request, and may still be reading.
+      for (const connection of http1.betweenRequests()) connection.closeSoon()
+      closeUnused()
+    }, sweepMs)
+    const cutOff = setTimeout(() => {
+      const connections = Array.from(connectionLimit.connections).filter(
+        (each) => idleSince(each) === undefined,
+      ).length
+      if (connections > 0)
+        log.warn({ connections }, 'SHUTDOWN_GRACE expired: closed the remaining connections')
+      http2.destroy()
+      connectionLimit.closeAll()
+    }, graceMs)
+    http2.close(Math.min(longestNoticeMs, graceMs / 2))
+    for (const { socket } of http1.betweenRequests()) socket.destroy()
+    closeUnused()
+    server.close(() => {
+      clearInterval(sweep)
+      clearTimeout(cutOff)
+      http1.close()
+      resolve()
+    })
+  })
+}
+
+/** With TLS, the connections that TLS was put around. */
+function socketsOf({ connections }: ConnectionLimit): Socket[] {
+  return Array.from(connections, ({ socket, secured }) => secured ?? socket)
+}

@@ -1,0 +1,91 @@
+import type { EvictedConnection } from '../../telemetry/telemetry.ts'
+import { chooseVictims, type Candidate, type Victim } from './eviction-order.ts'
+
+export type EvictionOptions<Subject> = {
+  /** All that are open. */
+  readonly open: ReadonlySet<Subject>
+  readonly capacity: number
+  readonly clientOf: (subject: Subject) => string | undefined
+  /** Since when it is idle; undefined where it is busy. */
+  readonly idleSince: (subject: Subject) => number | undefined
+  readonly openedAt: (subject: Subject) => number
+  /** Closes one, which is not among the open ones any more when it returns. */
+  readonly close: (subject: Subject, state: EvictedConnection) => void
+  /** Monotonic milliseconds. */
+  readonly now: () => number
+}
+
+/**
+ * A client loses a busy connection only if it has at least this many times as many as the newcomer, the new one
+ * included.
+ */
+const farMore = 8
+/** The share of the limit for which victims are chosen at a time. */
+const batchShare = 1 / 64
+/** If few connections are idle, the next search waits for this many times the duration of the last one. */
+const restFactor = 10
+
+/**
+ * Makes room for new connections at the limit, as nginx does: closes an idle connection, the longest idle one of the
+ * client with the most idle ones. If none is idle, the client with the most connections loses its oldest, provided that
+ * it has far more than the newcomer. So a client that keeps opening connections only pushes out its own.
+ *
+ * All connections have to be looked at for that, so victims are chosen many at a time, and closed one by one as they
+ * are needed.
+ *
+ * @returns a function that makes room for one more connection of a client, told how many it has, or says that there is
+ *   none
+ */
+export function createEviction<Subject>(
+  options: EvictionOptions<Subject>,
+): (newcomersConnections: number) => boolean {
+  const { open, capacity, clientOf, idleSince, openedAt, close, now } = options
+  const batch = Math.max(1, Math.floor(capacity * batchShare))
+  // Both in reverse order.
+  let idle: Victim<Subject>[] = []
+  let busy: Victim<Subject>[] = []
+  let nextLookMs = Number.NEGATIVE_INFINITY
+
+  const look = (): void => {
+    const startedMs = now()
+    if (startedMs < nextLookMs) return
+    const idleOnes: Candidate<Subject>[] = []
+    const busyOnes: Candidate<Subject>[] = []
+    for (const subject of open) {
+      const client = clientOf(subject)
+      const sinceMs = idleSince(subject)
+      if (sinceMs === undefined) busyOnes.push({ subject, client, sinceMs: openedAt(subject) })
+      else idleOnes.push({ subject, client, sinceMs })
+    }
+    idle = chooseVictims(idleOnes, batch).reverse()
+    busy = idle.length === batch ? [] : chooseVictims(busyOnes, batch - idle.length).reverse()
+    const endedMs = now()
+    nextLookMs = idle.length === batch ? endedMs : endedMs + restFactor * (endedMs - startedMs)
+  }
+  const closeIdle = (): boolean => {
+    for (let victim = idle.pop(); victim; victim = idle.pop()) {
+      if (!open.has(victim.subject) || idleSince(victim.subject) !== victim.sinceMs) continue
+      close(victim.subject, 'idle')
+      return true
+    }
+    return false
+  }
+  const closeBusy = (newcomersConnections: number): boolean => {
+    for (let victim = busy.pop(); victim; victim = busy.pop()) {
+      if (!open.has(victim.subject)) continue
+      if (victim.rank < farMore * (newcomersConnections + 1)) {
+        busy.push(victim)
+        return false
+      }
+      close(victim.subject, 'busy')
+      return true
+    }
+    return false
+  }
+
+  return (newcomersConnections) => {
+    if (closeIdle()) return true
+    look()
+    return closeIdle() || closeBusy(newcomersConnections)
+  }
+}

@@ -1,0 +1,27 @@
+import { errors, type ErrorReply } from '../../../../shared/error-replies.ts'
+import type { RequestSyntaxError, SyntaxFault } from '../../http1/parser/syntax-error.ts'
+import type { Rejection } from '../../../telemetry/telemetry.ts'
+
+/** What a client sent is no request, or did not arrive in time: the reply to send and the reason to count. */
+export type Fault = {
+  readonly reply: ErrorReply
+  readonly rejection: Rejection
+  /** For the log: without anything of the request. */
+  readonly why: string
+}
+
+const answers: Record<SyntaxFault, Pick<Fault, 'reply' | 'rejection'>> = {
+  syntax: { reply: errors.badRequest, rejection: 'framing' },
+  'head-size': { reply: errors.fieldsTooLarge, rejection: 'headers-too-large' },
+  'extension-size': { reply: errors.bodyTooLarge, rejection: 'body-too-large' },
+}
+
+const late: Fault = {
+  reply: errors.requestTimeout,
+  rejection: 'timeout',
+  why: 'the request did not arrive in time (HEADERS_TIMEOUT)',
+}
+
+export function faultOf(found: RequestSyntaxError | 'late'): Fault {
+  return found === 'late' ? late : { ...answers[found.fault], why: found.message }
+}

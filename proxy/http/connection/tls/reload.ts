@@ -1,0 +1,95 @@
+import { watch, type FSWatcher } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Log } from '../../../../shared/log.ts'
+import { reasonOf } from '../../../../shared/settings/problems.ts'
+import { tryPair, type CertificatePair } from './certificate-pair.ts'
+
+export type CertificateWatch = {
+  /** Reads the files again and uses them if they have changed and are valid. Never rejects. */
+  reload(): Promise<void>
+  close(): void
+}
+
+/** Files that change together are read once, when both have settled. */
+const settleMs = 100
+/**
+ * A pair that does not match is checked again before the error is logged: one file may be written later than the other.
+ */
+const secondLookMs = 1_000
+/** For systems without change notifications, such as network file systems. */
+const pollMs = 10_000
+
+/**
+ * Reloads a certificate and its key when they change on disk. The directories are watched rather than the files, which
+ * are usually replaced, directly or through a symbolic link (certbot, Kubernetes). If the new pair cannot be read or
+ * does not match, an error is logged and the current pair stays in use.
+ *
+ * @param use takes the new pair into use
+ */
+export function watchCertificate(options: {
+  readonly certFile: string
+  readonly keyFile: string
+  readonly inUse: CertificatePair
+  readonly use: (pair: CertificatePair) => void
+  readonly log: Log
+}): CertificateWatch {
+  const { certFile, keyFile, use, log } = options
+  let { inUse } = options
+  let timer: NodeJS.Timeout | undefined
+  let reported = ''
+
+  const lookIn = (delayMs: number, isSecondLook = false): void => {
+    clearTimeout(timer)
+    timer = setTimeout(() => void look(isSecondLook), delayMs).unref()
+  }
+  /** Returns whether there was something new. */
+  const look = async (isSecondLook: boolean): Promise<boolean> => {
+    try {
+      const pair = { cert: await readFile(certFile), key: await readFile(keyFile) }
+      if (pair.cert.equals(inUse.cert) && pair.key.equals(inUse.key)) return false
+      const { subject, validTo } = tryPair(pair)
+      use(pair)
+      inUse = pair
+      reported = ''
+      log.info({ subject, validTo }, 'TLS certificate reloaded')
+    } catch (error) {
+      const reason = reasonOf(error)
+      if (!isSecondLook) lookIn(secondLookMs, true)
+      else if (reason !== reported) {
+        reported = reason
+        log.error(
+          { certFile, keyFile, reason },
+          'TLS certificate reload failed; keeping the current certificate',
+        )
+      }
+    }
+    return true
+  }
+
+  const directories = new Set([certFile, keyFile].map((file) => dirname(resolve(file))))
+  const watchers = [...directories].map((directory) => watchDirectory(directory, () => lookIn(settleMs)))
+  const poll = setInterval(() => void look(false), pollMs).unref()
+  return {
+    async reload() {
+      reported = ''
+      if (!(await look(true))) log.info({ certFile, keyFile }, 'TLS certificate unchanged')
+    },
+    close() {
+      clearTimeout(timer)
+      clearInterval(poll)
+      for (const watcher of watchers) watcher?.close()
+    },
+  }
+}
+
+/** Undefined if the system cannot watch it: the files are still polled. */
+function watchDirectory(directory: string, onChange: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(directory, { persistent: false }, onChange)
+    watcher.on('error', () => watcher.close())
+    return watcher
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,72 @@
+import type { ErrorReply } from '../../../shared/error-replies.ts'
+import { fieldsOfFailedCall, isGrpcCall } from './grpc.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+
+/** Says what goes with each local reply to a request. */
+export type LocalReplySource = {
+  /** Name, value, name, value… */
+  readonly localReplyFields: readonly string[]
+  /** What an error is sent as, asked before its fields; undefined: as it is. */
+  adaptError?(reply: LocalReply): LocalReply
+}
+
+const source = Symbol('source of fields for local replies')
+
+const meantStatus = Symbol('status of a local reply to a call of gRPC')
+
+type Sourced = ClientResponse & { [source]?: LocalReplySource; [meantStatus]?: number }
+
+/** From now on what the gateway answers itself with this response has the fields of `from`, whichever step answers. */
+export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
+  response[source] = from
+}
+
+/** Writes the head of a local reply: the given fields, and those that go with each. */
+export function writeLocalHead(response: Sourced, status: number, fields: readonly string[]): void {
+  response.writeHead(status, [...fields, ...(response[source]?.localReplyFields ?? [])])
+}
+
+export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
+  /** For people; calls of gRPC get it instead of the body. */
+  readonly text?: string
+  /** Without it, JSON. */
+  readonly contentType?: string
+}
+
+/**
+ * Sends a local error reply, to a call of gRPC as its clients read it. Does nothing if the response has already begun.
+ *
+ * @param error may be sent as another one, as the source of the response's local fields has it
+ * @param fields name, value, name, value… to add
+ */
+export function sendError(
+  request: ClientRequest,
+  response: Sourced,
+  error: LocalReply,
+  fields: readonly string[] = [],
+): void {
+  if (response.headersSent) return
+  const reply = response[source]?.adaptError?.(error) ?? error
+  response.endAfterResponse()
+  if (isGrpcCall(request)) {
+    response[meantStatus] = reply.status
+    const local = response[source]?.localReplyFields ?? []
+    response.writeHead(200, fieldsOfFailedCall(reply, [...fields, ...local]))
+    response.end()
+    return
+  }
+  const length = String(reply.body.length)
+  writeLocalHead(response, reply.status, [
+    'content-type',
+    reply.contentType ?? 'application/json',
+    'content-length',
+    length,
+    ...fields,
+  ])
+  response.end(request.method === 'HEAD' ? undefined : reply.body)
+}
+
+/** The status of a response: of an error that a call of gRPC was answered with what it would have been otherwise. */
+export function statusOf(response: Sourced): number {
+  return response[meantStatus] ?? response.statusCode
+}

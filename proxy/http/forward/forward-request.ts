@@ -1,0 +1,48 @@
+import type { Socket } from 'node:net'
+import type { RequestFieldClassifier } from '../fields/header-roles.ts'
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import type { UpstreamTrace } from '../../telemetry/tracing/tracing.ts'
+import type { ResponseHead } from '../upstream/response/response-head.ts'
+import type { HeldBody } from './held-body.ts'
+import type { PublicNames } from './public-fields.ts'
+
+/** An allowed request, and the headers to add to it and to its response. */
+export type ForwardRequest = {
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  /** What has been read of the body before the request was allowed. */
+  readonly held: HeldBody | undefined
+  /** Whose share of the connections to the backend it uses: an IPv4 address or an IPv6 network. */
+  readonly client: string
+  /** Path and query for the request line. */
+  readonly target: string
+  /** Header lines for the backend, each ending in CRLF, without those that frame the body. */
+  readonly upstreamHeaders: string
+  /** Says of each trailer of the request whether it is passed on, as of each header. */
+  readonly classifyField: RequestFieldClassifier
+  /** Name, value, name, value… to add to the response, where no `settlement` says them. */
+  readonly responseHeaders: readonly string[]
+  /** What was reserved for the request, to be settled by its response. */
+  readonly settlement: ResponseSettlement | undefined
+  /** What the client calls the backend by, where that was sent another host or path. */
+  readonly publicNames: PublicNames | undefined
+  /** The span of the request to the backend; undefined without tracing. */
+  readonly trace: UpstreamTrace | undefined
+  readonly requestId: string
+  /** Called when a streamed body exceeds `maxBodyBytes`. */
+  readonly onBodyOverLimit: () => void
+  /** For a WebSocket handshake: called when the backend accepts it. */
+  readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
+}
+
+/** Hears of the response as it passes by. */
+export type ResponseSettlement = {
+  /** Name, value, name, value… to add to the response, by what is known so far. */
+  readonly responseHeaders: readonly string[]
+  /** Returns the response as the client is to get it. */
+  onHead(head: ResponseHead): ResponseHead
+  onBody(chunk: Buffer): void
+  onEnd(): void
+  /** The backend will not see the request. */
+  cancel(): void
+}

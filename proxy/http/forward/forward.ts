@@ -1,0 +1,312 @@
+import type { Socket } from 'node:net'
+import { errors } from '../../../shared/error-replies.ts'
+import { logsInConnection } from '../fields/connection-login.ts'
+import { sendError } from '../fields/reply.ts'
+import { acceptsTrailers, requestTrailers, responseTrailers } from '../fields/trailers.ts'
+import { acceptsHandshake } from '../fields/websocket-handshake.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import type { Http2Channel, UpstreamChannel, UpstreamExchange, UpstreamSender } from '../upstream/exchange.ts'
+import { isBeforeSending, UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
+import { ResponseSyntaxError, type ResponseHead } from '../upstream/response/response-head.ts'
+import { failureMetrics, failureReply } from './failure-reply.ts'
+import type { ForwardRequest } from './forward-request.ts'
+import { interimFields } from './interim-fields.ts'
+import { publicFields } from './public-fields.ts'
+import { RequestBody, type BodyHooks } from './request-body.ts'
+import { ResponseBody, type ReadAhead } from './response-body.ts'
+import { responseFields } from './response-fields.ts'
+import { endOfHead, saysNoContent } from './upstream-headers.ts'
+
+export type ForwarderOptions = {
+  readonly upstream: UpstreamSender
+  readonly telemetry: Telemetry
+  /** Bytes a request's body may have; 0 is no limit. */
+  readonly maxBodyBytes: number
+  readonly readAhead: ReadAhead
+  readonly now: () => number
+  /** A request failed at the backend; for the log. */
+  readonly onFailure: (failure: UpstreamFailure, requestId: string) => void
+}
+
+const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+/** How often a request is sent that backends say they have not begun with. */
+const MOST_ATTEMPTS = 4
+
+const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
+
+/**
+ * Forwards a request to the backend and its response to the client, streaming both ways with back-pressure. It always
+ * ends with a complete response, an error reply, or an aborted connection.
+ */
+export function forward(options: ForwarderOptions, forwarded: ForwardRequest): Forwarding {
+  const forwarding = new Forwarding(options, forwarded)
+  options.upstream.send(forwarding)
+  return forwarding
+}
+
+export class Forwarding implements UpstreamExchange {
+  readonly method: string
+  readonly client: string
+  cancelled = false
+  readonly #options: ForwarderOptions
+  readonly #forwarded: ForwardRequest
+  readonly #body: RequestBody | undefined
+  readonly #startedMs: number
+  #connection: UpstreamChannel | undefined
+  #attempts = 0
+  /** A server may have seen the request. */
+  #started = false
+  #responding = false
+  #flushed = false
+  /** Set once the client reads more slowly than the backend sends. */
+  #slowBody: ResponseBody | undefined
+  /** The backend failed during its response; what it sent before is still being written to the client. */
+  #isCut = false
+
+  constructor(options: ForwarderOptions, forwarded: ForwardRequest) {
+    this.#options = options
+    this.#forwarded = forwarded
+    this.#startedMs = options.now()
+    this.method = forwarded.request.method
+    this.client = forwarded.client
+    const { request, held } = forwarded
+    const hooks: BodyHooks = {
+      isWantedBy: (connection) => this.#connection === connection && connection.takesRequest,
+      overLimit: () => this.#refuseBody(),
+      trailers: () => requestTrailers(request, forwarded.classifyField),
+    }
+    this.#body = request.hasContent ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
+  }
+
+  /** The client's connection has closed: the response is no longer needed. */
+  clientGone(): void {
+    this.abandon('the client went away')
+  }
+
+  /** Aborts the request to the backend and drops the rest of its response. */
+  abandon(reason: string): void {
+    this.cancelled = true
+    this.#body?.release()
+    this.#slowBody?.drop()
+    this.#connection?.abort(reason)
+  }
+
+  get bodyPending(): boolean {
+    return this.#body !== undefined && !this.#body.isHere
+  }
+
+  /** Bytes of the body that were given to the backend's connection. */
+  get sentBytes(): number {
+    return this.#body?.bytes ?? 0
+  }
+
+  /** Whether it is waiting for the client to send more of the request body. */
+  get waitsForBody(): boolean {
+    return this.#body?.isAwaited ?? false
+  }
+
+  /** Increases when the client sends some of the request body or reads some of the response. */
+  get clientProgress(): number {
+    return (this.#body?.bytes ?? 0) + (this.#slowBody?.taken ?? 0)
+  }
+
+  /** Bytes of the response that are buffered here, besides those already written to the response. */
+  get heldBytes(): number {
+    return this.#slowBody?.heldBytes ?? 0
+  }
+
+  /** The backend failed during its response: only what it sent before is left to write. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  get upgrades(): boolean {
+    return this.#forwarded.onUpgrade !== undefined
+  }
+
+  get isRepeatable(): boolean {
+    return !this.#body && !this.#responding && !this.cancelled && idempotentMethods.has(this.method)
+  }
+
+  get #responseHeaders(): readonly string[] {
+    const { settlement, responseHeaders } = this.#forwarded
+    return settlement ? settlement.responseHeaders : responseHeaders
+  }
+
+  start(connection: UpstreamChannel): void {
+    const { request, target, upstreamHeaders, onUpgrade } = this.#forwarded
+    this.#connection = connection
+    this.#started = true
+    this.#attempts++
+    if (connection.socket === undefined) return this.#startStream(connection)
+    const { authorization } = request.headers
+    if (authorization !== undefined && logsInConnection(authorization)) connection.closeAfterResponse()
+    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}`
+    if (this.#body) {
+      this.#body.sendTo(connection, head)
+      return
+    }
+    connection.sendHead(head + endOfHead(request, onUpgrade !== undefined))
+    connection.requestSent()
+  }
+
+  #startStream(channel: Http2Channel): void {
+    const { request, target, upstreamHeaders } = this.#forwarded
+    const length = this.#body ? this.#body.length : saysNoContent(request) ? 0 : undefined
+    const stream = channel.open({
+      method: this.method,
+      target,
+      lines: upstreamHeaders,
+      contentLength: length === undefined ? undefined : String(length),
+      hasBody: this.#body !== undefined,
+      acceptsTrailers: acceptsTrailers(request),
+    })
+    if (this.#body) this.#body.sendOn(channel, stream)
+    else channel.requestSent()
+  }
+
+  onInformation(head: ResponseHead): void {
+    const fields = interimFields(this.#publicHead(head))
+    if (fields) this.#forwarded.response.writeInformation(head.status, fields)
+  }
+
+  onHead(head: ResponseHead): void {
+    const { request, response, settlement } = this.#forwarded
+    // The gateway has answered meanwhile, for example because the rest of the request could not be parsed.
+    if (response.headersSent) {
+      this.cancelled = true
+      this.#body?.release()
+      throw new ResponseSyntaxError('the request has been answered already')
+    }
+    if (head.status > 599 && request.httpVersionMajor > 1)
+      throw new ResponseSyntaxError('status code not allowed in HTTP/2')
+    this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
+    this.#forwarded.trace?.answered(head.status)
+    this.#responding = true
+    if (this.#body) {
+      this.#body.release()
+      response.endAfterResponse()
+    }
+    const passed = this.#publicHead(settlement ? settlement.onHead(head) : head)
+    const fields = responseFields(passed, request, response, this.#responseHeaders)
+    response.writeHead(head.status, fields)
+  }
+
+  onBody(chunk: Buffer, last: boolean): void {
+    const { response, settlement } = this.#forwarded
+    settlement?.onBody(chunk)
+    this.#flushed = true
+    if (this.#slowBody) this.#slowBody.push(chunk)
+    else if (last) response.end(chunk)
+    else if (response.writableNeedDrain) this.#holdBody(chunk)
+    else response.write(chunk)
+  }
+
+  /** The client reads more slowly than the backend sends. */
+  #holdBody(chunk: Buffer): void {
+    const { response } = this.#forwarded
+    this.#slowBody = new ResponseBody(response, this.#options.readAhead, this.#connection)
+    this.#slowBody.push(chunk)
+  }
+
+  onPause(): void {
+    this.#flushHead()
+  }
+
+  #flushHead(): void {
+    if (!this.#responding || this.#flushed) return
+    this.#flushed = true
+    this.#forwarded.response.flushHead()
+  }
+
+  onTrailers(fields: readonly string[]): void {
+    const passed = responseTrailers(fields)
+    if (passed.length > 0) this.#forwarded.response.addTrailers(passed)
+  }
+
+  onEnd(): void {
+    const { request, response, settlement } = this.#forwarded
+    this.#connection = undefined
+    settlement?.onEnd()
+    this.#forwarded.trace?.ended()
+    if (this.#slowBody) this.#slowBody.finish(() => response.end())
+    else if (!response.writableEnded) response.end()
+    // The backend answered before the request body ended. Its rest is read and dropped: the next request follows.
+    if (this.#body) request.resume()
+  }
+
+  onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
+    const { request, settlement, onUpgrade } = this.#forwarded
+    this.#connection = undefined
+    if (onUpgrade && acceptsHandshake(request, head)) {
+      this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
+      this.#forwarded.trace?.answered(head.status)
+      this.#forwarded.trace?.ended()
+      const { fields } = this.#publicHead(settlement ? settlement.onHead(head) : head)
+      onUpgrade({ ...head, fields: fields.concat(this.#responseHeaders) }, socket, rest)
+      return
+    }
+    socket.destroy()
+    this.onFailure(new UpstreamFailure('protocol', unagreed))
+  }
+
+  onFailure(failure: UpstreamFailure): void {
+    const { request, response, held, settlement, requestId } = this.#forwarded
+    this.#connection = undefined
+    if (this.cancelled) return
+    if (this.#maySendAgain(failure)) {
+      this.#body?.hold()
+      this.#options.upstream.sendAgain(this)
+      return
+    }
+    this.#body?.release()
+    if (failure.kind !== 'aborted') this.#options.telemetry.upstreamFailed(failureMetrics[failure.kind])
+    if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
+    this.#options.onFailure(failure, requestId)
+    this.#forwarded.trace?.failed(failure.kind)
+    // The backend may have seen it the first time.
+    if (!this.#started && isBeforeSending(failure.kind)) settlement?.cancel()
+    if (response.headersSent || this.#responding) this.#cutShort(failure.kind)
+    else {
+      const reply = failureReply(failure)
+      const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
+      sendError(request, response, reply, [...this.#responseHeaders, ...retryAfter])
+    }
+    // Over HTTP/2 a request is not over before its body has been read, which was perhaps waiting for the backend.
+    held?.drop()
+    if (this.#body) request.resume()
+  }
+
+  #publicHead(head: ResponseHead): ResponseHead {
+    const { publicNames } = this.#forwarded
+    return publicNames ? { ...head, fields: publicFields(head.fields, publicNames) } : head
+  }
+
+  #maySendAgain({ isUnprocessed, onReusedConnection }: UpstreamFailure): boolean {
+    if (!isUnprocessed) return onReusedConnection && this.#attempts < 2 && this.isRepeatable
+    if (this.#responding || this.#attempts >= MOST_ATTEMPTS) return false
+    return this.#body ? this.#body.isRepeatable : true
+  }
+
+  /** Sends what arrived of the response, and ends it so that the client can tell that it is incomplete. */
+  #cutShort(kind: FailureKind): void {
+    const { response } = this.#forwarded
+    // After an exception the state of the response is unknown.
+    if (kind === 'exception') return response.breakOff()
+    this.#flushHead()
+    this.#isCut = true
+    if (this.#slowBody) this.#slowBody.finish(() => response.cutShort())
+    else response.cutShort()
+  }
+
+  #refuseBody(): void {
+    const { request, response } = this.#forwarded
+    this.abandon('the request body is over the limit')
+    if (this.#responding) this.#cutShort('aborted')
+    else {
+      this.#forwarded.onBodyOverLimit()
+      sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)
+    }
+  }
+}

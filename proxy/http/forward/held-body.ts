@@ -1,0 +1,183 @@
+import type { ClientRequest } from '../message/messages.ts'
+import type { TableUse } from '../../telemetry/telemetry.ts'
+
+/** Bytes of bodies that are held back at the same time, of all clients together and of one of them. */
+const TOTAL_BYTES = 64 * 1024 * 1024
+const CLIENT_BYTES = TOTAL_BYTES / 4
+const SMALLEST_ROOM = 1024
+
+/** Memory for the bodies that are held back. One client gets a quarter of what there is at most. */
+export class HeldBodyMemory {
+  readonly #ofClients = new Map<string, number>()
+  #bytes = 0
+  #denials = 0
+
+  /** Returns whether there is room. */
+  take(client: string, bytes: number): boolean {
+    const ofClient = (this.#ofClients.get(client) ?? 0) + bytes
+    if (this.#bytes + bytes > TOTAL_BYTES || ofClient > CLIENT_BYTES) {
+      this.#denials += 1
+      return false
+    }
+    this.#bytes += bytes
+    this.#ofClients.set(client, ofClient)
+    return true
+  }
+
+  giveBack(client: string, bytes: number): void {
+    this.#bytes -= bytes
+    const left = (this.#ofClients.get(client) ?? 0) - bytes
+    if (left > 0) this.#ofClients.set(client, left)
+    else this.#ofClients.delete(client)
+  }
+
+  /** `evictions`: bodies that found no room. */
+  readUse(): TableUse {
+    return { size: this.#bytes, capacity: TOTAL_BYTES, evictions: this.#denials }
+  }
+}
+
+export type HeldBodyOptions = {
+  readonly memory: HeldBodyMemory
+  /** Whose memory it uses: an IPv4 address or an IPv6 network. */
+  readonly client: string
+  /** Maximum bytes to hold back. Of a longer body, what has arrived is kept, and the rest is not read yet. */
+  readonly maxBytes: number
+  /** Of the body, only what comes in this turn of the event loop is waited for. */
+  readonly onlyThisTurn?: boolean
+  /** Runs a step such that its exceptions are those of the request. */
+  readonly guard: (step: () => void) => void
+}
+
+/**
+ * The body of a request that is held back until it has been read, at most `maxBytes` and one piece of it, before it is
+ * known whether the request is forwarded. It is forwarded as if it had not been read (`RequestBody`).
+ *
+ * What has come is kept in one piece of memory: a client that sends single bytes would otherwise take hundreds for each.
+ */
+export class HeldBody {
+  readonly #request: ClientRequest
+  readonly #options: HeldBodyOptions
+  readonly #onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void
+  #room: Buffer = nothing
+  #bytes = 0
+  /** How much of `memory`, which all bodies share, this one uses. */
+  #takenBytes = 0
+  #state: 'reading' | 'whole' | 'begun' | 'gone' = 'reading'
+
+  /** @param onRead called once with the whole body, or with why it is not read; never where the client goes away before */
+  constructor(
+    request: ClientRequest,
+    options: HeldBodyOptions,
+    onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void,
+  ) {
+    this.#request = request
+    this.#options = options
+    this.#onRead = onRead
+    request.on('data', this.#onData)
+    request.on('end', this.#onEnd)
+    // Behind what the request gives out itself.
+    if (options.onlyThisTurn) process.nextTick(this.#onTurn)
+  }
+
+  /** Bytes of the body, if all of it has come. */
+  get wholeBytes(): number | undefined {
+    return this.#state === 'whole' ? this.#bytes : undefined
+  }
+
+  /** What has come of it, and whether that is all. Nothing of it is held any more. */
+  take(): { readonly bytes: Buffer; readonly isWhole: boolean } {
+    const taken = { bytes: this.#room.subarray(0, this.#bytes), isWhole: this.#state === 'whole' }
+    this.#leave()
+    return taken
+  }
+
+  /** The request is not forwarded. What is still to come is read and dropped: the client's next request follows it. */
+  drop(): void {
+    if (this.#state === 'gone') return
+    this.#leave()
+    this.#request.resume()
+  }
+
+  readonly waitsForBody = true
+  readonly isCut = false
+  readonly heldBytes = 0
+  readonly sentBytes = 0
+
+  get clientProgress(): number {
+    return this.#bytes
+  }
+
+  clientGone(): void {
+    this.drop()
+  }
+
+  abandon(): void {
+    this.drop()
+  }
+
+  readonly #onData = (chunk: Buffer): void =>
+    this.#options.guard(() => {
+      const { maxBytes } = this.#options
+      const hasRoom = this.#append(chunk)
+      if (hasRoom && this.#bytes <= maxBytes) return
+      this.#request.pause()
+      this.#stopReading('begun')
+      this.#onRead(hasRoom ? 'size' : 'memory')
+    })
+
+  readonly #onTurn = (): void =>
+    this.#options.guard(() => {
+      // The end is told in the same turn.
+      if (this.#state !== 'reading' || this.#request.complete) return
+      this.#request.pause()
+      this.#stopReading('begun')
+      this.#onRead('turn')
+    })
+
+  readonly #onEnd = (): void =>
+    this.#options.guard(() => {
+      this.#stopReading('whole')
+      this.#onRead(this.#room.subarray(0, this.#bytes))
+    })
+
+  /** Keeps a piece, also the one for which there is no more room. Returns whether there was. */
+  #append(chunk: Buffer): boolean {
+    const { memory, client } = this.#options
+    const needed = this.#bytes + chunk.length
+    // Nothing more comes: it is used at once, and needs no room of its own.
+    if (this.#bytes === 0 && this.#request.complete && this.#request.waitingBytes === 0) {
+      this.#room = chunk
+      this.#bytes = needed
+      return true
+    }
+    let hasRoom = true
+    if (needed > this.#room.length) {
+      const more = Math.max(needed, 2 * this.#room.length, SMALLEST_ROOM) - this.#room.length
+      hasRoom = memory.take(client, more)
+      if (hasRoom) this.#takenBytes += more
+      const room = Buffer.allocUnsafeSlow(this.#room.length + more)
+      this.#room.copy(room, 0, 0, this.#bytes)
+      this.#room = room
+    }
+    chunk.copy(this.#room, this.#bytes)
+    this.#bytes = needed
+    return hasRoom
+  }
+
+  #stopReading(state: 'whole' | 'begun' | 'gone'): void {
+    this.#state = state
+    this.#request.off('data', this.#onData)
+    this.#request.off('end', this.#onEnd)
+  }
+
+  #leave(): void {
+    if (this.#state === 'gone') return
+    this.#stopReading('gone')
+    this.#options.memory.giveBack(this.#options.client, this.#takenBytes)
+    // Freed now, since the response may take minutes.
+    this.#room = nothing
+  }
+}
+
+const nothing: Buffer = Buffer.alloc(0)

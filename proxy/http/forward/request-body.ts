@@ -1,0 +1,230 @@
+import type { Writable } from 'node:stream'
+import { declaredLength } from '../fields/framing.ts'
+import type { ClientRequest } from '../message/messages.ts'
+import { ownBytes } from '../message/own-copy.ts'
+import type { Http1Channel, Http2Channel, UpstreamChannel } from '../upstream/exchange.ts'
+import type { HeldBody } from './held-body.ts'
+import { KeptBytes } from './kept-bytes.ts'
+
+/** Called when the body cannot be forwarded any further. */
+export type BodyHooks = {
+  /**
+   * Whether the backend still reads the body. If not, the rest is read and dropped: the client's next request follows
+   * it.
+   */
+  isWantedBy(connection: UpstreamChannel): boolean
+  /** The body exceeds its limit. Nothing more is sent to the backend. */
+  overLimit(): void
+  /** The trailers to pass on, once the body has ended: name, value, name, value… */
+  trailers(): readonly string[]
+}
+
+/**
+ * Bytes that may wait for the backend's connection before the client's is paused: of a body that comes in one piece, the
+ * first read brings nearly all, and pausing for the rest would cost more than passing it on.
+ */
+const MOST_UNSENT = 128 * 1024
+
+/**
+ * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared
+ * one or all of it has come, else chunked.
+ */
+export class RequestBody {
+  readonly #request: ClientRequest
+  readonly #maxBytes: number
+  readonly #hooks: BodyHooks
+  readonly #held: HeldBody | undefined
+  /** Bytes that it has: as the client declared, or as it has come; undefined where it is not known. */
+  readonly length: number | undefined
+  #bytes = 0
+  #reading = false
+  /** Stops sending, where it goes to a stream of HTTP/2. */
+  #stop: (() => void) | undefined
+  /** What has been sent so far of what the backend may not have begun with; undefined where it is not all there any more. */
+  #kept: KeptBytes | undefined
+  #hasEnded = false
+
+  /**
+   * @param maxBytes 0 is no limit
+   * @param held what of it has been read before
+   */
+  constructor(request: ClientRequest, maxBytes: number, hooks: BodyHooks, held: HeldBody | undefined) {
+    this.#request = request
+    this.#maxBytes = maxBytes
+    this.#hooks = hooks
+    this.#held = held
+    this.length = declaredLength(request) ?? held?.wholeBytes
+  }
+
+  /** Bytes that the client has sent so far. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** All of it has arrived, read or not. */
+  get isHere(): boolean {
+    return this.#request.complete
+  }
+
+  /** Whether it is waiting for the client to send more. */
+  get isAwaited(): boolean {
+    return this.#reading && !this.#request.isPaused()
+  }
+
+  /** It can be sent once more from its beginning, on another stream or connection. */
+  get isRepeatable(): boolean {
+    return this.#kept !== undefined
+  }
+
+  /** The backend has begun with the request: what was kept of the body is not needed any more. */
+  release(): void {
+    this.#kept?.release()
+    this.#kept = undefined
+  }
+
+  /**
+   * Sends it on a stream of HTTP/2, which frames it.
+   *
+   * @param stream where it is written
+   */
+  sendOn(channel: Http2Channel, stream: Writable): void {
+    const write = (_: Writable, chunk: Buffer): void => void stream.write(chunk)
+    this.#sendOrRepeat(channel, stream, { write, end: () => channel.endRequest(this.#hooks.trailers()) })
+  }
+
+  /** What it was sent on has failed, and it will be sent once more: until then nothing more is read. */
+  hold(): void {
+    this.#stop?.()
+    this.#request.pause()
+    this.#request.once('end', () => (this.#hasEnded = true))
+  }
+
+  /** @param head the request's head, still without the fields that frame the body and the empty line */
+  sendTo(connection: Http1Channel, head: string): void {
+    const { socket } = connection
+    // Corked until the first piece of the body has arrived, usually at once, so that both are sent in one packet.
+    connection.cork(() => this.release())
+    const framing =
+      this.length === undefined ? 'transfer-encoding: chunked' : `content-length: ${this.length}`
+    socket.write(`${head}${framing}\r\n\r\n`, 'latin1')
+    this.#sendOrRepeat(connection, socket, this.length === undefined ? chunked : plain)
+  }
+
+  /** Sends what was sent before and has not arrived, and the rest behind it. */
+  #sendOrRepeat(connection: UpstreamChannel, stream: Writable, { write, end }: BodySink): void {
+    const isAgain = this.#kept !== undefined
+    this.#kept ??= new KeptBytes()
+    for (const piece of this.#kept.pieces) write(stream, piece)
+    const writeAndKeep = (_: Writable, chunk: Buffer): void => {
+      // What waits keeps all the memory that it lies in: a whole read, of which it may be one byte.
+      const piece = this.#kept || stream.writableLength > 0 ? ownBytes(chunk) : chunk
+      if (this.#kept?.add(piece) === false) this.#kept = undefined
+      write(stream, piece)
+    }
+    const finish = this.#send(connection, stream, { write: writeAndKeep, end }, isAgain)
+    // A held body that is whole has been finished already where it is sent for the first time.
+    if (!isAgain) return
+    if (this.#hasEnded) finish()
+    else this.#request.resume()
+  }
+
+  /**
+   * @param isAgain what was held back has been sent before
+   * @returns to be called where the body has ended already
+   */
+  #send(connection: UpstreamChannel, stream: Writable, sink: BodySink, isAgain = false): () => void {
+    const request = this.#request
+    const hooks = this.#hooks
+    const onDrain = (): void => {
+      connection.requestStalled(false)
+      request.resume()
+    }
+    let isStopped = false
+    /**
+     * No more of it can be sent: what comes is dropped. Not where it is held to be sent once more: an emitter calls listeners that
+     * one before them has removed.
+     */
+    const onError = (): void => {
+      if (!isStopped) request.resume()
+    }
+    const stop = (): void => {
+      isStopped = true
+      this.#reading = false
+      request.off('data', onData)
+      request.off('end', onEnd)
+      stream.off('drain', onDrain)
+      stream.off('error', onError)
+    }
+    const hasStopped = (): boolean => !this.#reading
+    /** For event listeners: what they throw would be an uncaught exception. */
+    const guarded = (step: () => void): void => {
+      try {
+        step()
+      } catch (error) {
+        stop()
+        connection.failFor(error)
+      }
+    }
+    const onData = (chunk: Buffer): void => guarded(() => passOn(chunk))
+    const onEnd = (): void => guarded(finish)
+    const passOn = (chunk: Buffer): void => {
+      if (!hooks.isWantedBy(connection)) {
+        stop()
+        request.resume()
+      } else if (this.#isOverLimit(chunk.length)) {
+        stop()
+        hooks.overLimit()
+      } else {
+        sink.write(stream, chunk)
+        if (!stream.writableNeedDrain || stream.writableLength <= MOST_UNSENT) return
+        connection.requestStalled(true)
+        request.pause()
+      }
+    }
+    const finish = (): void => {
+      stop()
+      if (!hooks.isWantedBy(connection)) return
+      this.#hasEnded = true
+      sink.end(stream)
+      connection.requestSent()
+    }
+    this.#stop = stop
+    this.#reading = true
+    request.on('data', onData)
+    request.on('end', onEnd)
+    stream.on('drain', onDrain)
+    stream.on('error', onError)
+    if (!this.#held || isAgain) return onEnd
+    const { bytes, isWhole } = this.#held.take()
+    if (bytes.length > 0) onData(bytes)
+    // These bytes alone may exceed the limit.
+    if (hasStopped()) request.resume()
+    else if (isWhole) onEnd()
+    else if (!stream.writableNeedDrain) request.resume()
+    return onEnd
+  }
+
+  #isOverLimit(bytes: number): boolean {
+    this.#bytes += bytes
+    return this.#maxBytes > 0 && this.#bytes > this.#maxBytes
+  }
+}
+
+/** Writes a body in the framing of the connection. */
+type BodySink = {
+  readonly write: (stream: Writable, chunk: Buffer) => void
+  readonly end: (stream: Writable) => void
+}
+
+const plain: BodySink = { write: (socket, chunk) => void socket.write(chunk), end: () => undefined }
+
+const chunked: BodySink = { write: writeChunk, end: (socket) => void socket.write('0\r\n\r\n', 'latin1') }
+
+/** One chunk of RFC 9112 section 7.1, in one write. */
+function writeChunk(socket: Writable, chunk: Buffer): void {
+  socket.cork()
+  socket.write(`${chunk.length.toString(16)}\r\n`, 'latin1')
+  socket.write(chunk)
+  socket.write('\r\n', 'latin1')
+  socket.uncork()
+}

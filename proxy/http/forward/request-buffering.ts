@@ -1,0 +1,29 @@
+import { declaredLength } from '../fields/framing.ts'
+import type { ClientRequest } from '../message/messages.ts'
+
+/**
+ * How long a body is waited for before its request is sent to the backend: until it is `whole`, or for what has come in the same turn
+ * of the event loop, where the response may begin before the body ends.
+ */
+export type BodyWait = 'whole' | 'turn'
+
+/** Calls that can stream in both directions. */
+const streamingType = /^\s*application\/(?:grpc|connect)/i
+/** No backend can use a form before its end. */
+const formType = /^\s*(?:application\/x-www-form-urlencoded|multipart\/form-data)/i
+
+/**
+ * Whether the body of a request is received before a connection to the backend is used. A backend that gives a worker to each
+ * connection, such as gunicorn, is otherwise occupied by clients that send slowly.
+ *
+ * @param maxBytes longer bodies are streamed; 0: all are
+ * @returns undefined where the request is sent to the backend at once
+ */
+export function bodyWaitOf(request: ClientRequest, maxBytes: number): BodyWait | undefined {
+  if (maxBytes === 0 || !request.hasContent) return undefined
+  const type = request.headers['content-type'] ?? ''
+  if (streamingType.test(type)) return undefined
+  const length = declaredLength(request)
+  if (length !== undefined) return length <= maxBytes ? 'whole' : undefined
+  return formType.test(type) ? 'whole' : 'turn'
+}

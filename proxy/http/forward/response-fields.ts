@@ -1,0 +1,30 @@
+import type { ClientRequest, ClientResponse } from '../message/messages.ts'
+import type { ResponseHead } from '../upstream/response/response-head.ts'
+
+/**
+ * The headers of a response from the backend as the client gets them: name, value, name, value…
+ *
+ * @param added the gateway's own, in the same form
+ */
+export function responseFields(
+  head: ResponseHead,
+  request: ClientRequest,
+  response: ClientResponse,
+  added: readonly string[],
+): string[] {
+  // A 205 has no content either, whatever the backend says; HTTP/2 checks the length that is declared.
+  const isWithoutLength = head.status === 204 || (head.status === 205 && request.httpVersionMajor > 1)
+  let fields = isWithoutLength ? withoutLength(head.fields) : head.fields
+  if (head.status === 426 && head.upgrade !== undefined && request.httpVersion === '1.1')
+    fields = fields.concat(upgradeFields(head.upgrade, response.shouldKeepAlive))
+  return added.length === 0 ? fields : fields.concat(added)
+}
+
+/** What a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say "close". */
+function upgradeFields(protocols: string, persistent: boolean): string[] {
+  return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]
+}
+
+function withoutLength(fields: readonly string[]): string[] {
+  return fields.filter((_, i) => fields[i - (i % 2)] !== 'content-length')
+}

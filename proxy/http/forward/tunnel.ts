@@ -1,0 +1,139 @@
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { ResponseHead } from '../upstream/response/response-head.ts'
+import { FrameBoundary } from './frame-boundary.ts'
+
+/** The open tunnels, and how to close them all. */
+export type Tunnels = {
+  /**
+   * Forwards bytes in both directions between a client and the backend until one side ends, or nothing is sent for the
+   * idle time. The end of one side is forwarded to the other after all data.
+   *
+   * @param clientRest what the client sent after its handshake, already read
+   * @param upstreamRest likewise of the backend
+   */
+  open(client: Duplex, clientRest: Buffer, head: ResponseHead, upstream: Socket, upstreamRest: Buffer): void
+  readonly size: number
+  /** Ends every tunnel, those opened later too, giving what is on its way a moment to arrive. */
+  closeAll(): void
+}
+
+export type TunnelOptions = {
+  readonly idleMs: number
+  readonly onOpen: () => void
+  readonly onClose: () => void
+}
+
+/** How long one side may take to close after the other has closed, or after both were asked to. */
+const closingMs = 2_000
+
+// A close frame with status 1001, "going away" (RFC 6455 sections 5.5.1 and 7.4.1): to a client, and masked, as frames to
+// a server must be. What a mask protects from is chosen content, of which there is none here, so it is all zeros.
+const goingAway = Buffer.from([0x88, 0x02, 0x03, 0xe9])
+const maskedGoingAway = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9])
+
+export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunnels {
+  const open = new Set<Tunnel>()
+  let closing = false
+  return {
+    get size() {
+      return open.size
+    },
+    closeAll() {
+      closing = true
+      for (const tunnel of open) tunnel.goAway()
+    },
+    open(client, clientRest, head, upstream, upstreamRest) {
+      client.write(upgradeHead(head), 'latin1')
+      const tunnel = new Tunnel(client, upstream, idleMs, () => {
+        // Both sides may have gone before the first of them says so.
+        if (open.delete(tunnel)) onClose()
+      })
+      open.add(tunnel)
+      onOpen()
+      if (upstreamRest.length > 0) upstream.unshift(upstreamRest)
+      if (clientRest.length > 0) client.unshift(clientRest)
+      tunnel.begin()
+      if (closing) tunnel.goAway()
+    },
+  }
+}
+
+/** One side of a tunnel: what comes from it, and the frame that tells it that the tunnel ends. */
+type Side = {
+  readonly socket: Duplex
+  readonly peer: Duplex
+  readonly boundary: FrameBoundary
+  readonly goodbye: Buffer
+}
+
+class Tunnel {
+  readonly #sides: readonly Side[]
+  readonly #upstream: Socket
+  readonly #idleMs: number
+  readonly #onClose: () => void
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(client: Duplex, upstream: Socket, idleMs: number, onClose: () => void) {
+    this.#sides = [
+      { socket: client, peer: upstream, boundary: new FrameBoundary(), goodbye: maskedGoingAway },
+      { socket: upstream, peer: client, boundary: new FrameBoundary(), goodbye: goingAway },
+    ]
+    this.#upstream = upstream
+    this.#idleMs = idleMs
+    this.#onClose = onClose
+  }
+
+  begin(): void {
+    for (const { socket, peer, boundary } of this.#sides) {
+      // Each error is followed by `close`, where it is dealt with.
+      socket.on('error', () => undefined)
+      socket.on('close', () => this.#closed())
+      socket.on('data', (chunk: Buffer) => boundary.pass(chunk))
+      socket.pipe(peer)
+    }
+    // Bytes in either direction pass through this side.
+    this.#upstream.setTimeout(this.#idleMs, () => this.goAway())
+  }
+
+  /** Ends both sides with a close frame, as soon as a whole frame has been forwarded. */
+  goAway(): void {
+    if (this.#timer) return
+    this.#endSoon()
+    for (const side of this.#sides) {
+      const { socket, peer, boundary, goodbye } = side
+      const end = (): void => {
+        if (!boundary.isReached || peer.writableEnded) return
+        socket.off('data', end)
+        socket.unpipe(peer)
+        socket.resume()
+        peer.end(goodbye)
+      }
+      socket.on('data', end)
+      end()
+    }
+  }
+
+  /** One side has closed: what it has sent may still reach the other. */
+  #closed(): void {
+    for (const { socket } of this.#sides) socket.end()
+    this.#endSoon()
+    if (!this.#sides.every(({ socket }) => socket.destroyed)) return
+    clearTimeout(this.#timer)
+    this.#onClose()
+  }
+
+  #endSoon(): void {
+    this.#timer ??= setTimeout(() => {
+      for (const { socket } of this.#sides) socket.destroy()
+    }, closingMs)
+  }
+}
+
+function upgradeHead({ fields }: ResponseHead): string {
+  let lines = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n'
+  for (let i = 0; i < fields.length; i += 2) {
+    if (fields[i] !== 'content-length') lines += `${fields[i] ?? ''}: ${fields[i + 1] ?? ''}\r\n`
+  }
+  return `${lines}\r\n`
+}

@@ -1,0 +1,217 @@
+import { FramingExcess } from '../../fields/framing-excess.ts'
+import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
+import { JoinedBytes, LEAST_ALONE } from '../../message/joined-bytes.ts'
+import { readFieldLine } from './field-line.ts'
+import { HeadSize, type HeadLimits } from './head-size.ts'
+import { LineReader } from './line-reader.ts'
+import { RequestSyntaxError } from './syntax-error.ts'
+
+/** Receives the body of one request. */
+export type BodySink = {
+  /** Some of it, never empty: all that one read has brought, but for what came in long chunks. */
+  onBody(piece: Buffer): void
+  /** All of it has arrived. @param trailers name, value, name, value… as they came */
+  onBodyEnd(trailers: readonly string[]): void
+}
+
+const inLength = 0
+const inChunkSize = 1
+const inChunk = 2
+const inChunkEnd = 3
+const inTrailers = 4
+
+const maxExtensionBytes = 16 * 1024
+/** Zeros before a size count for nothing, but they are no reason to go on for ever. */
+const maxSizeDigits = 1024
+
+/** RFC 9112 section 7.1.1, without blanks, which others take for a part of the size. */
+const chunkLine =
+  /^([0-9a-fA-F]+)((?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*)$/
+const beginsLikeSize = /^[0-9a-fA-F]+\r?$/
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+const noTrailers: readonly string[] = []
+
+/** Reads the bodies of one connection's requests, one after another (RFC 9112 sections 6 and 7). */
+export class BodyReader {
+  readonly #lines = new LineReader()
+  readonly #plainLine = new PlainChunkLine()
+  /** What this read has brought of a chunked body. */
+  readonly #content = new JoinedBytes()
+  #state = inLength
+  #sink: BodySink
+  /** Bytes left of the body or of the chunk. */
+  #left = 0
+  /** CR has been read behind a chunk. */
+  #endHasBegun = false
+  #isInExtension = false
+  readonly #framingExcess = new FramingExcess()
+  #trailers: string[] | undefined
+  readonly #trailerSize: HeadSize
+
+  constructor(sink: BodySink, trailerLimits: HeadLimits) {
+    this.#sink = sink
+    this.#trailerSize = new HeadSize(trailerLimits)
+  }
+
+  /** @param bytes more than 0 */
+  beginLength(bytes: number): void {
+    this.#state = inLength
+    this.#left = bytes
+  }
+
+  beginChunked(): void {
+    this.#state = inChunkSize
+    this.#framingExcess.clear()
+    this.#trailers = undefined
+    this.#trailerSize.clear()
+  }
+
+  /**
+   * Takes the next bytes of the body. Returns where it ends in them; -1 if it goes on behind them.
+   *
+   * @throws {RequestSyntaxError}
+   */
+  read(bytes: Buffer, from: number): number {
+    if (this.#state === inLength) return this.#readLength(bytes, from)
+    try {
+      const end = this.#readChunks(bytes, from)
+      if (end === -1) return -1
+      this.#giveOut()
+      this.#sink.onBodyEnd(this.#trailers ?? noTrailers)
+      this.#trailers = undefined
+      return end
+    } finally {
+      // What comes before an error is as good as if it had come in a read of its own.
+      this.#giveOut()
+    }
+  }
+
+  #giveOut(): void {
+    if (!this.#content.isEmpty) this.#sink.onBody(this.#content.take())
+  }
+
+  #readLength(bytes: Buffer, from: number): number {
+    const to = Math.min(bytes.length, from + this.#left)
+    this.#left -= to - from
+    this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+    if (this.#left > 0) return -1
+    this.#sink.onBodyEnd(noTrailers)
+    return to
+  }
+
+  #readChunks(bytes: Buffer, from: number): number {
+    let at = from
+    while (at < bytes.length) {
+      switch (this.#state) {
+        case inChunkSize:
+          at = this.#readChunkSize(bytes, at)
+          break
+        case inChunk:
+          at = this.#readChunk(bytes, at)
+          break
+        case inChunkEnd:
+          at = this.#readChunkEnd(bytes, at)
+          break
+        default:
+          at = this.#readTrailer(bytes, at)
+          if (this.#state !== inTrailers) return at
+      }
+    }
+    return -1
+  }
+
+  #readChunk(bytes: Buffer, from: number): number {
+    const to = Math.min(bytes.length, from + this.#left)
+    this.#left -= to - from
+    if (to - from < LEAST_ALONE) this.#content.add(bytes, from, to)
+    else {
+      this.#giveOut()
+      this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))
+    }
+    if (this.#left > 0) return to
+    if (bytes[to] === CARRIAGE_RETURN && bytes[to + 1] === LINE_FEED) {
+      this.#state = inChunkSize
+      return to + 2
+    }
+    this.#state = inChunkEnd
+    return to
+  }
+
+  #readChunkSize(bytes: Buffer, from: number): number {
+    const plain = this.#plainLine
+    if (this.#lines.heldBytes === 0 && plain.read(bytes, from)) {
+      checkExtension(plain.next - from, true)
+      this.#beginChunk(plain.size, plain.next - from - 2)
+      return plain.next
+    }
+    const line = this.#lines.read(bytes, from)
+    if (line === undefined) {
+      this.#checkUnfinishedSize(bytes, from)
+      return bytes.length
+    }
+    this.#isInExtension = false
+    checkExtension(line.length - line.indexOf(';'), line.includes(';'))
+    const size = chunkLine.exec(line)?.[1]
+    if (size === undefined || size.length > maxSizeDigits) throw new RequestSyntaxError('invalid chunk size')
+    const bytesOfChunk = Number.parseInt(size, 16)
+    if (bytesOfChunk > Number.MAX_SAFE_INTEGER) throw new RequestSyntaxError('chunk size overflow')
+    this.#beginChunk(bytesOfChunk, line.length)
+    return this.#lines.next
+  }
+
+  #beginChunk(bytes: number, lineBytes: number): void {
+    this.#left = bytes
+    this.#state = bytes === 0 ? inTrailers : inChunk
+    if (!this.#framingExcess.addChunk(lineBytes, bytes))
+      throw new RequestSyntaxError('chunk sizes and extensions exceed the content', 'extension-size')
+  }
+
+  /** What cannot become a size is not waited for. */
+  #checkUnfinishedSize(bytes: Buffer, from: number): void {
+    if (!this.#isInExtension) {
+      const text = bytes.toString('latin1', from)
+      const extension = text.indexOf(';')
+      const size = extension === -1 ? text : text.slice(0, extension)
+      if (size !== '' && size !== '\r' && !beginsLikeSize.test(size))
+        throw new RequestSyntaxError('invalid chunk size')
+      this.#isInExtension = extension !== -1
+    }
+    checkExtension(this.#lines.heldBytes - maxSizeDigits, this.#isInExtension)
+    if (!this.#isInExtension && this.#lines.heldBytes > maxSizeDigits)
+      throw new RequestSyntaxError('invalid chunk size')
+  }
+
+  #readChunkEnd(bytes: Buffer, from: number): number {
+    const byte = bytes[from]
+    if (byte !== (this.#endHasBegun ? LINE_FEED : CARRIAGE_RETURN))
+      throw new RequestSyntaxError('a chunk longer than declared')
+    if (this.#endHasBegun) this.#state = inChunkSize
+    this.#endHasBegun = !this.#endHasBegun
+    return from + 1
+  }
+
+  #readTrailer(bytes: Buffer, from: number): number {
+    const line = this.#lines.read(bytes, from)
+    if (line === undefined) {
+      this.#trailerSize.checkUnfinished(this.#lines.heldBytes)
+      return bytes.length
+    }
+    if (line === '') {
+      this.#state = inLength
+      return this.#lines.next
+    }
+    this.#trailerSize.addField(line.length)
+    this.#trailers ??= []
+    // A length or a coding, which might frame another message for somebody.
+    const meaning = readFieldLine(line, 0, line.length, this.#trailers, [])
+    if (meaning === 'content-length' || meaning === 'transfer-encoding')
+      throw new RequestSyntaxError('a trailer that frames')
+    return this.#lines.next
+  }
+}
+
+function checkExtension(bytes: number, isThere: boolean): void {
+  if (isThere && bytes > maxExtensionBytes)
+    throw new RequestSyntaxError('a chunk extension is too large', 'extension-size')
+}

@@ -1,0 +1,157 @@
+import { TLSSocket } from 'node:tls'
+import { declaredLength } from '../fields/framing.ts'
+import { acceptsTrailers } from '../fields/trailers.ts'
+import { ClientResponse } from '../message/client-response.ts'
+import type { Output } from './output.ts'
+import type { Http1Request } from './request.ts'
+import { writeFields, writeHead, writeInterimHead, type ResponseFraming } from './response-head.ts'
+
+/** A request body of up to this size is read and dropped, so that the connection can be reused. */
+const maxDrainedBytes = 64 * 1024
+
+/** Bytes that wait for the client, beyond which it gets no more interim responses. */
+const MOST_BEFORE_INFORMATION = 16 * 1024
+
+/** What a response needs of its connection. */
+export type ResponseConnection = {
+  readonly output: Output
+  readonly keepAliveLine: string
+  /** The end of the response has been given: `last` and `behind` are to be sent, and then it is over. */
+  finishResponse(last: Buffer | undefined, behind: string): void
+  /** Ends the connection behind what was written, and reads on for a moment, so that what was written arrives. */
+  closeSoon(): void
+}
+
+/** The response to a request of HTTP/1. */
+export class Http1Response extends ClientResponse {
+  declare readonly req: Http1Request
+  shouldKeepAlive: boolean
+  /** The client may still send, or has sent, what is not read: its connection is not closed at once. */
+  lingers = false
+  readonly #connection: ResponseConnection
+  #framing: ResponseFraming | undefined
+  #trailers = ''
+  #isCut = false
+
+  constructor(request: Http1Request, connection: ResponseConnection, persistent: boolean) {
+    super(request)
+    this.#connection = connection
+    this.shouldKeepAlive = persistent
+  }
+
+  get writableLength(): number {
+    return this.#connection.output.waitingBytes
+  }
+
+  get writableNeedDrain(): boolean {
+    return !this.destroyed && this.req.socket.writableNeedDrain
+  }
+
+  /** The client can only tell by the end of the connection that the response is complete. */
+  get isUndelimited(): boolean {
+    return this.#framing === 'until-close'
+  }
+
+  writeHead(status: number, fields: readonly string[]): void {
+    if (this.headersSent || this.destroyed) return
+    const { method, httpVersion } = this.req
+    const { text, framing, persistent } = writeHead(status, fields, {
+      toHead: method === 'HEAD',
+      takesChunks: httpVersion !== '1.0',
+      persistent: this.shouldKeepAlive,
+      keepAliveLine: this.#connection.keepAliveLine,
+    })
+    this.statusCode = status
+    this.headersSent = true
+    this.shouldKeepAlive = persistent
+    this.#framing = framing
+    this.#connection.output.hold(text)
+  }
+
+  flushHead(): void {
+    if (this.#isOpen) this.#connection.output.flushSoon()
+  }
+
+  write(piece: Buffer): boolean {
+    if (!this.#isOpen || this.#framing === 'none' || piece.length === 0) return true
+    const { output } = this.#connection
+    if (this.#framing === 'chunked') {
+      output.hold(`${piece.length.toString(16)}\r\n`)
+      output.writeBytes(piece, '\r\n')
+    } else output.writeBytes(piece, '')
+    return !this.req.socket.writableNeedDrain
+  }
+
+  end(last?: Buffer): void {
+    if (!this.#isOpen) return
+    this.writableEnded = true
+    if (this.#framing === 'none') return this.#connection.finishResponse(undefined, '')
+    const piece = last?.length ? last : undefined
+    if (this.#framing !== 'chunked') return this.#connection.finishResponse(piece, '')
+    if (piece) this.#connection.output.hold(`${piece.length.toString(16)}\r\n`)
+    this.#connection.finishResponse(piece, `${piece ? '\r\n' : ''}0\r\n${this.#trailers}\r\n`)
+  }
+
+  addTrailers(fields: readonly string[]): void {
+    if (this.#framing === 'chunked' && acceptsTrailers(this.req)) this.#trailers += writeFields(fields)
+  }
+
+  writeContinue(): void {
+    this.#inform(100, [])
+  }
+
+  writeInformation(status: number, fields: readonly string[]): void {
+    if (this.req.httpVersion === '1.0' || this.#connection.output.waitingBytes > MOST_BEFORE_INFORMATION)
+      return
+    this.#inform(status, fields)
+  }
+
+  #inform(status: number, fields: readonly string[]): void {
+    if (this.headersSent || this.destroyed) return
+    this.#connection.output.write(writeInterimHead(status, fields))
+  }
+
+  endAfterResponse(): void {
+    if (this.req.complete || (this.shouldKeepAlive && this.#drainsCheaply())) return
+    this.closeAfterResponse()
+  }
+
+  #drainsCheaply(): boolean {
+    const { headers } = this.req
+    if (headers['transfer-encoding'] !== undefined || headers.expect !== undefined) return false
+    return (declaredLength(this.req) ?? 0) <= maxDrainedBytes
+  }
+
+  closeAfterResponse(): void {
+    this.shouldKeepAlive = false
+    this.lingers = true
+  }
+
+  cutShort(): void {
+    if (this.destroyed) return
+    if (this.isUndelimited) return this.breakOff()
+    this.#isCut = true
+    this.#connection.closeSoon()
+  }
+
+  breakOff(): void {
+    const { socket } = this.req
+    // A reset, because to a client of HTTP/1.0 an orderly close would say that the body is complete. TLS says so by an
+    // alert, which `destroy` does not send (RFC 9112 section 9.8).
+    if (socket instanceof TLSSocket) socket.destroy()
+    else if (!socket.destroyed) socket.resetAndDestroy()
+  }
+
+  breakOffConnection(): void {
+    this.breakOff()
+  }
+
+  /** It is over: its connection has sent all of it, or has closed. */
+  takeClose(): void {
+    this.close()
+  }
+
+  get #isOpen(): boolean {
+    return this.headersSent && !this.writableEnded && !this.#isCut && !this.destroyed
+  }
+}

@@ -1,0 +1,416 @@
+import type { Socket } from 'node:net'
+import {
+  flushAtEndOfTurn,
+  MOST_KEPT_BYTES,
+  readAtEndOfTurn,
+  type Flushable,
+  type Reader,
+} from '../message/end-of-turn.ts'
+import type { ConnectionLife } from './keep-alive/connection-life.ts'
+import type { Http1Channel, UpstreamExchange } from './exchange.ts'
+import { UpstreamFailure, type FailureKind } from './failure.ts'
+import { shareMemory } from './open-connection.ts'
+import { ResponseSyntaxError, type ResponseHead } from './response/response-head.ts'
+import { ResponseParser, type ResponseSink } from './response/response-parser.ts'
+import type { Unanswered } from './keep-alive/unanswered.ts'
+import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
+
+/** How long to wait for the backend, in milliseconds, and how to read its answer. */
+export type UpstreamTimeouts = {
+  /** From the request's last byte to the head of the response, or to the next interim response. */
+  readonly firstByteMs: number
+  /** Between two pieces of a response, while the client takes them. */
+  readonly idleMs: number
+  /** Lines of a response's head may end with LF alone. */
+  readonly bareLf: boolean
+}
+
+/** What a connection tells the pool that made it. */
+export type ConnectionOwner = {
+  /** Nothing more of the exchange's request is going to be sent. Maybe more than once. */
+  onRequestSent(exchange: UpstreamExchange): void
+  /**
+   * The backend has begun to answer.
+   *
+   * @param sentAtMs when the last byte of the request was sent; undefined if it is not
+   */
+  onAnswer(connection: UpstreamConnection, sentAtMs: number | undefined): void
+  /** The backend has closed the connection while it was free. */
+  onClosedIdle(connection: UpstreamConnection): void
+  /** The exchange is over and the connection can serve the next. */
+  onFree(connection: UpstreamConnection): void
+  /** The connection has closed. Its place stays with its exchange, which may retry in `onFailure`. */
+  onGone(connection: UpstreamConnection): void
+  /** The place of a closed connection is free for a queued request. */
+  onPlaceFree(): void
+}
+
+/** How long a response may take that was sent before the backend closed the connection for the request. */
+const responseAfterResetMs = 1_000
+
+/**
+ * A connection to the backend: one exchange at a time and no pipelining, so that a lost connection fails one request
+ * only.
+ *
+ * The pool checks deadlines periodically, so that no request needs a timer of its own.
+ */
+export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable, Reader {
+  readonly socket: Socket
+  readonly #owner: ConnectionOwner
+  readonly #timeouts: UpstreamTimeouts
+  readonly #life: ConnectionLife
+  readonly #now: () => number
+  readonly #parser: ResponseParser
+  #exchange: UpstreamExchange | undefined
+  /** The head of a request without a body, which is sent at the end of this turn. */
+  #unsent = ''
+  /** Nothing of the request has been given to the operating system: what the backend sends before that answers another one, or none. */
+  #isUnwritten = false
+  /** What has come in this turn of a response that has not begun, and is read at its end. */
+  #kept: Buffer | undefined
+  /** Whose exchange it serves, or has served last. */
+  client = ''
+  /** Set by the pool: its response is a long one, so that it counts as a stream. */
+  streams = false
+  /** Set by the pool until the backend has answered on it for the first time, while it has an exchange. */
+  unanswered: Unanswered | undefined
+  /** The backend has accepted it: it has answered on it, or shaken hands. */
+  isAccepted = false
+  /** Since when it has been free, if it is and has served a request. */
+  idleSinceMs: number | undefined
+  /** More of the request can be sent. */
+  takesRequest = true
+  #seenBegun = false
+  #answered = false
+  /** An interim response has come. */
+  #informed = false
+  #requestSent = false
+  #sentAtMs = 0
+  #responseDone = false
+  #reusable = true
+  #closesAfterResponse = false
+  #gone = false
+  #deadline = Number.POSITIVE_INFINITY
+  #deadlineKind: FailureKind = 'timeout'
+
+  constructor(
+    socket: Socket,
+    owner: ConnectionOwner,
+    timeouts: UpstreamTimeouts,
+    life: ConnectionLife,
+    now: () => number,
+  ) {
+    this.socket = socket
+    this.#owner = owner
+    this.#timeouts = timeouts
+    this.#parser = new ResponseParser(timeouts.bareLf)
+    this.#life = life
+    this.#now = now
+    socket.setNoDelay(true)
+    surviveWriteErrors(socket)
+    shareMemory(socket, true)
+    socket.on('data', this.#onData)
+    socket.on('end', this.#onSocketEnd)
+    socket.on('error', this.#onSocketError)
+    socket.on('close', this.#onSocketClose)
+  }
+
+  /** Gives the connection its next exchange. It must be free. */
+  begin(exchange: UpstreamExchange): void {
+    this.#life.beginExchange(this.#now)
+    this.#exchange = exchange
+    this.client = exchange.client
+    this.idleSinceMs = undefined
+    this.#answered = false
+    this.#informed = false
+    this.#seenBegun = false
+    this.#requestSent = false
+    this.#responseDone = false
+    this.#isUnwritten = true
+    this.#closesAfterResponse = false
+    this.#deadline = Number.POSITIVE_INFINITY
+    this.#parser.expect(exchange.method, this)
+    try {
+      exchange.start(this)
+    } catch (error) {
+      this.#fail('exception', 'exception while sending the request', error)
+    }
+  }
+
+  /** Whether the response, or an interim one, had begun already at the previous call, which makes it a long one. */
+  lasts(): boolean {
+    if (!(this.#answered || this.#informed) || !this.#exchange) return false
+    const before = this.#seenBegun
+    this.#seenBegun = true
+    return before
+  }
+
+  closeAfterResponse(): void {
+    this.#closesAfterResponse = true
+  }
+
+  sendHead(head: string): void {
+    this.#unsent = head
+    flushAtEndOfTurn(this)
+  }
+
+  flush(): void {
+    if (this.#gone) return
+    const head = this.#unsent
+    this.#unsent = ''
+    this.#isUnwritten = false
+    this.socket.write(head, 'latin1')
+  }
+
+  cork(onWritten: () => void): void {
+    const { socket } = this
+    socket.cork()
+    setImmediate(() => {
+      if (this.#gone) return
+      this.#isUnwritten = false
+      onWritten()
+      socket.uncork()
+    })
+  }
+
+  /** The request's last byte has been handed to the socket: from now on the backend's answer is waited for. */
+  requestSent(): void {
+    this.#requestSent = true
+    if (this.#exchange) this.#owner.onRequestSent(this.#exchange)
+    if (this.#answered) return
+    this.#sentAtMs = this.#now()
+    this.#waitUntil(this.#sentAtMs + this.#timeouts.firstByteMs, 'timeout')
+  }
+
+  /** The backend has stopped taking the request's body, or goes on taking it. */
+  requestStalled(stalled: boolean): void {
+    if (this.#answered) return
+    if (stalled) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    else this.#deadline = Number.POSITIVE_INFINITY
+  }
+
+  /** Stops reading the response until `resume`: the client is slower than the backend. */
+  pause(): void {
+    this.socket.pause()
+    this.#deadline = Number.POSITIVE_INFINITY
+  }
+
+  resume(): void {
+    if (this.#gone) return
+    this.socket.resume()
+    this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+  }
+
+  /** Fails the exchange in progress with an exception that it threw. */
+  failFor(error: unknown): void {
+    this.#fail('exception', 'exception while forwarding the request', error)
+  }
+
+  /** Aborts the exchange in progress and closes the connection, as an incomplete message is on it. */
+  abort(reason: string): void {
+    this.#fail('aborted', reason)
+  }
+
+  /** Called by the sweep: ends the connection when what it waits for is overdue. */
+  expire(nowMs: number): void {
+    if (nowMs < this.#deadline || this.#kept) return
+    if (this.#exchange) this.#fail(this.#deadlineKind, 'the backend did not answer in time')
+    else this.destroy()
+  }
+
+  destroy(): void {
+    this.#leave()
+    this.socket.destroy()
+  }
+
+  onInformation(head: ResponseHead): void {
+    this.#noteAnswer()
+    this.#informed = true
+    // The backend is at work: it has as long again (RFC 2518 section 10.1).
+    if (this.#deadline !== Number.POSITIVE_INFINITY && this.#deadlineKind === 'timeout')
+      this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    this.#exchange?.onInformation(head)
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#noteAnswer()
+    this.#answered = true
+    if (head.keepAliveMs !== undefined) this.#life.noteKeepAlive(head.keepAliveMs)
+    this.#exchange?.onHead(head)
+  }
+
+  #noteAnswer(): void {
+    if (this.#informed || this.#answered) return
+    this.#owner.onAnswer(this, this.#requestSent ? this.#sentAtMs : undefined)
+  }
+
+  onBody(chunk: Buffer, last: boolean): void {
+    this.#exchange?.onBody(chunk, last)
+  }
+
+  onTrailers(fields: readonly string[]): void {
+    this.#exchange?.onTrailers(fields)
+  }
+
+  onEnd(persistent: boolean): void {
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    this.#responseDone = true
+    this.#deadline = Number.POSITIVE_INFINITY
+    // The response ended before its request was sent: the connection cannot be reused, as the rest would be read as the next.
+    this.#reusable = persistent && this.#requestSent && this.takesRequest && !this.#closesAfterResponse
+    if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
+    exchange?.onEnd()
+  }
+
+  onUpgrade(head: ResponseHead, rest: Buffer): void {
+    const exchange = this.#exchange
+    this.#leave()
+    this.socket.off('data', this.#onData)
+    this.socket.off('end', this.#onSocketEnd)
+    this.socket.off('error', this.#onSocketError)
+    this.socket.off('close', this.#onSocketClose)
+    endOnWriteErrors(this.socket)
+    shareMemory(this.socket, false)
+    try {
+      exchange?.onUpgrade(head, this.socket, rest)
+    } catch (error) {
+      this.socket.destroy()
+      exchange?.onFailure(
+        new UpstreamFailure('exception', 'exception while upgrading the connection', false, error),
+      )
+    }
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    // It would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
+    if (this.#exchange && this.#isUnwritten) this.#fail('reset', 'the backend sent a response to no request')
+    else if (this.#kept) {
+      this.#kept = Buffer.concat([this.#kept, chunk])
+      this.readKept()
+    } else if (this.#isDue && chunk.length <= MOST_KEPT_BYTES) {
+      this.#kept = chunk
+      readAtEndOfTurn(this)
+    } else this.#receive(chunk)
+  }
+
+  /**
+   * What comes begins the response to a request that was sent as a whole. Anything else is read at once: it might pass for that later.
+   * So is what may begin a tunnel, which takes the connection over before that ends.
+   */
+  get #isDue(): boolean {
+    const exchange = this.#exchange
+    if (!exchange || exchange.upgrades) return false
+    return this.#requestSent && !this.#isUnwritten && !this.#answered
+  }
+
+  readKept(): void {
+    const chunk = this.#kept
+    this.#kept = undefined
+    if (chunk && !this.#gone) this.#receive(chunk)
+  }
+
+  #receive(chunk: Buffer): void {
+    try {
+      this.#parser.execute(chunk)
+      if (!this.#gone && !this.#responseDone) this.#exchange?.onPause()
+    } catch (error) {
+      this.#failToPassOn(error)
+      return
+    }
+    if (this.#gone) return
+    if (this.#responseDone) this.release()
+    else if (this.#answered && !this.socket.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+  }
+
+  readonly #onSocketEnd = (): void => {
+    this.readKept()
+    if (this.#gone) return
+    if (!this.#exchange) this.#owner.onClosedIdle(this)
+    try {
+      // After a reset that a failed write has reported, reading finds an ordinary end of the connection.
+      if (this.takesRequest && this.#parser.finish()) this.destroy()
+      else this.#fail('reset', 'the backend closed the connection')
+    } catch (error) {
+      this.#failToPassOn(error)
+    }
+  }
+
+  #failToPassOn(error: unknown): void {
+    if (error instanceof ResponseSyntaxError) this.#fail('protocol', error.message)
+    else this.#fail('exception', 'exception while forwarding the response', error)
+  }
+
+  readonly #onSocketError = (error: Error): void => {
+    this.readKept()
+    // A backend that refuses an upload may close before it has read all of it: the request cannot be sent any further,
+    // but the response can be on its way, or here and unread.
+    if (this.#exchange && !this.socket.destroyed && !this.#isUnwritten) {
+      readOnAfterError(this.socket)
+      this.takesRequest = false
+      if (!this.#answered) this.#wait(responseAfterResetMs, 'reset')
+    } else {
+      if (!this.#exchange && !this.#gone) this.#owner.onClosedIdle(this)
+      this.#fail('reset', error.message)
+    }
+  }
+
+  readonly #onSocketClose = (): void => {
+    this.readKept()
+    this.#fail('reset', 'the backend closed the connection')
+  }
+
+  /** Frees the connection for the next exchange, for as long as the backend is expected to keep it open. */
+  release(): void {
+    this.#responseDone = false
+    this.idleSinceMs = this.#now()
+    this.#free(this.#life.endExchange(this.idleSinceMs))
+  }
+
+  /** As `release`, where the exchange that the connection was opened for was over before it began. */
+  releaseUnused(): void {
+    this.#free(this.#life.beginWaiting(this.#now()))
+  }
+
+  #free(idleUntilMs: number | undefined): void {
+    if (!this.#reusable || idleUntilMs === undefined || !this.socket.readable) return this.destroy()
+    // Reading may have been paused for a slow client in the same read that completed the response.
+    if (this.socket.isPaused()) this.socket.resume()
+    this.#deadline = idleUntilMs
+    this.#owner.onFree(this)
+  }
+
+  #wait(durationMs: number, kind: FailureKind): void {
+    this.#waitUntil(this.#now() + durationMs, kind)
+  }
+
+  #waitUntil(deadlineMs: number, kind: FailureKind): void {
+    this.#deadline = deadlineMs
+    this.#deadlineKind = kind
+  }
+
+  #fail(kind: FailureKind, message: string, cause?: unknown): void {
+    const exchange = this.#exchange
+    const onReusedConnection = this.#life.isReused && this.#parser.untouched
+    this.socket.destroy()
+    const isUnsent = kind === 'reset' && this.#isUnwritten
+    this.#leave(
+      exchange && new UpstreamFailure(kind, message, kind === 'reset' && onReusedConnection, cause, isUnsent),
+    )
+  }
+
+  /** Tells the owner once, whatever ends the connection first. */
+  #leave(failure?: UpstreamFailure): void {
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    if (exchange && !this.#requestSent) this.#owner.onRequestSent(exchange)
+    if (this.#gone) return
+    this.#gone = true
+    this.#owner.onGone(this)
+    try {
+      if (failure) exchange?.onFailure(failure)
+    } finally {
+      this.#owner.onPlaceFree()
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import { classifyResponseField } from '../../fields/header-roles.ts'
+import type { StreamHead } from '../exchange.ts'
+import {
+  checkFieldValue,
+  ResponseSyntaxError,
+  type BodyFraming,
+  type ResponseHead,
+} from '../response/response-head.ts'
+
+/** Of each field. */
+const OVERHEAD_BYTES = 32
+
+const lengthDigits = /^[0-9]{1,15}$/
+
+/**
+ * The fields of a request as HTTP/2 has them: name, value, name, value…
+ *
+ * @param head its lines have been checked and written by the gateway, `host` first
+ */
+export function requestFields(
+  { method, target, lines, contentLength, acceptsTrailers }: StreamHead,
+  scheme: string,
+): string[] {
+  const fields = [':method', method, ':scheme', scheme, ':authority', '', ':path', target]
+  for (let start = 0; start < lines.length;) {
+    const end = lines.indexOf('\r\n', start)
+    const colon = lines.indexOf(': ', start)
+    const name = lines.slice(start, colon)
+    const value = lines.slice(colon + 2, end)
+    if (start === 0) fields[5] = value
+    else fields.push(name, value)
+    start = end + 2
+  }
+  if (contentLength !== undefined) fields.push('content-length', contentLength)
+  if (acceptsTrailers) fields.push('te', 'trailers')
+  return fields
+}
+
+/** The size of a list of fields as RFC 9113 section 6.5.2 counts it. */
+export function listBytes(raw: readonly string[]): number {
+  let bytes = raw.length * (OVERHEAD_BYTES / 2)
+  for (const text of raw) bytes += text.length
+  return bytes
+}
+
+/**
+ * Reads the head of a response as strictly as that of HTTP/1.1 is read.
+ *
+ * @param raw name, value, name, value… as received, pseudo-fields among them
+ * @param isWhole nothing follows it
+ * @throws {ResponseSyntaxError}
+ */
+export function readResponseHead(raw: readonly string[], isWhole = false): ResponseHead {
+  let status = 0
+  let contentLength: string | undefined
+  const fields: string[] = []
+  for (let i = 0; i < raw.length; i += 2) {
+    const [name = '', value = ''] = [raw[i], raw[i + 1]]
+    if (name === ':status') {
+      status = Number(value)
+      continue
+    }
+    const role = classifyResponseField(name)?.role
+    if (role === undefined) throw new ResponseSyntaxError('invalid header name')
+    checkFieldValue(value)
+    if (role === 'content-length') {
+      if (contentLength !== undefined) throw new ResponseSyntaxError('conflicting Content-Length headers')
+      if (!lengthDigits.test(value)) throw new ResponseSyntaxError('invalid Content-Length')
+      contentLength = value
+    }
+    // What is of a connection has no meaning here (RFC 9113 section 8.2.2).
+    if (role === 'end-to-end' || role === 'content-length' || role === 'connection-login')
+      fields.push(name, value)
+  }
+  if (!(status >= 100 && status <= 999)) throw new ResponseSyntaxError('invalid status')
+  return {
+    status,
+    fields,
+    framing: framingOf(contentLength, isWhole),
+    persistent: true,
+    keepAliveMs: undefined,
+    upgrade: undefined,
+  }
+}
+
+function framingOf(contentLength: string | undefined, isWhole: boolean): BodyFraming {
+  // With a length there may be a body missing.
+  if (isWhole && Number(contentLength ?? 0) === 0) return { kind: 'none' }
+  return contentLength === undefined
+    ? { kind: 'until-close' }
+    : { kind: 'length', bytes: Number(contentLength) }
+}

@@ -1,0 +1,204 @@
+import type { Socket } from 'node:net'
+import { afterInput } from '../../../../shared/after-input.ts'
+import { ClientShares } from '../client-shares.ts'
+import type { ServerPool, UpstreamExchange } from '../exchange.ts'
+import { allBusy, stopped, stoppedReason, UpstreamFailure, type FailureKind } from '../failure.ts'
+import { openWithin } from '../open-connection.ts'
+import type { PoolOptions } from '../pool.ts'
+import { ExchangeQueue } from '../queue.ts'
+import { MOST_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
+
+export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams' | 'bareLf'> & {
+  readonly scheme: 'http' | 'https'
+  /**
+   * Called with a connection on which the backend has chosen HTTP/1.1, and with the requests that wait; undefined where nothing
+   * is chosen.
+   */
+  readonly onHttp1?: (socket: Socket, waiting: readonly UpstreamExchange[]) => void
+}
+
+const noUpgrade = 'a WebSocket needs HTTP/1.1: the URL of its backend must begin with http:// or https://'
+
+/** A client may use at most this many times the number of streams that are free. */
+const TIMES_FREE = 3
+/** Requests that can wait for a connection, although `maxQueued` is less. */
+const FEWEST_QUEUED = 128
+
+/**
+ * Connections of HTTP/2 to the backend, each with many requests at a time. A further one is opened where those that are there have
+ * as many as the backend allows.
+ */
+export class Http2Pool implements ServerPool, SessionOwner {
+  readonly streams = 0
+  readonly queuedUploads = 0
+  readonly #options: Http2PoolOptions
+  readonly #sessions = new Set<UpstreamSession>()
+  readonly #queue: ExchangeQueue
+  readonly #shares: ClientShares
+  readonly #sweep: NodeJS.Timeout
+  /** Gives up the connection that is being opened. One at a time. */
+  #giveUp: ((failure: UpstreamFailure) => void) | undefined
+  #isEnded = false
+
+  constructor(options: Http2PoolOptions) {
+    const { maxConnections, maxQueued, queueMs, firstByteMs, idleMs } = options
+    this.#options = options
+    this.#queue = new ExchangeQueue(Math.max(maxQueued, FEWEST_QUEUED), queueMs)
+    this.#shares = new ClientShares(maxConnections * MOST_STREAMS, TIMES_FREE)
+    const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
+    this.#sweep = setInterval(
+      () => afterInput(() => this.#expire()),
+      Math.max(10, Math.min(500, shortestMs / 4)),
+    )
+    this.#sweep.unref()
+  }
+
+  get size(): number {
+    return this.#sessions.size + (this.#giveUp ? 1 : 0)
+  }
+
+  get busy(): number {
+    let open = this.#queue.size
+    for (const session of this.#sessions) open += session.open
+    return open
+  }
+
+  get queued(): number {
+    return this.#queue.size
+  }
+
+  send(exchange: UpstreamExchange): void {
+    if (this.#isEnded) return exchange.onFailure(stopped())
+    if (exchange.upgrades) return exchange.onFailure(new UpstreamFailure('protocol', noUpgrade))
+    const session = this.#shares.allows(exchange.client) ? this.#findRoom() : undefined
+    if (session) return this.#begin(session, exchange)
+    this.#queue.add(exchange, this.#options.now())?.onFailure(allBusy())
+    this.#connectWhereFull()
+  }
+
+  sendAgain(exchange: UpstreamExchange): void {
+    this.send(exchange)
+  }
+
+  destroy(): void {
+    this.#isEnded = true
+    clearInterval(this.#sweep)
+    for (const exchange of this.#queue.takeWhere(() => true)) exchange.onFailure(stopped())
+    this.#giveUp?.(stopped())
+    for (const session of [...this.#sessions]) session.destroy(stoppedReason)
+  }
+
+  onReady({ mostStreams }: UpstreamSession): void {
+    this.#shares.resize(this.#options.maxConnections * Math.max(1, mostStreams))
+    this.#serveQueue()
+  }
+
+  mayRetire(session: UpstreamSession): boolean {
+    let others = 0
+    for (const each of this.#sessions) if (each !== session && each.isRetired) others++
+    // Otherwise a client whose requests last could have all of them retire by resetting others.
+    return others < this.#options.maxConnections - 1
+  }
+
+  onRoom(_session: UpstreamSession, client: string): void {
+    this.#shares.remove(client)
+    if (this.#queue.size > 0) this.#serveQueue()
+  }
+
+  onGone(session: UpstreamSession, kind: FailureKind, message: string): void {
+    this.#sessions.delete(session)
+    if (!session.isReady) this.#failWaiting(new UpstreamFailure(kind === 'reset' ? 'refused' : kind, message))
+    else if (this.#queue.size > 0) this.#serveQueue()
+  }
+
+  #begin(session: UpstreamSession, exchange: UpstreamExchange): void {
+    this.#shares.add(exchange.client)
+    session.begin(exchange)
+  }
+
+  #serveQueue(): void {
+    const mayHave = (client: string): boolean => this.#shares.allows(client)
+    for (let session = this.#findRoom(); session; session = this.#findRoom()) {
+      const next = this.#queue.take(mayHave)
+      if (!next) return
+      this.#begin(session, next)
+    }
+    this.#connectWhereFull()
+  }
+
+  /** The first that has room, so that few are in use, and before others one that does not wait for the backend. */
+  #findRoom(): UpstreamSession | undefined {
+    let stalled: UpstreamSession | undefined
+    for (const session of this.#sessions) {
+      if (session.room <= 0) continue
+      if (!session.isStalled) return session
+      stalled ??= session
+    }
+    if (stalled && !this.#giveUp && this.size < this.#options.maxConnections) this.#connect()
+    return stalled
+  }
+
+  #connectWhereFull(): void {
+    if (this.#queue.size === 0 || this.#giveUp || this.size >= this.#options.maxConnections) return
+    for (const session of this.#sessions) if (!session.isReady) return
+    this.#connect()
+  }
+
+  #connect(): void {
+    const { open, connectMs } = this.#options
+    this.#giveUp = openWithin(
+      connectMs,
+      open,
+      (socket) => {
+        this.#giveUp = undefined
+        this.#onOpen(socket)
+      },
+      (failure) => {
+        this.#giveUp = undefined
+        this.#failWaiting(failure)
+      },
+    )
+  }
+
+  #onOpen(socket: Socket): void {
+    const { onHttp1, maxAgeMs, now, random, connectMs } = this.#options
+    if (onHttp1 && !isHttp2(socket))
+      return onHttp1(
+        socket,
+        this.#queue.takeWhere(() => true),
+      )
+    const retireAtMs = now() + maxAgeMs * (1 - random() / 4)
+    const session = new UpstreamSession(socket, this, { ...this.#options, bareLf: false, retireAtMs })
+    this.#sessions.add(session)
+    setTimeout(() => {
+      if (session.isReady || !this.#sessions.has(session)) return
+      session.failedWith = 'connect-timeout'
+      session.destroy('the backend did not answer with HTTP/2 in time')
+    }, connectMs).unref()
+  }
+
+  /** No connection can be made. Others that are there serve those that wait. */
+  #failWaiting(failure: UpstreamFailure): void {
+    for (const session of this.#sessions) if (session.isReady && !session.isRetired) return
+    for (const exchange of this.#queue.takeWhere(() => true)) exchange.onFailure(failure)
+  }
+
+  #expire(): void {
+    const nowMs = this.#options.now()
+    const { maxConnections } = this.#options
+    let retired = 0
+    for (const { isRetired } of this.#sessions) if (isRetired) retired++
+    for (const session of [...this.#sessions]) {
+      const wasRetired = session.isRetired
+      // Requests that last keep theirs: these are not to take all places.
+      session.expire(nowMs, session.open === 0 || retired < maxConnections / 2)
+      if (!wasRetired && session.isRetired) retired++
+    }
+    this.#queue.failOverdue(nowMs, allBusy)
+    if (this.#queue.size > 0) this.#serveQueue()
+  }
+}
+
+function isHttp2(socket: Socket & { alpnProtocol?: unknown }): boolean {
+  return socket.alpnProtocol === 'h2'
+}

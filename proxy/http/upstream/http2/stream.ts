@@ -1,0 +1,270 @@
+import { constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
+import type { Writable } from 'node:stream'
+import type { UpstreamTimeouts } from '../connection.ts'
+import type { Http2Channel, StreamHead, UpstreamExchange } from '../exchange.ts'
+import { UpstreamFailure, type FailureKind } from '../failure.ts'
+import { ResponseSyntaxError } from '../response/response-head.ts'
+import { InterimBytes } from '../response/interim-bytes.ts'
+import { listBytes, readResponseHead, requestFields } from './fields.ts'
+
+const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants
+
+/** What a stream tells its session. */
+export type StreamOwner = {
+  readonly session: ClientHttp2Session
+  readonly scheme: 'http' | 'https'
+  /** The backend has said that it did not begin this stream: its GOAWAY names an earlier one as the last. */
+  isBeyondLast(streamId: number | undefined): boolean
+  /** Why the session failed, if it did. */
+  readonly failedWith: FailureKind
+  /** Streams before this one have been answered on the session. */
+  readonly isReused: boolean
+  /** The request was given up, and its stream is reset. */
+  onReset(kind: FailureKind): void
+  /** The stream has closed: another one can be opened in its place. */
+  onClosed(stream: UpstreamStream): void
+}
+
+/**
+ * One exchange on a stream of HTTP/2.
+ *
+ * The pool checks deadlines periodically, so that no request needs a timer of its own.
+ */
+export class UpstreamStream implements Http2Channel {
+  readonly socket = undefined
+  readonly client: string
+  /** More of the request can be sent. */
+  takesRequest = true
+  /** The backend does not take what is sent to it. */
+  isStalled = false
+  readonly #owner: StreamOwner
+  readonly #timeouts: UpstreamTimeouts
+  readonly #now: () => number
+  #exchange: UpstreamExchange | undefined
+  #stream: ClientHttp2Stream | undefined
+  #streamId: number | undefined
+  /** The end of the response has arrived, and not a reset in its place. */
+  #hasWholeResponse = false
+  #trailers: readonly string[] = []
+  #answered = false
+  readonly #interim = new InterimBytes()
+  #requestSent = false
+  /** Bytes of the body that are still to come; undefined where the backend has not said. */
+  #left: number | undefined
+  #deadline = Number.POSITIVE_INFINITY
+  #deadlineKind: FailureKind = 'timeout'
+
+  constructor(exchange: UpstreamExchange, owner: StreamOwner, timeouts: UpstreamTimeouts, now: () => number) {
+    this.#exchange = exchange
+    this.client = exchange.client
+    this.#owner = owner
+    this.#timeouts = timeouts
+    this.#now = now
+  }
+
+  /** The exchange has been told how it ended. */
+  get isOver(): boolean {
+    return this.#exchange === undefined
+  }
+
+  /** Sends the request. */
+  begin(): void {
+    try {
+      this.#exchange?.start(this)
+    } catch (error) {
+      this.#fail('exception', 'exception while sending the request', { cause: error })
+    }
+    if (!this.#stream) this.#owner.onClosed(this)
+  }
+
+  open(head: StreamHead): Writable {
+    const { session, scheme } = this.#owner
+    const stream = session.request(requestFields(head, scheme), {
+      endStream: !head.hasBody,
+      waitForTrailers: head.hasBody,
+    })
+    this.#stream = stream
+    this.#streamId = stream.id
+    this.#watchEnd(stream)
+    stream.on('headers', (_fields, _flags, raw: readonly string[]) =>
+      this.#guard(() => this.#onInformation(raw)),
+    )
+    stream.on('response', (_fields, flags, raw: readonly string[]) => {
+      this.#guard(() => this.#onHead(head, raw, (flags & NGHTTP2_FLAG_END_STREAM) !== 0))
+      // Not before: Node queues `response`, and may give out content that came with it ahead of it, which would be lost.
+      stream.on('data', (chunk: Buffer) => this.#guard(() => this.#onData(chunk)))
+    })
+    stream.on('trailers', (_fields, _flags, raw: readonly string[]) =>
+      this.#guard(() => this.#exchange?.onTrailers(raw)),
+    )
+    stream.on('wantTrailers', () => this.#sendTrailers())
+    stream.on('end', () => this.#guard(() => this.#onEnd()))
+    // Each error is followed by `close`.
+    stream.on('error', () => undefined)
+    stream.on('close', () => this.#onClose())
+    return stream
+  }
+
+  endRequest(trailers: readonly string[]): void {
+    this.#trailers = trailers
+    this.#stream?.end()
+  }
+
+  requestSent(): void {
+    this.#requestSent = true
+    this.isStalled = false
+    if (!this.#answered) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+  }
+
+  requestStalled(stalled: boolean): void {
+    this.isStalled = stalled
+    if (this.#answered) return
+    if (stalled) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    else this.#deadline = Number.POSITIVE_INFINITY
+  }
+
+  pause(): void {
+    this.#stream?.pause()
+    this.#deadline = Number.POSITIVE_INFINITY
+  }
+
+  resume(): void {
+    if (!this.#exchange) return
+    this.#stream?.resume()
+    this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+  }
+
+  failFor(error: unknown): void {
+    this.#fail('exception', 'exception while forwarding the request', { cause: error })
+  }
+
+  abort(reason: string): void {
+    this.#fail('aborted', reason)
+  }
+
+  /** Called by the sweep: gives up when what it waits for is overdue. */
+  expire(nowMs: number): void {
+    if (nowMs >= this.#deadline) this.#fail(this.#deadlineKind, 'the backend did not answer in time')
+  }
+
+  /** The session is gone, and `close` of its streams may be lost with it. */
+  sessionClosed(): void {
+    this.#onClose()
+  }
+
+  #onInformation(raw: readonly string[]): void {
+    if (!this.#exchange) return
+    this.#interim.add(listBytes(raw))
+    // The backend is at work: it has as long again.
+    if (this.#deadline !== Number.POSITIVE_INFINITY) this.#wait(this.#timeouts.firstByteMs, 'timeout')
+    this.#exchange.onInformation(readResponseHead(raw))
+  }
+
+  #onHead({ method }: StreamHead, raw: readonly string[], isWhole: boolean): void {
+    if (!this.#exchange) return
+    const head = readResponseHead(raw, isWhole)
+    const { framing, status } = head
+    if (framing.kind === 'length' && method !== 'HEAD' && status !== 304) this.#left = framing.bytes
+    this.#answered = true
+    this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+    this.#exchange.onHead(head)
+    // What of the body came with the head is handed over first, so that both are written at once.
+    setImmediate(() => this.#guard(() => this.#exchange?.onPause()))
+  }
+
+  #onData(chunk: Buffer): void {
+    if (!this.#exchange) return
+    if (this.#left !== undefined && (this.#left -= chunk.length) < 0)
+      throw new ResponseSyntaxError('more content than declared')
+    if (!this.#stream?.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
+    this.#exchange.onBody(chunk, false)
+  }
+
+  #onEnd(): void {
+    // A stream that is reset ends too, and `close` follows.
+    if (!this.#answered || !this.#hasWholeResponse || (this.#left !== undefined && this.#left > 0)) return
+    const exchange = this.#exchange
+    this.#exchange = undefined
+    this.#deadline = Number.POSITIVE_INFINITY
+    // The backend has answered without the rest of the request.
+    if (!this.#requestSent) {
+      this.takesRequest = false
+      this.#stream?.close(NGHTTP2_NO_ERROR)
+    }
+    exchange?.onEnd()
+  }
+
+  /**
+   * Node ends a stream that is reset with NO_ERROR as one that the backend has ended, and has no event that tells them apart. It
+   * ends it by this method in both cases, and after a reset the stream is closed by then.
+   */
+  #watchEnd(stream: ClientHttp2Stream): void {
+    const push = stream.push.bind(stream)
+    stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+      if (chunk === null && !stream.closed) this.#hasWholeResponse = true
+      return push(chunk, encoding)
+    }
+  }
+
+  #sendTrailers(): void {
+    const stream = this.#stream
+    if (!stream || stream.destroyed || stream.closed) return
+    const trailers: Record<string, string[]> = {}
+    for (let i = 0; i < this.#trailers.length; i += 2)
+      (trailers[this.#trailers[i] ?? ''] ??= []).push(this.#trailers[i + 1] ?? '')
+    stream.sendTrailers(trailers)
+  }
+
+  #onClose(): void {
+    const code = this.#stream?.rstCode
+    const isUnprocessed = code === NGHTTP2_REFUSED_STREAM || this.#owner.isBeyondLast(this.#streamId)
+    const { failedWith, isReused, session } = this.#owner
+    const isLost = session.destroyed && failedWith === 'reset'
+    this.#fail(
+      session.destroyed ? failedWith : 'reset',
+      `the backend closed the stream (code ${code ?? 0})`,
+      {
+        isUnprocessed: isUnprocessed && !this.#answered,
+        onReused: !this.#answered && (isUnprocessed || (isLost && isReused)),
+      },
+    )
+    this.#owner.onClosed(this)
+  }
+
+  /** For event listeners: what they throw would be an uncaught exception. */
+  #guard(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      if (error instanceof ResponseSyntaxError) this.#fail('protocol', error.message)
+      else this.#fail('exception', 'exception while forwarding the response', { cause: error })
+    }
+  }
+
+  #wait(durationMs: number, kind: FailureKind): void {
+    this.#deadline = this.#now() + durationMs
+    this.#deadlineKind = kind
+  }
+
+  #fail(
+    kind: FailureKind,
+    message: string,
+    why: { readonly cause?: unknown; readonly onReused?: boolean; readonly isUnprocessed?: boolean } = {},
+  ): void {
+    const exchange = this.#exchange
+    if (!exchange) return
+    this.#exchange = undefined
+    this.takesRequest = false
+    this.#deadline = Number.POSITIVE_INFINITY
+    const stream = this.#stream
+    if (stream && !stream.closed && !stream.destroyed) {
+      this.#owner.onReset(kind)
+      stream.close(NGHTTP2_CANCEL)
+    }
+    // A stream that is paused would not close.
+    stream?.resume()
+    exchange.onFailure(
+      new UpstreamFailure(kind, message, why.onReused ?? false, why.cause, why.isUnprocessed ?? false),
+    )
+  }
+}

@@ -1,0 +1,155 @@
+import { connect, isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { afterInput } from '../../../shared/after-input.ts'
+import { copyBytes } from '../message/own-copy.ts'
+import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
+
+/** Most responses are shorter. Each connection to a backend keeps as much. */
+const USUAL_READ_BYTES = 16 * 1024
+/** As much as Node asks for by itself. */
+const MOST_READ_BYTES = 64 * 1024
+
+export type OpenerOptions = {
+  /** PEM certificates of those to trust instead of the usual ones. */
+  readonly authorities?: Buffer | undefined
+  /** To connect to, in place of looking the name up. */
+  readonly address?: string | undefined
+  /** By which the name is looked up; default: `dns.lookup`. */
+  readonly lookup?: LookupFunction | undefined
+  /** That are offered with TLS. */
+  readonly protocols?: readonly string[] | undefined
+}
+
+/**
+ * How connections to the backend are opened: TCP, or TLS with the backend's certificate verified against its name.
+ *
+ * @param url of the backend, `http:`, `https:` or `h2c:`
+ * @returns a function that opens one; `ready` is called once it can be written to
+ */
+export function connectionOpener(
+  url: URL,
+  { authorities, address, lookup, protocols = ['http/1.1'] }: OpenerOptions = {},
+): (ready: () => void) => Socket {
+  const name = url.hostname.replace(/^\[|\]$/g, '')
+  const host = address ?? name
+  if (url.protocol !== 'https:') {
+    const port = Number(url.port || 80)
+    const options = {
+      host,
+      port,
+      ...(lookup && { lookup }),
+      noDelay: true,
+      keepAlive: true,
+      allowHalfOpen: true,
+    }
+    // A session of HTTP/2 reads from below the socket.
+    if (url.protocol === 'h2c:') return (ready) => connect(options, ready)
+    return (ready) => connectWithReadBuffer(options, ready)
+  }
+  const port = Number(url.port || 443)
+  // An address is no server name, and the dot of an absolute name is none of it (RFC 6066 section 3). The certificate is checked all the same.
+  const servername = isIP(name) ? '' : name.replace(/\.$/, '')
+  let session: Buffer | undefined
+  return (ready) => {
+    const socket = connectTls(
+      {
+        host,
+        port,
+        ...(lookup && { lookup }),
+        servername,
+        session,
+        ALPNProtocols: [...protocols],
+        ...(authorities && { ca: authorities }),
+      },
+      ready,
+    )
+    socket.on('session', (fresh) => (session = fresh))
+    return socket
+  }
+}
+
+/**
+ * Connects with a buffer that is read into. By itself Node allocates 64 KiB for each read, and then gives back what was not filled,
+ * which costs more than to copy a short response.
+ *
+ * What has been handed on is never written over: a piece of less than half of the buffer is copied, a larger one keeps the buffer, and the
+ * next read gets another.
+ */
+function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): Socket {
+  let buffer = Buffer.allocUnsafeSlow(USUAL_READ_BYTES)
+  const push = (bytes: number): boolean => {
+    const { length } = buffer
+    const isCopied = bytes < length / 2
+    const filled = buffer.subarray(0, bytes)
+    let piece: Buffer = filled
+    if (isCopied) piece = socket[sharesMemory] ? Buffer.from(filled) : copyBytes(filled)
+    // After a full buffer there is more to read, mostly.
+    const nextLength = bytes === length ? MOST_READ_BYTES : USUAL_READ_BYTES
+    if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
+    if (!socket.readableFlowing || socket.readableLength > 0) return socket.push(piece)
+    // As `push` does, which then also has the stream ask for more, in vain.
+    try {
+      socket.emit('data', piece)
+    } catch (error) {
+      // Node does not ask for another buffer then, and would write over what was handed on.
+      socket.destroy()
+      throw error
+    }
+    return true
+  }
+  const socket: ReadSocket = connect({ ...options, onread: { buffer: () => buffer, callback: push } }, ready)
+  return socket
+}
+
+const sharesMemory = Symbol('sharesMemory')
+type ReadSocket = Socket & { [sharesMemory]?: boolean }
+
+/**
+ * Says whether the pieces that are read of a connection to the backend may share memory, which costs less. Each of them keeps all that
+ * memory, so that is only for a reader who copies what it holds for long (`ownBytes`).
+ */
+export function shareMemory(socket: Socket, isShared: boolean): void {
+  ;(socket as ReadSocket)[sharesMemory] = isShared
+}
+
+/**
+ * Opens a connection within a time. Calls either `onOpen` or `onFailure`, once, and never before it returns.
+ *
+ * @param open opens one; calls back once it can be written to
+ * @returns a function that gives up; its failure is that of `onFailure`
+ */
+export function openWithin(
+  limitMs: number,
+  open: (ready: () => void) => Socket,
+  onOpen: (socket: Socket) => void,
+  onFailure: (failure: UpstreamFailure) => void,
+): (failure: UpstreamFailure) => void {
+  let isSettled = false
+  const onError = (error: Error): void => giveUp(failureOfConnect(error))
+  const onClose = (): void => fail('refused', 'the backend closed the connection while it was being opened')
+  const socket = open(() => {
+    settle()
+    onOpen(socket)
+  })
+  const settle = (): void => {
+    isSettled = true
+    clearTimeout(timer)
+    socket.off('error', onError)
+    socket.off('close', onClose)
+  }
+  const giveUp = (failure: UpstreamFailure): void => {
+    settle()
+    socket.on('error', () => undefined)
+    socket.destroy()
+    onFailure(failure)
+  }
+  const fail = (kind: FailureKind, message: string): void => giveUp(new UpstreamFailure(kind, message))
+  socket.on('error', onError)
+  socket.on('close', onClose)
+  const timer = setTimeout(() => {
+    afterInput(() => {
+      if (!isSettled) fail('connect-timeout', 'timed out connecting to the backend')
+    })
+  }, limitMs)
+  return giveUp
+}

@@ -1,0 +1,363 @@
+import { FramingExcess } from '../../fields/framing-excess.ts'
+import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
+import { JoinedBytes, LEAST_ALONE } from '../../message/joined-bytes.ts'
+import { WaitingBytes } from '../../message/waiting-bytes.ts'
+import {
+  checkLineLength,
+  checkTrailerLength,
+  maxChunkLineBytes,
+  parseChunkSize,
+  withoutCr,
+} from './chunks.ts'
+import {
+  afterEmptyLine,
+  headEndIn,
+  problemOfUnfinishedHead,
+  withCrlf,
+  withoutEmptyLine,
+} from './head-lines.ts'
+import { InterimBytes } from './interim-bytes.ts'
+import { parseTrailer, ResponseHeadReader, ResponseSyntaxError, type ResponseHead } from './response-head.ts'
+
+/** Receives one response as it is read. Called synchronously from `execute` and `finish`, in the order of the names. */
+export type ResponseSink = {
+  /** An interim response (1xx but 101). */
+  onInformation(head: ResponseHead): void
+  onHead(head: ResponseHead): void
+  /**
+   * Some of the body, never empty: all that one read has brought, but for what came in long chunks. `last` where it is already known
+   * to complete the body.
+   */
+  onBody(chunk: Buffer, last: boolean): void
+  /** Trailers of a chunked body, if there are any: name, value, name, value…; names in lower case. */
+  onTrailers(fields: readonly string[]): void
+  /** The response is complete. `persistent`: the connection may serve another request. */
+  onEnd(persistent: boolean): void
+  /** A 101: from here on the connection speaks another protocol, of which `rest` has been read already. */
+  onUpgrade(head: ResponseHead, rest: Buffer): void
+}
+
+const idle = 0
+const inHead = 1
+const inLength = 2
+const inChunkSize = 3
+const inChunkData = 4
+const inChunkEnd = 5
+const inTrailers = 6
+const untilClose = 7
+
+const nothing = Buffer.alloc(0)
+const maxHeadBytes = 64 * 1024
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+
+/** What reading chunked responses takes. */
+type ChunkedParts = {
+  readonly line: PlainChunkLine
+  readonly excess: FramingExcess
+  /** What this read has brought of the body. */
+  readonly content: JoinedBytes
+}
+
+/**
+ * Parses the responses of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 4 to 7).
+ *
+ * For the reading end of a proxy's connection to a backend that is trusted to be well-meaning, not to be correct: what
+ * deviates from the grammar is an error and never guessed at. Memory is bounded by one head of 64 KiB, and trailers of 64 KiB. There
+ * may be any number of interim responses, of 1 MiB together.
+ *
+ * An empty line behind an interim response is skipped: Helidon 4 and others end `100 Continue` with one more (RFC 9112
+ * section 2.2 has servers skip it before a request). It carries nothing, and a response is expected either way.
+ */
+export class ResponseParser {
+  readonly #heads = new ResponseHeadReader()
+  #state = idle
+  #method = ''
+  #sink: ResponseSink | undefined
+  /** What of an unfinished line or head has arrived. */
+  readonly #held = new WaitingBytes()
+  /** Bytes left of the body or of the chunk. */
+  #left = 0
+  /** Made for the first chunked response. */
+  #chunks: ChunkedParts | undefined
+  #persistent = false
+  readonly #interim = new InterimBytes()
+  #trailers: string[] | undefined
+  /** An empty line here is that of the interim response before it. */
+  #mayBeBlank = false
+  readonly #bareLf: boolean
+
+  /**
+   * @param bareLf takes heads whose lines end with LF alone (RFC 9112 section 2.2 lets a recipient). Only line ends: chunks stay
+   *   as strict as they are, as does everything else in a head
+   */
+  constructor(bareLf = false) {
+    this.#bareLf = bareLf
+  }
+
+  /** Expects the response to a request of this method. */
+  expect(method: string, sink: ResponseSink): void {
+    this.#state = inHead
+    this.#method = method
+    this.#sink = sink
+    this.#interim.clear()
+    this.#mayBeBlank = false
+  }
+
+  /** Not one byte of the response that is expected has arrived. */
+  get untouched(): boolean {
+    return this.#state === inHead && this.#held.length === 0 && this.#interim.isZero
+  }
+
+  /**
+   * Takes the next bytes of the connection.
+   *
+   * @throws {ResponseSyntaxError} for unexpected data outside a response too; the connection cannot be used any more
+   */
+  execute(input: Buffer): void {
+    try {
+      this.#readAll(input)
+    } finally {
+      // What comes before an error is as good as if it had come in a read of its own.
+      this.#giveOut()
+    }
+  }
+
+  #readAll(input: Buffer): void {
+    let chunk = input
+    while (chunk.length > 0) {
+      switch (this.#state) {
+        case idle:
+          throw new ResponseSyntaxError('unexpected data outside a response')
+        case inHead:
+          chunk = this.#readHead(chunk)
+          break
+        case inLength:
+          chunk = this.#readLength(chunk)
+          break
+        case inChunkSize:
+          chunk = this.#readChunks(chunk)
+          break
+        case inChunkData:
+          chunk = this.#readChunkData(chunk)
+          break
+        case inChunkEnd:
+          chunk = this.#readChunkEnd(chunk)
+          break
+        case inTrailers:
+          chunk = this.#readTrailers(chunk)
+          break
+        default:
+          this.#sink?.onBody(chunk, false)
+          return
+      }
+    }
+  }
+
+  /** The backend has ended the connection in an orderly way. Returns whether that completed the response. */
+  finish(): boolean {
+    if (this.#state !== untilClose) return false
+    this.#persistent = false
+    this.#end()
+    return true
+  }
+
+  #end(): void {
+    const sink = this.#sink
+    this.#state = idle
+    this.#sink = undefined
+    sink?.onEnd(this.#persistent)
+  }
+
+  #readHead(input: Buffer): Buffer {
+    const chunk = this.#mayBeBlank ? this.#withoutBlankLine(input) : input
+    if (chunk.length === 0) return nothing
+    const before = this.#held.length
+    if (before > 0) this.#held.append(chunk)
+    const bytes = before > 0 ? this.#held.bytes : chunk
+    // However small the pieces are, each byte is looked at once: a head that is unfinished ends in what is new, or not at all.
+    const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before, this.#bareLf) : -1
+    // The last of an unfinished head may be all but the final LF of its end.
+    if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
+      throw new ResponseSyntaxError('response head larger than 64 KiB')
+    if (headEnd === -1) {
+      const problem = problemOfUnfinishedHead(bytes, before, this.#bareLf)
+      if (problem !== undefined) throw new ResponseSyntaxError(problem)
+      if (before === 0) this.#held.append(chunk)
+      return nothing
+    }
+    this.#held.clear()
+    const text = this.#bareLf
+      ? withCrlf(bytes.toString('latin1', 0, headEnd)) + '\r\n'
+      : bytes.toString('latin1', 0, headEnd + 2)
+    const head = this.#heads.read(text, this.#method)
+    const end = this.#bareLf ? afterEmptyLine(bytes, headEnd) : headEnd + 4
+    return this.#begin(head, end, chunk.subarray(end - before))
+  }
+
+  /** Of an empty line behind an interim response the CR alone may be here, which is held. */
+  #withoutBlankLine(chunk: Buffer): Buffer {
+    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held.bytes, chunk]) : chunk
+    this.#held.clear()
+    if (bytes.length === 1 && bytes[0] === carriageReturn) {
+      this.#held.append(bytes)
+      return nothing
+    }
+    this.#mayBeBlank = false
+    return withoutEmptyLine(bytes, this.#bareLf)
+  }
+
+  #begin(head: ResponseHead, headBytes: number, rest: Buffer): Buffer {
+    const sink = this.#sink
+    if (head.status === 101) {
+      this.#state = idle
+      sink?.onUpgrade(head, rest)
+      return nothing
+    }
+    if (head.status < 200) {
+      this.#interim.add(headBytes)
+      sink?.onInformation(head)
+      this.#mayBeBlank = true
+      return rest
+    }
+    this.#persistent = head.persistent
+    sink?.onHead(head)
+    switch (head.framing.kind) {
+      case 'length':
+        this.#left = head.framing.bytes
+        if (this.#left === 0) this.#end()
+        else this.#state = inLength
+        break
+      case 'chunked':
+        this.#state = inChunkSize
+        this.#chunks ??= {
+          line: new PlainChunkLine(),
+          excess: new FramingExcess(),
+          content: new JoinedBytes(),
+        }
+        this.#chunks.excess.clear()
+        break
+      case 'until-close':
+        this.#state = untilClose
+        break
+      case 'none':
+        this.#end()
+    }
+    return rest
+  }
+
+  #readLength(chunk: Buffer): Buffer {
+    if (chunk.length < this.#left) {
+      this.#left -= chunk.length
+      this.#sink?.onBody(chunk, false)
+      return nothing
+    }
+    const body = chunk.length === this.#left ? chunk : chunk.subarray(0, this.#left)
+    const rest = chunk.length === this.#left ? nothing : chunk.subarray(this.#left)
+    this.#left = 0
+    this.#sink?.onBody(body, true)
+    this.#end()
+    return rest
+  }
+
+  /** Reads chunks that are here as a whole, each of which may be of one byte. Returns the rest, for which the state is set. */
+  #readChunks(chunk: Buffer): Buffer {
+    const line = this.#chunks?.line
+    let at = 0
+    while (line && this.#held.length === 0 && line.read(chunk, at)) {
+      if (line.next - at > maxChunkLineBytes) break
+      this.#beginChunk(line.size, line.next - at - 2)
+      at = line.next
+      if (line.size === 0) return chunk.subarray(at)
+      const end = at + line.size
+      if (chunk[end] !== carriageReturn || chunk[end + 1] !== lineFeed) return chunk.subarray(at)
+      this.#takeContent(chunk, at, end)
+      at = end + 2
+      this.#state = inChunkSize
+    }
+    return this.#readChunkSize(at === 0 ? chunk : chunk.subarray(at))
+  }
+
+  #readChunkSize(chunk: Buffer): Buffer {
+    const line = this.#readLine(chunk)
+    if (line === undefined) return nothing
+    this.#beginChunk(parseChunkSize(line.text), line.text.length)
+    return line.rest
+  }
+
+  #beginChunk(bytes: number, lineBytes: number): void {
+    this.#left = bytes
+    this.#state = bytes === 0 ? inTrailers : inChunkData
+    if (this.#chunks?.excess.addChunk(lineBytes, bytes) === false)
+      throw new ResponseSyntaxError('chunk sizes and extensions exceed the content')
+  }
+
+  #readChunkData(chunk: Buffer): Buffer {
+    const end = Math.min(chunk.length, this.#left)
+    this.#left -= end
+    this.#takeContent(chunk, 0, end)
+    if (this.#left === 0) this.#state = inChunkEnd
+    return chunk.subarray(end)
+  }
+
+  #takeContent(bytes: Buffer, from: number, to: number): void {
+    if (to - from < LEAST_ALONE) this.#chunks?.content.add(bytes, from, to)
+    else {
+      this.#giveOut()
+      this.#sink?.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to), false)
+    }
+  }
+
+  #giveOut(): void {
+    const content = this.#chunks?.content
+    if (content && !content.isEmpty) this.#sink?.onBody(content.take(), false)
+  }
+
+  #readChunkEnd(chunk: Buffer): Buffer {
+    const line = this.#readLine(chunk)
+    if (line === undefined) return nothing
+    if (line.text !== '') throw new ResponseSyntaxError('a chunk longer than declared')
+    this.#state = inChunkSize
+    return line.rest
+  }
+
+  #readTrailers(chunk: Buffer): Buffer {
+    const line = this.#readLine(chunk, checkTrailerLength, this.#left)
+    if (line === undefined) return nothing
+    if (line.text === '') {
+      this.#giveOut()
+      if (this.#trailers) this.#sink?.onTrailers(this.#trailers)
+      this.#trailers = undefined
+      this.#end()
+      return line.rest
+    }
+    const trailer = parseTrailer(line.text)
+    if (this.#trailers) this.#trailers.push(...trailer)
+    else this.#trailers = [...trailer]
+    this.#left += line.text.length + 2
+    return line.rest
+  }
+
+  /**
+   * The next line without its CRLF, or undefined where it has not arrived whole.
+   *
+   * @param before bytes of the lines before it that `checkLength` counts too
+   */
+  #readLine(
+    chunk: Buffer,
+    checkLength = checkLineLength,
+    before = 0,
+  ): { text: string; rest: Buffer } | undefined {
+    const held = this.#held
+    const lineEnd = chunk.indexOf(lineFeed)
+    checkLength(before + held.length + (lineEnd === -1 ? chunk.length : lineEnd))
+    if (lineEnd === -1) {
+      held.append(chunk)
+      return undefined
+    }
+    if (held.length === 0)
+      return { text: withoutCr(chunk.toString('latin1', 0, lineEnd)), rest: chunk.subarray(lineEnd + 1) }
+    held.append(chunk.subarray(0, lineEnd))
+    return { text: withoutCr(held.take()), rest: chunk.subarray(lineEnd + 1) }
+  }
+}

@@ -1,0 +1,102 @@
+import type { Socket } from 'node:net'
+import type { UpstreamChannel, UpstreamExchange } from '../exchange.ts'
+import type { UpstreamFailure } from '../failure.ts'
+import type { ResponseHead } from '../response/response-head.ts'
+import { isUnsent, type Server } from './server.ts'
+
+/** What a request asks for when its server fails. */
+export type Elsewhere = {
+  /** The request is about to be sent to this server. */
+  begin(server: Server): void
+  /** Tells of the failure, and returns another server that can be tried. */
+  fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined
+}
+
+/**
+ * A request to one of several servers. If that fails, another has it, as far as that does no harm: the request was not sent, or
+ * it is idempotent, has no body, and nothing of a response has arrived.
+ */
+export class MovingExchange implements UpstreamExchange {
+  readonly method: string
+  readonly client: string
+  readonly #exchange: UpstreamExchange
+  readonly #elsewhere: Elsewhere
+  readonly #tried = new Set<Server>()
+  #server: Server
+
+  constructor(exchange: UpstreamExchange, server: Server, elsewhere: Elsewhere) {
+    this.method = exchange.method
+    this.client = exchange.client
+    this.#exchange = exchange
+    this.#server = server
+    this.#elsewhere = elsewhere
+  }
+
+  send(): void {
+    this.#tried.add(this.#server)
+    this.#elsewhere.begin(this.#server)
+    this.#server.pool.send(this)
+  }
+
+  get cancelled(): boolean {
+    return this.#exchange.cancelled
+  }
+
+  get bodyPending(): boolean {
+    return this.#exchange.bodyPending
+  }
+
+  get upgrades(): boolean {
+    return this.#exchange.upgrades
+  }
+
+  get isRepeatable(): boolean {
+    return this.#exchange.isRepeatable
+  }
+
+  start(connection: UpstreamChannel): void {
+    this.#exchange.start(connection)
+  }
+
+  onInformation(head: ResponseHead): void {
+    this.#exchange.onInformation(head)
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#server.noteAnswer()
+    this.#exchange.onHead(head)
+  }
+
+  onBody(chunk: Buffer, last: boolean): void {
+    this.#exchange.onBody(chunk, last)
+  }
+
+  onPause(): void {
+    this.#exchange.onPause()
+  }
+
+  onTrailers(fields: readonly string[]): void {
+    this.#exchange.onTrailers(fields)
+  }
+
+  onEnd(): void {
+    this.#exchange.onEnd()
+  }
+
+  onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
+    this.#server.noteAnswer()
+    this.#exchange.onUpgrade(head, socket, rest)
+  }
+
+  onFailure(failure: UpstreamFailure): void {
+    const other = this.#elsewhere.fail(this.#server, failure, this.#tried)
+    const mayMove = isUnsent(failure.kind) ? !this.cancelled : isServerFault(failure) && this.isRepeatable
+    if (!other || !mayMove) return this.#exchange.onFailure(failure)
+    this.#server = other
+    this.send()
+  }
+}
+
+function isServerFault({ kind }: UpstreamFailure): boolean {
+  return kind === 'reset' || kind === 'timeout'
+}

@@ -1,0 +1,191 @@
+import type { Charge } from '../limiter.ts'
+import { withQuota, type Policy } from '../../policy.ts'
+import type { TableUse } from '../../telemetry/telemetry.ts'
+import { BanNetworks } from './ban-networks.ts'
+import {
+  entryId,
+  everywhereId,
+  idOf,
+  MOST_BANS_OF_SITE,
+  MOST_ENTRIES,
+  MOST_RULE_BANS,
+  partsOf,
+  type Ban,
+  type ClientEntry,
+  type ClientOverride,
+  type EntryId,
+  type TimedEntry,
+} from './client-entry.ts'
+import { EntryMap } from './entry-map.ts'
+
+/** A ban that applies to a request. `policy` is the one under which the client is banned; undefined for all of them. */
+export type AppliedBan = { readonly policy: Policy | undefined; readonly leftMs: number }
+
+/**
+ * This process's copy of the bans and overrides that are set at run time. Looked at for each request, so it is plain maps:
+ * where there are none, a request pays for three comparisons of numbers.
+ */
+export class ClientEntries {
+  readonly #networks = new BanNetworks()
+  readonly #bans = new EntryMap<Ban>((id, ban) => this.#networks.delete(id, ban))
+  readonly #overrides = new EntryMap<ClientOverride>()
+  readonly #now: () => number
+  #evictions = 0
+  /** Called with each limit of a client that is another one now than what was known of it. */
+  onOverride: ((policyName: string, partitionKey: string) => void) | undefined
+
+  /** @param now milliseconds of a monotonic clock */
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /**
+   * The ban of an address, under all rules.
+   *
+   * @param address as it counts
+   */
+  findAddressBan(address: string): AppliedBan | undefined {
+    if (this.#bans.size === 0) return undefined
+    const leftMs = this.#bans.leftMs(everywhereId('', address), this.#now())
+    return leftMs > 0 ? { policy: undefined, leftMs } : undefined
+  }
+
+  /** The ban of a client by one of the keys that its request counts under: under all rules, or under one of its own. */
+  findKeyBan(charges: readonly Charge[]): AppliedBan | undefined {
+    if (this.#bans.size === 0) return undefined
+    const nowMs = this.#now()
+    for (const { policy, partitionKey } of charges) {
+      const everywhereMs = this.#bans.leftMs(everywhereId(partsOf(policy, partitionKey), partitionKey), nowMs)
+      if (everywhereMs > 0) return { policy: undefined, leftMs: everywhereMs }
+      const hereMs = this.#bans.leftMs(entryId('ban', policy.name, partitionKey), nowMs)
+      if (hereMs > 0 && policy.mode === 'enforce') return { policy, leftMs: hereMs }
+    }
+    return undefined
+  }
+
+  /** The charges with the quotas of those clients that have one of their own. */
+  withOverrides(charges: readonly Charge[]): readonly Charge[] {
+    if (this.#overrides.size === 0) return charges
+    const nowMs = this.#now()
+    let changed: Charge[] | undefined
+    for (const [at, charge] of charges.entries()) {
+      const { policy, partitionKey } = charge
+      const override = this.#overrides.find(entryId('override', policy.name, partitionKey), nowMs)
+      if (!override) continue
+      changed ??= [...charges]
+      changed[at] = { ...charge, policy: withQuota(policy, override.requests) }
+    }
+    return changed ?? charges
+  }
+
+  /** What is said of a client under a policy, for operators. */
+  describe({ policy, partitionKey }: Charge): {
+    readonly bannedForMs?: number
+    readonly overriddenForMs?: number
+    readonly label?: string
+  } {
+    const nowMs = this.#now()
+    const bannedForMs = Math.max(
+      this.#bans.leftMs(entryId('ban', policy.name, partitionKey), nowMs),
+      this.#bans.leftMs(everywhereId(partsOf(policy, partitionKey), partitionKey), nowMs),
+    )
+    const overriddenForMs = this.#overrides.leftMs(entryId('override', policy.name, partitionKey), nowMs)
+    const label = this.labelOf(policy.name, partitionKey)
+    return {
+      ...(bannedForMs > 0 && { bannedForMs }),
+      ...(overriddenForMs > 0 && { overriddenForMs }),
+      ...(label !== undefined && { label }),
+    }
+  }
+
+  /** What an operator calls a client that has a limit of its own. */
+  labelOf(policyName: string, partitionKey: string): string | undefined {
+    return this.#overrides.find(entryId('override', policyName, partitionKey), this.#now())?.label
+  }
+
+  /**
+   * Makes room for one more ban by a rule: where its IPv6 network of 48 bits has too many, the one of them that ends soonest goes, and where
+   * the table is full those that end soonest of all, several at a time so that the next ones find room at once. Bans of operators stay.
+   *
+   * @returns which are gone
+   */
+  makeRoomFor(ban: Ban): readonly EntryId[] {
+    const nowMs = this.#now()
+    if (this.#bans.find(idOf(ban), nowMs)) return []
+    const beside = this.#networks.idsBeside(ban)
+    if (beside && beside.size >= MOST_BANS_OF_SITE)
+      return this.#evict(this.#bans.soonest(1, isOfRule, beside))
+    return this.#bans.isFull(MOST_RULE_BANS, nowMs) ? this.evictBans() : []
+  }
+
+  /** Takes out the bans by rules that end soonest: a hundredth of the table. Returns which. */
+  evictBans(): readonly EntryId[] {
+    return this.#evict(this.#bans.soonest(EVICTED_AT_ONCE, isOfRule))
+  }
+
+  #evict(ids: readonly EntryId[]): readonly EntryId[] {
+    for (const id of ids) this.#bans.remove(id)
+    this.#evictions += ids.length
+    return ids
+  }
+
+  /** Adds or replaces. Returns false where there are too many already: `most`, of the kind. */
+  set(entry: ClientEntry, leftMs: number, most = MOST_ENTRIES): boolean {
+    const nowMs = this.#now()
+    const id = idOf(entry)
+    if (entry.kind === 'ban') {
+      const isAdded = this.#bans.set(id, entry, nowMs + leftMs, nowMs, most)
+      if (isAdded) this.#networks.add(id, entry)
+      return isAdded
+    }
+    const before = this.#overrides.find(id, nowMs)?.requests
+    const isSet = this.#overrides.set(id, entry, nowMs + leftMs, nowMs)
+    if (isSet && before !== entry.requests) this.onOverride?.(entry.policy, entry.partitionKey)
+    return isSet
+  }
+
+  /** Returns whether it was there. */
+  delete(id: EntryId): boolean {
+    const nowMs = this.#now()
+    return [this.#bans.delete(id, nowMs), this.#overrides.delete(id, nowMs)].includes(true)
+  }
+
+  /** How long an entry still lasts; 0 where there is none. */
+  leftMs(id: EntryId): number {
+    const nowMs = this.#now()
+    return this.#bans.leftMs(id, nowMs) || this.#overrides.leftMs(id, nowMs)
+  }
+
+  /** Those that end last come first. */
+  list<Kind extends ClientEntry['kind']>(kind: Kind): TimedEntry<Extract<ClientEntry, { kind: Kind }>>[]
+  list(kind: ClientEntry['kind']): TimedEntry[] {
+    const nowMs = this.#now()
+    const entries: TimedEntry[] = kind === 'ban' ? this.#bans.list(nowMs) : this.#overrides.list(nowMs)
+    return entries.sort((a, b) => b.leftMs - a.leftMs)
+  }
+
+  /** Both kinds. */
+  all(): TimedEntry[] {
+    return [...this.list('ban'), ...this.list('override')]
+  }
+
+  clear(): void {
+    this.#bans.clear()
+    this.#overrides.clear()
+  }
+
+  readBanUse(): TableUse {
+    return { ...this.#bans.readUse(this.#now()), evictions: this.#evictions }
+  }
+
+  readOverrideUse(): TableUse {
+    return this.#overrides.readUse(this.#now())
+  }
+}
+
+/** A table that is full is looked through once for so many bans. */
+const EVICTED_AT_ONCE = MOST_RULE_BANS / 100
+
+function isOfRule({ by }: Ban): boolean {
+  return by === 'rule'
+}

@@ -1,0 +1,130 @@
+import { partName, type BanPolicy, type Policy } from '../../policy.ts'
+
+/** What is said of one client at run time, by an operator or by a rule's `ban`, until a given time. */
+export type ClientEntry = Ban | ClientOverride
+
+export type Ban = {
+  readonly kind: 'ban'
+  /** The name of the rule under which the client is banned; undefined: under all. */
+  readonly policy?: string
+  /** Under all: what the key is made of (`partsOf`), as the same value of something else is another client. */
+  readonly parts?: string
+  readonly partitionKey: string
+  readonly by: 'rule' | 'operator'
+  /** The operator's words. */
+  readonly reason?: string
+  /** Of a rule's ban: which one in a row it is, from 1. */
+  readonly times?: number
+}
+
+export type ClientOverride = {
+  readonly kind: 'override'
+  readonly policy: string
+  readonly partitionKey: string
+  /** In place of the rule's own. */
+  readonly requests: number
+  /** A name for a client whose key is a hash. */
+  readonly label?: string
+}
+
+/** An entry and how long it still lasts. */
+export type TimedEntry<Entry extends ClientEntry = ClientEntry> = {
+  readonly id: EntryId
+  readonly entry: Entry
+  readonly leftMs: number
+}
+
+/** Tells entries apart: one of each kind for a client under a rule. Names of rules have no blank and no `*` in them. */
+export type EntryId = string
+
+/** The most bans, and the most overrides, that there can be at a time. */
+export const MOST_ENTRIES = 10_000
+/** The most bans where a rule makes another: operators have room for theirs. */
+export const MOST_RULE_BANS = 9_000
+/** The most bans that rules make of clients in one IPv6 network of 48 bits. */
+export const MOST_BANS_OF_SITE = 256
+
+/**
+ * How long a ban by a rule lasts.
+ *
+ * @param times which ban in a row it is, from 1
+ */
+export function banLengthMs({ forMs, maxMs }: BanPolicy, times: number): number {
+  return Math.min(maxMs, forMs * 2 ** (times - 1))
+}
+
+export function idOf(entry: ClientEntry): EntryId {
+  if (entry.kind === 'override') return entryId('override', entry.policy, entry.partitionKey)
+  const { policy, parts = '', partitionKey } = entry
+  return policy === undefined ? everywhereId(parts, partitionKey) : entryId('ban', policy, partitionKey)
+}
+
+/** @param policy the name of a rule */
+export function entryId(kind: ClientEntry['kind'], policy: string, partitionKey: string): EntryId {
+  return `${kind} ${policy} ${partitionKey}`
+}
+
+/** Of a ban under all rules. */
+export function everywhereId(parts: string, partitionKey: string): EntryId {
+  return `ban *${parts} ${partitionKey}`
+}
+
+const namesOfParts = new WeakMap<Policy['partition'], string>()
+
+/** What a client's key under a policy is made of, as a text without blanks; empty where the key is the address itself. */
+export function partsOf({ partition }: Policy, partitionKey: string): string {
+  if (!partitionKey.startsWith('h:')) return ''
+  const known = namesOfParts.get(partition)
+  if (known !== undefined) return known
+  const names = partition.map((part) =>
+    part.kind === 'first' ? `first(${part.of.map(partName).join(',')})` : partName(part),
+  )
+  const parts = encodeURIComponent(names.join('+'))
+  namesOfParts.set(partition, parts)
+  return parts
+}
+
+export function partitionKeyOf(id: EntryId): string {
+  return id.split(' ').slice(2).join(' ')
+}
+
+export function kindOf(id: EntryId): ClientEntry['kind'] {
+  return id.startsWith('ban ') ? 'ban' : 'override'
+}
+
+/**
+ * Takes what was parsed from JSON as an entry. What another version of the gateway may have written is undefined.
+ */
+export function readEntry(value: unknown): ClientEntry | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const entry = value as Record<string, unknown>
+  if (typeof entry['parts'] === 'string') entry['parts'] = shareText(entry['parts'])
+  if (typeof entry['partitionKey'] !== 'string') return undefined
+  if (entry['kind'] === 'override') {
+    const isSound = typeof entry['policy'] === 'string' && Number.isSafeInteger(entry['requests'])
+    return isSound ? (value as ClientOverride) : undefined
+  }
+  const isText = (value: unknown): boolean => value === undefined || typeof value === 'string'
+  const isSound = isText(entry['policy']) && isText(entry['parts'])
+  return entry['kind'] === 'ban' && isSound ? (value as Ban) : undefined
+}
+
+const MOST_SHARED_TEXTS = 1000
+const sharedTexts = new Map<string, string>()
+
+/** The same text as one string: of ten thousand entries each would bring its own. */
+function shareText(text: string): string {
+  const known = sharedTexts.get(text)
+  if (known !== undefined) return known
+  if (sharedTexts.size >= MOST_SHARED_TEXTS) sharedTexts.clear()
+  sharedTexts.set(text, text)
+  return text
+}
+
+/**
+ * What lines of the log and webhooks call a client: its address, or the hash of what else it is counted by. Undefined for an address where
+ * none is to be told.
+ */
+export function loggedClient(partitionKey: string, logAddresses: boolean): string | undefined {
+  return logAddresses || partitionKey.startsWith('h:') ? partitionKey : undefined
+}

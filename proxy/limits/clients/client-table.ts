@@ -1,0 +1,114 @@
+import type { Log } from '../../../shared/log.ts'
+import type { RedisClient } from '../store/redis/run-script.ts'
+import type { Policy } from '../../policy.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { createBanning, type Banning } from './banning.ts'
+import { kindOf, type Ban, type ClientEntry, type EntryId, type TimedEntry } from './client-entry.ts'
+import { ClientEntries } from './client-entries.ts'
+import { createMemoryEntryStore, type EntryOutcome } from './entry-store.ts'
+import { createRedisEntryStore } from './redis-entry-store.ts'
+
+/** Clients that are banned, or have another limit, at run time. */
+export type ClientTable = {
+  readonly entries: ClientEntries
+  readonly refused: Banning['refused']
+  readonly operations: EntryOperations
+  /** The table of limits is another one now: its policies, without their overrides. */
+  usePolicies(policies: readonly Policy[]): void
+  /** Resolves when what is kept has been read, or after a short wait. */
+  ready(): Promise<void>
+  close(): void
+}
+
+/** For an operator. None of these rejects. */
+export type EntryOperations = {
+  list(kind: ClientEntry['kind']): Promise<readonly TimedEntry[]>
+  put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
+  remove(id: EntryId): Promise<EntryOutcome>
+}
+
+export type ClientTableOptions = {
+  /** Those that are enforced, without their overrides. */
+  readonly policies: readonly Policy[]
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
+  readonly telemetry: Pick<Telemetry, 'clientBanned' | 'observeTable'>
+  readonly logAddresses: boolean
+  /** Called with each ban that was made here, by a rule or by an operator. */
+  readonly onBan?: ((ban: Ban, forMs: number) => void) | undefined
+  readonly log: Log
+}
+
+/** Where Redis keeps the table, and this process copies it. */
+export type SharedBy = {
+  readonly redis: RedisClient
+  readonly keyPrefix: string
+  readonly isAnswering: () => boolean
+  /** For each question. */
+  readonly timeoutMs: number
+}
+
+/**
+ * @param shared undefined: the table is this process's own
+ * @param changed of a table of this process's own, where others have copies
+ */
+export function createClientTable(
+  { policies: startPolicies, now, telemetry, logAddresses, onBan, log }: ClientTableOptions,
+  shared: SharedBy | undefined,
+  changed?: Parameters<typeof createMemoryEntryStore>[1],
+): ClientTable {
+  const entries = new ClientEntries(now)
+  let policies = startPolicies
+  observeEntries(telemetry, entries)
+  const store = shared
+    ? createRedisEntryStore({ entries, log, ...shared })
+    : createMemoryEntryStore(entries, changed)
+  const banning = createBanning({
+    store,
+    policies,
+    redis: shared?.redis,
+    keyPrefix: shared?.keyPrefix ?? '',
+    isAnswering: shared?.isAnswering ?? (() => false),
+    telemetry,
+    logAddresses,
+    onBan,
+    now,
+    log,
+  })
+  return {
+    entries,
+    refused: (...refusal) => banning.refused(...refusal),
+    operations: {
+      list: (kind) => Promise.resolve(entries.list(kind)),
+      async put(entry, forMs) {
+        const outcome = await store.put(entry, forMs)
+        if (entry.kind === 'ban' && (outcome === 'done' || outcome === 'uncertain')) onBan?.(entry, forMs)
+        return outcome
+      },
+      async remove(id) {
+        if (kindOf(id) === 'ban') await forgive(id)
+        return store.remove(id)
+      },
+    },
+    usePolicies(next) {
+      policies = next
+      banning.usePolicies(next)
+    },
+    ready: () => store.ready(),
+    close: () => store.close(),
+  }
+
+  /** A ban under all rules may be that of any. */
+  async function forgive(id: EntryId): Promise<void> {
+    const [, policyName = '', partitionKey = ''] = id.split(' ')
+    const meant = policies.filter(
+      ({ name, ban }) => ban && (policyName.startsWith('*') || policyName === name),
+    )
+    await Promise.all(meant.map(({ name }) => banning.forgive(name, partitionKey)))
+  }
+}
+
+export function observeEntries(telemetry: Pick<Telemetry, 'observeTable'>, entries: ClientEntries): void {
+  telemetry.observeTable('bans', () => entries.readBanUse())
+  telemetry.observeTable('overrides', () => entries.readOverrideUse())
+}

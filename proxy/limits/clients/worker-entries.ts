@@ -1,0 +1,104 @@
+import type { LimiterPort } from '../store/workers/worker-messages.ts'
+import type { Policy } from '../../policy.ts'
+import type { Telemetry } from '../../telemetry/telemetry.ts'
+import { ClientEntries } from './client-entries.ts'
+import type { ClientEntry, EntryId } from './client-entry.ts'
+import { observeEntries, type ClientTable } from './client-table.ts'
+
+/** From the primary process: an entry, or that it is gone. */
+type EntryMessage = {
+  readonly clients: 'entry'
+  readonly id: EntryId
+  readonly entry?: ClientEntry
+  readonly leftMs: number
+}
+/** From a worker: a refusal to be counted, or that it has begun to listen. */
+type RefusalMessage = { readonly clients: 'refused'; readonly policy: string; readonly partitionKey: string }
+type HelloMessage = { readonly clients: 'hello' }
+
+/** In a worker, where the primary process has the table: a copy. Operators ask the primary process. */
+export function createWorkerClientTable(
+  port: LimiterPort,
+  { now, telemetry }: { readonly now: () => number; readonly telemetry: Pick<Telemetry, 'observeTable'> },
+): ClientTable {
+  const entries = new ClientEntries(now)
+  observeEntries(telemetry, entries)
+  port.listen((message) => {
+    if (!isEntryMessage(message)) return
+    if (message.entry) entries.set(message.entry, message.leftMs)
+    else entries.delete(message.id)
+  })
+  const hello: HelloMessage = { clients: 'hello' }
+  send(port, hello)
+  return {
+    entries,
+    refused({ name }, partitionKey) {
+      const message: RefusalMessage = { clients: 'refused', policy: name, partitionKey }
+      send(port, message)
+    },
+    operations: {
+      list: () => Promise.resolve([]),
+      put: () => Promise.resolve('unavailable'),
+      remove: () => Promise.resolve('unavailable'),
+    },
+    // The primary process counts refusals.
+    usePolicies: () => undefined,
+    ready: () => Promise.resolve(),
+    close: () => undefined,
+  }
+}
+
+/**
+ * In the primary process: counts the refusals of a worker, and gives it the table once it listens.
+ *
+ * @param policyNamed of those of the rules in force
+ */
+export function serveClientTable(
+  table: Pick<ClientTable, 'entries' | 'refused'>,
+  policyNamed: (name: string) => Policy | undefined,
+  port: LimiterPort,
+): void {
+  port.listen((message) => {
+    if (isHello(message)) {
+      for (const { entry, id, leftMs } of table.entries.all()) tellEntry(port, id, entry, leftMs)
+    } else if (isRefusal(message)) {
+      const policy = policyNamed(message.policy)
+      if (policy) table.refused(policy, message.partitionKey)
+    }
+  })
+}
+
+/** Tells a worker of a change: `entry` is undefined where it is gone. */
+export function tellEntry(
+  port: LimiterPort,
+  id: EntryId,
+  entry: ClientEntry | undefined,
+  leftMs: number,
+): void {
+  const message: EntryMessage = { clients: 'entry', id, ...(entry && { entry }), leftMs }
+  send(port, message)
+}
+
+function send(port: LimiterPort, message: object): void {
+  try {
+    port.send(message)
+  } catch {
+    // The other process is gone.
+  }
+}
+
+function isMessage(message: unknown, kind: string): boolean {
+  return typeof message === 'object' && message !== null && 'clients' in message && message.clients === kind
+}
+
+function isEntryMessage(message: unknown): message is EntryMessage {
+  return isMessage(message, 'entry')
+}
+
+function isRefusal(message: unknown): message is RefusalMessage {
+  return isMessage(message, 'refused')
+}
+
+function isHello(message: unknown): message is HelloMessage {
+  return isMessage(message, 'hello')
+}

@@ -1,0 +1,107 @@
+import { declaredLength } from '../../http/fields/framing.ts'
+import { linesOf } from '../../http/fields/header-lines.ts'
+import type { ClientRequest } from '../../http/message/messages.ts'
+import type { Charge } from '../limiter.ts'
+import { requestedUnits, type Policy, type RequestedUnits } from '../../policy.ts'
+import type { Telemetry, UnreadReserve } from '../../telemetry/telemetry.ts'
+import { findMember } from './json-members.ts'
+
+/** Bytes of a request's body that are read at most. */
+export const LONGEST_BODY = 64 * 1024
+
+/** Whether the body of the request says how much to reserve for one of the charges. */
+export function areRequested(charges: readonly Charge[]): boolean {
+  return charges.some(({ policy }) => requestedUnits(policy) !== undefined)
+}
+
+/**
+ * Why the body of a request is not read, as its head says: it has none (`missing`), or one that a backend could read
+ * otherwise than as JSON. Undefined where it is to be read.
+ */
+export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
+  if (!request.hasContent) return 'missing'
+  if ((declaredLength(request) ?? 0) > LONGEST_BODY) return 'size'
+  if (
+    linesOf(request.rawHeaders, 'content-encoding').some(
+      (coding) => coding.trim().toLowerCase() !== 'identity',
+    )
+  )
+    return 'encoding'
+  const types = linesOf(request.rawHeaders, 'content-type')
+  return types.length > 1 || !types.every(isJson) ? 'type' : undefined
+}
+
+/** A media type of JSON, in UTF-8 if it names a charset: JSON has no other (RFC 8259 section 8.1). */
+function isJson(line: string): boolean {
+  const [type = '', ...parameters] = line.split(';')
+  return (
+    /^\s*(?:application\/(?:[\w.+-]+\+)?json|text\/json)\s*$/i.test(type) &&
+    parameters.every(
+      (parameter) => !/charset|,/i.test(parameter) || /^\s*charset\s*=\s*"?utf-?8"?\s*$/i.test(parameter),
+    )
+  )
+}
+
+/**
+ * The charges with the units that the request says. A number above the quota is all of it. Where the request says no
+ * number, `otherwise` counts; where it says something that could be read as any number, all of the quota, so that nobody
+ * pays less for sending what cannot be read.
+ *
+ * @param body all of it, or why there is none to read
+ */
+export function withRequestedUnits(
+  charges: readonly Charge[],
+  body: Buffer | UnreadReserve,
+  telemetry: Pick<Telemetry, 'reserveUnread'>,
+): readonly Charge[] {
+  const parsed = parse(body)
+  const noted = new Set<Policy>()
+  return charges.map((charge) => {
+    const { policy } = charge
+    const requested = requestedUnits(policy)
+    if (!requested) return charge
+    const read = 'json' in parsed ? largestAt(parsed.json, requested) : parsed.unread
+    if (typeof read === 'number') return { ...charge, units: Math.min(read, policy.quota) }
+    if (!noted.has(policy)) telemetry.reserveUnread(policy, read)
+    noted.add(policy)
+    const units = read === 'missing' ? (requested.otherwise ?? policy.quota) : policy.quota
+    return { ...charge, units: Math.min(units, policy.quota) }
+  })
+}
+
+function parse(body: Buffer | UnreadReserve): { readonly json: string } | { readonly unread: UnreadReserve } {
+  if (typeof body === 'string') return { unread: body }
+  if (body.length === 0) return { unread: 'missing' }
+  try {
+    const json = utf8.decode(body)
+    JSON.parse(json)
+    return { json }
+  } catch {
+    return { unread: 'json' }
+  }
+}
+
+/** Keeps a byte order mark, so that the text is no valid JSON. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The largest of the numbers that a request says, or why there is none: of several reasons the most suspicious. */
+function largestAt(json: string, { paths }: RequestedUnits): number | UnreadReserve {
+  let largest: number | undefined
+  for (const path of paths) {
+    const units = unitsAt(json, path)
+    if (units === 'missing') continue
+    if (typeof units === 'string') return units
+    largest = Math.max(largest ?? 0, units)
+  }
+  return largest ?? 'missing'
+}
+
+/** To backends null is no number. Below 1 is no valid number here, since many of them take 0 and less for no limit. */
+function unitsAt(json: string, path: readonly string[]): number | UnreadReserve {
+  const found = findMember(json, path)
+  if (found.kind === 'absent') return 'missing'
+  if (found.kind === 'repeated') return 'repeated'
+  const value = found.kind === 'value' ? found.value : undefined
+  if (value === null) return 'missing'
+  return typeof value === 'number' && value >= 1 ? Math.ceil(value) : 'number'
+}

@@ -1,0 +1,204 @@
+import type { Limiter, PolicyState, Reservation } from '../limiter.ts'
+import {
+  readsResponseBody,
+  singleSources,
+  type CostSource,
+  type Policy,
+  type SingleCostSource,
+  type StatusRange,
+} from '../../policy.ts'
+import type { UnreadCost } from '../../telemetry/telemetry.ts'
+import { createBodyReader, unitsFrom, type BodyReader } from './body-reader.ts'
+import { pathOf, pathsIn, unitsBy, type Units } from './cost-source.ts'
+import { tokensOf } from './estimate.ts'
+import type { LimitHeaders } from '../headers/limit-headers.ts'
+
+/** The status and fields of a response: name, value, name, value…; names in lower case. */
+type ResponseHead = { readonly status: number; readonly fields: string[] }
+
+export type SettlementOptions = {
+  readonly limiter: Pick<Limiter, 'settle'>
+  readonly limitHeaders: LimitHeaders
+  /** Called where a response does not say what its request has cost. */
+  readonly onUnread: (policy: Policy, reason: UnreadCost) => void
+  /** Bytes of the request's body that were sent to the backend. */
+  readonly requestBytes: () => number
+}
+
+/**
+ * Settles what was reserved for one request, each reservation once, as soon as what the request has cost is known: by the
+ * status code, a header or the body of the response, or by its end where requests in flight are counted. What is never
+ * known, such as after a failure of the backend, stays as it was reserved, or is estimated where the rule says so.
+ */
+export class Settlement {
+  readonly #options: SettlementOptions
+  #states: readonly PolicyState[]
+  /** Those of requests in flight, until the request is over. */
+  #inFlight: Reservation[] = []
+  #open: Reservation[] = []
+  /** Those that the body of the response settles. */
+  #waiting: Reservation[] = []
+  #head: ResponseHead | undefined
+  #body: BodyReader | undefined
+
+  constructor(options: SettlementOptions, states: readonly PolicyState[]) {
+    this.#options = options
+    this.#states = states
+    for (const { policy, reservation } of states) {
+      if (!reservation) continue
+      if (policy.algorithm === 'concurrency') this.#inFlight.push(reservation)
+      else this.#open.push(reservation)
+    }
+  }
+
+  /** The headers that tell what is left, by what is settled so far. */
+  get responseHeaders(): string[] {
+    return this.#options.limitHeaders(this.#states)
+  }
+
+  /** Whether something counts for as long as the request is in flight. */
+  get lasts(): boolean {
+    return this.#inFlight.length > 0
+  }
+
+  /** Whether the body of the response is to say what the request has cost. */
+  get readsBody(): boolean {
+    return this.#open.some(({ charge }) => readsResponseBody(charge.policy))
+  }
+
+  /** The backend responds. Returns the response as the client is to get it. */
+  onHead<Head extends ResponseHead>(head: Head): Head {
+    this.#head = head
+    const hidden = new Set<string>()
+    for (const reservation of this.#open.splice(0)) {
+      const { countStatus, cost } = reservation.charge.policy
+      const { settle: source } = cost ?? {}
+      const singles = source ? singleSources(source) : []
+      for (const single of singles) if (single.kind === 'header' && single.hide) hidden.add(single.name)
+      if (countStatus && !isIn(countStatus, head.status)) this.#settle(reservation, 0)
+      else if (source) this.#settleByHead(reservation, source, head)
+      else this.#settle(reservation, reservation.units)
+    }
+    if (this.#waiting.length > 0) this.#openBody(head)
+    if (hidden.size === 0) return head
+    return { ...head, fields: head.fields.filter((_, i) => !hidden.has(head.fields[i - (i % 2)] ?? '')) }
+  }
+
+  onBody(chunk: Buffer): void {
+    this.#body?.push(chunk)
+  }
+
+  /** All of the response has come, however long the client takes to read it. */
+  onEnd(): void {
+    for (const reservation of this.#waiting.splice(0)) this.#settleByBody(reservation, false)
+    this.#body = undefined
+  }
+
+  /** The backend will not see the request: everything is given back. */
+  cancel(): void {
+    for (const reservation of this.#open.splice(0)) this.#settle(reservation, 0)
+    this.finish()
+  }
+
+  /** The request is over, and all of the response that is still to come is not waited for. */
+  finish(): void {
+    for (const reservation of this.#waiting.splice(0)) this.#settleByBody(reservation, true)
+    this.#body = undefined
+    for (const reservation of this.#open.splice(0)) this.#settleUnanswered(reservation)
+    for (const reservation of this.#inFlight.splice(0)) this.#options.limiter.settle(reservation, 0)
+  }
+
+  #settleByHead(reservation: Reservation, source: CostSource, { fields }: ResponseHead): void {
+    const { policy } = reservation.charge
+    const units = unitsBy(source, (single) =>
+      single.kind === 'header' ? unitsFrom(fields, single.name) : 'later',
+    )
+    if (units === 'later' || (units === undefined && estimates(policy))) this.#waiting.push(reservation)
+    else if (units === undefined) this.#settleUnread(reservation, 'missing')
+    else this.#settleFor(reservation, units)
+  }
+
+  #openBody({ fields }: ResponseHead): void {
+    const sources = this.#waiting.flatMap(({ charge }) => charge.policy.cost?.settle ?? [])
+    const isMeasured = this.#waiting.some(({ charge }) => estimates(charge.policy))
+    const body = createBodyReader(pathsIn(sources), fields, isMeasured)
+    this.#body = body
+    if (!body.unread) return
+    // Nothing of it will be known, unless by its length.
+    for (const reservation of this.#waiting.splice(0)) {
+      if (estimates(reservation.charge.policy)) this.#waiting.push(reservation)
+      else this.#settleByBody(reservation, false)
+    }
+  }
+
+  /** @param isCut the response has not come to its end */
+  #settleByBody(reservation: Reservation, isCut: boolean): void {
+    const { policy } = reservation.charge
+    const body = this.#body
+    const source = policy.cost?.settle
+    if (!body || !source) return
+    const { fields = [] } = this.#head ?? {}
+    const read = (single: SingleCostSource): Units =>
+      single.kind === 'header' ? unitsFrom(fields, single.name) : body.valueAt(pathOf(single))
+    const units = unitsBy(source, read)
+    const isCertain = body.isWhole && (body.saidLast || !isCut || !estimates(policy))
+    if (typeof units === 'number' && isCertain) return this.#settleFor(reservation, units)
+    const fault = isCut ? 'cut' : 'json'
+    this.#settleUnread(
+      reservation,
+      body.unread ?? (isCut || !body.isWhole ? fault : 'missing'),
+      typeof units === 'number' ? units : 0,
+    )
+  }
+
+  /** The client has gone before there was a response, or there will be none. */
+  #settleUnanswered(reservation: Reservation): void {
+    if (estimates(reservation.charge.policy)) this.#settleUnread(reservation, 'cut')
+  }
+
+  /**
+   * Nothing says for certain what the request has cost: that is never less than what was reserved, so that nobody gains by it.
+   *
+   * @param leastUnits what is known
+   */
+  #settleUnread(reservation: Reservation, reason: UnreadCost, leastUnits = 0): void {
+    const { policy } = reservation.charge
+    // Responses that are errors need not say it: nothing was made for them.
+    const isError = (this.#head?.status ?? 0) >= 400
+    const estimate = estimates(policy) && !isError ? this.#estimatedUnits() : 0
+    this.#options.onUnread(policy, isError && reason !== 'cut' ? 'status' : reason)
+    this.#settleFor(reservation, Math.max(reservation.units, leastUnits, estimate))
+  }
+
+  #estimatedUnits(): number {
+    return tokensOf(this.#options.requestBytes()) + (this.#body?.tokens ?? 0)
+  }
+
+  /** What costs more than the quota uses it up. */
+  #settleFor(reservation: Reservation, units: number): void {
+    this.#settle(reservation, Math.min(units, reservation.charge.policy.quota))
+  }
+
+  #settle(reservation: Reservation, costUnits: number): void {
+    this.#options.limiter.settle(reservation, costUnits)
+    const givenBack = reservation.units - costUnits
+    if (givenBack === 0) return
+    this.#states = this.#states.map((state) =>
+      state.reservation === reservation ? stateAfter(state, givenBack) : state,
+    )
+  }
+}
+
+function estimates({ cost }: Policy): boolean {
+  return cost?.otherwise === 'estimate'
+}
+
+function stateAfter(state: PolicyState, givenBack: number): PolicyState {
+  const { policy } = state
+  const remaining = Math.max(0, Math.min(policy.quota, state.remaining + givenBack))
+  return { ...state, remaining, resetMs: remaining === policy.quota ? policy.windowMs : state.resetMs }
+}
+
+function isIn(ranges: readonly StatusRange[], status: number): boolean {
+  return ranges.some(({ first, last }) => first <= status && status <= last)
+}

@@ -1,0 +1,207 @@
+import type { Steps } from '../../shared/steps.ts'
+import type { Log } from '../../shared/log.ts'
+import type { Policy } from '../policy.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import { toState, type CounterAdmin } from './counter-admin.ts'
+import { watchStore } from './store/redis/checks/store-watch.ts'
+import { createOverLimitCache } from './store/over-limit-cache.ts'
+import { createRedisWithFallback } from './store/outage/redis-with-fallback.ts'
+import { createIpcLimiter, hearResets } from './store/workers/worker-limiter.ts'
+import type { LimiterPort } from './store/workers/worker-messages.ts'
+import type { Limiter } from './limiter.ts'
+import { createMemoryLimiter, type MemoryLimiter } from './store/memory/limiter.ts'
+import { keyPrefixOf } from './store/redis/keys.ts'
+import { createRedisOperations, operatorTimeoutMs } from './store/redis/operations.ts'
+import { createResetFeed } from './store/redis/feeds/reset-feed.ts'
+import type { RedisClient } from './store/redis/run-script.ts'
+import { decideWithoutStore } from './store/outage/store-fallback.ts'
+
+export type CounterLimiter = Limiter & LimiterControls & CounterAdmin
+
+/** Counts in this process, so it answers at once. */
+export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide' | 'settle'> & LimiterControls & CounterAdmin
+
+/** Has no counters of its own to ask about: they are in the primary process. */
+export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forget'>
+
+type LimiterControls = {
+  /** `memory`: the counters are in this process. `unavailable`: each rule applies its `onStoreError`. */
+  storeState(): 'memory' | 'available' | 'unavailable'
+  /** The table of limits is another one now: frees the counters in this process's memory that it has no use for. */
+  useTable(policies: readonly Policy[]): Steps<void>
+  /** Stops timers and decides pending requests. The caller closes the connection to Redis. */
+  close(): void
+}
+
+export type LimiterTelemetry = Pick<
+  Telemetry,
+  'storeAnswered' | 'storeFailed' | 'breakerChanged' | 'storeEvicted' | 'observeTable'
+>
+
+const OVER_LIMIT_CLIENTS = 50_000
+
+export type LimiterOptions = {
+  /** Timeout of a request to a store outside this process. */
+  readonly storeTimeoutMs: number
+  /** Part of every key in Redis, so that gateways with different tables can share one; undefined for none. */
+  readonly namespace: string | undefined
+  /** Maximum number of counters in the memory of this process. */
+  readonly storeMaxKeys: number
+  /** Any integer that clients cannot know, such as a random one. */
+  readonly seed: number
+  /** Milliseconds of a monotonic clock, such as `performance.now`. */
+  readonly now: () => number
+  readonly log: Log
+  readonly telemetry: LimiterTelemetry
+  /** A client was reset, here or elsewhere: under the policy of this name, or under all. */
+  readonly forgotten: CounterAdmin['forget']
+}
+
+/** The limiter of a gateway that is one process, or of a worker where there is Redis. */
+export function createLimiter(
+  options: LimiterOptions & { readonly redis: RedisClient | undefined },
+): CounterLimiter {
+  return options.redis ? createSharedLimiter(options.redis, options) : createEmbeddedLimiter(options)
+}
+
+/**
+ * Counters in this process: for a gateway that is one process and has no Redis, and for the primary process of one
+ * whose workers ask it, through `serveLimiter`.
+ */
+export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
+  const { storeMaxKeys, seed, now, telemetry, forgotten } = options
+  const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
+  observeMemory(telemetry, embedded)
+  return {
+    decide: (charges) => embedded.decide(charges),
+    settle: (...settlement) => embedded.settle(...settlement),
+    storeState: () => 'memory',
+    useTable: (policies) => embedded.useTable(policies),
+    inspect: (charges) =>
+      Promise.resolve(charges.map((charge) => toState(charge.policy, 'store', embedded.read(charge)))),
+    reset(charges) {
+      for (const { policy, partitionKey } of charges) {
+        embedded.forget(policy.name, partitionKey)
+        forgotten(policy.name, partitionKey)
+      }
+      return Promise.resolve('done')
+    },
+    forget: forgotten,
+    close: () => undefined,
+  }
+}
+
+/**
+ * Counters in Redis, shared by all replicas and workers, with a cache of clients over the limit, and local counters
+ * while Redis is unavailable.
+ *
+ * @param redis a connection that nothing else uses
+ */
+function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
+  const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
+  const keyPrefix = keyPrefixOf(namespace)
+  const overLimit = createOverLimitCache(OVER_LIMIT_CLIENTS, now)
+  const redisWithFallback = createRedisWithFallback({
+    redis,
+    keyPrefix,
+    timeoutMs: storeTimeoutMs,
+    maxKeys: storeMaxKeys,
+    seed,
+    now,
+    log,
+    telemetry,
+    refused: (...refusal) => overLimit.note(...refusal),
+    recovering: () => resetFeed.catchUp(),
+  })
+  const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
+    overLimit.forget(policyName, partitionKey)
+    redisWithFallback.forgetLocal(policyName, partitionKey)
+    forgotten(policyName, partitionKey)
+  }
+  const resetFeed = createResetFeed({
+    redis,
+    keyPrefix,
+    isAnswering: () => redisWithFallback.storeState() === 'available',
+    heard(partitionKey, policyName, isNew) {
+      // What was counted here since an old reset is not to be forgotten.
+      if (isNew) forget(policyName, partitionKey)
+      else forgotten(policyName, partitionKey)
+    },
+    missed: () => overLimit.clear(),
+    now,
+    log,
+  })
+  const watch = watchStore({ redis, keyPrefix, isAnswering: () => redis.status === 'ready', log, telemetry })
+  observeMemory(telemetry, redisWithFallback.local)
+  telemetry.observeTable('over-limit', () => overLimit.readUse())
+  return {
+    decide: (charges) => overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges),
+    settle: (...settlement) => redisWithFallback.settle(...settlement),
+    storeState: () => redisWithFallback.storeState(),
+    useTable: (policies) => redisWithFallback.local.useTable(policies),
+    ...createRedisOperations({
+      redis,
+      keyPrefix,
+      timeoutMs: operatorTimeoutMs(storeTimeoutMs),
+      redisWithFallback,
+      overLimit,
+      resetFeed,
+      forget,
+      log,
+    }),
+    close() {
+      watch.close()
+      resetFeed.close()
+      redisWithFallback.close()
+    },
+  }
+}
+
+/** The limiter of a worker where there is no Redis: the counters are embedded in the primary process. */
+export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): WorkerLimiter {
+  const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
+  const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
+  let loggedAtMs = -Infinity
+  const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
+    local.forget(policyName, partitionKey)
+    forgotten(policyName, partitionKey)
+  }
+  hearResets(port, forget)
+  const channel = createIpcLimiter({
+    port,
+    timeoutMs: storeTimeoutMs,
+    now,
+    hooks: {
+      answered: (durationMs) => telemetry.storeAnswered(durationMs),
+      failed(reason) {
+        telemetry.storeFailed()
+        if (now() - loggedAtMs < 60_000) return
+        loggedAtMs = now()
+        log.warn({ reason }, 'primary process unavailable: applying onStoreError')
+      },
+      counterBroken: () => undefined,
+      decideWithout: (charges, uncertain) =>
+        decideWithoutStore(charges, uncertain, (localCharges) => local.decideUnsaved(localCharges)),
+      refused: () => undefined,
+    },
+  })
+  return {
+    decide: (charges) => channel.decide(charges),
+    settle(reservation, costUnits) {
+      if (reservation.isLocal) local.settle(reservation, costUnits)
+      else channel.settle(reservation, costUnits)
+    },
+    storeState: () => 'memory',
+    useTable: (policies) => local.useTable(policies),
+    forget,
+    close: () => channel.close(),
+  }
+}
+
+function observeMemory(telemetry: LimiterTelemetry, memory: MemoryLimiter): void {
+  telemetry.observeTable('counters', () => memory.readUse())
+  telemetry.observeTable('buckets', () => memory.readBucketUse())
+  telemetry.observeTable('in-flight', () => memory.readInFlightUse())
+  telemetry.observeTable('sliding', () => memory.readSlidingUse().clients)
+  telemetry.observeTable('sliding-times', () => memory.readSlidingUse().times)
+}

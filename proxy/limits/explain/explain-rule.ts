@@ -1,0 +1,72 @@
+import type { KeySource } from '../keys/part-values.ts'
+import type { ClientRequest } from '../../http/message/messages.ts'
+import type { Charge } from '../limiter.ts'
+import type { Policy, Rule } from '../../policy.ts'
+import { keyPartsOf, type KeyPart } from './key-parts.ts'
+import type { ReadRequest } from './read-request.ts'
+import type { RequestTable } from './request-table.ts'
+import { whyNot } from './why-not.ts'
+
+export type ExplainedRule = {
+  readonly name: string
+  readonly counts: boolean
+  /** Whether it nearly counts the request. */
+  readonly near: boolean
+  /** Why it does not count it, or with which of its overrides. */
+  readonly why?: string
+  /** Which of the rule's `overrides` in the file has the client, from 1. */
+  readonly override?: number
+  /** The names of its counters. Several where backends would not read the same client. */
+  readonly keys: readonly string[]
+  readonly key: readonly KeyPart[]
+  readonly requests: number
+  readonly windowSeconds: number
+  readonly algorithm: Policy['algorithm']
+  readonly mode: Policy['mode']
+}
+
+export function explainRule(
+  rule: Rule,
+  context: {
+    readonly table: RequestTable
+    readonly request: ClientRequest
+    readonly read: ReadRequest & { outcome: 'limited' }
+    readonly charges: readonly Charge[]
+    readonly keySource: KeySource
+  },
+): ExplainedRule {
+  const { table, request, read, charges, keySource } = context
+  const policy = read.applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
+  const keys = charges.filter((charge) => charge.policy === policy).map(({ partitionKey }) => partitionKey)
+  const key = keyPartsOf(policy, keySource)
+  const described = {
+    name: policy.name,
+    requests: policy.quota,
+    windowSeconds: policy.windowMs / 1000,
+    algorithm: policy.algorithm,
+    mode: policy.mode,
+  }
+  const not = (why: string, near = true): ExplainedRule => ({
+    ...described,
+    counts: false,
+    near,
+    why,
+    keys: [],
+    key: [],
+  })
+  if (!read.matched.includes(rule.policy)) {
+    const { text, isNear } = whyNot(rule, request, read.head, table.preflightTable !== undefined)
+    return not(text, isNear)
+  }
+  if (!read.applying.includes(policy)) {
+    const isForAll = table.lists.allows(read.client, request)
+    return not(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
+  }
+  if (keys.length === 0) {
+    const absent = key.filter(({ values }) => values.length === 0).map(({ part }) => part)
+    return not(`the request has no ${absent.join(', no ')}`)
+  }
+  const override = policy.override === undefined ? undefined : policy.override + 1
+  const by = override === undefined ? {} : { why: `override ${override} has the client`, override }
+  return { ...described, counts: true, near: false, keys, key, ...by }
+}

@@ -1,0 +1,26 @@
+import { hash } from 'node:crypto'
+import { readPart, type KeySource } from '../keys/part-values.ts'
+import { presentParts } from '../keys/partition-key.ts'
+import { partName, type Policy, type SinglePart } from '../../policy.ts'
+
+/** A part of a rule's key and the values that a request has for it; secret ones as their hash. None: it is absent. */
+export type KeyPart = { readonly part: string; readonly values: readonly string[] }
+
+const shown: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
+
+/** What a request counts by under a policy: of `first`, each part that the client has sent, else the one that every request has. */
+export function keyPartsOf({ partition }: Policy, source: KeySource): KeyPart[] {
+  return partition.flatMap((part) => {
+    if (part.kind !== 'first') return keyPart(part, source)
+    const present = presentParts(part.of, (each) => readPart(each, source))
+    if (present.length > 0) return present.map((each) => keyPart(each, source))
+    return { part: part.of.map(partName).join(' or '), values: [] }
+  })
+}
+
+function keyPart(part: SinglePart, source: KeySource): KeyPart {
+  const values = readPart(part, source)
+  const show = (value: string): string =>
+    shown.has(part.kind) ? value : `sha256:${hash('sha256', Buffer.from(value, 'latin1'))}`
+  return { part: partName(part), values: values.map(show) }
+}

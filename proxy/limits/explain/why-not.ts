@@ -1,0 +1,86 @@
+import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
+import { isPreflight } from '../../http/fields/cors.ts'
+import type { ClientRequest } from '../../http/message/messages.ts'
+import { writePattern, type RoutePattern, type Rule } from '../../policy.ts'
+import type { RequestHead } from '../../request/request-head.ts'
+import { preflightRules } from '../rules/preflight-rules.ts'
+import { compileRules } from '../rules/rule-table.ts'
+
+/** What of a rule a request does not meet. */
+export type Unmet = 'method' | 'path' | 'host' | 'except'
+
+export type WhyNot = {
+  /** Each of them alone, if it were met, would make the rule match; without one, those that are not met. */
+  readonly unmet: readonly Unmet[]
+  /** Whether the rule nearly matches: one thing alone is not met, and a path that is not is similar. */
+  readonly isNear: boolean
+  readonly text: string
+}
+
+const everyPath: RoutePattern = { methods: [], path: '/*' }
+
+/** What a rule would be if a request met one thing for certain. */
+const widened: Readonly<Record<Unmet, (rule: Rule) => Rule>> = {
+  method: (rule) => ({ ...rule, match: rule.match.map(({ path }) => ({ methods: [], path })) }),
+  path: (rule) => ({ ...rule, match: rule.match.map(({ methods }) => ({ methods, path: everyPath.path })) }),
+  host: ({ policy, match, except }) => ({ policy, match, except }),
+  except: (rule) => ({ ...rule, except: [] }),
+}
+const all = Object.keys(widened) as Unmet[]
+
+/** Why a rule does not match a request: found by what the real table says of the rule with one thing widened at a time. */
+export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, withCors: boolean): WhyNot {
+  const { method, headers } = request
+  const matches = (changed: Rule): boolean =>
+    compileRules([changed]).match(head.target, method, headers, head.host).length > 0
+  if (withCors && isPreflight(request)) {
+    const [left] = preflightRules([rule])
+    if (!left || !matches(left))
+      if (matches(rule))
+        return {
+          unmet: ['method'],
+          isNear: true,
+          text: 'a preflight counts only under rules that name OPTIONS',
+        }
+  }
+  const alone = all.filter((thing) => matches(widened[thing](rule)))
+  // With all else widened, what still keeps the rule from matching.
+  const failing = all.filter(
+    (thing) =>
+      !matches(all.filter((other) => other !== thing).reduce((wide, other) => widened[other](wide), rule)),
+  )
+  const unmet = alone.length > 0 ? alone : failing
+  const isNear = alone.length > 0 && (!alone.includes('path') || alone.length > 1 || isSimilar(rule, head))
+  return { unmet, isNear, text: unmet.map((thing) => describe(thing, rule, method, matches)).join('; ') }
+}
+
+function describe(thing: Unmet, rule: Rule, method: string, matches: (rule: Rule) => boolean): string {
+  switch (thing) {
+    case 'method':
+      return `the method ${method} is not ${listed(rule.match.flatMap(({ methods }) => methods))}`
+    case 'path':
+      return `the path is not ${listed(rule.match.map(({ path }) => path))}`
+    case 'host':
+      return `the host is not ${listed(rule.hosts ?? [])}`
+    case 'except': {
+      // Alone in place of what the rule matches, an exception that applies matches.
+      const excepting = rule.except.filter((pattern) => matches({ ...rule, match: [pattern], except: [] }))
+      return `except has ${listed((excepting.length > 0 ? excepting : rule.except).map(writePattern))}`
+    }
+  }
+}
+
+function listed(values: readonly string[]): string {
+  return [...new Set(values)].join(', ')
+}
+
+/** Whether the path may have been meant: it begins as a pattern does, or is a typing mistake away from one. */
+function isSimilar({ match }: Rule, { target }: RequestHead): boolean {
+  const path = target.matchPath
+  const paths = match.map((pattern) => pattern.path.toLowerCase())
+  return nearestWord(path, paths) !== undefined || paths.some((each) => firstOf(each) === firstOf(path))
+}
+
+function firstOf(path: string): string {
+  return path.split('/', 2).join('/')
+}

@@ -1,0 +1,135 @@
+import { findTokens, MOST_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { tooManyValues } from '../partition-key.ts'
+import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
+import { canonicalCredentials, tokenParameter, withoutBlanksAround } from './credentials.ts'
+
+/**
+ * How backends split the field: with which blanks between the words. Only the first two are blanks of HTTP; JavaScript's `\s`
+ * has U+00A0, and Python's `str` U+0085 too.
+ */
+const splitters = [/[\t \x85\xa0]+/, / /, /[\t ]+/, /[\t \xa0]+/]
+const plain = /^[!-~]+(?: [!-~]+)?$/
+const parameter = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+=(?!=*$)/
+/** Of Digest, OAuth 1, Hawk, HTTP signatures and AWS. */
+const usualParameter =
+  /^(?:algorithm|app|charset|cnonce|created|credential|dlg|expires|ext|hash|headers|id|keyid|mac|nc|nonce|oauth_\w+|opaque|qop|realm|response|signature|signedheaders|ts|uri|userhash|username)=/i
+/** As issuers write it. */
+const usualToken = /^[\w-]+\.[\w-]+\.[\w-]*$/
+const schemes = new Set(['basic', 'bearer', 'jwt', 'token'])
+const punctuation = new Set([',', ';', '"', "'"])
+
+/**
+ * What the credentials in `Authorization` count by: one text for each way in which backends read them, which is one for usual
+ * credentials. What some backend takes for the same credentials has a text in common.
+ *
+ * - A JSON Web Token counts by its header and payload, wherever it stands: its signature has endless spellings.
+ * - `Basic` counts by user and password, as every decoder reads them.
+ * - Another token counts by itself, whatever the scheme: many backends take the second word of the field, or the last.
+ * - Of a scheme with parameters, such as Digest, the whole counts.
+ * - With more tokens than `MOST_TOKENS` there are more than `mostReadings`: the request is rejected.
+ */
+export function credentialKeys(value: string): readonly string[] {
+  const trimmed = withoutBlanksAround(value)
+  if (trimmed === '') return none
+  const isPlain = plain.test(value)
+  const words = trimmed.split(isPlain ? ' ' : /[\t \x85\xa0]+/)
+  const [scheme = '', second = ''] = words
+  const tokens = findTokens(trimmed)
+  // The backend may take one that has not been found.
+  if (tokens.length > MOST_TOKENS) return tooManyValues
+  const keys = new Set(tokens.map(({ content }) => `Bearer ${content}`))
+  const [token] = tokens
+  if (token && tokens.length === 1 && isPlain && words.length === 2 && usualToken.test(second))
+    if (second.startsWith(token.signed)) return [...keys]
+  if (words.length === 1) addWord(keys, scheme)
+  // A blank that is none of HTTP may stand before the only word.
+  if (words.length > 1 || value.length > trimmed.length) {
+    const isBasic = scheme.toLowerCase() === 'basic'
+    const taken = isPlain ? new Set([second]) : wordsOf(value, words)
+    const texts = [...taken, ...(isPlain ? [] : [words.slice(1).join(' ')])].flatMap(decodings)
+    for (const text of texts) addUser(keys, text, isBasic)
+    if (words.length > 2 && isParameter(second)) addParameters(keys, trimmed, words.at(-1) ?? '')
+    else if (!isPlain) for (const word of taken) addWord(keys, word)
+    else if (!texts.every(isPlainText)) addWord(keys, parameterOf(trimmed) ?? second)
+  }
+  return [...keys]
+}
+
+const none: readonly string[] = []
+
+/**
+ * What another header with a token or a key in it counts by: of a JSON Web Token its header and payload, else the value, of which
+ * only the letters and digits count where it is a long word. Decoders skip the rest, and no two keys of that length differ in it alone.
+ */
+export function tokenKeys(value: string): readonly string[] {
+  const trimmed = withoutBlanksAround(value)
+  if (trimmed === '') return none
+  const tokens = findTokens(trimmed)
+  if (tokens.length > MOST_TOKENS) return tooManyValues
+  if (tokens.length === 0) return [/[\t ]/.test(trimmed) ? trimmed : comparableWord(trimmed)]
+  const contents = tokens.map(({ content }) => content)
+  return [...new Set(/[\t ]/.test(trimmed) ? [...contents, trimmed] : contents)]
+}
+
+/** Letters and digits of a word from which on they alone tell it from all others. */
+const LONG_WORD = 40
+
+function comparableWord(word: string): string {
+  const significant = word.replace(/[^A-Za-z0-9+/_-]+/g, '')
+  if (significant.length < LONG_WORD) return word
+  return significant.replaceAll('+', '-').replaceAll('/', '_')
+}
+
+/** What is long may be a token that somebody has put an `=` into. */
+function isParameter(word: string): boolean {
+  return parameter.test(word) && (usualParameter.test(word) || comparableWord(word) === word)
+}
+
+function addWord(keys: Set<string>, word: string): void {
+  const bare = withoutPunctuationAround(word)
+  if (bare !== '' && findTokens(bare).length === 0) keys.add(`Bearer ${comparableWord(bare)}`)
+}
+
+/** No regular expression: it would start again at each character of the end. */
+function withoutPunctuationAround(word: string): string {
+  let start = 0
+  let end = word.length
+  while (start < end && punctuation.has(word.charAt(start))) start++
+  while (end > start && punctuation.has(word.charAt(end - 1))) end--
+  return word.slice(start, end)
+}
+
+function addUser(keys: Set<string>, decoded: string, isBasic: boolean): void {
+  if (decoded === '' || (!isBasic && !isPlainText(decoded))) return
+  keys.add(`Basic ${Buffer.from(lenientUser(decoded), 'latin1').toString('base64')}`)
+}
+
+function addParameters(keys: Set<string>, value: string, last: string): void {
+  const token = parameterOf(value)
+  if (!isParameter(last)) addWord(keys, last)
+  if (token !== undefined) addWord(keys, token)
+  else keys.add(canonicalCredentials(value))
+}
+
+/** Rails reads `Token token="…", nonce="…"`, also with `Bearer`. */
+function parameterOf(value: string): string | undefined {
+  return /^(?:token|bearer)[\t \x85\xa0]/i.test(value) ? tokenParameter.exec(value)?.[1] : undefined
+}
+
+/** Each word that some backend takes for the token; `value` as sent. */
+function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
+  const taken = new Set<string>()
+  for (const splitter of splitters) {
+    const split = value.split(splitter)
+    taken.add(split[1] ?? '').add(split.at(-1) ?? '')
+  }
+  words.forEach((word, i) => {
+    if (taken.size <= MOST_WORDS && schemes.has((words[i - 1] ?? '').toLowerCase())) taken.add(word)
+  })
+  const token = parameterOf(value)
+  if (token !== undefined) taken.add(token)
+  return taken
+}
+
+/** Above this the request is rejected in any case. */
+const MOST_WORDS = 16

@@ -1,0 +1,113 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { clientAddressHeaders } from '../../http/fields/proxy-headers.ts'
+import type { SinglePart } from '../../policy.ts'
+import type { AddressReader, ClientAddress } from '../../request/addresses/client-address.ts'
+import { comparableHost } from '../../request/host.ts'
+import { cookieValues } from '../../request/values/cookie-values.ts'
+import { numberValues } from '../../request/values/number-values.ts'
+import { queryValues } from '../../request/values/query-values.ts'
+import type { Target } from '../../request/target/target.ts'
+import type { ReadClaims } from './tokens/token-reader.ts'
+import { createPathValues } from '../rules/path-values.ts'
+import { mostReadings, tooManyValues } from './partition-key.ts'
+import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
+import { withoutBlanksAround } from './credentials/credentials.ts'
+
+/** What of a request can identify its client. */
+export type KeySource = {
+  readonly client: ClientAddress
+  /** As forwarded. */
+  readonly host: string
+  readonly target: Target
+  /** Of the request's tokens that are verified; undefined where it has none. */
+  readonly claims: ReadClaims | undefined
+  readonly headers: IncomingHttpHeaders
+  readonly addresses: Pick<AddressReader, 'readClientField'>
+}
+
+/**
+ * Reads a part of a key from a request. Equivalent spellings come out as one; the backend gets them as they were sent.
+ *
+ * @returns none where the part is absent; several where backends would not read the same value
+ */
+export function readPart(part: SinglePart, source: KeySource): readonly string[] {
+  const { headers, target } = source
+  switch (part.kind) {
+    case 'ip':
+      return [source.client.prefix]
+    case 'global':
+      return [part.kind]
+    case 'host':
+      return [comparableHost(source.host)]
+    case 'header':
+      return headerValues(part.name, sentValue(headers, part.name), source.addresses, part.isNumber)
+    case 'cookie':
+      return withoutSignatures(
+        cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings, part.isNumber),
+      )
+    case 'query':
+      return withoutSignatures(queryValues(target.forwardTarget, part.name, mostReadings, part.isNumber))
+    case 'jwt':
+      return claimValues(part.name, source.claims)
+    case 'path':
+      return pathValuesOf(part)(target)
+  }
+}
+
+const pathValues = new WeakMap<SinglePart, ReturnType<typeof createPathValues>>()
+
+function pathValuesOf(part: SinglePart & { kind: 'path' }): ReturnType<typeof createPathValues> {
+  const known = pathValues.get(part)
+  if (known) return known
+  const made = createPathValues(part.patterns, part.name, part.isNumber)
+  pathValues.set(part, made)
+  return made
+}
+
+/**
+ * The values of a header, each in the one spelling that it counts by: several where backends would not read the same
+ * credentials, or not the same number.
+ *
+ * @param name lower-case
+ * @param isNumber the backend takes it for a whole number
+ * @returns none where it is empty
+ */
+export function headerValues(
+  name: string,
+  sent: string,
+  addresses: Pick<AddressReader, 'readClientField'>,
+  isNumber = false,
+): readonly string[] {
+  if (name === 'authorization') return credentialKeys(sent)
+  const address = addressHeaders.has(name) ? addresses.readClientField(sent) : undefined
+  if (address) return [address.prefix]
+  // Blanks around a value are no part of it (RFC 9110 section 5.5).
+  const text = withoutBlanksAround(sent).toLowerCase()
+  const [number, ...others] = numberValues(text, isNumber)
+  // Letter case matters in what is no number.
+  return number === undefined || number === text ? tokenKeys(sent) : [number, ...others]
+}
+
+/** As `tokenKeys`, of a value in lower case: what is behind the payload of a JSON Web Token does not count. */
+export function withoutSignatures(values: readonly string[]): readonly string[] {
+  if (!values.some((value) => value.startsWith('ey'))) return values
+  return [...new Set(values.map((value) => lowerCaseToken.exec(value)?.[0] ?? value))]
+}
+
+const lowerCaseToken = /^ey[^.]{12,}\.[^.]+(?=\.)/
+
+function claimValues(name: string, claims: ReadClaims | undefined): readonly string[] {
+  if (claims === undefined) return []
+  if (claims === 'too-many') return tooManyValues
+  const values = new Set(claims.map((each) => each.get(name) ?? ''))
+  values.delete('')
+  return [...values]
+}
+
+const addressHeaders = new Set(clientAddressHeaders)
+
+function sentValue(headers: IncomingHttpHeaders, name: string): string {
+  // A header may be named as something that every object has.
+  const value = Object.hasOwn(headers, name) ? headers[name] : undefined
+  return typeof value === 'string' ? value : (value?.join(', ') ?? '')
+}

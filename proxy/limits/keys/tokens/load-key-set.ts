@@ -1,0 +1,57 @@
+import { readFile } from 'node:fs/promises'
+import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
+
+/** Where the keys are that tokens are verified with. */
+export type KeySetPlace =
+  | { readonly kind: 'url'; readonly url: string }
+  /** A JSON Web Key Set. */
+  | ({ readonly kind: 'file' } & KeyFile)
+  /** A secret that is shared with who makes the tokens. */
+  | ({ readonly kind: 'secret' } & KeyFile)
+
+/** `digest`: the SHA-256 of its content when the settings were read, by which a reload tells whether it has changed. */
+type KeyFile = { readonly path: string; readonly digest?: string }
+
+const TIMEOUT_MS = 5_000
+const MOST_BYTES = 1024 * 1024
+
+/** The shortest secret for HS256 (RFC 7518 section 3.2). */
+const SHORTEST_SECRET = 32
+
+/** Loads what is at a place, as text. Rejects where there is none, or nothing that could be a key set. */
+export async function loadKeySet(place: KeySetPlace): Promise<string> {
+  if (place.kind === 'secret') return checkSecret(await readFile(place.path, 'utf8'))
+  return checkKeySet(place.kind === 'url' ? await fetchText(place.url) : await readFile(place.path, 'utf8'))
+}
+
+async function fetchText(url: string): Promise<string> {
+  const response = await fetch(url, {
+    redirect: 'error',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    headers: { accept: 'application/jwk-set+json, application/json' },
+  })
+  if (!response.ok) throw new Error(`the answer is ${response.status}`)
+  let text = ''
+  for await (const chunk of (response.body ?? new Blob([]).stream()).pipeThrough(new TextDecoderStream())) {
+    text += chunk
+    if (text.length > MOST_BYTES) throw new Error('the answer is larger than 1 MiB')
+  }
+  return text
+}
+
+/** @returns the secret, without the byte order mark and the line end of its file */
+export function checkSecret(text: string): string {
+  const secret = withoutMark(text).replace(/\r?\n$/, '')
+  if (Buffer.byteLength(secret) < SHORTEST_SECRET) throw new Error(`shorter than ${SHORTEST_SECRET} bytes`)
+  return secret
+}
+
+/** Throws for what is no key set. */
+export function checkKeySet(text: string): string {
+  const json = withoutMark(text)
+  const read: unknown = JSON.parse(json)
+  const keys: unknown = typeof read === 'object' && read !== null && 'keys' in read ? read.keys : undefined
+  if (!Array.isArray(keys) || keys.length === 0)
+    throw new Error('no key set: needs an object with a list of keys')
+  return json
+}

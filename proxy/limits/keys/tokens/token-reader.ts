@@ -1,0 +1,54 @@
+import { linesOf } from '../../../http/fields/header-lines.ts'
+import { findTokens, MOST_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import type { ClientRequest } from '../../../http/message/messages.ts'
+import { singleParts, type Policy } from '../../../policy.ts'
+import type { Claims, TokenVerifier } from './token-claims.ts'
+
+/** What verified tokens of a request say, each once; `too-many`: there is no telling which of them the backend takes. */
+export type ReadClaims = readonly Claims[] | 'too-many'
+
+/** Reads the tokens of a request, where a rule counts by what they say. */
+export type TokenReader = {
+  /** Undefined where no policy needs them, and where there is none that can be verified. */
+  read(
+    policies: readonly Policy[],
+    request: Pick<ClientRequest, 'rawHeaders'>,
+  ): ReadClaims | undefined | Promise<ReadClaims | undefined>
+}
+
+/** The claims that policies count by. */
+export function claimNames(policies: readonly Policy[]): string[] {
+  return policies.flatMap(({ partition }) =>
+    singleParts(partition).flatMap((part) => (part.kind === 'jwt' ? [part.name] : [])),
+  )
+}
+
+/**
+ * Finds tokens in `Authorization` as lenient backends do: of any scheme, before other words, with characters in the signature
+ * that are none of base64. Of these a backend takes one; each that is verified counts.
+ *
+ * @param policies all that a request can come under, those of overrides included
+ */
+export function createTokenReader(policies: readonly Policy[], verifier: TokenVerifier): TokenReader {
+  const needing = new Set(policies.filter((policy) => claimNames([policy]).length > 0))
+  return {
+    read(applying, { rawHeaders }) {
+      if (!applying.some((policy) => needing.has(policy))) return undefined
+      const tokens = findTokens(linesOf(rawHeaders, 'authorization').join(', '))
+      if (tokens.length > MOST_TOKENS) return 'too-many'
+      const read = tokens.map((token) => verifier.claimsOf(token))
+      return read.some((claims) => claims instanceof Promise) ? later(read) : present(read)
+    },
+  }
+}
+
+type Reading = Claims | undefined | Promise<Claims | undefined>
+
+async function later(read: readonly Reading[]): Promise<ReadClaims | undefined> {
+  return present(await Promise.all(read.map(async (claims) => claims)))
+}
+
+function present(read: readonly Reading[]): ReadClaims | undefined {
+  const claims = read.flatMap((each) => (each === undefined || each instanceof Promise ? [] : [each]))
+  return claims.length === 0 ? undefined : claims
+}

@@ -1,0 +1,77 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Log } from '../../../../shared/log.ts'
+import type { Policy } from '../../../policy.ts'
+import type { Telemetry } from '../../../telemetry/telemetry.ts'
+import { keepKeySet, type KeySetSource } from './key-set.ts'
+import { loadKeySet, type KeySetPlace } from './load-key-set.ts'
+import { claimNames, createTokenReader, type TokenReader } from './token-reader.ts'
+
+/** How tokens that rules count by are verified. What is undefined is not checked. */
+export type TokenSettings = {
+  readonly place: KeySetPlace
+  readonly issuer: string | undefined
+  readonly audience: string | undefined
+}
+
+/** What reads tokens, and how to wait for its keys and close it. */
+export type Tokens = {
+  readonly reader: TokenReader
+  /** The same for questions of operators, which are not counted in metrics. */
+  readonly uncounted: TokenReader
+  readonly place: KeySetPlace
+  readonly keySet: KeySetSource
+  ready(limitMs: number): Promise<void>
+  close(): void
+}
+
+/** Verified tokens that are remembered: a few megabytes. */
+const VERIFIED_TOKENS = 10_000
+/** Of those that operators ask about. */
+const ASKED_TOKENS = 10
+
+/**
+ * Begins to load the keys, or goes on with those of `running` where they are from the same place.
+ *
+ * @param options.now milliseconds of a monotonic clock
+ * @param options.wallNow milliseconds of the wall clock, which tokens go by
+ * @returns undefined where no rule counts by tokens: then no key set is loaded
+ */
+export async function createTokens(
+  settings: TokenSettings | undefined,
+  policies: readonly Policy[],
+  options: {
+    readonly telemetry: Telemetry
+    readonly log: Log
+    readonly now: () => number
+    readonly wallNow: () => number
+  },
+  running?: Tokens,
+): Promise<Tokens | undefined> {
+  const claims = claimNames(policies)
+  if (!settings || claims.length === 0) return undefined
+  const { place, issuer, audience } = settings
+  const { telemetry, log, now, wallNow } = options
+  // A gateway without rules by tokens does not load the library.
+  const { createTokenVerifier } = await import('./token-claims.ts')
+  const keySet =
+    running && isDeepStrictEqual(running.place, place)
+      ? running.keySet
+      : keepKeySet({ load: () => loadKeySet(place), telemetry, log, now })
+  const isSecret = place.kind === 'secret'
+  const reading = { keySet, isSecret, issuer, audience, claims, now: wallNow }
+  const verifier = createTokenVerifier({ ...reading, capacity: VERIFIED_TOKENS, telemetry })
+  const uncounted = createTokenVerifier({
+    ...reading,
+    capacity: ASKED_TOKENS,
+    telemetry: { tokenRead: () => undefined },
+  })
+  telemetry.observeTable('tokens', () => verifier.readUse())
+  return {
+    reader: createTokenReader(policies, verifier),
+    uncounted: createTokenReader(policies, uncounted),
+    place,
+    keySet,
+    ready: (limitMs) => keySet.ready(limitMs),
+    close: () => keySet.close(),
+  }
+}

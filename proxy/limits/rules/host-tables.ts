@@ -1,0 +1,55 @@
+import type { Steps } from '../../../shared/steps.ts'
+
+/** What is kept for some hosts only, found by the host of a request. */
+export type HostTables<Table> = {
+  /**
+   * @param host of `comparableHost`
+   * @returns what is kept for the name itself, and for all names below one that it ends in
+   */
+  find(host: string): Table[]
+}
+
+/** Begins a name that stands for all names below it. */
+const below = '*.'
+
+/**
+ * Sorts rules by the hosts that they are for, once, so that finding those of a host depends on the labels in its name and
+ * not on how many hosts there are.
+ *
+ * @param rules each for one host at least: names of `comparableHost`, or `*.` and such a name
+ * @param compile makes what is kept for a host of all its rules, in their order
+ */
+export function* createHostTables<Rule extends { readonly hosts: readonly string[] }, Table>(
+  rules: readonly Rule[],
+  compile: (rules: readonly Rule[]) => Steps<Table>,
+): Steps<HostTables<Table>> {
+  const byPattern = new Map<string, Rule[]>()
+  for (const rule of rules) {
+    for (const pattern of rule.hosts) {
+      const others = byPattern.get(pattern)
+      if (others) others.push(rule)
+      else byPattern.set(pattern, [rule])
+      yield
+    }
+  }
+  const exact = new Map<string, Table>()
+  const parents = new Map<string, Table>()
+  for (const [pattern, own] of byPattern) {
+    if (pattern.startsWith(below)) parents.set(pattern.slice(below.length), yield* compile(own))
+    else exact.set(pattern, yield* compile(own))
+    yield
+  }
+
+  return {
+    find(host) {
+      const own = exact.get(host)
+      const found = own === undefined ? [] : [own]
+      if (parents.size === 0) return found
+      for (let dot = host.indexOf('.'); dot !== -1; dot = host.indexOf('.', dot + 1)) {
+        const table = parents.get(host.slice(dot + 1))
+        if (table !== undefined) found.push(table)
+      }
+      return found
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import { numberValues } from '../../request/values/number-values.ts'
+import { readMatchPaths, type MatchPaths } from '../../request/target/match-path.ts'
+import { matchesSegments, readPattern, type PathPattern } from './path-tree.ts'
+
+/** A pattern, and which segment of a path that it matches is the one that is looked for. */
+type PlacedName = { readonly pattern: PathPattern; readonly place: number }
+
+/**
+ * Finds what stands for a `:name` of a rule's patterns. Each reading of a path may have another value there; the
+ * backend's is one of them.
+ *
+ * @param patterns all patterns of the rule; each has the name once, and those that match the same paths have it in the
+ *   same place
+ * @param isNumber the backend takes it for a whole number
+ * @returns finds the values, each once, in the form of match paths; one that is empty is one
+ */
+export function createPathValues(
+  patterns: readonly string[],
+  name: string,
+  isNumber = false,
+): (paths: MatchPaths) => readonly string[] {
+  const placed = patterns.map((path): PlacedName => {
+    const segments = path.split('/')
+    const before = segments.slice(0, segments.indexOf(`:${name}`)).join('/')
+    return { pattern: readPattern(path), place: readPattern(before).length }
+  })
+  return ({ matchPath, otherMatchPaths }) => {
+    const values = new Set<string>()
+    for (const reading of [matchPath, ...otherMatchPaths]) {
+      const segments = segmentsOf(reading)
+      const found = placed.find(({ pattern }) => matchesSegments(pattern, segments))
+      if (!found) continue
+      for (const value of numberValues(segments[found.place] ?? '', isNumber)) values.add(value)
+    }
+    // Where none matches, the rule would count nobody: it counts all of these as one.
+    return values.size === 0 ? [''] : [...values]
+  }
+}
+
+/**
+ * The form that a segment of a path has as a value, for one that an operator has written, escaped or not.
+ *
+ * @returns empty where no segment of a path can be so
+ */
+export function pathValueOf(text: string): string {
+  const escaped = text
+    .toWellFormed()
+    .replace(/%(?![0-9a-f]{2})/gi, '%25')
+    .replace(/[^\x21-\x7e]|[/?#\\]/gu, encodeURIComponent)
+  const read = readMatchPaths(`/${escaped}`, { hasFormat: false })
+  if (typeof read === 'string') return ''
+  const values = [read.matchPath, ...read.otherMatchPaths].map(segmentsOf)
+  const [value] = numberValues(values.find(({ length }) => length === 1)?.[0] ?? '', false)
+  return value ?? ''
+}
+
+/** Of a match path, an empty name at the end included. */
+function segmentsOf(reading: string): string[] {
+  if (reading === '/') return []
+  return (reading.endsWith('/') ? reading.slice(1, -1) : reading.slice(1)).split('/')
+}

@@ -1,0 +1,182 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { doAtOnce, type Steps } from '../../../shared/steps.ts'
+import { methodOverrideFields } from '../../http/fields/header-roles.ts'
+import { comparableHost } from '../../request/host.ts'
+import { withoutEmptyName, type MatchPaths } from '../../request/target/match-path.ts'
+import { createHostTables } from './host-tables.ts'
+import {
+  createPathTree,
+  findInTree,
+  literalPath,
+  readPattern,
+  valueAt,
+  type PathPattern,
+} from './path-tree.ts'
+import type { Policy, RoutePattern, Rule } from '../../policy.ts'
+import { compiledPathRules, lazyPathRules, noPathRules, type Mark, type PathRules } from './path-rules.ts'
+
+/** The limits table, compiled once. Matching costs the same with six rules or ten thousand. */
+export type RuleTable = {
+  /**
+   * The policies of all rules that match a request, in the table's order. A rule matches where one reading of the path
+   * matches one of its patterns and, in that same reading, none of its exceptions: a spelling that some backend takes for
+   * a limited path is limited. Fields that override the method add the rules of that method to those of the request's own.
+   *
+   * @param method as sent; letter case is ignored
+   * @param host as forwarded, of `readHost`
+   * @returns no policy twice
+   */
+  match(target: MatchPaths, method: string, headers: IncomingHttpHeaders, host: string): readonly Policy[]
+}
+
+type MatchPath = (target: MatchPaths, method: string, headers: IncomingHttpHeaders) => readonly Policy[]
+type InTableOrder = (policies: readonly Policy[]) => readonly Policy[]
+
+/** The marks of one pattern of the tree, and the rules of a path that no other pattern matches. */
+type Leaf = { readonly marks: Mark[]; pathRules: PathRules }
+
+const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
+
+/** Never throws: that a pattern can match is for the settings to check. */
+export function compileRules(rules: readonly Rule[]): RuleTable {
+  return doAtOnce(compileRulesInSteps(rules))
+}
+
+export function* compileRulesInSteps(rules: readonly Rule[]): Steps<RuleTable> {
+  const orders = new Map(rules.map(({ policy }, order) => [policy, order]))
+  const inTableOrder: InTableOrder = (policies) =>
+    [...new Set(policies)].sort((a, b) => (orders.get(a) ?? 0) - (orders.get(b) ?? 0))
+
+  const matchPath = yield* compilePaths(
+    rules.filter(({ hosts }) => hosts === undefined),
+    inTableOrder,
+  )
+  const ofSomeHosts = rules.filter(isOfSomeHosts)
+  if (ofSomeHosts.length === 0) return { match: matchPath }
+
+  const tables = yield* createHostTables(ofSomeHosts, (own) => compilePaths(own, inTableOrder))
+  return {
+    match(target, method, headers, host) {
+      const policies = matchPath(target, method, headers)
+      const found = tables.find(comparableHost(host)).flatMap((match) => match(target, method, headers))
+      return found.length === 0 ? policies : inTableOrder([...policies, ...found])
+    },
+  }
+}
+
+function isOfSomeHosts(rule: Rule): rule is Rule & { readonly hosts: readonly string[] } {
+  return rule.hosts !== undefined
+}
+
+/** Compiles rules, whatever hosts they are for. */
+function* compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): Steps<MatchPath> {
+  const findPathRules = yield* compilePathRules(rules)
+
+  const matchPathRules = (
+    pathRules: PathRules,
+    method: string,
+    headers: IncomingHttpHeaders,
+  ): readonly Policy[] => {
+    let policies = pathRules.forMethod(method)
+    if (pathRules === noPathRules) return policies
+    for (const field of methodOverrideFields) {
+      const override = headers[field]
+      if (override) policies = inTableOrder([...policies, ...matchOverride(pathRules, override)])
+    }
+    return policies
+  }
+
+  return ({ matchPath, otherMatchPaths }, method, headers) => {
+    const policies = matchPathRules(findPathRules(matchPath), method, headers)
+    if (otherMatchPaths.length === 0) return policies
+    const others = otherMatchPaths.flatMap((path) => matchPathRules(findPathRules(path), method, headers))
+    return others.length === 0 ? policies : inTableOrder([...policies, ...others])
+  }
+}
+
+type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
+
+/** @returns what finds the rules of a match path */
+function* compilePathRules(rules: readonly Rule[]): Steps<(matchPath: string) => PathRules> {
+  const tree = createPathTree<Leaf>()
+  const leaves = new Set<Leaf>()
+  const literals = new Map<string, Mark[]>()
+  for (const { pattern, mark } of placeMarks(rules)) {
+    yield
+    const literal = literalPath(pattern)
+    if (literal === undefined) {
+      const leaf = valueAt(tree, pattern, () => ({ marks: [], pathRules: noPathRules }))
+      leaf.marks.push(mark)
+      leaves.add(leaf)
+    } else {
+      const others = literals.get(literal)
+      if (others) others.push(mark)
+      else literals.set(literal, [mark])
+    }
+  }
+  for (const leaf of leaves) {
+    leaf.pathRules = compiledPathRules(leaf.marks)
+    yield
+  }
+
+  const findLeaves = (matchPath: string): Leaf[] => {
+    const found: Leaf[] = []
+    findInTree(tree, matchPath, 1, found)
+    return found
+  }
+  const marksOf = (found: readonly Leaf[]): Mark[] => found.flatMap((leaf) => leaf.marks)
+
+  // What the patterns say of a literal path is known beforehand, so that a request for it is one look-up.
+  const known = new Map<string, PathRules>()
+  for (const [path, own] of literals) {
+    known.set(path, compiledPathRules([...own, ...marksOf(findLeaves(path))]))
+    yield
+  }
+
+  /** What an empty name at the end adds to the rules of the path itself; `noPathRules` where no pattern takes it. */
+  const findWithEmptyName = (matchPath: string, path: string): PathRules => {
+    const found = findLeaves(path)
+    const added = findLeaves(matchPath).filter((leaf) => !found.includes(leaf))
+    return added.length === 0
+      ? noPathRules
+      : lazyPathRules([...(literals.get(path) ?? []), ...marksOf(found), ...marksOf(added)])
+  }
+
+  return (matchPath) => {
+    const pathRules = known.get(matchPath)
+    if (pathRules || leaves.size === 0) return pathRules ?? noPathRules
+    const path = withoutEmptyName(matchPath)
+    if (path !== undefined) return findWithEmptyName(matchPath, path)
+    const found = findLeaves(matchPath)
+    const [only] = found
+    if (!only) return noPathRules
+    return found.length === 1 ? only.pathRules : lazyPathRules(marksOf(found))
+  }
+}
+
+/** What is no single method may be read as any: a list, of which backends take the first or the last, or nonsense. */
+function matchOverride(pathRules: PathRules, override: string | string[]): readonly Policy[] {
+  return typeof override === 'string' && methodToken.test(override)
+    ? pathRules.forMethod(override)
+    : pathRules.forSomeMethod()
+}
+
+/** One at a time, as each is asked for: to read a pattern takes time, and a rule may have thousands. */
+function* placeMarks(rules: readonly Rule[]): Generator<PlacedMark> {
+  for (const [order, { policy, match, except }] of rules.entries()) {
+    const place = ({ methods, path }: RoutePattern, isException: boolean): PlacedMark => {
+      return {
+        pattern: readPattern(path),
+        mark: { order, policy, isException, methods: readMethods(methods) },
+      }
+    }
+    for (const pattern of match) yield place(pattern, false)
+    for (const pattern of except) yield place(pattern, true)
+  }
+}
+
+/** HEAD does on the backend what GET does, so a rule on GET counts it too. */
+function readMethods(methods: readonly string[]): ReadonlySet<string> | undefined {
+  if (methods.length === 0) return undefined
+  return new Set(methods.includes('GET') ? [...methods, 'HEAD'] : methods)
+}

@@ -1,0 +1,60 @@
+import { beginsWithUrl, type Target } from '../../request/target/target.ts'
+import { readMatchPaths } from '../../request/target/match-path.ts'
+import { createPathTree, findInTree, readRoutePattern, valueAt } from './path-tree.ts'
+
+/** What is left of a target, and what was taken off. */
+export type Stripped = {
+  /** As the pattern writes it: `/v1`. */
+  readonly prefix: string
+  /** Path and query for the request line of the backend. */
+  readonly target: string
+}
+
+/** @returns undefined where the prefix cannot be taken off so that everybody reads the rest alike: the request is refused */
+export type StripPrefix = (
+  target: Pick<Target, 'path' | 'forwardTarget' | 'routePath'>,
+) => Stripped | undefined
+
+/**
+ * Takes the literal prefix of a pattern off the paths that match it: under `/v1/*`, `/v1/x` is `/x` to the backend. The rest stays
+ * as it was sent.
+ *
+ * Rules have read the whole path, in every way in which a backend may read it. That they have read what the backend gets is
+ * certain only if each reading of the rest, with the prefix before it, is one of the whole. So what climbs above its root in a
+ * reading of the rest is refused, as it is in the whole path: `/v1/..;/x`.
+ *
+ * @param paths the patterns of a route; of those that match, the one with the longest prefix counts
+ */
+export function createPrefixStripper(paths: readonly string[]): StripPrefix {
+  const tree = createPathTree<string>()
+  for (const path of paths) valueAt(tree, readRoutePattern(path), () => literalPrefix(path))
+  return ({ path, forwardTarget, routePath }) => {
+    const found: string[] = []
+    findInTree(tree, routePath, 1, found)
+    const prefix = found.reduce((longest, each) => (each.length > longest.length ? each : longest), '')
+    if (prefix === '') return undefined
+    const end = endOfNames(path, prefix.split('/').length - 1)
+    const rest = path.slice(end) || '/'
+    // Rules take what follows `//` for a host once.
+    if (rest.startsWith('//') && path.lastIndexOf('//', end - 1) !== -1) return undefined
+    if (beginsWithUrl(rest) || typeof readMatchPaths(rest, { hasFormat: false }) === 'string')
+      return undefined
+    return { prefix, target: rest + forwardTarget.slice(path.length) }
+  }
+}
+
+/** @returns where the first names of a path end, whatever slashes are between them */
+function endOfNames(path: string, count: number): number {
+  let at = 0
+  for (let left = count; left > 0; left--) {
+    while (path[at] === '/') at += 1
+    const slash = path.indexOf('/', at)
+    at = slash === -1 ? path.length : slash
+  }
+  return at
+}
+
+/** @returns what a pattern begins with before its first `:name` or `*`, without a slash at the end; empty where that is nothing */
+export function literalPrefix(pattern: string): string {
+  return pattern.replace(/\/(?::.*|\*)?$/s, '')
+}

@@ -1,0 +1,94 @@
+import type { Steps } from '../../../shared/steps.ts'
+import { comparableHost } from '../../request/host.ts'
+import type { Target } from '../../request/target/target.ts'
+import { createHostTables } from './host-tables.ts'
+import { createPathTree, findInTree, readRoutePattern, valueAt } from './path-tree.ts'
+
+/** An entry of `routes:`. */
+export type UpstreamRoute = {
+  /** In metrics and logs. */
+  readonly name: string
+  /** As those of a rule; without it, every host. */
+  readonly hosts?: readonly string[]
+  /** Patterns as those of a rule, without a method; without it, every path. */
+  readonly paths?: readonly string[]
+  /** Base URLs of the servers, each without a final slash. They have the same path. Never empty. */
+  readonly upstream: readonly string[]
+  readonly balance: Balance
+  /** How the servers are probed; without it they are not. */
+  readonly health?: RouteHealth
+  /** `Host` for the servers; without it, that of the request. */
+  readonly upstreamHost?: string
+  /** Headers that the servers get: name, value, name, value… with names in lower case. */
+  readonly requestHeaders?: readonly string[]
+  /** The literal prefix of the pattern is taken off. There are `paths` then, and each has one. */
+  readonly stripPrefix?: true
+  /** PEM certificates of those who have signed the certificates of the servers, in place of those of `UPSTREAM_CA_FILE`. */
+  readonly authorities?: string
+}
+
+/** The field `health` of a route. */
+export type RouteHealth = {
+  /** On the server, whatever path its URL has. */
+  readonly path: string
+  readonly everyMs: number
+  /** Probes in a row that fail before a server is not used. */
+  readonly fails: number
+  /** Probes in a row that pass before it is used again. */
+  readonly passes: number
+}
+
+export type Balance = 'least-connections' | 'round-robin'
+
+/** The routes, compiled once. To find one costs the same with ten routes or ten thousand. */
+export type RouteTable<Found> = {
+  /**
+   * What was compiled with the first route that matches the resolved path.
+   *
+   * @param host as forwarded, of `readHost`
+   */
+  find(target: Pick<Target, 'routePath'>, host: string): Found | undefined
+}
+
+/** The place in the table of the first route with a pattern. */
+type First = { order: number }
+type Placed = { readonly route: Pick<UpstreamRoute, 'paths'>; readonly order: number }
+
+const noRoute = Number.POSITIVE_INFINITY
+const everyPath = ['/*']
+
+/** @param found what is found, for each route in the table's order */
+export function* compileRoutes<Found>(
+  routes: readonly Pick<UpstreamRoute, 'hosts' | 'paths'>[],
+  found: readonly Found[],
+): Steps<RouteTable<Found>> {
+  const placed = [...routes.entries()].map(([order, route]) => ({ route, order, hosts: route.hosts ?? [] }))
+  const findOfAll = yield* compilePaths(placed.filter(({ hosts }) => hosts.length === 0))
+  const ofSomeHosts = placed.filter(({ hosts }) => hosts.length > 0)
+  const tables = ofSomeHosts.length === 0 ? undefined : yield* createHostTables(ofSomeHosts, compilePaths)
+  return {
+    find({ routePath }, host) {
+      let first = findOfAll(routePath)
+      if (tables)
+        for (const find of tables.find(comparableHost(host))) first = Math.min(first, find(routePath))
+      return first === noRoute ? undefined : found[first]
+    },
+  }
+}
+
+/** @returns what finds the place of the first route that matches, whatever hosts they are for */
+function* compilePaths(routes: readonly Placed[]): Steps<(routePath: string) => number> {
+  const tree = createPathTree<First>()
+  for (const { route, order } of routes) {
+    for (const path of route.paths ?? everyPath) {
+      const first = valueAt(tree, readRoutePattern(path), () => ({ order }))
+      first.order = Math.min(first.order, order)
+      yield
+    }
+  }
+  return (routePath) => {
+    const found: First[] = []
+    findInTree(tree, routePath, 1, found)
+    return found.reduce((least, { order }) => Math.min(least, order), noRoute)
+  }
+}

@@ -1,0 +1,71 @@
+import { takesUnits } from '../../policy.ts'
+import { chargesOfStates, type Charge, type Decision, type Ticket } from '../limiter.ts'
+import { isTicket, readDecision, readTickets } from './store-replies.ts'
+
+/** A charge that the store has counted, as an answer says that came after its request had been decided without it. */
+export type LateAnswer = {
+  readonly charge: Charge
+  /** Milliseconds that were left of the window when it was counted. */
+  readonly leftMs: number
+  /** The instant at which it was counted, where the reply says it. */
+  readonly countedAt: unknown
+  /** Where to find what was reserved; undefined where nothing is reserved under the policy. */
+  readonly ticket: Ticket | undefined
+  /**
+   * What became of the charge meanwhile. `admitted`: it was let through without being counted, so that what the store has counted
+   * is right. `counted`: it was let through and counted in this process as well. `refused`: it is to be counted nowhere.
+   */
+  readonly meanwhile: 'admitted' | 'counted' | 'refused'
+}
+
+/**
+ * What the store has counted of a batch that nobody waits for any more. Its answer is the proof that it was counted; one that
+ * never comes proves nothing.
+ *
+ * @param batch.decidedWithout the decisions that were made in its place, by request
+ */
+export function readLateAnswers(
+  batch: {
+    readonly requests: readonly (readonly Charge[])[]
+    readonly decidedWithout: readonly Decision[]
+    readonly chargeCount: number
+  },
+  reply: readonly unknown[],
+): LateAnswer[] {
+  const { requests, decidedWithout, chargeCount } = batch
+  const answers: LateAnswer[] = []
+  const tickets = readTickets(chargeCount, reply)
+  const ticketsAgain = readTickets(chargeCount, reply)
+  const countedAt = reply[2 * chargeCount]
+  let at = 0
+  for (const [index, charges] of requests.entries()) {
+    const decision = readDecision(charges, reply, at, tickets)
+    const isCounted = typeof decision !== 'string' && decision.outcome === 'allowed'
+    const meanwhile = fateOf(charges, decidedWithout[index])
+    for (const charge of charges) {
+      const left = Number(reply[at])
+      const leftMs = Number(reply[at + 1])
+      const ticket = ticketsAgain && takesUnits(charge.policy) ? ticketsAgain.next().value : undefined
+      at += 2
+      if (isCounted && left >= 0)
+        answers.push({
+          charge,
+          leftMs,
+          countedAt,
+          ticket: isTicket(ticket) ? ticket : undefined,
+          meanwhile: meanwhile(charge),
+        })
+    }
+  }
+  return answers
+}
+
+function fateOf(
+  charges: readonly Charge[],
+  decision: Decision | undefined,
+): (charge: Charge) => LateAnswer['meanwhile'] {
+  if (decision?.outcome !== 'allowed') return () => 'refused'
+  const { states } = decision
+  const counted = new Set(chargesOfStates(charges, states).filter((_, i) => states[i]?.exceeded === false))
+  return (charge) => (counted.has(charge) ? 'counted' : 'admitted')
+}

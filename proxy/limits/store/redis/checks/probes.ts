@@ -1,0 +1,104 @@
+import { afterInput } from '../../../../../shared/after-input.ts'
+import { createShardingCheck } from './sharding.ts'
+import { isOfReplica } from '../errors.ts'
+import { leaveReplica } from '../connecting/leaving.ts'
+import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
+import type { RedisClient, RedisScript } from '../run-script.ts'
+import { decideScript } from '../scripts.ts'
+
+/** What the policies that have been counted need of Redis, besides fixed windows. */
+export type Needs = { sliding: boolean; inFlight: boolean; buckets: boolean; reserved: boolean }
+
+/** Test requests, which tell whether Redis can decide. */
+export type Probes = {
+  /** Whether Redis decides a test request in time; in a cluster, whether every master does. */
+  probe(): Promise<boolean>
+  /**
+   * The error of Redis if it refuses a command that decisions need, or why counters cannot be shared there; undefined also
+   * if it does not answer.
+   */
+  findRefusal(): Promise<Refusal | undefined>
+  /**
+   * Whether Redis runs the script without an error, in time. It is sent as text: sent as a digest that Redis does not
+   * know, it would be sent again, behind later commands.
+   */
+  runs(script: RedisScript, keyCount: number, args: string[], limitMs: number): Promise<boolean>
+  /** Looks for the master where this error shows that a replica has answered. */
+  followMaster(reason: string): void
+}
+
+/** Of what is looked at beside the requests: it takes several round trips. */
+const CHECK_TIMEOUT_MS = 1000
+
+/** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */
+const CLUSTER_PROBES = 32
+
+/**
+ * @param options.keyPrefix of `keyPrefixOf`
+ * @param options.needs is read at each probe
+ * @param options.timeoutMs for each answer
+ */
+export function createProbes(options: {
+  readonly redis: RedisClient
+  readonly keyPrefix: string
+  readonly needs: Readonly<Needs>
+  readonly timeoutMs: number
+}): Probes {
+  const { redis, keyPrefix, needs, timeoutMs } = options
+  /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
+  const keys = redis.isCluster
+    ? Array.from({ length: CLUSTER_PROBES }, (_, i) => `${keyPrefix}:probe:${i}`)
+    : [`${keyPrefix}:probe`]
+
+  const sharding = createShardingCheck({ redis, keyPrefix, timeoutMs: CHECK_TIMEOUT_MS })
+
+  async function runs(
+    script: RedisScript,
+    keyCount: number,
+    args: string[],
+    limitMs: number,
+  ): Promise<boolean> {
+    if (redis.status !== 'ready') return false
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => afterInput(() => reject(new Error('no answer in time'))), limitMs)
+    })
+    try {
+      const reply: unknown = await Promise.race([redis.eval(script.source, keyCount, args), timeout])
+      if (!Array.isArray(reply) || typeof reply[0] === 'number') return true
+      followMaster(String(reply[0]))
+      return false
+    } catch {
+      return false
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  function followMaster(reason: string): void {
+    if (isOfReplica(reason)) leaveReplica(redis, reason)
+  }
+
+  return {
+    async probe() {
+      const answers = keys.flatMap((key) => {
+        const decides = (counter: string, algorithm: string): Promise<boolean> =>
+          runs(decideScript, 1, [counter, '1000000', '1000', 'E', algorithm], timeoutMs)
+        return needs.sliding ? [decides(key, 'f'), decides(`${key}:sliding`, 's')] : [decides(key, 'f')]
+      })
+      return !(await Promise.all(answers)).includes(false)
+    },
+    async findRefusal() {
+      if (redis.status !== 'ready') return undefined
+      const commands = commandsNeeded({ ...needs, cluster: redis.isCluster })
+      const [refusal, isSharded] = await Promise.all([
+        findRefusalAt(redis, keys, { commands, timeoutMs }),
+        sharding.find(),
+      ])
+      if (refusal) followMaster(refusal.reply)
+      return refusal ?? (isSharded === undefined ? undefined : { command: undefined, reply: isSharded })
+    },
+    runs,
+    followMaster,
+  }
+}

@@ -1,0 +1,96 @@
+import { Cluster, type Redis } from 'ioredis'
+import { isOfReplica } from '../errors.ts'
+import type { Leaving } from './leaving.ts'
+import { readyWithoutInfo } from './ready-check.ts'
+import { commonOptions, retryDelayMs, type RedisCredentials } from './options.ts'
+import type { RedisAddress } from './url.ts'
+
+/** Where a cluster tells that one of its nodes, `host:port`, cannot be reached. */
+export type ClusterProblems = {
+  readonly tell: (problem: Error, node?: string) => void
+  /** The node is connected again. */
+  readonly solvedAt: (node: string) => void
+}
+
+/** After the loss of a node the others are asked who serves its slots now, until every master answers. */
+const RELEARN_EVERY_MS = 300
+
+/** What the library says of a command that may not wait for its connection. */
+const NOT_ASKED = "Stream isn't writeable and enableOfflineQueue options is false"
+
+/**
+ * Connects to all nodes of a cluster, replicas too, so that one that takes over is asked at once.
+ *
+ * A node whose connection is lost is dropped, not reconnected to: its slots may have gone elsewhere, and only others can
+ * say where. They are asked by the next command for one of its slots, and without one a moment later, which also finds
+ * a node that has merely restarted. When the last node is dropped, the hosts of the address are looked up anew.
+ */
+export function connectCluster(
+  address: RedisAddress,
+  credentials: RedisCredentials,
+  problems: ClusterProblems,
+  leaving: Leaving,
+): Cluster {
+  const cluster = new Cluster([...address.hosts], {
+    redisOptions: {
+      ...commonOptions(address, credentials),
+      // A master that became a replica: drop its connection, and ask the others who serves its slots.
+      reconnectOnError: (error: Error): 1 | false => (isOfReplica(error) ? 1 : false),
+    },
+    enableOfflineQueue: false,
+    // Names stay names until a connection is opened: each time they may lead elsewhere, and certificates are for them.
+    dnsLookup: (host, found) => found(null, host),
+    clusterRetryStrategy: (attempt, reason) => {
+      // The reason of a failed attempt is not always an event too.
+      if (reason) problems.tell(reason)
+      return Math.max(retryDelayMs(attempt), leaving.delayMs())
+    },
+    // A redirected command has not been executed and may follow, but not for long: the default is 16 times.
+    maxRedirections: 3,
+    // A slot that is moving, asked about several keys: see askAcrossSlots, which then asks about one at a time.
+    retryDelayOnTryAgain: 1,
+    // 0 is never: the command may have been executed before its connection was lost.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    // Of several nodes asked one after another, the first may be one that hangs, and has not been noticed to.
+    slotsRefreshTimeout: 500,
+  })
+  // `error` says that no node could be asked, `node error` why.
+  cluster.on('error', () => undefined)
+  cluster.on('node error', (error: Error, node: string) => {
+    if (error.message !== 'Connection is closed.' && error.message !== NOT_ASKED) problems.tell(error, node)
+  })
+  // The library connects to a node when the first command is sent there, and fails the commands after it until then.
+  cluster.on('+node', (node: Redis) => {
+    readyWithoutInfo(node)
+    passOverUnlessReady(node, () => cluster.nodes().some(({ status }) => status === 'ready'))
+    node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
+    if (node.status === 'wait') node.connect().catch(() => undefined)
+  })
+  let timer: NodeJS.Timeout | undefined
+  const relearnSoon = (): void => {
+    timer ??= setTimeout(() => {
+      timer = undefined
+      if (cluster.status !== 'ready') return
+      // A node that hangs is dropped, and added again by the answer of nodes that have not noticed: check after that.
+      cluster.refreshSlotsCache(() => {
+        if (cluster.nodes('master').some(({ status }) => status !== 'ready')) relearnSoon()
+      })
+    }, RELEARN_EVERY_MS).unref()
+  }
+  cluster.on('-node', relearnSoon)
+  return cluster
+}
+
+/**
+ * The library asks the nodes for the slots in random order, each over a connection made for it. A node that hangs would take
+ * up `slotsRefreshTimeout` each time. One that is not connected is therefore asked only where no other is connected.
+ */
+function passOverUnlessReady(node: Redis, isOtherReady: () => boolean): void {
+  const duplicate = node.duplicate.bind(node)
+  node.duplicate = (options) => {
+    const connection = duplicate(options)
+    if (node.status !== 'ready' && isOtherReady()) connection.options.enableOfflineQueue = false
+    return connection
+  }
+}

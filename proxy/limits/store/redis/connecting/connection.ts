@@ -1,0 +1,173 @@
+import { Redis } from 'ioredis'
+import type { Log } from '../../../../../shared/log.ts'
+import { connectCluster, type ClusterProblems } from './cluster.ts'
+import { isOfReplica, reasonOf } from '../errors.ts'
+import { createLeaving, onReplica, type Leaving } from './leaving.ts'
+import { readyWithoutInfo } from './ready-check.ts'
+import { commonOptions, retryDelayMs, tlsOptions, type RedisCredentials } from './options.ts'
+import type { RedisClient } from '../run-script.ts'
+import { describeRedis, type RedisAddress } from './url.ts'
+
+export type RedisConnection = {
+  readonly client: RedisClient
+  /**
+   * Resolves when Redis can be asked, or after `timeoutMs` without that: to be awaited before the first request is
+   * served, which would else be counted locally only because it came too soon.
+   */
+  connected(timeoutMs: number): Promise<void>
+  /** Ends the connection at once; what is in flight fails. */
+  close(): void
+}
+
+/**
+ * Connects to Redis and keeps connecting for as long as it is away; nothing waits for it. The log gets one line when
+ * the connection is there and one for each new reason why it is not. Each option that differs from the library's
+ * default is explained here and in docs/redis.md.
+ */
+export function connectRedis(
+  address: RedisAddress,
+  log: Log,
+  credentials: RedisCredentials = {},
+): RedisConnection {
+  const problems = createProblemLog(describeRedis(address), log)
+  const leaving = createLeaving(() => performance.now())
+  const client =
+    address.topology === 'cluster'
+      ? connectCluster(address, credentials, problems, leaving)
+      : connectServer(address, credentials, problems, leaving)
+  let isClosed = false
+  let timer: NodeJS.Timeout | undefined
+  let settling: NodeJS.Timeout | undefined
+  client.on('ready', () => {
+    leaving.connected()
+    clearTimeout(settling)
+    // Each connection to a replica looks like one to a master until it is asked to count.
+    if (leaving.isRecent()) settling = setTimeout(problems.solved, SETTLED_AFTER_MS).unref()
+    else problems.solved()
+  })
+  client.on('close', () => clearTimeout(settling))
+  onReplica(client, (reason) => {
+    leaving.left()
+    problems.tellOfReplica(reason)
+  })
+  // The library ends for good where Sentinel announces a new master while it is being asked for the old one.
+  client.on('end', () => {
+    if (isClosed) return
+    timer = setTimeout(() => void client.connect().catch(() => undefined), retryDelayMs(1))
+  })
+  return {
+    client,
+    connected: (timeoutMs) => untilReady(client, timeoutMs),
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+      clearTimeout(settling)
+      client.disconnect()
+    },
+  }
+}
+
+function connectServer(
+  address: RedisAddress,
+  credentials: RedisCredentials,
+  problems: Pick<ProblemLog, 'tell' | 'tellOfReplica'>,
+  leaving: Leaving,
+): Redis {
+  const [first] = address.hosts
+  const { sentinelUsername, sentinelPassword } = credentials
+  const place =
+    address.topology === 'standalone'
+      ? { host: first?.host ?? '', port: first?.port ?? 0 }
+      : {
+          sentinels: [...address.hosts],
+          name: address.masterName ?? '',
+          // Follow a failover when the sentinels announce it, not only when the old master hangs up.
+          failoverDetector: true,
+          // By the sentinel that named the master. Each of the others tells it in its own time, up to seconds later,
+          // and each time a sound connection would be given up.
+          sentinelMaxConnections: 1,
+          sentinelCommandTimeout: 500,
+          sentinelRetryStrategy: retryDelayMs,
+          sentinelReconnectStrategy: retryDelayMs,
+          ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+          ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+          enableTLSForSentinelMode: address.tls,
+          ...(address.tls ? { sentinelTLS: tlsOptions(credentials) } : {}),
+        }
+  const server = new Redis({
+    ...place,
+    ...commonOptions(address, credentials),
+    db: address.database,
+    // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
+    enableOfflineQueue: false,
+    retryStrategy: (attempt) => Math.max(retryDelayMs(attempt), leaving.delayMs()),
+    // A master that became a replica refuses writes: connect again, to the new one. 2 would also send the command again.
+    reconnectOnError(error: Error) {
+      if (!isOfReplica(error)) return false
+      leaving.left()
+      problems.tellOfReplica(error.message)
+      return 1
+    },
+  })
+  readyWithoutInfo(server)
+  server.on('error', (problem: Error) => problems.tell(problem))
+  return server
+}
+
+function untilReady(client: RedisClient, timeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer)
+      clearInterval(look)
+      resolve()
+    }
+    const timer = setTimeout(finish, timeoutMs)
+    // A cluster has no event for it: it calls itself ready before its nodes are connected.
+    const look = setInterval(() => {
+      if (isReady(client)) finish()
+    }, 5)
+  })
+}
+
+function isReady(client: RedisClient): boolean {
+  if (client.status !== 'ready') return false
+  return client instanceof Redis || client.nodes('master').every(({ status }) => status === 'ready')
+}
+
+/** How long a connection is kept after one that led to a replica until the log calls it one to Redis. */
+const SETTLED_AFTER_MS = 1000
+
+type ProblemLog = ClusterProblems & {
+  readonly solved: () => void
+  readonly tellOfReplica: (reason: string) => void
+}
+
+/** One line for each new reason why there is no connection, and one when there is. */
+function createProblemLog(redis: string, log: Log): ProblemLog {
+  /** By reason, the node that it was first seen at; undefined without a cluster. */
+  const told = new Map<string, string | undefined>()
+  function tell(reason: string, message: string, node?: string): void {
+    if (told.has(reason) || told.size === MAX_REASONS) return
+    told.set(reason, node)
+    log.warn({ redis, node, reason }, message)
+  }
+  return {
+    tell(problem, node) {
+      // Sentinel tells when it tries next.
+      const reason = reasonOf(problem).replace(/ Retrying from scratch after \d+ms\./, '')
+      tell(reason, 'cannot connect to Redis; retrying', node)
+    },
+    tellOfReplica: (reason) =>
+      tell(reasonOf(reason), 'connected to a replica of Redis; looking for the master'),
+    solvedAt(node) {
+      for (const [reason, at] of told) if (at === node) told.delete(reason)
+    },
+    solved() {
+      told.clear()
+      log.info({ redis }, 'connected to Redis')
+    },
+  }
+}
+
+/** More in one outage than there are kinds of failures: then the reasons hold something that changes each time. */
+const MAX_REASONS = 20

@@ -1,0 +1,151 @@
+import { reservedUnits, takesUnits } from '../../../policy.ts'
+import type { Charge } from '../../limiter.ts'
+import { isMoving } from './errors.ts'
+
+export type ClusterNodes = {
+  /**
+   * Sends one command for charges whose counters are all on one node. Its reply is that of `RemoteCounters.ask`, with
+   * the time that was counted in front of the tickets, where a window slides.
+   */
+  readonly askNode: (charges: readonly Charge[]) => Promise<readonly unknown[]>
+  /**
+   * Takes back from the charge's counter what was counted: in the window that had `leftMs` to go, or as `countedAt`, or
+   * where it has a ticket as that says.
+   */
+  readonly giveBack: (counted: Counted) => Promise<unknown>
+  /** Called before charges are asked in parts: for a moment their counters may hold too much. */
+  readonly split: (charges: readonly Charge[]) => void
+}
+
+export type Counted = {
+  readonly charge: Charge
+  readonly leftMs: number
+  readonly countedAt: unknown
+  readonly ticket: unknown
+}
+
+/**
+ * Asks a cluster about one request. Counters of one partition key share a hash slot, so a request whose rules count by
+ * the same key, which is the rule, is one command and atomic. Where its rules count by different keys (an address here,
+ * a header there) their counters may be on different nodes, and no command can decide about both: each part is decided
+ * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
+ * left than there is, and be refused; more than the quota never passes. Where a part cannot be decided, the request is
+ * decided without the store, and what the others have counted is given back as well.
+ *
+ * While a slot moves to another node, no node takes a command about several of its counters unless it has them all. Then
+ * each charge is such a part.
+ */
+export async function askAcrossSlots(
+  charges: readonly Charge[],
+  nodes: ClusterNodes,
+): Promise<readonly unknown[]> {
+  const byKey = [...Map.groupBy(charges, ({ partitionKey }) => partitionKey).values()]
+  if (byKey.length > 1) nodes.split(charges)
+  const answers = await allOrNone(
+    byKey.map((part) => askPart(part, nodes)),
+    nodes,
+  )
+  const [only] = answers
+  if (only && answers.length === 1) return only.reply
+
+  const parts = answers.map(({ part }) => part)
+  const replies = answers.map(({ reply }) => reply)
+  const refusals = parts.map((part, index) => isRefusal(part, replies[index] ?? []))
+  const isRefused =
+    refusals.includes(true) || !parts.every((part, index) => isDecided(part, replies[index] ?? []))
+  const reply: unknown[] = Array.from({ length: 2 * charges.length })
+  const tickets = new Map<Charge, unknown>()
+  const givenBack: Promise<unknown>[] = []
+  for (const [index, part] of parts.entries()) {
+    const answer = { part, reply: replies[index] ?? [] }
+    for (const [at, charge] of part.entries()) {
+      let left = answer.reply[2 * at]
+      const counted = countedAt(answer, at)
+      if (isRefused && !refusals[index] && counted) {
+        givenBack.push(nodes.giveBack(counted))
+        left = Number(left) + unitsOf(charge)
+      }
+      if (takesUnits(charge.policy)) tickets.set(charge, ticketAt(answer, at))
+      const place = 2 * charges.indexOf(charge)
+      reply[place] = left
+      reply[place + 1] = answer.reply[2 * at + 1]
+    }
+  }
+  if (tickets.size > 0)
+    reply.push(0, ...charges.flatMap((charge) => (tickets.has(charge) ? [tickets.get(charge)] : [])))
+  // One that fails leaves a count too high by one, which is the side to err on.
+  await Promise.allSettled(givenBack)
+  return reply
+}
+
+type Answer = { readonly part: readonly Charge[]; readonly reply: readonly unknown[] }
+
+async function askPart(part: readonly Charge[], nodes: ClusterNodes): Promise<readonly Answer[]> {
+  const { askNode, split } = nodes
+  try {
+    return [{ part, reply: await askNode(part) }]
+  } catch (error) {
+    if (part.length === 1 || !isMoving(error)) throw error
+    split(part)
+    return allOrNone(
+      part.map(async (charge) => [{ part: [charge], reply: await askNode([charge]) }]),
+      nodes,
+    )
+  }
+}
+
+/** The answers to all questions, or the first error: then what the others count, sooner or later, is given back. */
+async function allOrNone(
+  asked: readonly Promise<readonly Answer[]>[],
+  nodes: ClusterNodes,
+): Promise<readonly Answer[]> {
+  try {
+    return (await Promise.all(asked)).flat()
+  } catch (error) {
+    for (const answers of asked) {
+      answers
+        .then((counted) => Promise.all(counted.flatMap((answer) => giveAllBack(answer, nodes))))
+        // Nothing was counted there, or it stays counted, which is the side to err on.
+        .catch(() => undefined)
+    }
+    throw error
+  }
+}
+
+function giveAllBack(answer: Answer, { giveBack }: ClusterNodes): Promise<unknown>[] {
+  return answer.part.flatMap((_, at) => {
+    const counted = countedAt(answer, at)
+    return counted ? [giveBack(counted)] : []
+  })
+}
+
+/** What a node has counted for the charge at this place; undefined where it has not. */
+function countedAt({ part, reply }: Answer, at: number): Counted | undefined {
+  const charge = part[at]
+  const leftMs = reply[2 * at + 1]
+  if (!charge || !isCounted(reply[2 * at]) || typeof leftMs !== 'number') return undefined
+  return { charge, leftMs, countedAt: reply[2 * part.length], ticket: ticketAt({ part, reply }, at) }
+}
+
+function ticketAt({ part, reply }: Answer, at: number): unknown {
+  const charge = part[at]
+  if (!charge || !takesUnits(charge.policy)) return undefined
+  const before = part.slice(0, at).filter(({ policy }) => takesUnits(policy)).length
+  return reply[2 * part.length + 1 + before]
+}
+
+function unitsOf({ policy, units }: Charge): number {
+  return policy.algorithm === 'concurrency' ? 1 : (units ?? reservedUnits(policy))
+}
+
+function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {
+  return charges.some(({ policy }, at) => policy.mode === 'enforce' && reply[2 * at] === -1)
+}
+
+function isDecided(charges: readonly Charge[], reply: readonly unknown[]): boolean {
+  return charges.every((_, at) => typeof reply[2 * at] === 'number')
+}
+
+function isCounted(left: unknown): left is number {
+  return typeof left === 'number' && left >= 0
+}

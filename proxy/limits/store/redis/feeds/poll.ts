@@ -1,0 +1,53 @@
+import type { Log } from '../../../../../shared/log.ts'
+import { reasonOf } from '../errors.ts'
+
+/** A change is read after half of this on average, and a round trip: well within a second. */
+const LOOK_EVERY_MS = 250
+
+/** Reads four times a second what other processes have changed in Redis. */
+export type Poll = {
+  /** Reads at once, or waits for the reading that is under way. Resolves also if that fails. */
+  catchUp(): Promise<void>
+  close(): void
+}
+
+/**
+ * Unlike a subscription, polling misses nothing when a connection is lost, needs no connection of its own and works the
+ * same in every topology; see docs/decisions/operators-interface.md.
+ *
+ * @param options.look reads what has changed; never called again before it has ended
+ * @param options.isAnswering whether there is any use in asking
+ * @param options.key what is read, for the log
+ * @param options.failed the message to log where Redis replies with an error
+ */
+export function createPoll(options: {
+  readonly look: () => Promise<void>
+  readonly isAnswering: () => boolean
+  readonly key: string
+  readonly failed: string
+  readonly log: Log
+}): Poll {
+  const { look, isAnswering, key, failed, log } = options
+  let looking: Promise<void> | undefined
+  let failure = ''
+
+  function catchUp(): Promise<void> {
+    looking ??= look()
+      .then(
+        () => void (failure = ''),
+        (error: unknown) => tell(error),
+      )
+      .finally(() => (looking = undefined))
+    return looking
+  }
+
+  /** Lost connections are logged elsewhere. An error reply of Redis has to be fixed by an operator. */
+  function tell(error: unknown): void {
+    if (!(error instanceof Error) || error.name !== 'ReplyError' || reasonOf(error) === failure) return
+    failure = reasonOf(error)
+    log.error({ reason: failure, key }, failed)
+  }
+
+  const timer = setInterval(() => isAnswering() && void catchUp(), LOOK_EVERY_MS).unref()
+  return { catchUp, close: () => clearInterval(timer) }
+}

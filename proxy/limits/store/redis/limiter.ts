@@ -1,0 +1,231 @@
+import { isReserved, reservedUnits, takesUnits, type Policy } from '../../../policy.ts'
+import { withAdvice } from './checks/sharding.ts'
+import { askAcrossSlots, type Counted } from './cross-slot.ts'
+import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
+import type { LateAnswer } from '../late-answers.ts'
+import type { Charge, Reservation } from '../../limiter.ts'
+import { hasCountedNothing } from './errors.ts'
+import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
+import { createProbes, type Needs, type Probes } from './checks/probes.ts'
+import { loadWhenConnected, runScript, type RedisClient } from './run-script.ts'
+import { decideScript, giveBackScript } from './scripts.ts'
+import { createRepayment, type AddOnce } from './settling/repayment.ts'
+import { settleScript } from './settling/settle-scripts.ts'
+import { createSettling } from './settling/settling.ts'
+import { createLeases } from './settling/leases.ts'
+
+export type RedisLimiter = Batching &
+  Pick<Probes, 'probe' | 'findRefusal'> & {
+    /** As `Limiter`, for what Redis has counted. */
+    settle(reservation: Reservation, costUnits: number): void
+    /** Counts a request in flight that was let through without Redis, as soon as Redis answers. */
+    addInFlight(charge: Charge): Reservation
+    /** Tells Redis of all requests in flight. */
+    renewInFlight(): Promise<void>
+    close(): void
+    readonly addOnce: AddOnce
+  }
+
+/** Redis decides this many in less than half a millisecond, during which its other clients wait. */
+const CHARGES_IN_COMMAND = 256
+
+const ADD_TIMEOUT_MS = 1000
+
+/** In a cluster, a refusal can be due to a count that is about to be given back: it is cached for this long only. */
+const UNSETTLED_FOR_MS = 250
+
+export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
+  /** Redis has let a request through that is now in flight (1), or such a request is over (-1). */
+  inFlight?(charge: Charge, change: 1 | -1): void
+  /**
+   * Redis has counted a charge that was counted in this process while Redis was late. Returns whether the latter will not be
+   * added to Redis.
+   */
+  countedTwice?(charge: Charge): boolean
+  /** As in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
+  refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
+}
+
+/**
+ * Counts in Redis. The requests of one turn of the event loop are sent in one command, which decides each of them
+ * atomically with all its charges. In a cluster each request is a command of its own, because a command reaches one
+ * node only.
+ *
+ * @param options.keyPrefix of `keyPrefixOf`
+ * @param options.timeoutMs after which a decision is made without Redis
+ * @param options.now milliseconds of a monotonic clock
+ */
+export function createRedisLimiter(options: {
+  readonly redis: RedisClient
+  readonly keyPrefix: string
+  readonly timeoutMs: number
+  readonly now: () => number
+  readonly hooks: RedisHooks
+}): RedisLimiter {
+  const { redis, keyPrefix, timeoutMs, now, hooks } = options
+  const described = new WeakMap<Policy, RedisPolicy>()
+  const needs: Needs = { sliding: false, inFlight: false, buckets: false, reserved: false }
+  /** Policies whose counters may include a request that another node refused, until it is given back. */
+  const unsettled = new WeakSet<Policy>()
+
+  function describe(policy: Policy): RedisPolicy {
+    const known = described.get(policy)
+    if (known) return known
+    const description = describePolicy(policy, keyPrefix)
+    described.set(policy, description)
+    needs.sliding ||= policy.algorithm === 'sliding'
+    needs.inFlight ||= policy.algorithm === 'concurrency'
+    needs.buckets ||= policy.algorithm === 'token-bucket'
+    needs.reserved ||= isReserved(policy) || policy.cost !== undefined
+    return description
+  }
+
+  function giveBack({ charge, leftMs, countedAt, ticket }: Counted): Promise<unknown> {
+    const { policy, partitionKey } = charge
+    const description = describe(policy)
+    const key = keyOf(description, partitionKey)
+    if (takesUnits(policy)) {
+      const units = String(charge.units ?? reservedUnits(policy))
+      const { algorithm, window, unit } = description
+      const length = algorithm === 'T' ? unit : window
+      return runScript(redis, settleScript, 1, [key, algorithm, String(ticket), units, length])
+    }
+    return policy.algorithm === 'fixed'
+      ? runScript(redis, giveBackScript, 1, [key, String(leftMs)])
+      : redis.lrem(key, -1, String(countedAt))
+  }
+
+  async function ask(
+    requests: readonly (readonly Charge[])[],
+    isAwaited: () => boolean,
+  ): Promise<readonly unknown[]> {
+    const keys: string[] = []
+    const parameters: string[] = []
+    const extra: string[] = []
+    let modes = ''
+    let algorithms = ''
+    for (const charges of requests) {
+      let isFirst = true
+      for (const { policy, partitionKey, units } of charges) {
+        const description = describe(policy)
+        keys.push(keyOf(description, partitionKey))
+        parameters.push(description.quota, description.window)
+        if (description.algorithm === 'C') extra.push(leases.nextName())
+        else if (takesUnits(policy)) extra.push(String(units ?? reservedUnits(policy)))
+        modes += isFirst ? description.modeFirst : description.modeJoined
+        algorithms += description.algorithm
+        isFirst = false
+      }
+    }
+    const reply = await runScript(
+      redis,
+      decideScript,
+      keys.length,
+      [...keys, ...parameters, modes, algorithms, ...extra],
+      isAwaited,
+    )
+    if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
+    return /[st]/i.test(algorithms) ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
+  }
+
+  loadWhenConnected(redis, [decideScript, settleScript])
+  const probes = createProbes({ redis, keyPrefix, needs, timeoutMs })
+  const keyOfCharge = ({ policy, partitionKey }: Charge): string => keyOf(describe(policy), partitionKey)
+  const leases = createLeases({
+    redis,
+    keyOf: keyOfCharge,
+    isAnswering: () => redis.status === 'ready',
+  })
+  const settling = createSettling({
+    redis,
+    describe: ({ charge }) => describe(charge.policy),
+    keyOf: ({ charge }) => keyOfCharge(charge),
+  })
+
+  function settle(reservation: Reservation, costUnits: number): void {
+    const { charge, units, ticket } = reservation
+    if (charge.policy.algorithm === 'concurrency') {
+      if (leases.remove(String(ticket))) hooks.inFlight?.(charge, -1)
+      settling.settle(reservation, units)
+    } else if (units !== costUnits) settling.settle(reservation, units - costUnits)
+  }
+
+  function unsettle(charges: readonly Charge[]): void {
+    for (const { policy } of charges) unsettled.add(policy)
+  }
+
+  /**
+   * A request is counted once. Where it was counted in this process as well, that is not added to Redis any more; if it has been
+   * added, or the cost is not known yet, Redis's own is given back. So it is where the request was refused.
+   */
+  function answeredLate(late: LateAnswer): void {
+    const { charge, meanwhile } = late
+    const isInFlight = charge.policy.algorithm === 'concurrency'
+    if (!isInFlight && meanwhile === 'admitted') return
+    if (!isInFlight && meanwhile === 'counted' && hooks.countedTwice?.(charge)) return
+    giveBack(late).catch(() => undefined)
+  }
+
+  const batching = createBatching({
+    counters: {
+      batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
+      isConnected: () => redis.status === 'ready',
+      ask: redis.isCluster
+        ? ([charges = []], isAwaited) =>
+            askAcrossSlots(charges, { askNode: (part) => ask([part], isAwaited), giveBack, split: unsettle })
+        : ask,
+      answeredLate,
+      hasCountedNothing,
+    },
+    timeoutMs,
+    now,
+    hooks: {
+      ...hooks,
+      reserved(reservation) {
+        const { charge, ticket } = reservation
+        if (charge.policy.algorithm !== 'concurrency') return
+        leases.add(String(ticket), charge)
+        hooks.inFlight?.(charge, 1)
+      },
+      refused(charges, refusal, askedAtMs) {
+        const knownForMs = unsettled.has(refusal.refusedBy) ? UNSETTLED_FOR_MS : Infinity
+        hooks.refused(charges, refusal, askedAtMs, knownForMs)
+      },
+      failed(reason) {
+        hooks.failed(withAdvice(reason, redis))
+        probes.followMaster(reason)
+      },
+    },
+  })
+
+  return {
+    ...batching,
+    settle,
+    addInFlight(charge) {
+      const name = leases.nextName()
+      leases.add(name, charge)
+      return { charge, units: 1, isLocal: false, ticket: name }
+    },
+    renewInFlight: () => leases.renew(),
+    close() {
+      batching.giveUp()
+      leases.close()
+    },
+    probe: () => probes.probe(),
+    findRefusal: () => probes.findRefusal(),
+    addOnce: createRepayment({
+      redis,
+      keyPrefix,
+      describe,
+      now,
+      runs: (script, keyCount, args) => probes.runs(script, keyCount, args, ADD_TIMEOUT_MS),
+    }),
+  }
+}
+
+/** Converts the times of sliding windows and buckets in a reply of `decideScript` from microseconds to milliseconds. */
+function inMilliseconds(reply: readonly unknown[], algorithms: string): unknown[] {
+  return reply.map((value, index) =>
+    index % 2 === 1 && /[st]/i.test(algorithms[(index - 1) / 2] ?? '') ? Number(value) / 1000 : value,
+  )
+}

@@ -1,0 +1,82 @@
+import type { Policy } from '../../../../policy.ts'
+import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount, UnsavedDebt } from '../../memory/limiter.ts'
+import { keyOf, type RedisPolicy } from '../keys.ts'
+import { inOneWrite, type RedisClient, type RedisScript } from '../run-script.ts'
+import { addFixedOnceScript, addOnceScript } from './add-once-script.ts'
+
+/**
+ * Adds requests that were admitted locally. Resolves to whether Redis confirmed it; sent again with the same id, they
+ * are added only once.
+ */
+export type AddOnce = (id: string, charges: readonly UnsavedCharge[]) => Promise<boolean>
+
+/**
+ * @param options.now milliseconds of the clock that the charges' instants are of
+ * @param options.runs whether Redis runs the script without an error, in time
+ */
+export function createRepayment(options: {
+  readonly redis: RedisClient
+  readonly keyPrefix: string
+  readonly describe: (policy: Policy) => RedisPolicy
+  readonly now: () => number
+  readonly runs: (script: RedisScript, keyCount: number, args: string[]) => Promise<boolean>
+}): AddOnce {
+  const { redis, keyPrefix, describe, now, runs } = options
+
+  /** @param mark the key that records that it was done; the same whenever it is sent again */
+  function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
+    if (charges.length === 0) return Promise.resolve(true)
+    const counts = charges.filter(isCount)
+    const debts = charges.filter(isDebt)
+    const admissions = charges.filter(isAdmissions)
+    const keys = [...counts, ...debts, ...admissions].map((charge) =>
+      keyOf(describe(charge.policy), charge.partitionKey),
+    )
+    const parameters = [
+      ...counts.flatMap(({ amount, endsAtMs }) => [String(amount), String(Math.ceil(endsAtMs - nowMs))]),
+      ...debts.map(({ untilFullMs }) => String((untilFullMs - nowMs) * 1000)),
+      ...admissions.flatMap(({ policy, admittedAtMs }) => {
+        const { quota, window } = describe(policy)
+        const agesUs = admittedAtMs.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000)))
+        return [quota, window, String(agesUs.length), ...agesUs]
+      }),
+    ]
+    // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
+    const longestMs = Math.ceil(Math.max(...charges.map(endOf)) - nowMs)
+    const sizes = [counts.length, debts.length].map(String)
+    const script = counts.length === charges.length ? addFixedOnceScript : addOnceScript
+    return runs(script, 1 + keys.length, [mark, ...keys, String(longestMs), ...sizes, ...parameters])
+  }
+
+  return async (id, charges) => {
+    const nowMs = now()
+    const running = charges.filter((charge) => endOf(charge) > nowMs)
+    if (!redis.isCluster) return addPart(`${keyPrefix}:added:${id}`, running, nowMs)
+    // In a cluster a command reaches the counters of one client, and the mark has to be in their hash slot.
+    const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
+    const parts = inOneWrite(redis, () =>
+      Array.from(byClient, ([client, part]) => addPart(`${keyPrefix}:{${client}}:added:${id}`, part, nowMs)),
+    )
+    const added = await Promise.all(parts)
+    return !added.includes(false)
+  }
+}
+
+function isCount(charge: UnsavedCharge): charge is UnsavedCount {
+  return 'amount' in charge
+}
+
+function isDebt(charge: UnsavedCharge): charge is UnsavedDebt {
+  return 'untilFullMs' in charge
+}
+
+function isAdmissions(charge: UnsavedCharge): charge is UnsavedAdmissions {
+  return 'admittedAtMs' in charge
+}
+
+/** When it does not count any more: its window has ended, its last request has left it, or its bucket is full. */
+function endOf(charge: UnsavedCharge): number {
+  if (isCount(charge)) return charge.endsAtMs
+  if (isDebt(charge)) return charge.untilFullMs
+  return (charge.admittedAtMs.at(-1) ?? -Infinity) + charge.policy.windowMs
+}

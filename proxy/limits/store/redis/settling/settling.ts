@@ -1,0 +1,55 @@
+import type { Reservation } from '../../../limiter.ts'
+import type { RedisPolicy } from '../keys.ts'
+import { runScript, type RedisClient } from '../run-script.ts'
+import { settleScript } from './settle-scripts.ts'
+
+export type Settling = {
+  /**
+   * Gives back units of a reservation, or, below 0, adds them. Sent once, with all others of this turn of the event loop;
+   * where it does not reach Redis, what was reserved stays counted until its window ends.
+   */
+  settle(reservation: Reservation, units: number): void
+}
+
+/** Redis settles this many in less than half a millisecond. */
+const SETTLED_IN_COMMAND = 256
+
+/**
+ * Sends what is to be settled to Redis. In a cluster each reservation is a command of its own, as a command reaches one
+ * node only.
+ *
+ * @param options.keyOf the counter of a reservation
+ */
+export function createSettling(options: {
+  readonly redis: RedisClient
+  readonly describe: (reservation: Reservation) => RedisPolicy
+  readonly keyOf: (reservation: Reservation) => string
+}): Settling {
+  const { redis, describe, keyOf } = options
+  let waiting: Waiting[] = []
+
+  function send(): void {
+    const all = waiting
+    waiting = []
+    if (redis.status !== 'ready') return
+    const size = redis.isCluster ? 1 : SETTLED_IN_COMMAND
+    for (let at = 0; at < all.length; at += size) {
+      const part = all.slice(at, at + size)
+      const keys = part.map(({ reservation }) => keyOf(reservation))
+      const parameters = part.flatMap(({ reservation, units }) => {
+        const { algorithm, window, unit } = describe(reservation)
+        return [algorithm, String(reservation.ticket), String(units), algorithm === 'T' ? unit : window]
+      })
+      // After an error it is unknown whether the command was executed, so it is not sent again.
+      runScript(redis, settleScript, keys.length, [...keys, ...parameters]).catch(() => undefined)
+    }
+  }
+
+  return {
+    settle(reservation, units) {
+      if (waiting.push({ reservation, units }) === 1) setImmediate(send)
+    },
+  }
+}
+
+type Waiting = { readonly reservation: Reservation; readonly units: number }

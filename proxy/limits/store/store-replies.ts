@@ -1,0 +1,62 @@
+import { isReserved, reservedUnits, takesUnits, type Policy } from '../../policy.ts'
+import type { Charge, Decision, PolicyState, Reservation, Ticket } from '../limiter.ts'
+
+/* How the reply to a batch is read; `RemoteCounters.ask` says what is in it. */
+
+/** The tickets in a reply, to be taken one after the other. */
+export function readTickets(
+  chargeCount: number,
+  reply: readonly unknown[],
+): Iterator<unknown, undefined> | undefined {
+  const start = 2 * chargeCount + 1
+  return reply.length > start ? reply.slice(start).values() : undefined
+}
+
+/** The decision that the store's values from `start` on stand for, or the reason why there is none. */
+export function readDecision(
+  charges: readonly Charge[],
+  reply: readonly unknown[],
+  start: number,
+  tickets: Iterator<unknown, undefined> | undefined,
+): Exclude<Decision, { outcome: 'unavailable' }> | string {
+  const states: PolicyState[] = []
+  let refusedBy: Policy | undefined
+  let failure: string | undefined
+  let at = start
+  for (const charge of charges) {
+    const { policy } = charge
+    const left = reply[at]
+    const resetMs = reply[at + 1]
+    const ticket = tickets && takesUnits(policy) ? tickets.next().value : undefined
+    at += 2
+    if (typeof left !== 'number' || typeof resetMs !== 'number') {
+      failure ??= String(left)
+      continue
+    }
+    const exceeded = left < 0
+    if (exceeded && policy.mode === 'enforce') refusedBy ??= policy
+    const remaining = exceeded ? 0 : left
+    const isToSettle = isTicket(ticket) && !exceeded && isReserved(policy)
+    states.push(
+      isToSettle
+        ? { policy, exceeded, remaining, resetMs, reservation: reservationOf(charge, ticket) }
+        : { policy, exceeded, remaining, resetMs },
+    )
+  }
+  if (failure !== undefined) return failure
+  if (!refusedBy) return { outcome: 'allowed', states }
+  return { outcome: 'refused', refusedBy, states: tickets ? states.map(withoutReservation) : states }
+}
+
+export function isTicket(value: unknown): value is Ticket {
+  return typeof value === 'string' || typeof value === 'number'
+}
+
+function reservationOf(charge: Charge, ticket: Ticket): Reservation {
+  return { charge, units: charge.units ?? reservedUnits(charge.policy), isLocal: false, ticket }
+}
+
+/** Where a request is refused nothing stays counted. */
+function withoutReservation({ policy, exceeded, remaining, resetMs }: PolicyState): PolicyState {
+  return { policy, exceeded, remaining, resetMs }
+}

@@ -1,0 +1,163 @@
+import { compileRanges } from './address-ranges.ts'
+import { formatAddress, isIpv4, networkOf, parseAddress, type IpAddress } from './ip-address.ts'
+
+/** The client that a request comes from. */
+export type ClientAddress = {
+  /** Canonical text: IPv4 dotted, IPv6 as RFC 5952 has it, without a zone. */
+  readonly address: string
+  /**
+   * What the client is counted by: the IPv4 address itself, or the network of an IPv6 address, such as `2001:db8::/64`.
+   * With a prefix of 128 bits, that is the IPv6 address itself.
+   */
+  readonly prefix: string
+}
+
+/** Stands for a client whose address has not been read. */
+export const unknownClient: ClientAddress = { address: '', prefix: '' }
+
+/** The peer of a connection. It does not change: it is read once for all requests of the connection. */
+export type Peer = {
+  /** Canonical text. */
+  readonly address: string
+  /** A trusted proxy, which is believed about its client. */
+  readonly trusted: boolean
+  /** The client of a request in which no trusted proxy names another. */
+  readonly client: ClientAddress
+}
+
+export type AddressReader = {
+  /** The header in which trusted proxies name their client, in lower case. */
+  readonly header: string
+
+  /**
+   * @param remoteAddress of the socket, with or without a zone
+   * @returns undefined without an address: the connection was reset, and the system no longer knows its peer. Its
+   *   requests are dropped, as otherwise clients that reset each connection after a request would share a limit of
+   *   their own.
+   */
+  readPeer(remoteAddress: string | undefined): Peer | undefined
+
+  /**
+   * The client of a request. In X-Forwarded-For it is the right-most address that is not a trusted proxy, or the
+   * left-most one if all are. Each proxy appends the address of its client, so a client can only forge entries to the
+   * left of those that trusted proxies added. A malformed entry ends the search: the request counts for the last valid
+   * address before it.
+   *
+   * Any other header holds one address. Where it is missing, malformed or there are several, the client is `peer.client`:
+   * somebody has added one, and nothing tells which is the proxy's.
+   *
+   * @param value of the header; if there are several, in the order in which they were sent
+   */
+  readClientAddress(peer: Peer, value: string | readonly string[] | undefined): ClientAddress
+
+  /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each also with a port or a zone. */
+  readClientField(value: string): ClientAddress | undefined
+}
+
+/** A host can choose any IPv6 address within its /64 (RFC 8981). */
+const usualIpv6Prefix = 64
+
+/** Bounds the work on a header that a client has filled with addresses of trusted proxies. */
+const mostHops = 64
+/** Names of interfaces have 15 characters on Linux, and more elsewhere. */
+const longestZone = 64
+const longestEntry = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + longestZone
+const entryForms =
+  /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
+
+export type AddressOptions = {
+  /** Where trusted proxies name their client, in lower case. Default `x-forwarded-for`. */
+  readonly header?: string
+  /** Leading bits of an IPv6 address that clients are counted by, 32 to 128. Default 64. */
+  readonly ipv6Prefix?: number
+  /** Further trusted proxies, by the canonical text of their addresses. They may change at any time. */
+  readonly hosts?: Pick<ReadonlySet<string>, 'has'> | undefined
+}
+
+/**
+ * @param trustedProxies addresses and CIDRs
+ * @throws RangeError for an entry that is neither
+ */
+export function createAddressReader(
+  trustedProxies: readonly string[],
+  { header = 'x-forwarded-for', ipv6Prefix = usualIpv6Prefix, hosts }: AddressOptions = {},
+): AddressReader {
+  const isInRanges = compileRanges(trustedProxies)
+  const isTrusted = (address: IpAddress): boolean =>
+    isInRanges(address) || (hosts?.has(formatAddress(address)) ?? false)
+  const toClientAddress = (ip: IpAddress): ClientAddress => countedBy(ip, ipv6Prefix)
+
+  /** The last address of the chain that is known to be true. */
+  function followChain(field: string): IpAddress | undefined {
+    let lastSound: IpAddress | undefined
+    let end = field.length
+    for (let hop = 0; hop < mostHops && end >= 0; hop++) {
+      const comma = field.lastIndexOf(',', end - 1)
+      const address = parseEntry(field, comma + 1, end)
+      if (!address) break
+      lastSound = address
+      if (!isTrusted(address)) break
+      end = comma
+    }
+    return lastSound
+  }
+  const read =
+    header === 'x-forwarded-for' ? followChain : (field: string) => parseEntry(field, 0, field.length)
+
+  return {
+    header,
+
+    readPeer(remoteAddress) {
+      const [withoutZone = ''] = remoteAddress?.split('%', 1) ?? []
+      const address = parseAddress(withoutZone)
+      if (!address) return undefined
+      const client = toClientAddress(address)
+      const trusted = isInRanges(address)
+      if (trusted || !hosts) return { address: client.address, trusted, client }
+      return {
+        address: client.address,
+        // A connection may outlast an answer of the name server: one that nginx opened before its name was known.
+        get trusted() {
+          return hosts.has(client.address)
+        },
+        client,
+      }
+    },
+
+    readClientAddress(peer, value) {
+      if (!peer.trusted || value === undefined) return peer.client
+      const address = read(typeof value === 'string' ? value : value.join(','))
+      return address ? toClientAddress(address) : peer.client
+    },
+
+    readClientField(value) {
+      const address = parseEntry(value, 0, value.length)
+      return address && toClientAddress(address)
+    },
+  }
+}
+
+function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
+  const address = formatAddress(ip)
+  if (isIpv4(ip) || ipv6Prefix === 128) return { address, prefix: address }
+  return { address, prefix: `${formatAddress(networkOf(ip, ipv6Prefix))}/${ipv6Prefix}` }
+}
+
+/**
+ * Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it: what nginx, HAProxy, Envoy,
+ * Go's and Node's proxies, load balancers of AWS and Azure, and IIS write. Proxies on Go and Node write the zone of a link-local
+ * address too, `fe80::1%eth0` (RFC 4007 section 11): it says which interface the address is at, and is no part of the client.
+ */
+function parseEntry(field: string, from: number, to: number): IpAddress | undefined {
+  let start = from
+  let end = to
+  while (start < end && isBlank(field.charCodeAt(start))) start += 1
+  while (end > start && isBlank(field.charCodeAt(end - 1))) end -= 1
+  if (end - start > longestEntry) return undefined
+  const [, bracketed, ipv4, ipv6] = entryForms.exec(field.slice(start, end)) ?? []
+  return parseAddress(bracketed ?? ipv4 ?? ipv6 ?? '')
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09
+}

@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto'
+import { AbstractStartedContainer, GenericContainer, Wait, type StartedTestContainer } from 'testcontainers'
+import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
+
+const CLIENT_PORT = 8080
+const ADMIN_PORT = 9090
+const SETTINGS_FILE = '/app/sluice.yaml'
+/** What the engine calls the machine that it runs on. */
+const HOST = 'host.docker.internal'
+
+/** What `getAdmin` tells of the admin listener: send `Authorization: Bearer <token>`. */
+export type SluiceAdmin = { readonly url: string; readonly token: string }
+
+/**
+ * A gateway in a container, for tests with testcontainers:
+ *
+ *     const gateway = await new SluiceContainer().withUpstream('http://backend:3000').withNetwork(network).start()
+ */
+export class SluiceContainer extends GenericContainer {
+  #settings: SluiceYaml = {}
+  readonly #token = randomBytes(24).toString('base64url')
+
+  /** @param image of the gateway, built from its Dockerfile or pulled */
+  constructor(image = 'sluice-gateway') {
+    super(image)
+    this.withExposedPorts(CLIENT_PORT, ADMIN_PORT)
+    this.withExtraHosts([{ host: HOST, ipAddress: 'host-gateway' }])
+    this.withWaitStrategy(
+      Wait.forHttp('/readyz', ADMIN_PORT, { abortOnContainerExit: true }).forStatusCode(200),
+    )
+  }
+
+  /** @param url of the backend. `localhost` and `127.0.0.1` are this machine, where it must listen on all addresses. */
+  withUpstream(url: string): this {
+    return this.withSettings({ upstream: asSeenInside(url) })
+  }
+
+  /** @param limits the table of limits, as in `sluice.yaml`; unless given, the built-in one applies */
+  withLimits(limits: NonNullable<SluiceYaml['limits']>): this {
+    return this.withSettings({ limits })
+  }
+
+  /** Counters in Redis, shared with other gateways. @param url as `withUpstream` takes it */
+  withRedis(url: string): this {
+    return this.withSettings({ redisUrl: asSeenInside(url) })
+  }
+
+  /** Other settings, by their names in `sluice.yaml`. */
+  withSettings(settings: SluiceYaml): this {
+    this.#settings = { ...this.#settings, ...settings }
+    return this
+  }
+
+  /** Resolves when it takes requests. Rejects if it does not start: its log says why. */
+  override async start(): Promise<StartedSluiceContainer> {
+    const settings: SluiceYaml = { shutdownGrace: '1s', ...this.#settings }
+    this.withEnvironment({ ADMIN_HOST: '0.0.0.0', ADMIN_TOKEN: this.#token })
+    this.withCopyContentToContainer([fileOf(settings)])
+    return new StartedSluiceContainer(await super.start(), settings, this.#token)
+  }
+}
+
+/** A gateway that takes requests. */
+export class StartedSluiceContainer extends AbstractStartedContainer {
+  readonly #settings: SluiceYaml
+  readonly #token: string
+
+  constructor(container: StartedTestContainer, settings: SluiceYaml, token: string) {
+    super(container)
+    this.#settings = settings
+    this.#token = token
+  }
+
+  /** Where clients ask: `http://localhost:32768`. */
+  getUrl(): string {
+    return `http://${this.getHost()}:${this.getMappedPort(CLIENT_PORT)}`
+  }
+
+  getAdmin(): SluiceAdmin {
+    return { url: `http://${this.getHost()}:${this.getMappedPort(ADMIN_PORT)}`, token: this.#token }
+  }
+
+  /**
+   * Forgets all counters.
+   *
+   * @throws Error where they are in Redis: other gateways may count there too, so empty that Redis itself
+   */
+  async reset(): Promise<void> {
+    if (this.#settings.redisUrl !== undefined) throw new Error('reset: the counters are in Redis')
+    // A rule that is removed loses its counters: all are, and come back.
+    for (const settings of [{ ...this.#settings, limits: [] }, this.#settings]) {
+      await this.copyContentToContainer([fileOf(settings)])
+      await this.#reload()
+    }
+  }
+
+  async #reload(): Promise<void> {
+    const { url, token } = this.getAdmin()
+    const response = await fetch(`${url}/api/reload`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: '{}',
+    })
+    const answer = await response.text()
+    if (!response.ok) throw new Error(`reset: ${answer}`)
+  }
+}
+
+function fileOf(settings: SluiceYaml): { content: string; target: string } {
+  // JSON is YAML.
+  return { content: JSON.stringify(settings), target: SETTINGS_FILE }
+}
+
+function asSeenInside(url: string): string {
+  return url.replace(/(?<=:\/\/(?:[^@/]*@)?)(?:localhost|127\.0\.0\.1|\[::1\])(?=[:/]|$)/, HOST)
+}

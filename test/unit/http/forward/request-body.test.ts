@@ -1,0 +1,133 @@
+import { Socket } from 'node:net'
+import { Writable } from 'node:stream'
+import fc from 'fast-check'
+import { describe, expect, test, vi } from 'vitest'
+import { KeptBytes } from '../../../../proxy/http/forward/kept-bytes.ts'
+import { RequestBody } from '../../../../proxy/http/forward/request-body.ts'
+import { Http2Request } from '../../../../proxy/http/http2/request.ts'
+import type { Http1Channel, Http2Channel } from '../../../../proxy/http/upstream/exchange.ts'
+
+const READ_BYTES = 64 * 1024
+
+/** A small part of a read, as a frame with one byte of content is. */
+function partOfRead(text: string): Buffer {
+  const read = Buffer.alloc(READ_BYTES)
+  read.write(text, 7, 'latin1')
+  return read.subarray(7, 7 + text.length)
+}
+
+/** Bytes of the memory that pieces keep. */
+function memoryOf(pieces: readonly Buffer[]): number {
+  return [...new Set(pieces.map(({ buffer }) => buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0)
+}
+
+describe('the body of a request', () => {
+  test.each([
+    ['that is kept until the backend has begun with it', 0],
+    ['that the backend does not take', 1024 * 1024],
+  ])('%s keeps little more memory than its bytes, whatever it came with', async (_, before) => {
+    const request = new Http2Request(
+      { socket: new Socket(), onTaken: () => undefined },
+      { method: 'POST', path: '/', headers: [], contentLength: undefined },
+      true,
+    )
+    const stream = new Writable({ write: () => undefined, highWaterMark: before + 16 * 1024 })
+    const write = vi.spyOn(stream, 'write')
+    const body = new RequestBody(
+      request,
+      0,
+      { isWantedBy: () => true, overLimit: () => undefined, trailers: () => [] },
+      undefined,
+    )
+    const channel = { requestSent: () => undefined, requestStalled: () => undefined }
+    body.sendOn(channel as unknown as Http2Channel, stream)
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    // More than is kept to be sent once more.
+    if (before > 0) request.takePiece(Buffer.alloc(before))
+    const pieces = Array.from({ length: 100 }, (_each, i) => String(i % 10))
+    for (const piece of pieces) request.takePiece(partOfRead(piece))
+    const written = write.mock.calls.map(([piece]) => piece as Buffer)
+    const small = written.filter(({ length }) => length === 1)
+    expect(Buffer.concat(small).toString()).toBe(pieces.join(''))
+    expect(memoryOf(small)).toBe(pieces.length)
+    expect(body.isRepeatable).toBe(before === 0)
+    body.release()
+  })
+
+  test.each([0, 1, 3])(
+    'loses nothing that comes between a failed connection and the next, after %i pieces',
+    async (count) => {
+      const request = new Http2Request(
+        { socket: new Socket(), onTaken: () => undefined },
+        { method: 'POST', path: '/', headers: ['content-length', '100'], contentLength: 100 },
+        true,
+      )
+      const hooks = { isWantedBy: () => true, overLimit: () => undefined, trailers: () => [] }
+      const body = new RequestBody(request, 0, hooks, undefined)
+      const begin = (): { failing: Writable; text: () => string } => {
+        const written: string[] = []
+        const failing = new Writable({
+          write: (chunk: Buffer, _encoding, done) => {
+            written.push(chunk.toString('latin1'))
+            done()
+          },
+        })
+        // The connection hears of the error first, and its request is to be sent over another one.
+        failing.on('error', () => body.hold())
+        const channel = {
+          ...{ socket: failing, cork: () => undefined, takesRequest: true },
+          ...{ requestSent: () => undefined, requestStalled: () => undefined },
+        }
+        body.sendTo(channel as unknown as Http1Channel, '')
+        return { failing, text: () => written.join('') }
+      }
+      const first = begin()
+      for (let i = 0; i < count; i++) request.takePiece(Buffer.from(String(i)))
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+      first.failing.emit('error', new Error('ECONNRESET'))
+      request.takePiece(Buffer.from('meanwhile'))
+      const second = begin()
+      request.takePiece(Buffer.from('after'))
+      // Given out in a later turn.
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+      const sent = ['0', '1', '2'].slice(0, count).concat('meanwhile', 'after').join('')
+      expect(second.text().replace(/^.*\r\n\r\n/s, '')).toBe(sent)
+      body.release()
+    },
+  )
+
+  test('is kept in order, in as much memory as it needs, up to 64 KiB', () => {
+    const piece = fc.oneof(
+      fc.constantFrom('a', 'b'),
+      fc.integer({ min: 1, max: 20_000 }).map((length) => 'c'.repeat(length)),
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { minLength: 1, maxLength: 60 }), (texts) => {
+        const kept = new KeptBytes()
+        let expected = ''
+        for (const text of texts) {
+          const hasRoom = expected.length + text.length <= 64 * 1024
+          expect(kept.add(Buffer.from(text))).toBe(hasRoom)
+          if (!hasRoom) {
+            expect(kept.pieces).toEqual([])
+            return
+          }
+          expected += text
+          expect(kept.pieces.length).toBeLessThanOrEqual(2)
+          expect(Buffer.concat(kept.pieces).toString()).toBe(expected)
+        }
+        kept.release()
+        expect(kept.pieces).toEqual([])
+      }),
+    )
+  })
+
+  test('gives back the memory that all share, however it was kept', () => {
+    for (let round = 0; round < 3; round++) {
+      const bodies = Array.from({ length: 257 }, () => new KeptBytes())
+      const room = bodies.map((kept) => kept.add(Buffer.alloc(64 * 1024)))
+      expect(room.filter(Boolean)).toHaveLength(256)
+      for (const kept of bodies) kept.release()
+    }
+  })
+})

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { ResponseBody } from '../../../../proxy/http/forward/response-body.ts'
+import type { ClientResponse } from '../../../../proxy/http/message/client-response.ts'
+
+/** A response whose client takes nothing until `hasRoom`. */
+class SlowResponse {
+  hasRoom = false
+  onDrain: (() => void) | undefined
+  readonly written: Buffer[] = []
+
+  get writableNeedDrain(): boolean {
+    return !this.hasRoom
+  }
+
+  write(piece: Buffer): boolean {
+    this.written.push(piece)
+    return this.hasRoom
+  }
+}
+
+const makeReadAhead = () => ({ perResponseBytes: 2_000_000, totalBytes: 10_000_000, heldBytes: 0 })
+const source = { pause: () => undefined, resume: () => undefined }
+
+test('what is held is written in its order, keeps little more memory than its bytes, and is counted', () => {
+  const response = new SlowResponse()
+  const readAhead = makeReadAhead()
+  const body = new ResponseBody(response as unknown as ClientResponse, readAhead, source)
+  const sizes = Array.from({ length: 200 }, (_, i) => 1 + ((i * 131) % 6_000))
+  // Each is a part of more memory, as what is read of a backend is.
+  for (const [i, bytes] of sizes.entries()) body.push(Buffer.alloc(65_536, i).subarray(0, bytes))
+  const total = sizes.reduce((sum, bytes) => sum + bytes)
+  expect([body.heldBytes, readAhead.heldBytes]).toEqual([total, total])
+  response.hasRoom = true
+  response.onDrain?.()
+  const expected = Buffer.concat(sizes.map((bytes, i) => Buffer.alloc(bytes, i)))
+  expect(Buffer.concat(response.written).equals(expected)).toBe(true)
+  const memories = new Set(response.written.map(({ buffer }) => buffer))
+  expect([...memories].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThan(1.5 * total)
+  expect([body.heldBytes, readAhead.heldBytes]).toEqual([0, 0])
+})
+
+test('a client that leaves leaves nothing held', () => {
+  const readAhead = makeReadAhead()
+  const body = new ResponseBody(new SlowResponse() as unknown as ClientResponse, readAhead, source)
+  body.push(Buffer.alloc(5_000))
+  body.push(Buffer.alloc(100))
+  body.drop()
+  expect([body.heldBytes, readAhead.heldBytes]).toEqual([0, 0])
+})

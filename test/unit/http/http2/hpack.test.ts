@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { HpackDecoder } from '../../../../proxy/http/http2/hpack/decoder.ts'
+import { HpackEncoder } from '../../../../proxy/http/http2/hpack/encoder.ts'
+
+function bytes(hex: string): Buffer {
+  return Buffer.from(hex.replaceAll(' ', ''), 'hex')
+}
+
+describe('lists of fields are decoded as in the examples of RFC 7541', () => {
+  test.each([
+    [
+      'without the code of Huffman (C.3)',
+      '8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d',
+      '8286 84be 5808 6e6f 2d63 6163 6865',
+      '8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65',
+    ],
+    [
+      'with it (C.4)',
+      '8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff',
+      '8286 84be 5886 a8eb 1064 9cbf',
+      '8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf',
+    ],
+  ])('%s', (_, first, second, third) => {
+    const decoder = new HpackDecoder(16_384)
+    const get = [':method', 'GET', ':scheme', 'http', ':path', '/', ':authority', 'www.example.com']
+    expect(decoder.decode(bytes(first))).toEqual(get)
+    expect(decoder.decode(bytes(second))).toEqual([...get, 'cache-control', 'no-cache'])
+    expect(decoder.decode(bytes(third))).toEqual([
+      ...[':method', 'GET', ':scheme', 'https', ':path', '/index.html', ':authority', 'www.example.com'],
+      ...['custom-key', 'custom-value'],
+    ])
+  })
+})
+
+test.each([
+  ['index 0', '80'],
+  ['an index beyond both tables', 'be'],
+  ['an index that does not end', 'ff ff ff ff'],
+  ['an index that is too large', 'ff ff ff ff ff ff ff 0f'],
+  ['a name that does not end', '40 05 61 62'],
+  ['a field without a value', '41'],
+  ['a table that is larger than allowed', '3f e2 1f'],
+  ['another size of the table behind a field', '82 20'],
+  ['a text that ends in zeros', '41 81 00'],
+  ['a text that ends in more than seven bits of padding', '41 83 1f ff ff'],
+  ['a text with the end of text in it', '41 84 ff ff ff ff'],
+])('%s is an error', (_, block) => {
+  expect(() => new HpackDecoder(16_384).decode(bytes(block))).toThrow()
+})
+
+test('a list over its limit is not kept, and the next one is decoded', () => {
+  const decoder = new HpackDecoder(100)
+  const long = Buffer.concat([bytes('40 01 61 32'), Buffer.alloc(50, 'x')])
+  expect(decoder.decode(long)).toEqual(['a', 'x'.repeat(50)])
+  // Each byte is the field again.
+  expect(decoder.decode(Buffer.alloc(10_000, 0xbe))).toBeUndefined()
+  expect(decoder.decode(bytes('be'))).toEqual(['a', 'x'.repeat(50)])
+})
+
+test('what repeats with its value takes one byte from the third time on, and what must not be guessed never does', () => {
+  const encoder = new HpackEncoder()
+  const sizes = (fields: readonly string[]): number[] =>
+    Array.from({ length: 4 }, () => encoder.encode(0, undefined, fields).length)
+  const [first = 0, second = 0, ...later] = sizes(['x-kept', 'value'])
+  expect(second).toBe(first)
+  expect(later).toEqual([1, 1])
+  const cookie = sizes(['set-cookie', 'session=1'])
+  expect(new Set(cookie).size).toBe(1)
+  // RFC 7541 section 6.2.3: never to be put into a table, by those behind us either.
+  expect((encoder.encode(0, undefined, ['set-cookie', 'session=1'])[0] ?? 0) & 0xf0).toBe(0x10)
+})
+
+test('what is encoded is decoded to the same, whatever the sizes of the table', () => {
+  const encoder = new HpackEncoder()
+  const decoder = new HpackDecoder(1_000_000)
+  for (let round = 0; round < 500; round++) {
+    if (round % 97 === 0) encoder.resize(round % 2 === 0 ? 4096 : (round * 7) % 300)
+    const fields = Array.from({ length: 1 + (round % 30) }, (_, i) => [
+      `x-${(round * 31 + i * 7) % 90}`,
+      'v'.repeat(((round >> 2) * i) % 700) + String((round >> 3) % 5),
+    ]).flat()
+    expect(decoder.decode(encoder.encode(0, 200, fields))).toEqual([':status', '200', ...fields])
+  }
+})

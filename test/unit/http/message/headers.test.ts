@@ -1,0 +1,25 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { headersOf } from '../../../../proxy/http/message/headers.ts'
+
+/** Numbers as names, which are indexes to V8 up to 2 ** 32 - 2, and what objects have of their own. */
+const names = fc.constantFrom(
+  ...['0', '7', '1000', '4294967293', '4294967294', '4294967295', '07', 'A', 'a', 'Cookie', 'x-b'],
+  ...['__proto__', 'constructor', 'toString'],
+)
+
+test('headers have every line, whatever the names are', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(names, fc.constantFrom('', '1', '2')), { maxLength: 8 }), (lines) => {
+      const expected = new Map<string, string>()
+      for (const [spelling, value] of lines) {
+        const name = spelling.toLowerCase()
+        const before = expected.get(name)
+        const separator = name === 'cookie' ? '; ' : ', '
+        expected.set(name, before === undefined ? value : before + separator + value)
+      }
+      const headers = headersOf(lines.flat())
+      expect(new Map(Object.entries(headers))).toEqual(expected)
+    }),
+  )
+})

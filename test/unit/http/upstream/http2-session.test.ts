@@ -1,0 +1,98 @@
+import { createServer, type ServerHttp2Stream } from 'node:http2'
+import { duplexPair } from 'node:stream'
+import { expect, onTestFinished, test } from 'vitest'
+import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
+import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.ts'
+import { eventually } from '../../../support/wait/eventually.ts'
+
+const timeouts = { firstByteMs: 5_000, idleMs: 5_000, bareLf: false }
+
+/**
+ * A request on a session whose connection is a stream of JavaScript. What comes on it is read within a callback, so that Node
+ * queues events which tell of heads, and gives out content at once. With a socket that is so only now and then, on a busy machine.
+ *
+ * @returns what the exchange hears of the response
+ */
+async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promise<readonly string[]> {
+  const [near, far] = duplexPair()
+  const server = createServer()
+  server.on('stream', (stream: ServerHttp2Stream) => {
+    stream.on('error', () => undefined)
+    answer(stream)
+  })
+  server.emit('connection', far)
+  const heard: string[] = []
+  const exchange: UpstreamExchange = {
+    method: 'GET',
+    client: '192.0.2.1',
+    cancelled: false,
+    bodyPending: false,
+    upgrades: false,
+    isRepeatable: false,
+    start: (channel) => {
+      if (channel.socket) throw new Error('not a stream of HTTP/2')
+      const head = { method: 'GET', target: '/', lines: 'host: a\r\n', contentLength: undefined }
+      channel.open({ ...head, hasBody: false, acceptsTrailers: true })
+      channel.requestSent()
+    },
+    onInformation: ({ status }) => heard.push(`information ${status}`),
+    onHead: ({ status }) => heard.push(`head ${status}`),
+    onBody: (chunk) => heard.push(`body ${chunk.toString()}`),
+    onPause: () => undefined,
+    onTrailers: (fields) => heard.push(`trailers ${fields.join(' ')}`),
+    onEnd: () => heard.push('end'),
+    onUpgrade: () => heard.push('upgrade'),
+    onFailure: ({ kind }) => heard.push(`failure ${kind}`),
+  }
+  const owner = {
+    onReady: (ready: UpstreamSession) => ready.begin(exchange),
+    mayRetire: () => false,
+    onRoom: () => undefined,
+    onGone: () => undefined,
+  }
+  const options = { ...timeouts, scheme: 'http', retireAtMs: Infinity, maxRequests: 0 } as const
+  const session = new UpstreamSession(near, owner, { ...options, now: () => performance.now() })
+  onTestFinished(() => session.destroy('the test is over'))
+  await eventually('the response has ended', () => expect(heard.at(-1)).toMatch(/^(end|failure)/))
+  return heard
+}
+
+test('content that comes in one piece with the head follows it', async () => {
+  const heard = await respondWithin((stream) => {
+    stream.respond({ ':status': 200 })
+    stream.end('content')
+  })
+  expect(heard).toEqual(['head 200', 'body content', 'end'])
+})
+
+test('so do interim responses and trailers', async () => {
+  const heard = await respondWithin((stream) => {
+    stream.additionalHeaders({ ':status': 103 })
+    stream.respond({ ':status': 200 }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'x-checksum': 'abc' }))
+    stream.end('content')
+  })
+  expect(heard.slice(0, 2)).toEqual(['information 103', 'head 200'])
+  expect(heard.slice(2, -1).toSorted()).toEqual(['body content', 'trailers x-checksum abc'])
+  expect(heard.at(-1)).toBe('end')
+})
+
+test('a response that is a head alone ends', async () => {
+  const heard = await respondWithin((stream) => stream.respond({ ':status': 204 }, { endStream: true }))
+  expect(heard).toEqual(['head 204', 'end'])
+})
+
+test('a stream that is reset before the head fails', async () => {
+  expect(await respondWithin((stream) => stream.close(2))).toEqual(['failure reset'])
+})
+
+test.each([
+  ['with an error', new Error('reset')],
+  ['without', undefined],
+])('a stream that is reset behind a part of the content fails, %s', async (_how, error) => {
+  const heard = await respondWithin((stream) => {
+    stream.respond({ ':status': 200 })
+    stream.write('part', () => stream.destroy(error))
+  })
+  expect(heard).toEqual(['head 200', 'body part', 'failure reset'])
+})

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { IdleLimit } from '../../../../proxy/http/upstream/keep-alive/idle-limit.ts'
+
+/** Whether a connection that has been idle for so long is used, after the backend has closed idle ones. */
+const learned: readonly (readonly [closed: readonly number[], idleMs: number, isUsed: boolean])[] = [
+  [[], 100_000, true],
+  [[2_000], 999, true],
+  [[2_000], 1_000, false],
+  [[2_900, 2_000, 2_500], 1_000, false],
+  [[500], 249, true],
+  [[500], 250, false],
+  // One that closes right behind its responses, and does not say so.
+  [[0.2], 0.2, false],
+]
+
+test.for(learned)('after closes at %j ms, one that is idle for %j ms: %j', ([closed, idleMs, isUsed]) => {
+  const limit = new IdleLimit()
+  for (const closedMs of closed) limit.noteClosed(closedMs)
+  expect(limit.allows(idleMs)).toBe(isUsed)
+})
+
+test('after a restart, which closes connections of any age, the first that lives longer is used again', () => {
+  const limit = new IdleLimit()
+  limit.noteClosed(3)
+  limit.noteOpen(200)
+  expect(limit.allows(200)).toBe(false)
+  limit.noteOpen(255)
+  expect(limit.allows(255)).toBe(true)
+  expect(limit.isKnown).toBe(false)
+})

@@ -1,0 +1,110 @@
+import { createServer, type Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, expect, test } from 'vitest'
+import { connectionOpener } from '../../../../proxy/http/upstream/open-connection.ts'
+import type { UpstreamChannel, UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
+import { UpstreamPool } from '../../../../proxy/http/upstream/pool.ts'
+import { createLeastConnections } from '../../../../proxy/http/upstream/servers/balancer.ts'
+import { ResolvedGroup } from '../../../../proxy/http/upstream/servers/resolved-group.ts'
+import { eventually } from '../../../support/wait/eventually.ts'
+import { seededRandom } from '../../../support/http/raw-client.ts'
+import { testSeed } from '../../../support/random/seed.ts'
+
+const random = seededRandom(testSeed())
+
+const now = (): number => performance.now()
+const closers: (() => void)[] = []
+afterAll(() => {
+  for (const close of closers) close()
+})
+
+/** Servers on one port of several addresses of loopback, each of which answers with its address. */
+async function startOn(addresses: readonly string[]): Promise<number> {
+  let port = 0
+  for (const address of addresses) {
+    const server: HttpServer = createServer((_, response) => response.end(address))
+    await new Promise<void>((resolve) => server.listen(port, address, resolve))
+    port = (server.address() as AddressInfo).port
+    closers.push(() => server.close().closeAllConnections())
+  }
+  return port
+}
+
+function ask(group: ResolvedGroup): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let body = ''
+    const nothing = (): void => undefined
+    const exchange: UpstreamExchange = {
+      method: 'GET',
+      client: 'c',
+      cancelled: false,
+      bodyPending: false,
+      isRepeatable: true,
+      upgrades: false,
+      start(connection: UpstreamChannel) {
+        if (connection.socket) connection.sendHead('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+        connection.requestSent()
+      },
+      onInformation: nothing,
+      onHead: nothing,
+      onBody: (chunk) => (body += chunk.toString()),
+      onPause: nothing,
+      onTrailers: nothing,
+      onEnd: () => resolve(body),
+      onUpgrade: nothing,
+      onFailure: reject,
+    }
+    group.send(exchange)
+  })
+}
+
+function createGroup(port: number, addresses: () => readonly string[]): ResolvedGroup {
+  const group = new ResolvedGroup({
+    urls: [new URL(`http://localhost:${port}`)],
+    pick: createLeastConnections(random),
+    lookUp: () => Promise.resolve({ addresses: addresses(), forMs: 20 }),
+    now,
+    open: ({ url, address }) =>
+      new UpstreamPool({
+        open: connectionOpener(url, { address }),
+        connectMs: 5_000,
+        firstByteMs: 5_000,
+        idleMs: 5_000,
+        bareLf: false,
+        maxConnections: 10,
+        maxStreams: 10,
+        maxQueued: 10,
+        queueMs: 5_000,
+        maxAgeMs: 30_000,
+        maxRequests: 0,
+        now,
+        random,
+      }),
+  })
+  closers.push(() => group.destroy())
+  return group
+}
+
+test('a name with three addresses is three servers', async () => {
+  const addresses = ['127.0.0.2', '127.0.0.3', '127.0.0.4']
+  const group = createGroup(await startOn(addresses), () => addresses)
+  group.start()
+  await eventually('there are three servers', () => group.servers.length >= 3)
+  const answers: string[] = []
+  for (let i = 0; i < 60; i++) answers.push(await ask(group))
+  for (const address of addresses)
+    expect(Math.abs(answers.filter((answer) => answer === address).length - 20)).toBeLessThanOrEqual(5)
+})
+
+test('a name that moves to other addresses is followed', async () => {
+  const port = await startOn(['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'])
+  let addresses = ['127.0.0.2', '127.0.0.3']
+  const group = createGroup(port, () => addresses)
+  group.start()
+  await eventually('there are two servers', () => group.servers.length >= 2)
+  expect(['127.0.0.2', '127.0.0.3']).toContain(await ask(group))
+  const [before] = group.servers
+  addresses = ['127.0.0.4', '127.0.0.5']
+  await eventually('the first server is gone', () => !(before && group.servers.includes(before)))
+  expect(['127.0.0.4', '127.0.0.5']).toContain(await ask(group))
+})

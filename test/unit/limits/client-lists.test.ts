@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { compileClientLists, listedHeaders } from '../../../proxy/limits/clients/client-lists.ts'
+import type { ListEntry, Rule } from '../../../proxy/policy.ts'
+import { makePolicy } from '../../support/limiter/limiters.ts'
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const ip = (...ranges: string[]): ListEntry => ({ kind: 'ip', ranges })
+const secret = (name: string, value: string): ListEntry => ({ kind: 'header', name, sha256: sha256(value) })
+
+const client = (address: string) => ({ address, prefix: address })
+const requestWith = (...rawHeaders: string[]) => ({ rawHeaders })
+const plain = requestWith('Host', 'a')
+
+const [login, search] = [makePolicy('login', 1, 1000), makePolicy('search', 1, 1000)]
+const both = [login, search]
+const ruleOf = (policy: Rule['policy'], allowList?: readonly ListEntry[]): Rule => {
+  return { policy, match: [], except: [], ...(allowList && { allowList }) }
+}
+
+function compile(lists: Partial<Parameters<typeof compileClientLists>[0]>) {
+  return compileClientLists({ allowList: [], denyList: [], rules: [], ...lists })
+}
+
+test('without lists nobody is on one, and the policies stay as they are', () => {
+  const lists = compile({ rules: [ruleOf(login)] })
+  expect(lists.denies(client('203.0.113.7'), plain)).toBe(false)
+  expect(lists.applying(both, client('203.0.113.7'), plain)).toBe(both)
+})
+
+describe('by address', () => {
+  const lists = compile({ allowList: [ip('10.0.0.0/8', '2001:db8::7')], denyList: [ip('203.0.113.0/24')] })
+
+  test.each(['10.1.2.3', '2001:db8::7'])('%s is let pass by all rules', (address) => {
+    expect(lists.applying(both, client(address), plain)).toEqual([])
+    expect(lists.denies(client(address), plain)).toBe(false)
+  })
+
+  // The /64 makes the client, the list has the address.
+  test.each(['11.0.0.1', '2001:db8::8', '192.0.2.1'])('%s is not', (address) => {
+    expect(lists.applying(both, client(address), plain)).toBe(both)
+  })
+
+  test('203.0.113.9 is refused', () => {
+    expect(lists.denies(client('203.0.113.9'), plain)).toBe(true)
+    expect(lists.denies(client('203.0.114.9'), plain)).toBe(false)
+  })
+
+  test('a rule of its own lets pass, the others apply', () => {
+    const own = compile({ rules: [ruleOf(login, [ip('192.0.2.1')]), ruleOf(search)] })
+    expect(own.applying(both, client('192.0.2.1'), plain)).toEqual([search])
+    expect(own.applying(both, client('192.0.2.2'), plain)).toEqual(both)
+  })
+})
+
+describe('by a secret header', () => {
+  const lists = compile({
+    allowList: [secret('x-probe-token', 'let me in'), secret('authorization', 'Bearer monitor')],
+    denyList: [secret('x-api-key', 'stolen'), secret('x-api-key', 'lost'), secret('x-name', 'Ä')],
+  })
+  const isAllowed = (...headers: string[]): boolean =>
+    lists.applying(both, client('192.0.2.1'), requestWith(...headers)).length === 0
+  const isDenied = (...headers: string[]): boolean =>
+    lists.denies(client('192.0.2.1'), requestWith(...headers))
+
+  test('the value lets pass, in any spelling of the name and with blanks around it', () => {
+    expect(isAllowed('x-probe-token', 'let me in')).toBe(true)
+    expect(isAllowed('Host', 'a', 'X-Probe-Token', ' let me in\t')).toBe(true)
+    expect(isAllowed('Authorization', 'bearer  monitor')).toBe(true)
+  })
+
+  test.each([
+    ['another value', ['x-probe-token', 'let me out']],
+    ['nothing', ['x-probe-token', '']],
+    ['the hash itself', ['x-probe-token', `sha256:${sha256('let me in')}`]],
+    ['another header', ['x-probe', 'let me in']],
+    ['the secret of another header', ['authorization', 'let me in']],
+    ['the name as a value', ['x-other', 'x-probe-token', 'let me in', 'y']],
+    ['two lines', ['x-probe-token', 'let me in', 'X-Probe-Token', 'let me in']],
+    ['a list', ['x-probe-token', 'let me in, let me in']],
+  ])('%s does not', (_case, headers) => expect(isAllowed(...headers)).toBe(false))
+
+  test('the value is refused, also beside another line of the header', () => {
+    expect(isDenied('X-API-Key', 'stolen')).toBe(true)
+    expect(isDenied('x-api-key', 'lost')).toBe(true)
+    expect(isDenied('x-api-key', 'good', 'x-api-key', 'stolen')).toBe(true)
+    expect(isDenied('x-api-key', 'good')).toBe(false)
+    expect(isDenied('x-other', 'stolen')).toBe(false)
+  })
+
+  test('bytes beyond ASCII are those that were sent', () => {
+    expect(isDenied('x-name', Buffer.from('Ä').toString('latin1'))).toBe(true)
+  })
+
+  test('the headers are known, for the backend to get one value of each', () => {
+    expect(
+      listedHeaders({
+        allowList: [secret('x-a', '1'), ip('10.0.0.1')],
+        denyList: [secret('x-b', '2')],
+        rules: [ruleOf(login, [secret('x-c', '3')])],
+      }),
+    ).toEqual(['x-a', 'x-b', 'x-c'])
+  })
+})

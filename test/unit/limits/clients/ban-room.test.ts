@@ -1,0 +1,148 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ClientEntries } from '../../../../proxy/limits/clients/client-entries.ts'
+import {
+  idOf,
+  MOST_BANS_OF_SITE,
+  MOST_RULE_BANS,
+  type Ban,
+  type EntryId,
+} from '../../../../proxy/limits/clients/client-entry.ts'
+import { createMemoryEntryStore, type EntryStore } from '../../../../proxy/limits/clients/entry-store.ts'
+
+const hour = 3_600_000
+/** More than the table has room for. */
+const NETWORKS = 10_000
+const BANS = 1.5 * MOST_RULE_BANS
+
+type Table = {
+  readonly entries: ClientEntries
+  readonly store: EntryStore
+  readonly clock: { ms: number }
+  readonly gone: Set<EntryId>
+}
+
+function createTable(): Table {
+  const clock = { ms: 1_000 }
+  const entries = new ClientEntries(() => clock.ms)
+  const gone = new Set<EntryId>()
+  const store = createMemoryEntryStore(entries, (id, entry) => {
+    if (!entry) gone.add(id)
+  })
+  return { entries, store, clock, gone }
+}
+
+function banOf(partitionKey: string, by: Ban['by'] = 'rule'): Ban {
+  return { kind: 'ban', partitionKey, by }
+}
+
+/** The network of 64 bits with this number, in the site with that one. */
+function networkOf(site: number, network: number): string {
+  return `2001:db8:${site.toString(16)}:${network.toString(16)}::/64`
+}
+
+function hasBan({ entries }: Table, key: string): boolean {
+  return entries.findAddressBan(key) !== undefined
+}
+
+test('who has a /48 keeps nobody else from being banned, and every one of its networks is banned for the moment', async () => {
+  const table = createTable()
+  expect(await table.store.extend(banOf('192.0.2.1'), hour)).toBe('done')
+  const missed: number[] = []
+  for (let network = 0; network < NETWORKS; network++) {
+    table.clock.ms += 1
+    const outcome = await table.store.extend(banOf(networkOf(1, network)), hour)
+    if (outcome !== 'done' || !hasBan(table, networkOf(1, network))) missed.push(network)
+  }
+  expect(missed).toEqual([])
+  expect(hasBan(table, '192.0.2.1')).toBe(true)
+  expect(table.entries.list('ban')).toHaveLength(MOST_BANS_OF_SITE + 1)
+  // Those that end last are there.
+  expect(hasBan(table, networkOf(1, NETWORKS - MOST_BANS_OF_SITE))).toBe(true)
+  expect(hasBan(table, networkOf(1, NETWORKS - MOST_BANS_OF_SITE - 1))).toBe(false)
+  expect(await table.store.extend(banOf('192.0.2.2'), hour)).toBe('done')
+  expect(hasBan(table, '192.0.2.2')).toBe(true)
+})
+
+test.each([
+  ['IPv4 addresses', (i: number) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`],
+  ['networks of many sites', (i: number) => networkOf(i, 0)],
+  ['values that clients make up', (i: number) => `h:${i}`],
+])('a table full of %s bans on: what ends soonest goes, and no ban of an operator', async (_, keyOf) => {
+  const table = createTable()
+  await table.store.put(banOf('192.0.2.1', 'operator'), 1_000)
+  await table.store.extend(banOf('192.0.2.2'), 2 * hour)
+  const missed: number[] = []
+  for (let i = 0; i < BANS; i++) {
+    table.clock.ms += 0.01
+    const outcome = await table.store.extend(banOf(keyOf(i)), hour)
+    if (outcome !== 'done' || table.entries.leftMs(idOf(banOf(keyOf(i)))) === 0) missed.push(i)
+  }
+  expect(missed).toEqual([])
+  expect(hasBan(table, '192.0.2.1')).toBe(true)
+  expect(hasBan(table, '192.0.2.2')).toBe(true)
+  const { size, evictions } = table.entries.readBanUse()
+  expect(size).toBeGreaterThan(0.98 * MOST_RULE_BANS)
+  expect(size).toBeLessThanOrEqual(MOST_RULE_BANS)
+  expect(evictions).toBe(BANS + 2 - size)
+  expect(table.gone.size).toBe(evictions)
+})
+
+test('whatever is banned in whatever order: a new ban holds, operators lose none, and nothing goes that ends later than what stays', async () => {
+  const keys = fc.oneof(
+    { weight: 7, arbitrary: fc.nat(2_000).map((network) => networkOf(1, network)) },
+    fc.record({ site: fc.nat(2), network: fc.nat(50) }).map(({ site, network }) => networkOf(site, network)),
+    fc.nat(50).map((last) => `192.0.2.${last}`),
+    fc.nat(50).map((n) => `h:${n}`),
+    fc.nat(5).map((n) => `2001:db8:${n}::/48`),
+  )
+  let evictions = 0
+  const step = fc.record({
+    key: keys,
+    by: fc.constantFrom<Ban['by'][]>('rule', 'rule', 'rule', 'rule', 'operator'),
+    forMs: fc.integer({ min: 1, max: 100_000 }),
+    afterMs: fc.nat(5),
+    lift: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 700, maxLength: 1_200 }), async (steps) => {
+      const table = createTable()
+      const ends = new Map<EntryId, { endsAtMs: number; by: Ban['by'] }>()
+      for (const { key, by, forMs, afterMs, lift } of steps) {
+        table.clock.ms += afterMs
+        const ban = banOf(key, by)
+        const id = idOf(ban)
+        if (lift) {
+          await table.store.remove(id)
+          ends.delete(id)
+          continue
+        }
+        table.gone.clear()
+        const before = table.entries.leftMs(id)
+        expect(await (by === 'rule' ? table.store.extend(ban, forMs) : table.store.put(ban, forMs))).toBe(
+          'done',
+        )
+        const isKept = by === 'rule' && before >= forMs
+        if (!isKept) ends.set(id, { endsAtMs: table.clock.ms + forMs, by })
+        expect(table.entries.leftMs(id)).toBe(isKept ? before : forMs)
+        evictions += table.gone.size
+        for (const gone of table.gone) {
+          const site = gone.split(':', 3).join(':')
+          const ended = ends.get(gone)
+          ends.delete(gone)
+          expect(ended?.by).toBe('rule')
+          for (const [other, { endsAtMs, by: whose }] of ends) {
+            if (other === id || whose !== 'rule' || other.endsWith('/48') || !other.startsWith(`${site}:`))
+              continue
+            if (endsAtMs > table.clock.ms && endsAtMs < (ended?.endsAtMs ?? 0)) expect(gone).toBe(other)
+          }
+        }
+      }
+      const nowMs = table.clock.ms
+      for (const [id, { endsAtMs }] of ends)
+        if (endsAtMs > nowMs) expect(table.entries.leftMs(id)).toBe(endsAtMs - nowMs)
+    }),
+    { numRuns: 20 },
+  )
+  expect(evictions).toBeGreaterThan(0)
+})

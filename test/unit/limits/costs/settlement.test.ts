@@ -1,0 +1,180 @@
+import { expect, test } from 'vitest'
+import { loadTable } from '../../../support/random/random-requests.ts'
+import { Settlement } from '../../../../proxy/limits/costs/settlement.ts'
+import type { Reservation } from '../../../../proxy/limits/limiter.ts'
+
+const reserved = 100
+const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`
+
+type Response = {
+  readonly status?: number
+  readonly fields?: readonly string[]
+  readonly body?: string
+  /** The client has gone before its end. */
+  readonly isCut?: boolean
+}
+
+/** What a request is charged, and why that is not what the response says. */
+function charge(cost: object, { status = 200, fields = [], body = '', isCut = false }: Response) {
+  const limits = [
+    { name: 'a', match: 'POST /a', requests: 10_000, window: '1m', cost: { reserve: reserved, ...cost } },
+  ]
+  const policy = loadTable({ limits })?.rules[0]?.policy
+  if (!policy) throw new Error('the table is wrong')
+  const reservation: Reservation = {
+    charge: { policy, partitionKey: 'a' },
+    units: reserved,
+    isLocal: true,
+    ticket: 1,
+  }
+  const settled: number[] = []
+  const reasons: string[] = []
+  const settlement = new Settlement(
+    {
+      limiter: { settle: (_, units) => void settled.push(units) },
+      limitHeaders: () => [],
+      onUnread: (_, reason) => void reasons.push(reason),
+      requestBytes: () => 300,
+    },
+    [{ policy, reservation, remaining: 0, resetMs: 0 } as never],
+  )
+  settlement.onHead({ status, fields: [...fields] } as never)
+  for (let at = 0; at < body.length; at += 7) settlement.onBody(Buffer.from(body.slice(at, at + 7)))
+  if (!isCut) settlement.onEnd()
+  settlement.finish()
+  expect(settled).toHaveLength(1)
+  return { units: settled[0], reason: reasons[0] }
+}
+
+const json = ['content-type', 'application/json']
+const events = ['content-type', 'text/event-stream']
+const openai = { settle: ['json:usage.total_tokens', 'json:response.usage.total_tokens'] }
+const anthropic = {
+  settle: {
+    sum: [['json:usage.input_tokens', 'json:message.usage.input_tokens'], 'json:usage.output_tokens'],
+  },
+}
+const started = event({ type: 'message_start', message: { usage: { input_tokens: 25, output_tokens: 1 } } })
+const ended = event({ type: 'message_delta', usage: { output_tokens: 15 } })
+const word = event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello' } })
+const estimate = { ...openai, else: 'estimate' }
+const text = (units: string): string =>
+  JSON.stringify({ usage: { total_tokens: units }, x: 'x'.repeat(2963) })
+
+test.each<[string, object, Response, number, string?]>([
+  ['the first of a list', openai, { fields: json, body: '{"usage":{"total_tokens":7}}' }, 7],
+  [
+    'the second of a list',
+    openai,
+    { fields: events, body: event({ response: { usage: { total_tokens: 8 } } }) },
+    8,
+  ],
+  ['none of a list', openai, { fields: json, body: '{}' }, reserved, 'missing'],
+  [
+    'the sum of a document',
+    anthropic,
+    { fields: json, body: '{"usage":{"input_tokens":3,"output_tokens":4}}' },
+    7,
+  ],
+  ['the sum over events', anthropic, { fields: events, body: started + ended }, 40],
+  ['a sum of which one is missing', anthropic, { fields: events, body: ended }, 15],
+  [
+    'a header before the body',
+    { settle: ['header:x-cost', 'json:n'] },
+    { fields: [...json, 'x-cost', '5'], body: '{"n":6}' },
+    5,
+  ],
+  [
+    'a header that is missing, before the body',
+    { settle: ['header:x-cost', 'json:n'] },
+    { fields: json, body: '{"n":6}' },
+    6,
+  ],
+  [
+    'a header behind the body',
+    { settle: ['json:n', 'header:x-cost'] },
+    { fields: [...json, 'x-cost', '5'], body: '{"m":6}' },
+    5,
+  ],
+  [
+    'a header and a member together',
+    { settle: { sum: ['json:n', 'header:x-cost'] } },
+    { fields: [...json, 'x-cost', '5'], body: '{"n":6}' },
+    11,
+  ],
+  ['more than the quota', openai, { fields: json, body: '{"usage":{"total_tokens":1e9}}' }, 10_000],
+  ['no number', openai, { fields: json, body: text('7') }, reserved, 'missing'],
+  ['no number, estimated', estimate, { fields: json, body: text('7') }, 1100, 'missing'],
+  [
+    'another type, estimated',
+    estimate,
+    { fields: ['content-type', 'text/plain'], body: text('7') },
+    1100,
+    'type',
+  ],
+  [
+    'a compressed body, estimated',
+    estimate,
+    { fields: [...json, 'content-encoding', 'br'], body: text('7') },
+    3100,
+    'encoding',
+  ],
+  ['a short body, estimated', estimate, { fields: json, body: '{}' }, 101, 'missing'],
+  ['an error, not estimated', estimate, { status: 500, fields: json, body: text('7') }, reserved, 'status'],
+  [
+    'a stream that is cut',
+    openai,
+    { fields: events, body: event({ usage: { total_tokens: 9 } }), isCut: true },
+    9,
+  ],
+  [
+    'a stream that is cut behind its usage, estimated',
+    estimate,
+    { fields: events, body: event({ usage: { total_tokens: 9 } }) + 'data: [DONE]\n\n', isCut: true },
+    9,
+  ],
+  [
+    'a stream that is cut behind its usage and more text, estimated',
+    estimate,
+    { fields: events, body: event({ usage: { total_tokens: 9 } }) + word, isCut: true },
+    123,
+    'cut',
+  ],
+  [
+    'a stream that is cut in the middle of an event behind its usage, estimated',
+    estimate,
+    { fields: events, body: event({ usage: { total_tokens: 9 } }) + word.trimEnd(), isCut: true },
+    101,
+    'cut',
+  ],
+  [
+    'a stream that is cut and has said more',
+    estimate,
+    { fields: events, body: event({ usage: { total_tokens: 999 } }) + word, isCut: true },
+    999,
+    'cut',
+  ],
+  [
+    'a document that is cut',
+    openai,
+    { fields: json, body: '{"usage":{"total_tokens":9}', isCut: true },
+    reserved,
+    'cut',
+  ],
+  [
+    'a document that is cut and has said more',
+    openai,
+    { fields: json, body: '{"usage":{"total_tokens":999},', isCut: true },
+    999,
+    'cut',
+  ],
+  [
+    'a document that is not whole',
+    openai,
+    { fields: json, body: '{"usage":{"total_tokens":9}' },
+    reserved,
+    'json',
+  ],
+])('what is charged for %s', (_, cost, response, units, reason) => {
+  expect(charge(cost, response)).toEqual({ units, reason })
+})

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import { reportDecision } from '../../../proxy/limits/decision-report.ts'
+import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
+
+const a = makePolicy('a', 1, 1000)
+const b = makePolicy('b', 1, 1000)
+const c = makePolicy('c', 1, 1000)
+
+const stateOf = (policy: Policy, exceeded = false): PolicyState => ({
+  policy,
+  exceeded,
+  remaining: 0,
+  resetMs: 1,
+})
+const allowed = (states: PolicyState[], withoutStore?: true): Decision => ({
+  outcome: 'allowed',
+  states,
+  ...(withoutStore && { withoutStore }),
+})
+
+test.each<[string, Decision, string[], string[] | undefined]>([
+  [
+    'all counted',
+    allowed([stateOf(a), stateOf(b), stateOf(c)]),
+    ['a allowed', 'b allowed', 'c allowed'],
+    undefined,
+  ],
+  ['one policy twice', allowed([stateOf(a), stateOf(a, true)]), ['a shadow', 'b open', 'c open'], ['a']],
+  [
+    'a shadow',
+    allowed([stateOf(a), stateOf(b, true), stateOf(c)]),
+    ['a allowed', 'b shadow', 'c allowed'],
+    ['b'],
+  ],
+  [
+    'local, with a shadow, and open',
+    allowed([stateOf(a), stateOf(c, true)], true),
+    ['a local', 'c shadow', 'b open'],
+    ['c'],
+  ],
+  ['open', allowed([], true), ['a open', 'b open', 'c open'], undefined],
+  ['refused', { outcome: 'refused', refusedBy: b, states: [stateOf(b, true)] }, ['b refused'], undefined],
+  [
+    'closed',
+    { outcome: 'unavailable', uncertain: false },
+    ['a unavailable', 'b unavailable', 'c unavailable'],
+    undefined,
+  ],
+])('%s', (_, decision, reported, shadows) => {
+  const told: string[] = []
+  const telemetry = {
+    decided: (policy: Policy, outcome: string) => told.push(`${policy.name} ${outcome}`),
+    nearLimit: () => undefined,
+  }
+  expect(reportDecision(telemetry, decision, chargeAll('ip:1', [a, b, c]))).toEqual(shadows)
+  expect(told).toEqual(reported)
+})
+
+test.each([
+  [10, 9, false],
+  [10, 2, false],
+  [10, 1, true],
+  [10, 0, true],
+  [5, 1, false],
+  [5, 0, true],
+  [1, 0, true],
+  [999, 200, false],
+  [999, 199, true],
+])('of %i with %i left is near the limit: %s', (quota, remaining, isNear) => {
+  const policy = makePolicy('near', quota, 1000)
+  const near: string[] = []
+  const telemetry = { decided: () => undefined, nearLimit: ({ name }: Policy) => near.push(name) }
+  reportDecision(telemetry, allowed([{ ...stateOf(policy), remaining }]), chargeAll('ip:1', [policy]))
+  expect(near).toEqual(isNear ? ['near'] : [])
+  const over = allowed([{ ...stateOf(policy, true), remaining: 0 }])
+  reportDecision(telemetry, over, chargeAll('ip:1', [policy]))
+  expect(near).toHaveLength(isNear ? 1 : 0)
+})

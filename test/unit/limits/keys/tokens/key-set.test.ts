@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { keepKeySet, type KeySetSource } from '../../../../../proxy/limits/keys/tokens/key-set.ts'
+
+let answers: (string | Error)[]
+let loads: number
+let outcomes: string[]
+let source: KeySetSource
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  loads = 0
+  outcomes = []
+})
+afterEach(() => {
+  source.close()
+  vi.useRealTimers()
+})
+
+function start(...given: (string | Error)[]): void {
+  answers = given
+  source = keepKeySet({
+    load: () => {
+      const answer = answers[Math.min(loads++, answers.length - 1)]
+      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer ?? '')
+    },
+    telemetry: { keySetLoaded: (outcome) => void outcomes.push(outcome) },
+    log: { info: () => undefined, warn: () => undefined },
+    // A clock that this test moves.
+    now: () => Date.now(),
+  })
+}
+
+test('is loaded at start and every five minutes', async () => {
+  start('one', 'two')
+  expect(source.current()).toBeUndefined()
+  await source.ready(1000)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(299_999)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(1)
+  expect(source.current()).toBe('two')
+  expect(outcomes).toEqual(['loaded', 'loaded'])
+})
+
+test('is tried again a second after a failure, and what was loaded last stays', async () => {
+  start(new Error('away'), 'one', new Error('away'), 'two')
+  await source.ready(1000)
+  expect(source.current()).toBeUndefined()
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(300_000)
+  expect(source.current()).toBe('one')
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(source.current()).toBe('two')
+  expect(outcomes).toEqual(['failed', 'loaded', 'failed', 'loaded'])
+})
+
+test('is tried again after twice as long each time, up to ten seconds', async () => {
+  start(...Array.from({ length: 8 }, () => new Error('away')))
+  await source.ready(1000)
+  const waits: number[] = []
+  let seconds = 0
+  for (let known = loads; waits.length < 6;) {
+    await vi.advanceTimersByTimeAsync(1_000)
+    seconds++
+    if (loads === known) continue
+    known = loads
+    waits.push(seconds)
+    seconds = 0
+  }
+  expect(waits).toEqual([1, 2, 4, 8, 10, 10])
+})
+
+test('is loaded again for a key that is missing, once in ten seconds', async () => {
+  start('one', 'two', 'three')
+  await source.ready(1000)
+  source.keyMissing()
+  await vi.advanceTimersByTimeAsync(9_999)
+  expect(loads).toBe(1)
+  await vi.advanceTimersByTimeAsync(1)
+  for (let i = 0; i < 100; i++) source.keyMissing()
+  await vi.advanceTimersByTimeAsync(0)
+  expect([loads, source.current()]).toEqual([2, 'two'])
+})
+
+test('a start does not wait for long', async () => {
+  start('one')
+  source.close()
+  source = keepKeySet({
+    load: () => new Promise(() => undefined),
+    telemetry: { keySetLoaded: () => undefined },
+    log: { info: () => undefined, warn: () => undefined },
+    // A clock that this test moves.
+    now: () => Date.now(),
+  })
+  const ready = source.ready(1000)
+  await vi.advanceTimersByTimeAsync(1000)
+  await ready
+  expect(source.current()).toBeUndefined()
+})

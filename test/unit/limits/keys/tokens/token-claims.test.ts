@@ -1,0 +1,263 @@
+import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { exportJWK, SignJWT, UnsecuredJWT, type JWK, type JWTHeaderParameters } from 'jose'
+import { beforeEach, describe, expect, test } from 'vitest'
+import {
+  createTokenVerifier,
+  type SentToken,
+  type TokenVerifier,
+} from '../../../../../proxy/limits/keys/tokens/token-claims.ts'
+
+// The attack: a token that somebody has made or changed, which would count as another client's, or as nobody's.
+
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const pem = rsa.publicKey.export({ type: 'spki', format: 'pem' })
+
+async function keySetOf(...keys: [kid: string, key: KeyObject][]): Promise<string> {
+  const jwks = await Promise.all(
+    keys.map(async ([kid, key]): Promise<JWK> => ({ ...(await exportJWK(key)), kid })),
+  )
+  return JSON.stringify({ keys: jwks })
+}
+
+const startMs = 1_700_000_000_000
+let nowMs = startMs
+let text: string | undefined
+let missing = 0
+let outcomes: string[] = []
+
+beforeEach(async () => {
+  nowMs = startMs
+  missing = 0
+  outcomes = []
+  text = await keySetOf(['one', rsa.publicKey], ['two', elliptic.publicKey])
+})
+
+function create(options: { isSecret?: boolean; capacity?: number } = {}): TokenVerifier {
+  return createTokenVerifier({
+    keySet: { current: () => text, keyMissing: () => (missing += 1) },
+    isSecret: false,
+    issuer: 'https://issuer.example',
+    audience: 'app',
+    claims: ['sub', 'plan'],
+    capacity: 3,
+    telemetry: { tokenRead: (outcome) => void outcomes.push(outcome) },
+    now: () => nowMs,
+    ...options,
+  })
+}
+
+const usual = { iss: 'https://issuer.example', aud: 'app', sub: 'alice' }
+
+function sign(
+  payload: object = {},
+  key: KeyObject | Uint8Array = rsa.privateKey,
+  header: { alg?: string; kid?: string | undefined } = {},
+): Promise<string> {
+  const seconds = startMs / 1000
+  return new SignJWT({ ...usual, exp: seconds + 600, ...payload })
+    .setProtectedHeader({ alg: 'RS256', kid: 'one', ...header } as JWTHeaderParameters)
+    .sign(key)
+}
+
+/** As it is found in a header. */
+function sent(token: string): SentToken {
+  const dot = token.lastIndexOf('.')
+  return { signed: token.slice(0, dot), signature: token.slice(dot + 1) }
+}
+
+async function subOf(verifier: TokenVerifier, token: string): Promise<string | undefined> {
+  return (await verifier.claimsOf(sent(token)))?.get('sub')
+}
+
+describe('a token that is verified', () => {
+  test('says what rules count by, and no more', async () => {
+    const claims = await create().claimsOf(sent(await sign({ plan: 7, email: 'a@b.example' })))
+    expect([...(claims ?? [])]).toEqual([
+      ['sub', 'alice'],
+      ['plan', '7'],
+    ])
+    expect(outcomes).toEqual(['verified'])
+  })
+
+  test.each<[string, () => Promise<string>]>([
+    ['of another algorithm of the set', () => sign({}, elliptic.privateKey, { alg: 'ES256', kid: 'two' })],
+    ['for several audiences', () => sign({ aud: ['x', 'app'] })],
+    ['without an end', () => sign({ exp: undefined })],
+    // Backends allow for clocks that differ, and some take such a token for a new one.
+    ['expired', () => sign({ exp: startMs / 1000 - 1 })],
+    ['long expired', () => sign({ exp: 1 })],
+    ['not yet valid', () => sign({ nbf: startMs / 1000 + 60 })],
+    ['from the future', () => sign({ iat: startMs / 1000 + 6000 })],
+    ['that names no key', () => sign({}, rsa.privateKey, { kid: undefined })],
+  ])('%s', async (_, make) => expect(await subOf(create(), await make())).toBe('alice'))
+
+  test('is known at once the second time', async () => {
+    const verifier = create()
+    const token = await sign()
+    await verifier.claimsOf(sent(token))
+    expect(verifier.claimsOf(sent(token))).toEqual(new Map([['sub', 'alice']]))
+    nowMs += 299_999
+    expect(verifier.claimsOf(sent(token))).toEqual(new Map([['sub', 'alice']]))
+  })
+
+  test('is verified once where it comes several times at once', async () => {
+    const verifier = create()
+    const token = sent(await sign())
+    const first = verifier.claimsOf(token)
+    expect(verifier.claimsOf(token)).toBe(first)
+    expect(await first).toEqual(new Map([['sub', 'alice']]))
+    expect(outcomes).toEqual(['verified'])
+  })
+
+  test('is known with whatever follows its signature', async () => {
+    const verifier = create()
+    const { signed, signature } = sent(await sign())
+    for (const tail of ['', 'A', 'AAAA', signature])
+      expect(await verifier.claimsOf({ signed, signature: signature + tail })).toEqual(
+        new Map([['sub', 'alice']]),
+      )
+    expect(verifier.readUse().size).toBe(1)
+    expect(verifier.claimsOf({ signed, signature: `${signature}B` })).toBeInstanceOf(Map)
+  })
+
+  test('is verified again after five minutes, and when the key set has changed', async () => {
+    const verifier = create()
+    const token = await sign()
+    await verifier.claimsOf(sent(token))
+    nowMs += 300_000
+    const again = verifier.claimsOf(sent(token))
+    expect(again).toBeInstanceOf(Promise)
+    await again
+    expect(verifier.claimsOf(sent(token))).toBeInstanceOf(Map)
+    text = await keySetOf(['one', other.publicKey])
+    expect(await verifier.claimsOf(sent(token))).toBeUndefined()
+  })
+
+  test('is forgotten where there are too many', async () => {
+    const verifier = create()
+    const tokens = await Promise.all(['a', 'b', 'c', 'd'].map((sub) => sign({ sub })))
+    for (const token of tokens) await verifier.claimsOf(sent(token))
+    expect(verifier.readUse()).toEqual({ size: 3, capacity: 3, evictions: 1 })
+    expect(verifier.claimsOf(sent(tokens[3] ?? ''))).toBeInstanceOf(Map)
+    const again = verifier.claimsOf(sent(tokens[0] ?? ''))
+    expect(again).toBeInstanceOf(Promise)
+    await again
+  })
+})
+
+describe('a token that cannot be verified is none', () => {
+  const hmac = (key: string): string => {
+    const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const signed = `${encode({ alg: 'HS256', kid: 'one' })}.${encode({ ...usual, exp: startMs / 1000 + 600 })}`
+    return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`
+  }
+  test.each<[string, () => Promise<string> | string]>([
+    ['alg: none', () => new UnsecuredJWT(usual).encode()],
+    [
+      'alg: None, by hand',
+      () =>
+        `${Buffer.from('{"alg":"None"}').toString('base64url')}.${Buffer.from(JSON.stringify(usual)).toString('base64url')}.`,
+    ],
+    ['the public key as a secret, PEM', () => hmac(pem)],
+    [
+      'the public key as a secret, DER',
+      () => hmac(rsa.publicKey.export({ type: 'spki', format: 'der' }).toString('latin1')),
+    ],
+    ['an empty secret', () => hmac('')],
+    ['a key of somebody else', () => sign({}, other.privateKey)],
+    [
+      'changed content',
+      async () =>
+        (await sign()).replace(
+          /\.[^.]+\./,
+          `.${Buffer.from(JSON.stringify({ ...usual, sub: 'bob' })).toString('base64url')}.`,
+        ),
+    ],
+    ['no signature', async () => (await sign()).replace(/[^.]+$/, '')],
+    ['expired, of another audience', () => sign({ exp: 1, aud: 'other' })],
+    ['another issuer', () => sign({ iss: 'https://other.example' })],
+    ['no issuer', () => sign({ iss: undefined })],
+    ['another audience', () => sign({ aud: 'other' })],
+    ['no audience', () => sign({ aud: undefined })],
+    ['nonsense', () => 'a.b.c'],
+    ['one word', () => 'token'],
+    ['nothing in it', () => '..'],
+  ])('%s', async (_, make) => {
+    expect(await create().claimsOf(sent(await make()))).toBeUndefined()
+    expect(outcomes).toEqual(['invalid'])
+    expect(missing).toBe(0)
+  })
+
+  test('an unknown key, which is looked for', async () => {
+    expect(await create().claimsOf(sent(await sign({}, other.privateKey, { kid: 'new' })))).toBeUndefined()
+    expect([outcomes, missing]).toEqual([['unknown-key'], 1])
+    // The key of that name is for another algorithm.
+    expect(await create().claimsOf(sent(await sign({}, rsa.privateKey, { kid: 'two' })))).toBeUndefined()
+  })
+
+  test('is not verified again', async () => {
+    const verifier = create()
+    const token = sent(await sign({}, other.privateKey))
+    expect(verifier.claimsOf(token)).toBeInstanceOf(Promise)
+    await verifier.claimsOf(token)
+    expect(verifier.claimsOf(token)).toBeUndefined()
+    text = await keySetOf(['one', other.publicKey])
+    expect(await verifier.claimsOf(token)).toEqual(new Map([['sub', 'alice']]))
+  })
+
+  test('no key set, or one that is none', async () => {
+    const token = await sign()
+    text = undefined
+    expect(await create().claimsOf(sent(token))).toBeUndefined()
+    text = '{"keys":[7]}'
+    expect(await create().claimsOf(sent(token))).toBeUndefined()
+    expect(outcomes).toEqual(['no-keys', 'no-keys'])
+  })
+
+  test('a claim that is a list, an object, or of every object', async () => {
+    const verifier = create()
+    for (const sub of [['a'], { a: 1 }, null, true])
+      expect(await verifier.claimsOf(sent(await sign({ sub })))).toEqual(
+        sub === null ? expect.anything() : new Map(),
+      )
+  })
+})
+
+describe('a set whose keys, or a token that, have no name', () => {
+  const withoutKid = (set: string): string => set.replaceAll(/,?"kid":"[^"]*"/g, '')
+
+  test.each<[string, boolean, string | undefined]>([
+    ['neither has one', true, undefined],
+    ['the token has one', true, 'one'],
+    ['the keys have one', false, undefined],
+  ])('is verified by each key that fits: %s', async (_, isNameless, kid) => {
+    const set = await keySetOf(['zero', other.publicKey], ['one', rsa.publicKey], ['two', elliptic.publicKey])
+    text = isNameless ? withoutKid(set) : set
+    const verifier = create()
+    expect(await subOf(verifier, await sign({}, rsa.privateKey, { kid }))).toBe('alice')
+    expect(await subOf(verifier, await sign({}, other.privateKey, { kid }))).toBe('alice')
+    expect(await subOf(verifier, await sign({}, elliptic.privateKey, { kid, alg: 'ES256' }))).toBe('alice')
+    const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    expect(await subOf(verifier, await sign({}, stranger.privateKey, { kid }))).toBeUndefined()
+  })
+
+  test('is looked for when none of them fits, as it may be new', async () => {
+    text = await keySetOf(['one', rsa.publicKey])
+    await create().claimsOf(sent(await sign({}, other.privateKey, { kid: undefined })))
+    expect(missing).toBe(1)
+  })
+})
+
+describe('a shared secret', () => {
+  const secret = 'a secret of thirty-two bytes, at least'
+  test('verifies what was made with it, and nothing else', async () => {
+    text = secret
+    const verifier = create({ isSecret: true })
+    expect(await subOf(verifier, await sign({}, Buffer.from(secret), { alg: 'HS256' }))).toBe('alice')
+    expect(await subOf(verifier, await sign({}, Buffer.from(`${secret}.`), { alg: 'HS256' }))).toBeUndefined()
+    expect(await subOf(verifier, await sign())).toBeUndefined()
+    expect(await subOf(verifier, new UnsecuredJWT(usual).encode())).toBeUndefined()
+  })
+})

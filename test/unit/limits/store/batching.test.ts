@@ -1,0 +1,166 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createBatching, type RemoteCounters } from '../../../../proxy/limits/store/batching.ts'
+import type { Charge, Decision } from '../../../../proxy/limits/limiter.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+
+const login = makePolicy('login', 5, 60_000)
+const wide = makePolicy('wide', 50, 60_000)
+const shadow = makePolicy('shadow', 50, 60_000, { mode: 'shadow' })
+
+type Asked = {
+  readonly clients: string[]
+  readonly isAwaited: () => boolean
+  answer(reply: readonly unknown[]): void
+  fail(error: Error): void
+}
+
+type Harness = {
+  readonly decide: (charges: readonly Charge[]) => Promise<Decision>
+  readonly giveUp: () => void
+  readonly asked: Asked[]
+  readonly heard: string[]
+}
+
+/** A store that answers when and what the test says. */
+function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}): Harness {
+  const asked: Asked[] = []
+  const heard: string[] = []
+  const batches = createBatching({
+    counters: {
+      batchSize: 4,
+      isConnected: () => true,
+      hasCountedNothing: (error) => error instanceof TypeError,
+      ask: (requests, isAwaited) =>
+        new Promise((resolve, reject) => {
+          const clients = requests.map((charges) => charges[0]?.partitionKey ?? '')
+          asked.push({ clients, isAwaited, answer: resolve, fail: reject })
+        }),
+      ...changes,
+    },
+    timeoutMs,
+    now: () => performance.now(),
+    hooks: {
+      answered: () => heard.push('answered'),
+      failed: (reason) => heard.push(`failed: ${reason}`),
+      counterBroken: (policies, reason) =>
+        heard.push(`broken ${policies.map(({ name }) => name).join()}: ${reason}`),
+      decideWithout: (_, uncertain) => ({ outcome: 'unavailable', uncertain }),
+      refused: (charges, { refusedBy }) =>
+        heard.push(`${charges[0]?.partitionKey} refused by ${refusedBy.name}`),
+    },
+  })
+  return { decide: (charges) => batches.decide(charges), giveUp: () => batches.giveUp(), asked, heard }
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('asks for one turn together, in questions of the size allowed, and for the next turn again', async () => {
+  const { decide, asked } = createHarness()
+  for (const client of ['a', 'b', 'c']) void decide(chargeAll(client, [login]))
+  void decide(chargeAll('d', [login, wide]))
+  await nextTurn()
+  void decide(chargeAll('e', [login]))
+  await nextTurn()
+  expect(asked.map(({ clients }) => clients)).toEqual([['a', 'b', 'c'], ['d'], ['e']])
+})
+
+test('asks in one question for a request of more charges than a question should have', async () => {
+  const { decide, asked } = createHarness(1000, { batchSize: 1 })
+  void decide(chargeAll('a', [login, wide]))
+  void decide(chargeAll('b', [login, wide]))
+  await nextTurn()
+  expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b']])
+})
+
+test('reads each decision from its own part of the reply', async () => {
+  const { decide, asked, heard } = createHarness()
+  const decisions = [decide(chargeAll('a', [login])), decide(chargeAll('b', [shadow, login, wide]))]
+  await nextTurn()
+  asked[0]?.answer([4, 1000, -1, 2000, -1, 3000, 7, 4000])
+  expect(await Promise.all(decisions)).toEqual([
+    { outcome: 'allowed', states: [{ policy: login, exceeded: false, remaining: 4, resetMs: 1000 }] },
+    {
+      outcome: 'refused',
+      refusedBy: login,
+      states: [
+        { policy: shadow, exceeded: true, remaining: 0, resetMs: 2000 },
+        { policy: login, exceeded: true, remaining: 0, resetMs: 3000 },
+        { policy: wide, exceeded: false, remaining: 7, resetMs: 4000 },
+      ],
+    },
+  ])
+  expect(heard).toEqual(['b refused by login', 'answered'])
+})
+
+test('makes one broken counter the matter of its request only', async () => {
+  const { decide, asked, heard } = createHarness()
+  const decisions = [decide(chargeAll('a', [login, wide])), decide(chargeAll('b', [login]))]
+  await nextTurn()
+  asked[0]?.answer(['WRONGTYPE of it', 0, 'WRONGTYPE of it', 0, 4, 1000])
+  expect(await Promise.all(decisions)).toMatchObject([
+    { outcome: 'unavailable', uncertain: false },
+    { outcome: 'allowed' },
+  ])
+  expect(heard).toEqual(['broken login,wide: WRONGTYPE of it', 'answered'])
+})
+
+test('takes any other error inside a reply for one of the whole store', async () => {
+  const { decide, asked, heard } = createHarness()
+  const decision = decide(chargeAll('a', [login]))
+  await nextTurn()
+  asked[0]?.answer(['OOM command not allowed', 0])
+  expect(await decision).toEqual({ outcome: 'unavailable', uncertain: false })
+  expect(heard).toEqual(['failed: OOM command not allowed'])
+})
+
+test('stops waiting at the deadline, and ignores later replies', async () => {
+  const { decide, asked, heard } = createHarness(20)
+  const decision = decide(chargeAll('a', [login]))
+  await nextTurn()
+  expect(asked[0]?.isAwaited()).toBe(true)
+  expect(await decision).toEqual({ outcome: 'unavailable', uncertain: true })
+  expect(asked[0]?.isAwaited()).toBe(false)
+  asked[0]?.answer([-1, 1000])
+  await nextTurn()
+  expect(heard).toEqual(['failed: no answer in 20 ms'])
+})
+
+test('says whether a question that failed may have been counted', async () => {
+  const { decide, asked, heard } = createHarness()
+  const decisions = [decide(chargeAll('a', [login]))]
+  await nextTurn()
+  decisions.push(decide(chargeAll('b', [login])))
+  await nextTurn()
+  asked[0]?.fail(new Error('cut off'))
+  asked[1]?.fail(new TypeError('not sent'))
+  expect(await Promise.all(decisions)).toEqual([
+    { outcome: 'unavailable', uncertain: true },
+    { outcome: 'unavailable', uncertain: false },
+  ])
+  expect(heard).toEqual(['failed: cut off', 'failed: not sent'])
+})
+
+test('asks nothing where there is no connection', async () => {
+  const { decide, asked, heard } = createHarness(1000, { isConnected: () => false })
+  expect(await decide(chargeAll('a', [login]))).toEqual({ outcome: 'unavailable', uncertain: false })
+  expect(asked).toEqual([])
+  expect(heard).toEqual(['failed: not connected'])
+})
+
+test('fails all pending and unsent decisions at once, permanently', async () => {
+  const { decide, asked, heard, giveUp } = createHarness(20)
+  const sent = decide(chargeAll('a', [login]))
+  await nextTurn()
+  const unsent = decide(chargeAll('b', [login]))
+  giveUp()
+  expect(await sent).toEqual({ outcome: 'unavailable', uncertain: true })
+  expect(await unsent).toEqual({ outcome: 'unavailable', uncertain: false })
+  await sleep(40)
+  expect(asked).toHaveLength(1)
+  expect(heard).toEqual([])
+  const next = decide(chargeAll('c', [login]))
+  await nextTurn()
+  asked[1]?.answer([4, 1000])
+  expect(await next).toMatchObject({ outcome: 'allowed' })
+})

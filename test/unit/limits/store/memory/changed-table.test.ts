@@ -1,0 +1,111 @@
+import { doAtOnce } from '../../../../../shared/steps.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { createMemoryLimiter, type MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
+import { SlotLists } from '../../../../../proxy/limits/store/memory/slot-lists.ts'
+import type { Policy } from '../../../../../proxy/policy.ts'
+import { chargeAll, makePolicy } from '../../../../support/limiter/limiters.ts'
+
+// A table of limits that is changed while it is in force: what goes on counting, and what is freed.
+
+const hour = 3_600_000
+const kinds = ['fixed', 'sliding', 'token-bucket'] as const
+
+function createLimiter(): MemoryLimiter {
+  return createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => 100 })
+}
+
+/** What remains to the client after one more request. */
+function remaining(limiter: MemoryLimiter, policy: Policy, unsaved = false): number {
+  const charges = chargeAll('ip:192.0.2.1', [policy])
+  const decision = unsaved ? limiter.decideUnsaved(charges) : limiter.decide(charges)
+  return decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.remaining ?? NaN)
+}
+
+function inUse(limiter: MemoryLimiter): number {
+  return limiter.readUse().size + limiter.readBucketUse().size + limiter.readSlidingUse().clients.size
+}
+
+describe.each(kinds)('%s', (algorithm) => {
+  const make = (quota: number, windowMs = hour, name = 'api'): Policy =>
+    makePolicy(name, quota, windowMs, { algorithm })
+
+  test('another quota goes on from what is counted', () => {
+    const limiter = createLimiter()
+    const [before, after] = [make(10), make(20)]
+    for (let asked = 0; asked < 5; asked++) remaining(limiter, before)
+    doAtOnce(limiter.useTable([after]))
+    // A bucket keeps its part of being full.
+    expect(remaining(limiter, after)).toBe(algorithm === 'token-bucket' ? 9 : 14)
+    doAtOnce(limiter.useTable([before]))
+    expect(remaining(limiter, before)).toBe(algorithm === 'token-bucket' ? 3 : 3)
+  })
+
+  test('a quota below what is counted leaves nothing, and no less than that', () => {
+    const limiter = createLimiter()
+    for (let asked = 0; asked < 5; asked++) remaining(limiter, make(10))
+    const after = make(algorithm === 'token-bucket' ? 1 : 2)
+    doAtOnce(limiter.useTable([after]))
+    expect(remaining(limiter, after)).toBe(0)
+  })
+
+  test('a rule that is gone is freed, and its place is used again', () => {
+    const limiter = createLimiter()
+    const [kept, gone] = [make(10, hour, 'kept'), make(10, hour, 'gone')]
+    remaining(limiter, kept)
+    remaining(limiter, gone)
+    expect(inUse(limiter)).toBe(2)
+    doAtOnce(limiter.useTable([kept]))
+    expect(inUse(limiter)).toBe(1)
+    expect(remaining(limiter, make(10, 60_000, 'new'))).toBe(9)
+    expect(remaining(limiter, kept)).toBe(8)
+    expect(remaining(limiter, gone)).toBe(9)
+  })
+
+  test('what is still to be added to the shared counters stays until it is', () => {
+    const limiter = createLimiter()
+    const gone = make(10)
+    remaining(limiter, gone, true)
+    doAtOnce(limiter.useTable([]))
+    expect(limiter.takeUnsaved(10)).toMatchObject([{ policy: gone, partitionKey: 'ip:192.0.2.1' }])
+    doAtOnce(limiter.useTable([]))
+    expect(inUse(limiter)).toBe(0)
+  })
+
+  test('another window each time leaves no list of the one before, which each request would look at', () => {
+    const listFor = vi.spyOn(SlotLists.prototype, 'listFor')
+    const limiter = createLimiter()
+    const kept = make(10, hour, 'kept')
+    for (let change = 1; change <= 20; change++) {
+      const policy = make(10, hour + change)
+      doAtOnce(limiter.useTable([kept, policy]))
+      expect(remaining(limiter, policy)).toBe(9)
+      remaining(limiter, kept)
+    }
+    const lists = listFor.mock.contexts.at(-1) as SlotLists
+    listFor.mockRestore()
+    expect(lists.all.map(({ windowMs }) => windowMs).sort()).toEqual([hour, hour + 20])
+    expect(inUse(limiter)).toBe(2)
+  })
+
+  test('another window begins anew', () => {
+    const limiter = createLimiter()
+    remaining(limiter, make(10))
+    const after = make(10, 60_000)
+    doAtOnce(limiter.useTable([after]))
+    expect(remaining(limiter, after)).toBe(9)
+    expect(inUse(limiter)).toBe(1)
+  })
+})
+
+test('requests in flight stay counted under another number of them', () => {
+  const limiter = createLimiter()
+  const make = (quota: number): Policy => makePolicy('export', quota, 15_000, { algorithm: 'concurrency' })
+  const charges = chargeAll('ip:192.0.2.1', [make(2)])
+  const first = limiter.decide(charges)
+  const after = make(1)
+  doAtOnce(limiter.useTable([after]))
+  expect(limiter.decide(chargeAll('ip:192.0.2.1', [after])).outcome).toBe('refused')
+  const reservation = first.outcome === 'allowed' ? first.states[0]?.reservation : undefined
+  if (reservation) limiter.settle(reservation, 0)
+  expect(limiter.decide(chargeAll('ip:192.0.2.1', [after])).outcome).toBe('allowed')
+})

@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest'
+import { createMemoryLimiter, type MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
+import { chargeAll, makePolicy } from '../../../../support/limiter/limiters.ts'
+
+const short = makePolicy('short', 3, 1_000)
+const long = makePolicy('long', 3, 10_000)
+
+type Clocked = MemoryLimiter & { advance(durationMs: number): void }
+
+function createLimiter(maxKeys: number): Clocked {
+  let nowMs = 100
+  const limiter = createMemoryLimiter({ maxKeys, seed: 42, now: () => nowMs })
+  return { ...limiter, advance: (durationMs) => void (nowMs += durationMs) }
+}
+
+/** What remains to the client after one more request: 2 where it had no counter. */
+function remaining(limiter: MemoryLimiter, policy: typeof short, client: string): number {
+  const decision = limiter.decide(chargeAll(client, [policy]))
+  return decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.remaining ?? NaN)
+}
+
+describe('the bound', () => {
+  test('is never passed, whatever is asked', () => {
+    const limiter = createLimiter(10)
+    for (let client = 0; client < 1000; client++) {
+      limiter.decide(chargeAll(`ip:${client}`, [short, long]))
+      limiter.advance(client % 7)
+      expect(limiter.readUse().size).toBeLessThanOrEqual(10)
+    }
+    expect(limiter.readUse()).toMatchObject({ capacity: 10 })
+    expect(limiter.readUse().evictions).toBeGreaterThan(100)
+  })
+
+  test('is not reached by requests that were given back as a whole', () => {
+    const limiter = createLimiter(10)
+    const failures = makePolicy('failures', 3, 60_000, { countStatus: [{ first: 500, last: 599 }] })
+    for (let asked = 0; asked < 3; asked++) remaining(limiter, long, 'ip:used up')
+    for (let asked = 0; asked < 1000; asked++) {
+      const decision = limiter.decide(chargeAll(`ip:${asked % 3}`, [failures]))
+      const [state] = decision.outcome === 'allowed' ? decision.states : []
+      if (state?.reservation) limiter.settle(state.reservation, 0)
+    }
+    expect(limiter.readUse()).toEqual({ size: 1, capacity: 10, evictions: 0 })
+    expect(limiter.decide(chargeAll('ip:used up', [long])).outcome).toBe('refused')
+  })
+
+  test('makes the counter go whose window ends first, whatever its length and however often it was used', () => {
+    const limiter = createLimiter(4)
+    remaining(limiter, long, 'first long')
+    limiter.advance(100)
+    remaining(limiter, short, 'first short')
+    limiter.advance(100)
+    remaining(limiter, short, 'second short')
+    remaining(limiter, long, 'second long')
+    remaining(limiter, short, 'first short')
+
+    remaining(limiter, long, 'third long')
+    expect(limiter.readUse()).toMatchObject({ size: 4, evictions: 1 })
+    expect(remaining(limiter, short, 'second short')).toBe(1)
+    expect(remaining(limiter, long, 'first long')).toBe(1)
+    expect(remaining(limiter, long, 'second long')).toBe(1)
+    expect(remaining(limiter, long, 'third long')).toBe(1)
+    expect(remaining(limiter, short, 'first short')).toBe(2)
+  })
+
+  test('holds with a single counter', () => {
+    const limiter = createLimiter(1)
+    for (let i = 0; i < 5; i++) expect(remaining(limiter, short, `ip:${i}`)).toBe(2)
+    expect(limiter.readUse()).toEqual({ size: 1, capacity: 1, evictions: 4 })
+  })
+})
+
+describe('the rest of a window', () => {
+  test.each(['fixed', 'sliding'] as const)('is never more than its length, %s', (algorithm) => {
+    const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
+    let nowMs = 100
+    const limiter = createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
+    for (let client = 0; client < 1000; client++) {
+      // As a clock of nanoseconds would have it; without rounding, one in five is a little more than the window.
+      nowMs += 0.8765432109876
+      expect(limiter.decide(chargeAll(`ip:${client}`, [policy]))).toMatchObject({
+        states: [{ resetMs: 2_000 }],
+      })
+      expect(limiter.read({ policy, partitionKey: `ip:${client}` })).toEqual({ used: 1, resetMs: 2_000 })
+    }
+  })
+})
+
+describe('ended counters', () => {
+  test('are reclaimed in passing, with no timer, so that they are not in the way', () => {
+    const limiter = createLimiter(100)
+    for (let i = 0; i < 100; i++) remaining(limiter, short, `ip:${i}`)
+    limiter.advance(1_000)
+    for (let i = 0; i < 60; i++) remaining(limiter, long, `other:${i}`)
+    expect(limiter.readUse()).toEqual({ size: 60, capacity: 100, evictions: 0 })
+  })
+
+  test('count from the beginning again for a client that comes back, one millisecond not earlier', () => {
+    const limiter = createLimiter(100)
+    for (const expected of [2, 1, 0, 0]) expect(remaining(limiter, short, 'ip:1')).toBe(expected)
+    limiter.advance(999)
+    expect(limiter.decide(chargeAll('ip:1', [short]))).toMatchObject({
+      outcome: 'refused',
+      states: [{ resetMs: 1 }],
+    })
+    limiter.advance(1)
+    expect(limiter.decide(chargeAll('ip:1', [short]))).toMatchObject({
+      outcome: 'allowed',
+      states: [{ remaining: 2, resetMs: 1_000 }],
+    })
+  })
+
+  test('leave the table as large as it needs to be when clients come and go for long', () => {
+    const limiter = createLimiter(1_000)
+    for (let i = 0; i < 50_000; i++) {
+      limiter.decide(chargeAll(`ip:${i % 400}`, i % 3 === 0 ? [short, long] : [short]))
+      limiter.advance(10)
+      // In one window of each length 100 and 400 different clients at most.
+      expect(limiter.readUse().size).toBeLessThan(650)
+    }
+    expect(limiter.readUse().evictions).toBe(0)
+  })
+})
+
+describe('requests that the shared counters do not know', () => {
+  test('are handed out once, with their windows, and not those that have ended', () => {
+    const limiter = createLimiter(100)
+    limiter.decideUnsaved(chargeAll('gone', [short]))
+    limiter.advance(1_000)
+    limiter.decideUnsaved(chargeAll('a', [short, long]))
+    limiter.decideUnsaved(chargeAll('a', [long]))
+    limiter.decide(chargeAll('saved', [long]))
+    expect(limiter.takeUnsaved(10)).toEqual([
+      { policy: short, partitionKey: 'a', amount: 1, endsAtMs: 2_100 },
+      { policy: long, partitionKey: 'a', amount: 2, endsAtMs: 11_100 },
+    ])
+    expect(limiter.hasUnsaved()).toBe(false)
+    expect(limiter.takeUnsaved(10)).toEqual([])
+    limiter.decideUnsaved(chargeAll('a', [long]))
+    expect(limiter.takeUnsaved(10)).toMatchObject([{ amount: 1 }])
+    expect(limiter.decideUnsaved(chargeAll('a', [long]))).toMatchObject({ outcome: 'refused' })
+    expect(limiter.hasUnsaved()).toBe(false)
+  })
+
+  test('are handed out in parts', () => {
+    const limiter = createLimiter(100)
+    for (let i = 0; i < 25; i++) limiter.decideUnsaved(chargeAll(`ip:${i}`, [long]))
+    const parts = [10, 10, 10].map((limit) => limiter.takeUnsaved(limit))
+    expect(parts.map((part) => part.length)).toEqual([10, 10, 5])
+    expect(new Set(parts.flat().map(({ partitionKey }) => partitionKey)).size).toBe(25)
+    expect(limiter.hasUnsaved()).toBe(false)
+  })
+
+  test('are forgotten with the counter that was evicted', () => {
+    const limiter = createLimiter(2)
+    for (const client of ['a', 'b', 'c']) limiter.decideUnsaved(chargeAll(client, [long]))
+    expect(limiter.takeUnsaved(10).map(({ partitionKey }) => partitionKey)).toEqual(['c', 'b'])
+    expect(limiter.hasUnsaved()).toBe(false)
+  })
+})

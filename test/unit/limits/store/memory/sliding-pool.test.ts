@@ -1,0 +1,184 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { NONE } from '../../../../../proxy/limits/store/memory/key-index.ts'
+import { SlidingPool } from '../../../../../proxy/limits/store/memory/sliding-pool.ts'
+import { TimestampQueues } from '../../../../../proxy/limits/store/memory/timestamp-queues.ts'
+
+const windowsMs = [100, 1_000, 5_000]
+const plenty = 10_000
+
+/** The times that count for a client of one of the tables, by their number. */
+function countOf(pool: SlidingPool, table: number, key: string, nowMs: number): number {
+  const slot = pool.find(table, key, windowsMs[table] ?? NaN, nowMs)
+  return slot === NONE ? 0 : pool.count(slot)
+}
+
+function admit(pool: SlidingPool, table: number, key: string, nowMs: number): number {
+  return pool.admit(table, key, windowsMs[table] ?? NaN, nowMs)
+}
+
+function useOf({ size, timeSize, timeCapacity, evictions, unsavedSize }: SlidingPool): object {
+  return { size, timeSize, timeCapacity, evictions, unsavedSize }
+}
+
+/** The same promise, kept in the plainest way: a list of clients that is searched and sorted. */
+class NaivePool {
+  readonly #capacity: number
+  #clients: { name: string; windowMs: number; times: number[] }[] = []
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  admit(name: string, windowMs: number, nowMs: number): number {
+    for (const client of this.#clients)
+      client.times = client.times.filter((timeMs) => timeMs + client.windowMs > nowMs)
+    this.#clients = this.#clients.filter(({ times }) => times.length > 0)
+    let client = this.#clients.find((other) => other.name === name)
+    if (!client) {
+      if (this.#clients.length === this.#capacity) {
+        this.#clients.sort((a, b) => (a.times.at(-1) ?? 0) + a.windowMs - (b.times.at(-1) ?? 0) - b.windowMs)
+        this.#clients.shift()
+      }
+      client = { name, windowMs, times: [] }
+      this.#clients.push(client)
+    }
+    client.times.push(nowMs)
+    return client.times.length
+  }
+}
+
+describe('a pool of sliding windows', () => {
+  test('counts as a plain list would, with any requests, at any times, in room for any number of clients', () => {
+    // Times with a fraction that differs from step to step, so that no two clients end in the same instant.
+    const step = fc.record({
+      table: fc.nat(2),
+      key: fc.constantFrom('a', 'b', 'c', 'd', 'é', 'x'.repeat(40)),
+      afterMs: fc.nat(400),
+    })
+    const check = (room: number, steps: { table: number; key: string; afterMs: number }[]): void => {
+      const pool = new SlidingPool(room, plenty, 3)
+      const naive = new NaivePool(room)
+      let nowMs = 0
+      for (const [index, { table, key, afterMs }] of steps.entries()) {
+        nowMs += afterMs + index / 1024
+        pool.reclaimInPassing(nowMs)
+        countOf(pool, table, key, nowMs)
+        const slot = admit(pool, table, key, nowMs)
+        expect(pool.count(slot)).toBe(naive.admit(`${table} ${key}`, windowsMs[table] ?? NaN, nowMs))
+        expect(pool.size).toBeLessThanOrEqual(room)
+      }
+    }
+    fc.assert(fc.property(fc.integer({ min: 1, max: 9 }), fc.array(step, { maxLength: 200 }), check), {
+      numRuns: 300,
+    })
+  })
+
+  test('makes those clients go for times that end first, whatever they hold', () => {
+    const pool = new SlidingPool(100, 40, 3)
+    for (let i = 0; i < 12; i++) admit(pool, 2, 'long', i)
+    for (let i = 0; i < 12; i++) admit(pool, 1, 'middle', 20 + i)
+    for (let i = 0; i < 12; i++) admit(pool, 0, 'short', 40 + i)
+    expect(useOf(pool)).toMatchObject({ size: 3, timeSize: 36, timeCapacity: 40, evictions: 0 })
+    for (let i = 0; i < 5; i++) admit(pool, 1, 'other', 60 + i)
+    expect(useOf(pool)).toMatchObject({ size: 3, evictions: 1 })
+    expect([countOf(pool, 0, 'short', 65), countOf(pool, 1, 'middle', 65)]).toEqual([0, 12])
+    for (let i = 0; i < 20; i++) admit(pool, 2, 'long', 70 + i)
+    expect(useOf(pool)).toMatchObject({ size: 2, timeSize: 40, evictions: 2 })
+    admit(pool, 2, 'long', 91)
+    expect(useOf(pool)).toMatchObject({ size: 1, timeSize: 36, evictions: 3 })
+    expect(countOf(pool, 2, 'long', 91)).toBe(33)
+  })
+
+  test('never holds more times than there is room for, nor loses room, with any clients', () => {
+    const step = fc.record({ table: fc.nat(2), key: fc.nat(20).map(String), afterMs: fc.nat(60) })
+    const check = (steps: { table: number; key: string; afterMs: number }[]): void => {
+      const pool = new SlidingPool(8, 32, 3)
+      let nowMs = 0
+      for (const { table, key, afterMs } of steps) {
+        nowMs += afterMs
+        pool.reclaimInPassing(nowMs)
+        const slot = admit(pool, table, key, nowMs)
+        expect(pool.count(slot)).toBeGreaterThan(0)
+        expect(pool.timeSize).toBeLessThanOrEqual(32)
+      }
+      for (let i = 0; i < 60; i++) pool.reclaimInPassing(nowMs + 6000)
+      expect(useOf(pool)).toMatchObject({ size: 0, timeSize: 0 })
+      for (let i = 0; i < 32; i++) admit(pool, 2, 'all', nowMs + 6000 + i)
+      expect(countOf(pool, 2, 'all', nowMs + 6100)).toBe(32)
+    }
+    fc.assert(fc.property(fc.array(step, { maxLength: 200 }), check), { numRuns: 100 })
+  })
+
+  test('keeps the newest times of a client that is alone and has more than there is room for', () => {
+    const pool = new SlidingPool(2, 8, 3)
+    for (let i = 0; i < 30; i++) admit(pool, 2, 'alone', i)
+    const slot = pool.find(2, 'alone', 5000, 30)
+    expect(pool.count(slot)).toBeLessThanOrEqual(8)
+    expect(pool.leavesAtMs(slot, 5000)).toBe(5000 + 30 - pool.count(slot))
+  })
+
+  test('forgets a client at once, and all its times', () => {
+    const pool = new SlidingPool(10, 100, 3)
+    for (const key of ['a', 'b', 'c']) for (let i = 0; i < 9; i++) pool.markUnsaved(admit(pool, 1, key, i))
+    expect([pool.forget(1, 'b'), pool.forget(1, 'b'), pool.forget(2, 'a')]).toEqual([true, false, false])
+    expect(useOf(pool)).toMatchObject({ size: 2, timeSize: 24, unsavedSize: 2 })
+    expect(countOf(pool, 1, 'b', 10)).toBe(0)
+    expect(countOf(pool, 1, 'c', 10)).toBe(9)
+  })
+})
+
+describe('times that the shared counters do not have', () => {
+  test('are handed out once, oldest first, in parts, and not those that have left', () => {
+    const pool = new SlidingPool(10, 100, 3)
+    for (const timeMs of [0, 10, 20, 30, 40]) pool.markUnsaved(admit(pool, 0, 'a', timeMs))
+    pool.markUnsaved(admit(pool, 1, 'b', 50))
+    expect(pool.takeUnsaved(2, 105)).toEqual([{ table: 0, key: 'a', times: [10, 20] }])
+    pool.markUnsaved(admit(pool, 0, 'a', 106))
+    expect(pool.takeUnsaved(10, 135)).toEqual([
+      { table: 0, key: 'a', times: [40, 106] },
+      { table: 1, key: 'b', times: [50] },
+    ])
+    expect(pool.unsavedSize).toBe(0)
+    expect(pool.takeUnsaved(10, 135)).toEqual([])
+    expect(countOf(pool, 0, 'a', 135)).toBe(2)
+  })
+
+  test('are forgotten where all have left, so that nothing is owed', () => {
+    const pool = new SlidingPool(10, 100, 3)
+    pool.markUnsaved(admit(pool, 0, 'a', 0))
+    expect(countOf(pool, 0, 'a', 100)).toBe(0)
+    expect(pool.unsavedSize).toBe(0)
+    pool.markUnsaved(admit(pool, 0, 'b', 100))
+    expect(pool.takeUnsaved(10, 200)).toEqual([])
+    expect(pool.unsavedSize).toBe(0)
+  })
+})
+
+test('queues keep their entries in order', () => {
+  const queue = fc.nat(2)
+  const action = fc.oneof(
+    queue.map((at) => ({ at, puts: true })),
+    queue.map((at) => ({ at, puts: false })),
+  )
+  const check = (actions: { at: number; puts: boolean }[]): void => {
+    const queues = new TimestampQueues(3, 20)
+    const plain: number[][] = [[], [], []]
+    for (const [time, { at, puts }] of actions.entries()) {
+      const list = plain[at] ?? []
+      if (puts && !queues.lacksRoomFor(at)) {
+        queues.push(at, time)
+        list.push(time)
+      } else if (!puts && list.length > 0) {
+        queues.shift(at)
+        list.shift()
+      }
+      for (const [index, expected] of plain.entries()) {
+        expect(queues.slice(index, 0, queues.count(index))).toEqual(expected)
+        if (expected.length > 0) expect(queues.first(index)).toBe(expected[0])
+        if (expected.length > 0) expect(queues.last(index)).toBe(expected.at(-1))
+      }
+    }
+  }
+  fc.assert(fc.property(fc.array(action, { maxLength: 100 }), check), { numRuns: 200 })
+})

@@ -1,0 +1,169 @@
+import { expect, test } from 'vitest'
+import { createOverLimitCache, type OverLimitCache } from '../../../../proxy/limits/store/over-limit-cache.ts'
+import type { Charge, Decision, PolicyState } from '../../../../proxy/limits/limiter.ts'
+import type { Policy } from '../../../../proxy/policy.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+
+const login = makePolicy('login', 5, 60_000)
+const wide = makePolicy('wide', 100, 30_000)
+
+let nowMs = 0
+
+function createCache(maxEntries: number): OverLimitCache {
+  nowMs = 1_000
+  return createOverLimitCache(maxEntries, () => nowMs)
+}
+
+function refusalOf(
+  charges: readonly Charge[],
+  by: Policy,
+  resetMs: number,
+): Decision & { outcome: 'refused' } {
+  const states = charges.map(({ policy }): PolicyState =>
+    policy === by
+      ? { policy, exceeded: true, remaining: 0, resetMs }
+      : { policy, exceeded: false, remaining: 40, resetMs: 2_000 },
+  )
+  return { outcome: 'refused', refusedBy: by, states }
+}
+
+function noteRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Policy, resetMs: number): void {
+  cache.note(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
+}
+
+test('refuses a client until its window ends, not a millisecond longer, with the exact time left', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [login])
+  expect(cache.findRefusal(charges)).toBeUndefined()
+  noteRefusal(cache, charges, login, 500)
+  nowMs += 499
+  expect(cache.findRefusal(charges)).toEqual({
+    outcome: 'refused',
+    refusedBy: login,
+    states: [{ policy: login, exceeded: true, remaining: 0, resetMs: 1 }],
+  })
+  nowMs += 1
+  expect(cache.findRefusal(charges)).toBeUndefined()
+})
+
+test('refuses only as long as it is certain, and reports the rest of the window', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [login])
+  cache.note(charges, refusalOf(charges, login, 500), nowMs, 200)
+  nowMs += 199
+  expect(cache.findRefusal(charges)).toMatchObject({ states: [{ resetMs: 301 }] })
+  nowMs += 1
+  expect(cache.findRefusal(charges)).toBeUndefined()
+})
+
+test('counts the time that the question was on its way against itself', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [login])
+  const askedAtMs = nowMs
+  nowMs += 80
+  cache.note(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
+  nowMs += 419
+  expect(cache.findRefusal(charges)).toMatchObject({ states: [{ resetMs: 1 }] })
+  nowMs += 1
+  expect(cache.findRefusal(charges)).toBeUndefined()
+})
+
+test('knows nothing of other clients, other policies, or other requests of the same client', () => {
+  const cache = createCache(100)
+  noteRefusal(cache, chargeAll('ip:1', [login]), login, 500)
+  expect(cache.findRefusal(chargeAll('ip:2', [login]))).toBeUndefined()
+  expect(cache.findRefusal(chargeAll('ip:1', [wide]))).toBeUndefined()
+  expect(cache.findRefusal(chargeAll('ip:1', [wide, login]))).toBeUndefined()
+})
+
+test('reports the states of the other policies, and an ended window as not begun', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [wide, login])
+  noteRefusal(cache, charges, login, 5_000)
+  nowMs += 1_500
+  expect(cache.findRefusal(charges)).toMatchObject({
+    refusedBy: login,
+    states: [
+      { policy: wide, exceeded: false, remaining: 40, resetMs: 500 },
+      { policy: login, exceeded: true, remaining: 0, resetMs: 3_500 },
+    ],
+  })
+  nowMs += 1_000
+  expect(cache.findRefusal(charges)).toMatchObject({
+    states: [{ policy: wide, exceeded: false, remaining: 100, resetMs: 30_000 }, { resetMs: 2_500 }],
+  })
+})
+
+test('is bounded, and keeps those that it learned of last', () => {
+  const cache = createCache(100)
+  for (let i = 0; i < 1_000; i++) {
+    noteRefusal(cache, chargeAll(`ip:${i}`, [i % 2 === 0 ? login : wide]), i % 2 === 0 ? login : wide, 5_000)
+    expect(cache.readUse().size).toBeLessThanOrEqual(100)
+  }
+  expect(cache.readUse()).toMatchObject({ capacity: 100 })
+  expect(cache.readUse().evictions).toBeGreaterThanOrEqual(900)
+  for (let i = 950; i < 1_000; i++) {
+    expect(cache.findRefusal(chargeAll(`ip:${i}`, [i % 2 === 0 ? login : wide]))).toBeDefined()
+  }
+  expect(cache.findRefusal(chargeAll('ip:0', [login]))).toBeUndefined()
+})
+
+test('counts no eviction if the dropped entry has ended', () => {
+  const cache = createCache(4)
+  for (let i = 0; i < 40; i++) {
+    noteRefusal(cache, chargeAll(`ip:${i}`, [login]), login, 10)
+    nowMs += 10
+  }
+  expect(cache.readUse().evictions).toBe(0)
+})
+
+test('forgets one client under one policy name', () => {
+  const cache = createCache(100)
+  noteRefusal(cache, chargeAll('ip:1', [login]), login, 5_000)
+  noteRefusal(cache, chargeAll('ip:1', [wide]), wide, 5_000)
+  noteRefusal(cache, chargeAll('ip:2', [login]), login, 5_000)
+  cache.forget('login', 'ip:1')
+  expect(cache.findRefusal(chargeAll('ip:1', [login]))).toBeUndefined()
+  expect(cache.findRefusal(chargeAll('ip:1', [wide]))).toBeDefined()
+  expect(cache.findRefusal(chargeAll('ip:2', [login]))).toBeDefined()
+  expect(cache.readUse().size).toBe(2)
+})
+
+test('says of a sliding window beside that one more is left since its oldest request has left it, and no more', () => {
+  const cache = createCache(100)
+  const sliding = { ...wide, algorithm: 'sliding' as const }
+  const charges = chargeAll('ip:1', [sliding, login])
+  noteRefusal(cache, charges, login, 5_000)
+  nowMs += 1_999
+  expect(cache.findRefusal(charges)).toMatchObject({ states: [{ remaining: 40, resetMs: 1 }, {}] })
+  nowMs += 1
+  expect(cache.findRefusal(charges)).toMatchObject({
+    refusedBy: login,
+    states: [{ exceeded: false, remaining: 41, resetMs: 0 }, { resetMs: 3_000 }],
+  })
+})
+
+test('takes no note of a refusal that was asked for before a client was forgotten: it may be older than the reset', () => {
+  const cache = createCache(100)
+  const charges = chargeAll('ip:1', [login])
+  const askedAtMs = nowMs
+  nowMs += 10
+  cache.forget('login', 'ip:1')
+  cache.note(charges, refusalOf(charges, login, 500), askedAtMs, Infinity)
+  expect(cache.findRefusal(charges)).toBeUndefined()
+  nowMs += 1
+  noteRefusal(cache, charges, login, 500)
+  expect(cache.findRefusal(charges)).toBeDefined()
+  cache.clear()
+  expect(cache.findRefusal(charges)).toBeUndefined()
+  expect(cache.readUse().size).toBe(0)
+})
+
+test('knows which of several clients under one policy is over its limit', () => {
+  const cache = createCache(100)
+  const charges = ['one', 'two'].map((partitionKey) => ({ policy: login, partitionKey }))
+  const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))
+  cache.note(charges, { outcome: 'refused', refusedBy: login, states }, nowMs, Infinity)
+  expect(cache.findOverLimit({ policy: login, partitionKey: 'one' })).toBeUndefined()
+  expect(cache.findOverLimit({ policy: login, partitionKey: 'two' })).toBe(500)
+})

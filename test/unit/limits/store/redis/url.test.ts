@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import { describeRedis, parseRedisUrl } from '../../../../../proxy/limits/store/redis/connecting/url.ts'
+
+const plain = {
+  topology: 'standalone',
+  tls: false,
+  masterName: undefined,
+  username: undefined,
+  password: undefined,
+  database: 0,
+}
+
+const host = (name: string, port = 6379): { host: string; port: number } => ({ host: name, port })
+
+describe('an address of Redis', () => {
+  test.each([
+    ['redis://redis', { hosts: [host('redis')] }],
+    ['redis://10.0.0.5:6380/', { hosts: [host('10.0.0.5', 6380)] }],
+    ['redis://[::1]:6379/3', { hosts: [host('::1')], database: 3 }],
+    ['redis://[2001:db8::5]', { hosts: [host('2001:db8::5')] }],
+    [
+      'rediss://:s3cret@redis.example:6380/15',
+      { tls: true, hosts: [host('redis.example', 6380)], password: 's3cret', database: 15 },
+    ],
+    ['redis://sluice:p%40ss%2Fw%3Ard@r', { hosts: [host('r')], username: 'sluice', password: 'p@ss/w:rd' }],
+    ['redis://us%65r:a:b@r', { hosts: [host('r')], username: 'user', password: 'a:b' }],
+    ['redis://user@r', { hosts: [host('r')], username: 'user' }],
+    [
+      'redis+sentinel://s1,s2:26380,[::1]:26381/mymaster',
+      {
+        topology: 'sentinel',
+        hosts: [host('s1', 26379), host('s2', 26380), host('::1', 26381)],
+        masterName: 'mymaster',
+      },
+    ],
+    [
+      'rediss+sentinel://u:p@s1:1/my%20master/7',
+      {
+        topology: 'sentinel',
+        tls: true,
+        hosts: [host('s1', 1)],
+        masterName: 'my master',
+        username: 'u',
+        password: 'p',
+        database: 7,
+      },
+    ],
+    [
+      'redis+cluster://n1:7000,n2:7001,n3',
+      { topology: 'cluster', hosts: [host('n1', 7000), host('n2', 7001), host('n3')] },
+    ],
+    [
+      'rediss+cluster://:pw@[::1]:7000/0',
+      { topology: 'cluster', tls: true, hosts: [host('::1', 7000)], password: 'pw' },
+    ],
+    ['REDIS+Cluster://n1', { topology: 'cluster', hosts: [host('n1')] }],
+  ])('is read from %s', (url, expected) => {
+    expect(parseRedisUrl(url)).toEqual({ ...plain, ...expected })
+  })
+
+  test.each([
+    ['http://redis', /^is none of redis:\/\//],
+    ['redis', /^is none of redis:\/\//],
+    ['redis+proxy://redis', /^is none of redis:\/\//],
+    ['redis://redis?db=1', /^is none of/],
+    ['redis://', /^has "" where a host and port are needed/],
+    ['redis://redis:0', /^has "redis:0" where a host and port/],
+    ['redis://redis:65536', /^has "redis:65536" where a host and port/],
+    ['redis://::1', /^has "::1" where a host and port/],
+    ['redis://a,b', /^names several hosts: only redis\+sentinel:\/\/ and redis\+cluster:\/\/ can$/],
+    ['redis://redis/x', /^has "x" where the number of a database is needed$/],
+    ['redis+sentinel://s1', /^lacks the name of the master/],
+    ['redis+cluster://n1/1', /^names a database: a cluster has database 0 only$/],
+    ['redis://u:%zz@r', /^has a broken percent escape in the password$/],
+  ])('is not %s', (url, message) => {
+    expect(() => parseRedisUrl(url)).toThrow(message)
+  })
+
+  test('never shows the login', () => {
+    for (const [url, shown] of [
+      ['rediss://user:s3cret@[::1]:6380/2', 'rediss://[::1]:6380/2'],
+      ['redis+sentinel://:s3cret@a,b/main', 'redis+sentinel://a:26379,b:26379/main'],
+      ['redis+cluster://user:s3cret@a', 'redis+cluster://a:6379'],
+    ] as const) {
+      expect(describeRedis(parseRedisUrl(url))).toBe(shown)
+    }
+    for (const url of [
+      'redis://user:s3cret@',
+      'redis://user:s3cret@a,b',
+      'redis://s3cret%zz@r',
+      'x://:s3cret@r',
+    ]) {
+      try {
+        parseRedisUrl(url)
+        expect.unreachable(url)
+      } catch (error) {
+        expect(String(error)).not.toContain('s3cret')
+      }
+    }
+  })
+})

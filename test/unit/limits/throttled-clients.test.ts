@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import {
+  createThrottledClients,
+  type ThrottledClients,
+} from '../../../proxy/limits/clients/throttled-clients.ts'
+import type { Policy } from '../../../proxy/policy.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
+
+const login = makePolicy('login', 5, 60_000)
+const wide = makePolicy('wide', 100, 60_000)
+const shadow = makePolicy('shadow', 1, 60_000, { mode: 'shadow' })
+
+let nowMs = 0
+
+function create(maxEntries: number): ThrottledClients {
+  nowMs = 1_000
+  return createThrottledClients(maxEntries, () => nowMs)
+}
+
+function refuse(clients: ThrottledClients, client: string, policy: Policy = login, resetMs = 500): void {
+  const states = [wide, policy].map((each) => ({
+    policy: each,
+    exceeded: each === policy,
+    remaining: each === policy ? 0 : 40,
+    resetMs,
+  }))
+  const charges = chargeAll(client, [wide, policy])
+  clients.note(
+    charges,
+    policy.mode === 'shadow'
+      ? { outcome: 'allowed', states }
+      : { outcome: 'refused', refusedBy: policy, states },
+  )
+}
+
+test('lists those with the most refusals first, shadows last, of one policy or of all, as many as are wanted', () => {
+  const clients = create(100)
+  for (let i = 0; i < 3; i++) refuse(clients, 'often')
+  refuse(clients, 'once')
+  for (let i = 0; i < 2; i++) refuse(clients, 'shadowed', shadow)
+  expect(clients.list(undefined, 10).map(({ partitionKey, refusals }) => [partitionKey, refusals])).toEqual([
+    ['often', 3],
+    ['once', 1],
+    ['shadowed', 2],
+  ])
+  expect(clients.list('login', 1)).toEqual([
+    { policy: 'login', partitionKey: 'often', refusals: 3, resetMs: 500, isShadow: false },
+  ])
+})
+
+test('forgets a client with its window, and counts anew in the next', () => {
+  const clients = create(100)
+  refuse(clients, 'a')
+  nowMs += 500
+  expect(clients.list(undefined, 10)).toEqual([])
+  refuse(clients, 'a')
+  expect(clients.list(undefined, 10)).toMatchObject([{ refusals: 1 }])
+})
+
+test('keeps who asks often through any flood, within its bound', () => {
+  const clients = create(100)
+  for (let i = 0; i < 10_000; i++) {
+    refuse(clients, `flood ${i}`)
+    if (i % 40 === 0) refuse(clients, 'often')
+  }
+  expect(clients.list(undefined, 1)).toMatchObject([{ partitionKey: 'often', refusals: 250 }])
+  const { size, capacity, evictions } = clients.readUse()
+  expect(size).toBeLessThanOrEqual(capacity)
+  expect(evictions).toBeGreaterThan(9_000)
+})
+
+test('forgets one client under one policy or under all', () => {
+  const clients = create(100)
+  for (const policy of [login, shadow]) for (const client of ['a', 'b']) refuse(clients, client, policy)
+  clients.forget('login', 'a')
+  expect(clients.list(undefined, 10)).toHaveLength(3)
+  clients.forget(undefined, 'b')
+  expect(clients.list(undefined, 10)).toMatchObject([{ policy: 'shadow', partitionKey: 'a' }])
+  expect(clients.readUse().size).toBe(1)
+})
+
+test('knows which of several clients under one policy was refused, also where another policy has no state', () => {
+  const clients = create(100)
+  const charges = [...chargeAll('one', [wide, login]), ...chargeAll('two', [login])]
+  const states = [false, true].map((exceeded) => ({ policy: login, exceeded, remaining: 0, resetMs: 500 }))
+  clients.note(charges, { outcome: 'refused', refusedBy: login, states })
+  expect(clients.list(undefined, 10).map(({ partitionKey }) => partitionKey)).toEqual(['two'])
+})
+
+test('lists all clients that a policy refused, also where their quotas differ', () => {
+  const clients = create(100)
+  const more = makePolicy('login', 9, 60_000)
+  const charges = [...chargeAll('one', [more]), ...chargeAll('two', [login])]
+  const states = [more, login].map((policy) => ({ policy, exceeded: true, remaining: 0, resetMs: 500 }))
+  clients.note(charges, { outcome: 'refused', refusedBy: more, states })
+  expect(clients.list('login', 10).map(({ partitionKey }) => partitionKey)).toEqual(['one', 'two'])
+})
