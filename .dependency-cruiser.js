@@ -79,6 +79,23 @@ export default {
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     ...downwards('proxy', storeys),
     ...Object.entries(inside).flatMap(([name, rows]) => downwards(`proxy/${name}`, rows)),
+    // Each could be a package of its own.
+    {
+      name: 'http-knows-nothing-of-limits',
+      severity: 'error',
+      from: { path: '^proxy/http/' },
+      to: { path: '^proxy/', pathNot: '^proxy/(http/|telemetry/|policy[.]ts$)', reachable: true },
+    },
+    {
+      name: 'limits-know-nothing-of-connections',
+      severity: 'error',
+      from: { path: '^proxy/limits/' },
+      to: {
+        path: '^proxy/',
+        pathNot: '^proxy/(limits/|request/|http/(message|fields)/|names/|telemetry/|policy[.]ts$)',
+        reachable: true,
+      },
+    },
     {
       name: 'gateway-and-origin-are-apart',
       severity: 'error',
