@@ -30,6 +30,7 @@ installDebianPackages([
   'python3-jwt',
   'python3-jose',
   'python3-werkzeug',
+  'ruby',
   'ruby-jwt',
   'php-cli',
   'php-mbstring',
