@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
 /** Logged for a SIGHUP that has no effect. */
-export const hangupIgnored = 'SIGHUP ignored: settings are read at start only, restart to change them'
+export const hangupIgnored = 'SIGHUP ignored: the settings are read at startup only; restart to change them'
 
 /**
  * Prevents SIGHUP from ending the process, which is the default: operators send it for a reload. The kernel also sends it when

@@ -27,7 +27,7 @@ export function closeOnSignal(running: Running, log: Log): void {
 
   const stop = (signal: NodeJS.Signals): void => {
     if (mayForce) {
-      log.warn({ signal }, 'second signal: exiting before everything is closed')
+      log.warn({ signal }, 'second signal: exiting without waiting for open connections')
       process.exit(1)
     }
     if (stopping) return

@@ -35,7 +35,7 @@ function addGatewayVerbs(program: Command, report: Report): void {
     .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
     .option('--upstream <url>', 'the backend (UPSTREAM_URL)')
     .option('--port <number>', 'where clients connect (PORT)')
-    .option('--json', 'has no effect: the log is JSON, but on a terminal')
+    .option('--json', 'has no effect: the log is JSON unless standard output is a terminal')
     .addHelpText('after', example('sluice run --upstream http://127.0.0.1:5000 --port 8080'))
     .action(async (options: RunOptions) => (await import('./run.ts')).run(options))
 
@@ -71,7 +71,9 @@ function addGatewayVerbs(program: Command, report: Report): void {
 
 function addTableVerbs(program: Command, report: Report): void {
   withJson(program.command('explain'))
-    .description('say what the gateway makes of a request: its path, its client, and the rules that count it')
+    .description(
+      'explain what the gateway would do with a request: its path, its client, and the rules that count it',
+    )
     .argument('<method>', 'as sent')
     .argument('<target>', 'path and query, as sent')
     .option('--host <host>', 'the Host header, by default the host of the backend')
@@ -91,17 +93,17 @@ function addTableVerbs(program: Command, report: Report): void {
     })
 
   withJson(program.command('replay'))
-    .description('say what the limits would have done to the requests of access logs')
+    .description('show what the limits would have done to the requests in access logs')
     .argument('<log...>', 'plain, gzip or zstd; - for standard input')
     .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
     .addOption(
-      new Option('--format <name>', 'of the lines; auto looks at each of them')
+      new Option('--format <name>', 'format of the lines; auto detects it for each line')
         .choices(formatNames)
         .default('auto'),
     )
-    .option('--host <host>', 'the host of requests whose log does not tell it')
-    .addOption(new Option('--html', 'print a page with plots, which needs nothing else').conflicts('json'))
-    .option('--suggest', 'suggest limits that refuse few clients, tried on a later part of the logs')
+    .option('--host <host>', 'the host of requests whose log line does not have it')
+    .addOption(new Option('--html', 'print a self-contained HTML page with plots').conflicts('json'))
+    .option('--suggest', 'suggest limits that refuse few clients, and try them on a later part of the logs')
     .option('--exclude <client>', "leave out a client's requests; repeat it for more", collect, [])
     .addHelpText(
       'after',
@@ -117,7 +119,7 @@ function addTableVerbs(program: Command, report: Report): void {
 
 function addPresetVerb(program: Command, report: Report): void {
   withJson(program.command('presets'))
-    .description('list the limits that come with the gateway for some applications, or show those of one')
+    .description('list the built-in limits for known applications, or show those of one')
     .argument('[preset]', 'its name')
     .addHelpText('after', example('sluice presets wordpress'))
     .action(async (name: string | undefined, options: Json) => {

@@ -39,11 +39,11 @@ export function findContradictions(rule: Counting): Contradiction[] {
   const add = (field: Contradiction['field'], message: string): void => void found.push({ field, message })
   const overridden = (rule.overrides ?? []).map((override) => override.requests)
   if (rule.ban && singleParts(rule.key).some(({ kind }) => kind === 'global'))
-    add('ban', 'cannot stand beside key: global, as it would ban all clients together')
+    add('ban', 'cannot be combined with key: global, as it would ban all clients together')
   if (concurrency !== undefined) {
     if (overridden.some((most) => most > LARGEST_CONCURRENCY))
       add('overrides', `need requests from 1 to ${LARGEST_CONCURRENCY} beside concurrency`)
-    const message = 'cannot stand beside concurrency, which counts requests while they are in flight'
+    const message = 'cannot be combined with concurrency, which counts requests while they are in flight'
     for (const field of ['requests', 'window', 'countStatus', 'cost', 'burst', 'ban'] as const)
       if (rule[field] !== undefined) add(field, message)
     if (algorithm !== 'fixed') add('algorithm', message)
@@ -97,9 +97,9 @@ function bodyThatIsNone({ match, cost }: Counting): string | undefined {
 }
 
 function mistakeInStatuses(ranges: readonly StatusRange[] = []): string | undefined {
-  if (coversAll(ranges)) return 'names all status codes, which is the same as to leave it out'
+  if (coversAll(ranges)) return 'names all status codes: leave it out instead'
   const interim = ranges.find(({ first, last }) => last < 200 && (101 < first || last < 101))
-  if (interim) return `names ${interim.first}, with which no response ends`
+  if (interim) return `names ${interim.first}: no response ends with an interim status`
   const twice = ranges.find((range, at) =>
     ranges.some(
       (other, place) =>

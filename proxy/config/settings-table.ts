@@ -53,11 +53,7 @@ export const gatewayTable = {
     undefined,
     'Redis that keeps the counters for all replicas; if unset, this process keeps them',
   ),
-  redisCaFile: setting(
-    filePath,
-    undefined,
-    "PEM file of CA certificates that Redis's certificate is verified with",
-  ),
+  redisCaFile: setting(filePath, undefined, 'PEM file of CA certificates to verify Redis with'),
   redisCertFile: setting(filePath, undefined, 'PEM client certificate, or chain, to present to Redis'),
   redisKeyFile: setting(filePath, undefined, 'PEM private key of that certificate, without a passphrase'),
   redisSentinelUsername: setting(userName, undefined, 'User name for Sentinel, if it requires one'),
@@ -112,7 +108,7 @@ export const gatewayTable = {
   decisionsPort: setting(
     port,
     undefined,
-    'Port at which other proxies ask whether to let a request pass, without TLS; none if unset',
+    'Port for auth requests, in which other proxies ask whether to allow a request, without TLS; none if unset',
   ),
   adminHost: setting(
     listenHost,
@@ -138,7 +134,7 @@ export const gatewayTable = {
   webhookSecret: setting(
     webhookSecret,
     undefined,
-    'Secret that signs what `webhooks` send; required with them',
+    'Secret that signs webhook requests; required with `webhooks`',
     environment,
   ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),
@@ -152,10 +148,10 @@ export const gatewayTable = {
   otelExporterOtlpEndpoint: setting(
     baseUrl,
     undefined,
-    'Base URL of a collector of OpenTelemetry that gets spans of requests, by OTLP over HTTP; no tracing if unset',
+    'Base URL of an OpenTelemetry collector to export spans of requests to, by OTLP over HTTP; no tracing if unset',
     environment,
   ),
-  otelSdkDisabled: setting(flagInAnyCase, false, 'No tracing, whatever else is set for it', environment),
+  otelSdkDisabled: setting(flagInAnyCase, false, 'Turn tracing off, whatever else is set', environment),
   otelTracesSampler: setting(
     oneOf(samplerNames),
     'parentbased_always_on',
@@ -171,7 +167,7 @@ export const gatewayTable = {
   otelBspScheduleDelay: setting(
     wholeNumber(1, 60_000),
     5_000,
-    'Milliseconds for which spans are collected before they are sent together',
+    'Milliseconds to buffer spans before a batch is exported',
     environment,
   ),
   storeTimeoutMs: setting(
@@ -213,7 +209,7 @@ export const gatewayTable = {
   keepUnusualHeaders: setting(
     flag,
     false,
-    'Forward headers whose names contain other characters than letters, digits and `-`',
+    'Forward headers whose names contain characters other than letters, digits and `-`',
   ),
   maxTargetBytes: setting(size('0k', '1m'), '8k', 'Maximum length of a request target (path and query)'),
   maxBodyBytes: setting(
@@ -229,7 +225,7 @@ export const gatewayTable = {
   requestBuffering: setting(
     size('0k', '16m'),
     '64k',
-    'Size up to which a request body is received whole before a connection to the backend is used; 0 for none',
+    'Buffer request bodies up to this size before taking a connection to the backend; 0 for no buffering',
   ),
   bodyTimeoutMs: setting(
     duration('100ms', '1d'),
@@ -265,12 +261,12 @@ export const gatewayTable = {
   upstreamHost: setting(
     upstreamHost,
     'keep',
-    '`Host` that `UPSTREAM_URL` sees: `keep`: that of the request, `upstream`: that of the URL, or a name',
+    '`Host` header that `UPSTREAM_URL` gets: `keep`: that of the request, `upstream`: that of the URL, or a name',
   ),
   via: setting(
     flag,
     true,
-    'Add `Via` to requests. nginx compresses no response to one that has it, unless told to',
+    'Add `Via` to requests. By default, nginx does not compress responses to requests with `Via`',
   ),
   upstreamConnectTimeoutMs: setting(duration('1ms', '10m'), '5s', 'Time to connect to the backend'),
   upstreamTimeoutMs: setting(
@@ -318,11 +314,7 @@ export const gatewayTable = {
     false,
     'Accept a bare LF as line ending in response headers from the backend',
   ),
-  upstreamCaFile: setting(
-    filePath,
-    undefined,
-    "PEM file of CA certificates that an HTTPS backend's certificate is verified with",
-  ),
+  upstreamCaFile: setting(filePath, undefined, 'PEM file of CA certificates to verify an HTTPS backend with'),
   shutdownDelayMs: setting(
     duration('0s', '10m'),
     '0s',

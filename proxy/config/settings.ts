@@ -90,7 +90,7 @@ export const configFileSchema = z
       .meta({ description: 'Response to requests that a rule refuses, unless the rule has one of its own.' }),
     jwt: tokenSettings
       .optional()
-      .meta({ description: 'How tokens are verified that rules count by (key: jwt:CLAIM).' }),
+      .meta({ description: 'How to verify the tokens that rules count by (key: jwt:CLAIM).' }),
     webhooks: webhooks.optional().meta({
       description: 'Receivers of events: bans, outages of Redis, settings that are wrong.',
     }),

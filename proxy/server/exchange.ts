@@ -29,7 +29,7 @@ import { RequestSteps } from './request-steps.ts'
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 
 const unnamed = 'Destination is not below the prefix of the route'
-const unstripped = 'the prefix of the route stands in the path in another spelling, or the rest is no path'
+const unstripped = 'the path spells the prefix of the route differently, or no path follows the prefix'
 
 /** Undefined where the backend knows host and path as its client does. */
 function publicNamesOf(

@@ -9,7 +9,7 @@ const LINGER_MS = 2_000
 export const plainHttp: Fault = {
   reply: errors.plainHttp,
   rejection: 'framing',
-  why: 'HTTP without TLS on the port of HTTPS (TLS_CERT_FILE)',
+  why: 'plain HTTP on the HTTPS port (TLS_CERT_FILE)',
 }
 
 /** Whether a handshake of TLS failed because the client has sent a request without it. */

@@ -108,13 +108,13 @@ function describeConfig({ hash, isLastRight, lastRightAtMs }: ConfigState): Metr
     ),
     gauge(
       'sluice_config_last_reload_successful',
-      '1 if the settings were right when they were last read, else 0',
+      '1 if the settings were valid when they were last read, else 0',
       single(isLastRight ? 1 : 0),
       'max',
     ),
     gauge(
       'sluice_config_last_reload_success_timestamp_seconds',
-      'Unix time at which the settings were last read and right',
+      'Unix time of the last time that the settings were read and valid',
       single(lastRightAtMs / 1000),
       'max',
     ),
@@ -211,7 +211,7 @@ function describeStore(counters: Counters): Metric[] {
     ),
     gauge(
       'sluice_store_evicted_keys',
-      'Keys that Redis has evicted since it was started, whosoever they were',
+      'Keys that Redis has evicted since its start, including those of other programs',
       single(counters.storeEvicted),
       'max',
     ),

@@ -27,7 +27,7 @@ export function createRefusalLog(
   const endSpan = (): void => {
     span = undefined
     lines = 0
-    if (leftOut > 0) log.info({ leftOut }, 'refused requests that have no line')
+    if (leftOut > 0) log.info({ leftOut }, 'refusal log lines suppressed')
     leftOut = 0
   }
   return (refused) => {

@@ -36,8 +36,7 @@ export type UnreadReserve =
 
 /**
  * Why a response does not say what its request has cost: no header, or no number, is where the policy reads it (`missing`); its body is
- * neither JSON nor server-sent events (`type`), compressed (`encoding`), or no whole JSON (`json`); it ended early, mostly because the
- * client went away (`cut`); or it is an error (`status`).
+ * neither JSON nor server-sent events (`type`), compressed (`encoding`), or no whole JSON (`json`); it is truncated, usually because the client disconnected (`cut`); or it is an error (`status`).
  */
 export type UnreadCost = 'missing' | 'type' | 'encoding' | 'json' | 'cut' | 'status'
 

@@ -7,11 +7,11 @@ const paceMs = 60_000
 
 const whys: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
   missing:
-    'nothing in it is where settle looks; for streams of models, clients need stream_options.include_usage',
+    'it has no value at the path of settle; clients that stream from language models must set stream_options.include_usage',
   type: 'it is neither JSON nor server-sent events',
-  encoding: 'it is compressed although it was asked for without',
-  json: 'its JSON is not whole',
-  cut: 'it ended early, mostly because the client went away',
+  encoding: 'it is compressed, although the request asked for no compression',
+  json: 'its JSON is truncated',
+  cut: 'it is truncated, usually because the client disconnected',
 }
 
 type Unread = { readonly policy: Policy; readonly reason: keyof typeof whys; readonly requestId: string }
@@ -31,7 +31,7 @@ export function createUnreadCostLog(
     const level = reason === 'cut' ? 'info' : 'warn'
     log[level](
       { policy: policy.name, reason, why: whys[reason], charged, responses, requestId },
-      'cost of responses not read (cost.settle)',
+      'cannot read the cost of responses (cost.settle)',
     )
   }
   return (policy, reason, requestId) => {

@@ -55,7 +55,7 @@ test('an operator sees who is refused by another replica, and lets them in every
   const seen = await runClient('page.js', pageOf(first), args)
   expect(seen).toEqual({
     health: 'Healthy',
-    wrongToken: expect.stringMatching(/^That is not the token /) as string,
+    wrongToken: expect.stringMatching(/^Wrong token: /) as string,
     title: 'Sluice',
     statuses: [200, 200, 429],
     shownAfterMs: expect.any(Number) as number,

@@ -180,9 +180,9 @@ describe('what is asked', () => {
   })
 
   const shape = 'The body must be a JSON object with method and target and, optionally, host, ip and headers'
-  const ip = 'The ip must be the IP address that the connection comes from'
+  const ip = 'ip must be the IP address that the connection comes from'
   const headers =
-    'The headers must be an object of names, each with its value or a list of values, without line ends'
+    'headers must be an object of names, each with its value or a list of values, without line ends'
 
   test.each([
     [{}, shape],
@@ -292,8 +292,7 @@ describe('sluice explain --admin', () => {
   test('tells what the gateway says of a wrong question', async () => {
     expect(await sluice('GET', '/', '--ip', 'nowhere')).toMatchObject({
       status: 1,
-      stderr:
-        'error: the gateway answers 400, The ip must be the IP address that the connection comes from\n',
+      stderr: 'error: the gateway answers 400, ip must be the IP address that the connection comes from\n',
     })
     expect(await sluice('GET', '/', '--config', 'x.yaml')).toMatchObject({ status: 2, stdout: '' })
     expect(await sluice('GET', '/', '--header', 'x')).toMatchObject({ status: 2, stdout: '' })

@@ -33,7 +33,7 @@ test('an HTTP/2 backend behind http:// is an error that says so', async () => {
   const { status, body } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/' })
   expect({ status, body }).toEqual({
     status: 502,
-    body: '{"code":502,"error":"The backend speaks HTTP/2: its URL must begin with h2c://"}',
+    body: '{"code":502,"error":"The backend speaks HTTP/2, so its URL must begin with h2c://"}',
   })
   const [line] = await gateway.waitForLine(/^.*"request to the backend failed".*$/)
   expect(JSON.parse(line)).toMatchObject({

@@ -64,7 +64,7 @@ test('a server that fails its health check gets no requests until it passes agai
   expect(ready).toEqual({ status: 'ready', store: 'memory', upstream: 'available', servers })
   expect(metrics).toMatch(/sluice_upstream_probes_total\{upstream="r",outcome="failed"\} ([2-9]|\d\d+)$/m)
   sick.isHealthy = true
-  await gateway.waitForLine(/"level":"info".*"upstream":"r".*"server is used again"/)
+  await gateway.waitForLine(/"level":"info".*"upstream":"r".*"server is available again"/)
   await ask(gateway, 4)
   expect(sick.requests()).toBe(before + 2)
 })

@@ -67,7 +67,7 @@ describe('a client of HTTP/2 cannot hold on to', () => {
     raw.socket.destroy()
   })
 
-  test('headers that do not end', async () => {
+  test('header block too large', async () => {
     const raw = await connectBusy()
     raw.send(frame(frameTypes.headers, endStream, 3, requestFields('GET', '/')))
     await raw.closed

@@ -58,7 +58,7 @@ async function* eventsOf(response: IncomingMessage): AsyncGenerator<Event> {
 /** The first event for which this holds. */
 async function eventWhere(response: IncomingMessage, isMeant: (event: Event) => boolean): Promise<Event> {
   for await (const event of eventsOf(response)) if (isMeant(event)) return event
-  throw new Error('the events have ended')
+  throw new Error('the gateway ended the event stream')
 }
 
 type Past = {
@@ -75,7 +75,7 @@ async function historyOf(response: IncomingMessage): Promise<Past> {
     const [, data] = /^retry: 1000\n\nevent: history\ndata: (.*)\n\n/.exec(text) ?? []
     if (data !== undefined) return JSON.parse(data) as Past
   }
-  throw new Error('the events have ended')
+  throw new Error('the gateway ended the event stream')
 }
 
 async function ask(gateway: Pick<HostedGateway, 'send'>, times: number, from = '127.0.0.9'): Promise<void> {
@@ -236,7 +236,7 @@ test('events go on, with what has been counted since', async () => {
     last = event.id
     if (refusedIn(event) === 1) return
   }
-  throw new Error('the events have ended')
+  throw new Error('the gateway ended the event stream')
 })
 
 test.each(['1', '2'])('the past comes first, also for who comes again, with WORKERS=%s', async (workers) => {

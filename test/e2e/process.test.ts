@@ -140,6 +140,8 @@ describe.concurrent('a signal', () => {
     const nextSecond = setInterval(() => small.child.kill('SIGTERM'), 300)
     expect(await small.exit).toBe(1)
     clearInterval(nextSecond)
-    expect(linesOf(small).at(-1)).toMatchObject({ msg: 'second signal: exiting before everything is closed' })
+    expect(linesOf(small).at(-1)).toMatchObject({
+      msg: 'second signal: exiting without waiting for open connections',
+    })
   })
 })

@@ -145,7 +145,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect(status).toBe(422)
     expect(body).toEqual({
       code: 422,
-      error: 'The settings are wrong: the limits in force stay',
+      error: 'The settings are invalid; the limits in force stay',
       mistakes: [
         expect.stringMatching(/sluice\.yaml:2: rule "a", requests: got "?none"?, needs a whole number/),
       ],
@@ -155,7 +155,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect(await statusOf(gateway)).toMatchObject({ tableHash, lastReloadSuccessful: false })
     expect(await metric(gateway, /^sluice_config_last_reload_successful (\d)$/m)).toBe('0')
     await gateway.waitForLine(
-      /"level":"error".*rule \\"a\\", requests: .*"msg":"reload refused: limits stay"/,
+      /"level":"error".*rule \\"a\\", requests: .*"msg":"reload refused; keeping the limits in force"/,
     )
     await reloadWith(table(rule('kept', 6)))
     expect(await statusOf(gateway)).toMatchObject({ lastReloadSuccessful: true })
@@ -228,7 +228,7 @@ describe.concurrent('a change of the file is taken by itself', () => {
     writeFileSync(gateway.file, table(rule('a', 6)))
     await eventually('another table is in force', async () => (await hashOf(gateway)) !== before)
     writeFileSync(gateway.file, wrong)
-    await gateway.waitForLine(/"trigger":"file".*"msg":"reload refused: limits stay"/)
+    await gateway.waitForLine(/"trigger":"file".*"msg":"reload refused; keeping the limits in force"/)
     expect(await left(gateway, '/a')).toBe('5')
     expect(gateway.output().match(/reload refused/g)).toHaveLength(1)
   })
@@ -272,7 +272,7 @@ describe.concurrent('a change of the file is taken by itself', () => {
     await sleep(1500)
     expect((await gateway.reload()).body).toMatchObject({
       code: 422,
-      mistakes: [expect.stringMatching(/sluice\.yaml: is empty, and had limits before$/)],
+      mistakes: [expect.stringMatching(/sluice\.yaml: is empty, but had limits before$/)],
     })
     expect(await hashOf(gateway)).toBe(before)
     expect(gateway.output()).not.toContain('"trigger":"file"')
@@ -289,7 +289,9 @@ test.each(['1', '2'])('SIGHUP: WORKERS=%s', async (WORKERS) => {
   expect((await gateway.send('GET', '/a')).headers['ratelimit']).toContain('r=8')
   writeFileSync(file, wrong)
   gateway.process.child.kill('SIGHUP')
-  await gateway.process.waitForLine(/"trigger":"signal","mistakes":.*"reload refused: limits stay"/)
+  await gateway.process.waitForLine(
+    /"trigger":"signal","mistakes":.*"reload refused; keeping the limits in force"/,
+  )
   expect((await gateway.send('GET', '/a')).headers['ratelimit']).toContain('r=7')
 })
 

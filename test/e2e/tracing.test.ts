@@ -215,7 +215,7 @@ test('a collector that is away is told of once, and changes nothing else', async
     OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/elsewhere`,
   })
   expect((await gateway.send('GET', '/untold')).status).toBe(200)
-  await gateway.waitForLine(/"spans":2,.*"msg":"spans not delivered \(OTEL_EXPORTER_OTLP_ENDPOINT\)"/)
+  await gateway.waitForLine(/"spans":2,.*"msg":"span export failed \(OTEL_EXPORTER_OTLP_ENDPOINT\)"/)
   expect((await gateway.send('GET', '/untold')).status).toBe(200)
 })
 
@@ -244,7 +244,7 @@ describe('at the end of the process', () => {
     const gateway = await startGateway({ ...tracingTo(silent.url), ...late, UPSTREAM_URL: backend.url })
     expect((await gateway.send('GET', '/unheard')).status).toBe(200)
     expect(await gateway.process.stop('SIGTERM')).toBe(0)
-    expect(gateway.process.output()).toContain('spans not delivered before the end')
+    expect(gateway.process.output()).toContain('spans lost at shutdown')
     expect(silent.spans).toHaveLength(2)
   })
 })

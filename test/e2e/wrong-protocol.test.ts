@@ -21,7 +21,7 @@ describe('HTTP without TLS on the port of HTTPS', () => {
       expect(text.endsWith(takesHttps)).toBe(true)
     }
     await gateway.process.waitForLine(
-      /"requests":1,"status":400,"reason":"HTTP without TLS on the port of HTTPS \(TLS_CERT_FILE\)","peer":"127.0.0.1"/,
+      /"requests":1,"status":400,"reason":"plain HTTP on the HTTPS port \(TLS_CERT_FILE\)","peer":"127.0.0.1"/,
     )
     // What is no HTTP either is closed.
     expect(await sendRaw(gateway.port, 'nonsense, and more of it than a record has')).not.toContain('HTTP/')
@@ -38,7 +38,7 @@ describe('on the port of HTTP', () => {
       expect(error.code).toBe('ERR_SSL_WRONG_VERSION_NUMBER')
     }
     await gateway.process.waitForLine(
-      /"status":400,"reason":"TLS on a port of HTTP without it \(TLS_CERT_FILE\)","peer"/,
+      /"status":400,"reason":"TLS handshake on a plain HTTP port \(TLS_CERT_FILE\)","peer"/,
     )
     expect(await sendRaw(gateway.port, `GET / HTTP/1.1\r\nX: ${'x'.repeat(100_000)}`)).toMatch(
       /^HTTP\/1\.1 431/,

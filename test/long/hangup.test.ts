@@ -14,7 +14,7 @@ import { eventually } from '../support/wait/eventually.ts'
 
 const read = /"level":"info".*"trigger":"signal".*"msg":"limits unchanged"/
 const ignored =
-  /"level":"warn".*"msg":"SIGHUP ignored: settings are read at start only, restart to change them"/
+  /"level":"warn".*"msg":"SIGHUP ignored: the settings are read at startup only; restart to change them"/
 
 test('SIGHUP to the whole group ends no worker, and is one reload', async () => {
   const backend = await startBackend()

@@ -57,10 +57,10 @@ const stricter: readonly Stricter[] = [
     covers: /\n/,
   },
   {
-    name: 'a tab behind a transfer coding that another line takes away again',
+    name: 'tab after a transfer coding that another line takes away again',
     section: 'RFC 9112 section 6.1',
     example: 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\t\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-    refused: /^a tab behind a transfer coding$/,
+    refused: /^tab after a transfer coding$/,
     covers: /transfer-encoding:[^\n]*\t[\t ]*\r/i,
   },
   {

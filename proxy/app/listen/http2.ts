@@ -62,11 +62,11 @@ export function composeHttp2(settings: GatewaySettings, deps: Http2Deps): Http2C
       },
       onMalformed() {
         telemetry.requestRejected('framing')
-        log.debug({ reason: 'a malformed request of HTTP/2' }, 'request rejected')
+        log.debug({ reason: 'malformed HTTP/2 request' }, 'request rejected')
       },
       onException(error) {
         telemetry.errorCaught('request')
-        log.error({ err: error }, 'exception on a connection of HTTP/2; closing it')
+        log.error({ err: error }, 'unhandled exception on HTTP/2 connection; closing')
       },
     },
     { idleMs: settings.idleTimeoutMs, headersMs: settings.headersTimeoutMs },

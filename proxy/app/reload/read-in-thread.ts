@@ -38,14 +38,14 @@ export async function readInThread(
     // A process that ends does not wait for it.
     worker.unref()
     const timer = setTimeout(() => {
-      reject(new Error(`the settings were not read within ${longestMs / 1000} s`))
+      reject(new Error(`reading the settings took longer than ${longestMs / 1000} s`))
       void worker.terminate()
     }, longestMs).unref()
     worker.once('message', resolve)
     worker.once('error', reject)
     worker.once('exit', () => {
       clearTimeout(timer)
-      reject(new Error('the thread that reads the settings has ended'))
+      reject(new Error('the thread that reads the settings exited'))
     })
   })
   if ('mistakes' in said) return { mistakes: linesOf(said.mistakes) }

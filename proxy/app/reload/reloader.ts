@@ -78,7 +78,7 @@ export function createReloader(options: {
     if ('mistakes' in read) {
       state = { ...state, isLastRight: false, mistakes: read.mistakes }
       const mistakes = read.mistakes.slice(0, MISTAKES_IN_LOG)
-      log.error({ trigger, mistakes }, 'reload refused: limits stay')
+      log.error({ trigger, mistakes }, 'reload refused; keeping the limits in force')
       notify?.({ type: 'reload-failed', trigger, mistakes })
       return { outcome: 'refused', mistakes: read.mistakes }
     }
@@ -114,7 +114,7 @@ export function createReloader(options: {
       if ('mistakes' in read) return read
       // The built-in table in place of somebody's own is what nobody means by taking the file away.
       if (running.configFile === undefined || read.settings.configFile !== undefined) return read
-      return { mistakes: [`${running.configFile}: needs to be there, it was read at the start`] }
+      return { mistakes: [`${running.configFile}: missing, but the gateway read it at startup`] }
     } catch (error) {
       return { mistakes: [reasonOf(error)] }
     }
@@ -127,7 +127,7 @@ export function createReloader(options: {
       await prepared.commit()
       return true
     } catch (err) {
-      log.error({ err }, 'reload failed: limits stay')
+      log.error({ err }, 'reload failed; keeping the limits in force')
       return false
     }
   }
@@ -151,7 +151,7 @@ export function createReloader(options: {
       await doInTurns(warn(warnings))
     }
     if (restart.length > 0 && !(isAlreadyLogged && isDeepStrictEqual(restart, toldRestart)))
-      log.warn({ settings: restart }, 'settings changed that need a restart')
+      log.warn({ settings: restart }, 'changed settings need a restart')
     toldRestart = restart
   }
 
@@ -174,7 +174,7 @@ export function createReloader(options: {
   }
 }
 
-const notTaken = 'The settings are right, but not all processes could take them: the log says why'
+const notTaken = 'The settings are valid, but not every process could apply them: see the log'
 const MISTAKES_IN_LOG = 20
 const NAMES_IN_LOG = 20
 

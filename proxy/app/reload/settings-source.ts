@@ -44,7 +44,7 @@ export function readSettings(
       watch: (changed) => watchFile(file, seen, changed),
       async load() {
         const mistakes = whyNotAgain(files)
-        if (hasLimits && isEmpty(file)) mistakes.push(`${file}: is empty, and had limits before`)
+        if (hasLimits && isEmpty(file)) mistakes.push(`${file}: is empty, but had limits before`)
         if (mistakes.length > 0) return { mistakes: mistakes.map(printable) }
         const isSmall = (look(file)?.size ?? 0) <= SMALL_BYTES
         const next = isSmall ? readHere(env, cwd) : await readInThread({ env, cwd })

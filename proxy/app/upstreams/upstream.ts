@@ -164,8 +164,8 @@ function createServerLog(log: Log, upstream: string): OnServerState {
   return (server, reason) => {
     const { state, url, ...where } = describeServer(upstream, server)
     const about = { ...where, server: url, reason }
-    if (state === 'available') log.info(about, 'server is used again')
-    else log.warn(about, `server is ${state}: it is used only if no other is left`)
+    if (state === 'available') log.info(about, 'server is available again')
+    else log.warn(about, `server is ${state}: it gets requests only while no other server is available`)
   }
 }
 

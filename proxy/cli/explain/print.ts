@@ -31,7 +31,7 @@ export function printExplanation(explanation: PrintedExplanation, limits: string
   if (path !== null)
     lines.push(`path     ${path}`, `matched  ${listReadings(readings)}`, `host     ${host ?? ''}`)
   // Without routes there is but one.
-  if (path !== null && upstream === null) lines.push('route    none matches: answered 404')
+  if (path !== null && upstream === null) lines.push('route    no route matches: answered 404')
   else if (path !== null && upstream !== 'default') lines.push(`route    ${upstream}`)
   lines.push(
     `client   ${client.address}${client.counts === client.address ? '' : `, counts as ${client.counts}`}`,

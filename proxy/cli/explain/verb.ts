@@ -33,7 +33,7 @@ export async function explainVerb(method: string, target: string, options: Expla
   const asked = readAsked(method, target, options)
   if (options.admin !== undefined) {
     if (options.config !== undefined)
-      throw new CommandError('--admin asks a running gateway: it goes without --config', status.usage)
+      throw new CommandError('--admin asks a running gateway: do not combine it with --config', status.usage)
     const { askToExplain } = await import('./ask-gateway.ts')
     return askToExplain(asked, options.ip, { admin: options.admin, ...(options.json && { json: true }) })
   }

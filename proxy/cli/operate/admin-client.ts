@@ -67,7 +67,7 @@ export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Rec
       const event: unknown = JSON.parse(data)
       if (isRecord(event)) return event
     }
-    throw new Error('the events have ended')
+    throw new Error('the gateway ended the event stream')
   } catch (error) {
     if (error instanceof CommandError) throw error
     throw new CommandError(

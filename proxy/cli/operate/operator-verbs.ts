@@ -16,14 +16,14 @@ export function addOperatorVerbs(program: Command, report: Report): void {
 
 function addReadingVerbs(program: Command, report: Report): void {
   toGateway(program.command('status'))
-    .description('say whether a running gateway takes traffic, and how its store and backend are')
+    .description('show whether a running gateway takes traffic, and the state of its store and backend')
     .addHelpText('after', example('sluice status --admin http://10.0.0.11:9090'))
     .action(async (options: AdminOptions) => {
       report(await (await import('./verbs.ts')).showStatus(options))
     })
 
   toGateway(program.command('replicas'))
-    .description('list the gateways that count together, and the tables that they have')
+    .description('list the replicas that share counters, and their tables of limits')
     .addHelpText('after', example('sluice replicas'))
     .action(async (options: AdminOptions) => {
       report(await (await import('./replicas.ts')).listReplicas(options))
@@ -31,24 +31,24 @@ function addReadingVerbs(program: Command, report: Report): void {
 
   toGateway(program.command('top'))
     .description('show the rates of the rules and the clients that are refused the most, live; q ends it')
-    .option('--once', 'print it once; so too where standard output is no terminal')
-    .option('--interval <seconds>', 'between two looks', '2')
+    .option('--once', 'print it once; the default unless standard output is a terminal')
+    .option('--interval <seconds>', 'time between two updates', '2')
     .addHelpText('after', example('sluice top --interval 5\n  sluice top --json --once'))
     .action(async (options: TopOptions) => {
       report(await (await import('../top/verb.ts')).top(options))
     })
 
   toGateway(program.command('reload'))
-    .description('have a running gateway read its settings file and put the table of limits in force')
+    .description('make a running gateway reload its settings file and apply the table of limits')
     .addHelpText('after', example('sluice reload --admin http://10.0.0.11:9090'))
     .action(async (options: AdminOptions) => {
       report(await (await import('./reload.ts')).reloadGateway(options))
     })
 
   toGateway(program.command('show'))
-    .description('show what a client has used up')
+    .description('show how much of its limits a client has used')
     .argument('<client...>', clientHelp)
-    .option('--rule <name>', 'of this rule only')
+    .option('--rule <name>', 'under this rule only')
     .addHelpText(
       'after',
       example('sluice show 192.0.2.7\n  sluice show --rule api header:x-api-key=@key.txt'),
@@ -59,8 +59,8 @@ function addReadingVerbs(program: Command, report: Report): void {
 
   toGateway(program.command('limited'))
     .description('list the clients that are over a limit, those with the most refusals first')
-    .option('--rule <name>', 'of this rule only')
-    .option('--limit <number>', 'how many, 1 to 1000; by default 100')
+    .option('--rule <name>', 'under this rule only')
+    .option('--limit <number>', 'maximum number of lines, 1 to 1000; default 100')
     .addHelpText('after', example('sluice limited --rule login --limit 10'))
     .action(async (options: LimitedOptions) => {
       report(await (await import('./verbs.ts')).listLimited(options))
@@ -68,7 +68,7 @@ function addReadingVerbs(program: Command, report: Report): void {
 
   toGateway(program.command('bans'))
     .description('list the banned clients, those that end last first')
-    .option('--limit <number>', 'how many, 1 to 10000; by default 100')
+    .option('--limit <number>', 'maximum number of lines, 1 to 10000; default 100')
     .addHelpText('after', example('sluice bans --limit 10'))
     .action(async (options: ListOptions) => {
       report(await (await import('./entries.ts')).listBans(options))
@@ -76,7 +76,7 @@ function addReadingVerbs(program: Command, report: Report): void {
 
   toGateway(program.command('overrides'))
     .description('list the clients that were given a limit of their own')
-    .option('--limit <number>', 'how many, 1 to 10000; by default 100')
+    .option('--limit <number>', 'maximum number of lines, 1 to 10000; default 100')
     .addHelpText('after', example('sluice overrides'))
     .action(async (options: ListOptions) => {
       report(await (await import('./entries.ts')).listOverrides(options))
@@ -85,7 +85,7 @@ function addReadingVerbs(program: Command, report: Report): void {
 
 function addChangingVerbs(program: Command, report: Report): void {
   toGateway(program.command('reset'))
-    .description('let a client back in: forget what it has used up, on all replicas')
+    .description('let a client back in: reset its counters on all replicas')
     .argument('<client...>', clientHelp)
     .option('--rule <name>', 'under this rule only')
     .addHelpText('after', example('sluice reset 192.0.2.7 --rule login'))
@@ -97,15 +97,15 @@ function addChangingVerbs(program: Command, report: Report): void {
     .description('refuse all requests of a client for some time, on all replicas')
     .argument('<client...>', clientHelp)
     .requiredOption('--for <time>', 'how long, from 1s to 365d')
-    .option('--rule <name>', 'only what this rule counts')
-    .option('--reason <text>', 'for the list and the log')
+    .option('--rule <name>', 'only requests that this rule counts')
+    .option('--reason <text>', 'reason, for the list and the log')
     .addHelpText('after', example('sluice ban 192.0.2.7 --for 1h --reason scraping'))
     .action(async (client: string[], options: BanOptions) => {
       report(await (await import('./entries.ts')).ban(client, options))
     })
 
   toGateway(program.command('unban'))
-    .description('lift the bans of a client, those of rules too; what it has used up stays')
+    .description('lift the bans of a client, including those by rules; its counters stay')
     .argument('<client...>', clientHelp)
     .option('--rule <name>', 'only the ban under this rule')
     .addHelpText('after', example('sluice unban 192.0.2.7'))
@@ -117,10 +117,10 @@ function addChangingVerbs(program: Command, report: Report): void {
     .description('give a client another limit under a rule for some time, on all replicas')
     .argument('<client...>', clientHelp)
     .requiredOption('--rule <name>', 'the rule')
-    .option('--requests <number>', 'in place of the number of the rule')
+    .option('--requests <number>', 'requests that the client may send instead of the number of the rule')
     .option('--for <time>', 'how long, from 1s to 365d')
-    .option('--label <text>', 'what lists call the client from then on')
-    .option('--remove', 'the limit of the rule holds again')
+    .option('--label <text>', 'name of the client in lists')
+    .option('--remove', 'remove the override, so that the limit of the rule applies again')
     .addHelpText(
       'after',
       example(
@@ -138,7 +138,7 @@ function toGateway(command: Command): Command {
   return withJson(
     command.option(
       '--admin <url>',
-      'its admin listener, by default as ADMIN_HOST and ADMIN_PORT or the settings file here have it; the token is in ADMIN_TOKEN',
+      'URL of its admin listener; default: from ADMIN_HOST and ADMIN_PORT or the settings file here; the token is in ADMIN_TOKEN',
     ),
   ).hook('preAction', async (asked) => {
     if (asked.getOptionValue('admin') !== undefined) return

@@ -67,7 +67,7 @@ const MOST_CLIENTS = 2_000_000
  * Takes requests through the rules and the counters of a gateway with these settings, on the log's own clock.
  *
  * @param proxies those that are trusted: networks
- * @param defaultHost the host of requests whose log does not tell it
+ * @param defaultHost the host of requests whose log line does not have it
  * @param excluded clients whose requests are left out
  */
 export function simulate(

@@ -99,7 +99,7 @@ function trustedNetworks({ trustedProxies }: GatewaySettings): readonly string[]
   const { ranges, hosts } = sortTrustedProxies(trustedProxies)
   if (hosts.length > 0)
     printError(
-      `warning: trustedProxies: ${hosts.join(', ')}: names of hosts are not looked up, give their addresses`,
+      `warning: trustedProxies: ${hosts.join(', ')}: replay does not look up host names, give their addresses`,
     )
   return ranges
 }

@@ -24,12 +24,7 @@ export function findDeniedAllowances(lists: WrittenLists, placeOf: PlaceOf): Pro
   const findIn = (entries: readonly ListEntry[], path: readonly PropertyKey[]): Problem[] =>
     [...entries.entries()].flatMap(([index, entry]) =>
       isDenied(entry)
-        ? [
-            problemAt(
-              placeOf([...path, index]),
-              'has an entry that denyList has too, which comes first: keep one',
-            ),
-          ]
+        ? [problemAt(placeOf([...path, index]), 'repeats an entry of denyList, which comes first: keep one')]
         : [],
     )
   return [

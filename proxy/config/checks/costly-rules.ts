@@ -32,8 +32,8 @@ function warnOfTimes({ algorithm, quota }: Policy): string[] {
 function warnOfUncompressed({ policy, match }: Rule): string[] {
   if (!readsResponseBody(policy) || !match.some(({ path }) => path === '/*')) return []
   return [
-    'so that bodies can be read, no response of the whole site is compressed; ' +
-      'name in match the paths whose responses say what they cost',
+    'the gateway requests uncompressed responses to read their bodies, here from the whole site;  ' +
+      'limit match to the paths whose responses state their cost',
   ]
 }
 
@@ -43,6 +43,6 @@ function warnOfMissingBodies({ policy, match }: Rule): string[] {
   if (!match.some(({ methods }) => methods.length === 0 || methods.includes('GET'))) return []
   return [
     `a request without a body, such as GET, reserves all ${quota}; ` +
-      'name in match the methods that have one, or set reserve: { json: PATH, else: NUMBER }',
+      'limit match to methods that have one, or set reserve: { json: PATH, else: NUMBER }',
   ]
 }

@@ -3,7 +3,7 @@ import { requestedUnits, type Rule } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
 const missing =
-  'which DECISIONS_PORT cannot have: an auth request has neither the body of the request nor the response'
+  'which DECISIONS_PORT does not support: an auth request carries neither the body of the request nor the response'
 
 /**
  * Finds rules that need what an auth request does not have: the response, by which they count, or the body of the request.

@@ -21,7 +21,7 @@ export function warnOfIdleSettings({ values, placeOf }: Read): string[] {
       : []),
     ...(ipv6Prefix > 64
       ? [
-          `${placeOf('ipv6Prefix').label}: ${ipv6Prefix} lets whoever has a /64, as most do, count as many clients; 64 is one`,
+          `${placeOf('ipv6Prefix').label}: ${ipv6Prefix} lets one client with a /64, as most have, count as many; with 64 it counts as one`,
         ]
       : []),
   ]

@@ -7,11 +7,12 @@ export const ban = z
   .strictObject(
     {
       after: wholeNumber(1, 1_000_000).schema.meta({
-        description: "Refusals of a client, within the rule's window, after which it is banned.",
+        description: "Number of refusals within the rule's window after which a client is banned.",
       }),
-      for: longDuration.schema.meta({ description: 'How long the first ban lasts.' }),
+      for: longDuration.schema.meta({ description: 'Length of the first ban.' }),
       max: longDuration.schema.optional().meta({
-        description: 'Each ban in a row is twice as long as the one before, up to this. Default: as for.',
+        description:
+          'Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: as for.',
       }),
       scope: oneOf(['rule', 'all']).schema.prefault('rule').meta({
         description: 'rule: banned from what the rule counts; all: from everything.',

@@ -16,8 +16,8 @@ export const tokenFields = {
     }),
   jwksFile: path.optional().meta({ description: 'File with a JSON Web Key Set.' }),
   secretFile: path.optional().meta({ description: 'File with a secret that is shared with the issuer.' }),
-  issuer: text.optional().meta({ description: 'What iss of a token must be.' }),
-  audience: text.optional().meta({ description: 'What aud of a token must be, or have.' }),
+  issuer: text.optional().meta({ description: 'Required iss of a token.' }),
+  audience: text.optional().meta({ description: 'Required aud of a token, alone or in a list.' }),
 }
 
 /** `jwt`, as written. */

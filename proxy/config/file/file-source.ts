@@ -96,11 +96,11 @@ const otherNamesOfLimits: ReadonlySet<string> = new Set(['rules', 'ratelimits', 
 function meantAtTop(field: string): string | undefined {
   if (otherNamesOfLimits.has(field.toLowerCase().replace(/[-_]/g, ''))) return 'did you mean limits?'
   const isOfRule = fieldsOfRule.includes(field) || meantInRule.has(field.toLowerCase())
-  return isOfRule ? `it belongs into a rule: ${exampleOfRule}` : undefined
+  return isOfRule ? `it belongs in a rule: ${exampleOfRule}` : undefined
 }
 
 const exampleOfRule = 'limits: [{ name: login, match: POST /login, requests: 30, window: 15m }]'
-const asMatch = 'method and path are match: POST /login'
+const asMatch = 'write method and path as match: POST /login'
 const asRequests = 'did you mean requests?'
 const asWindow = 'did you mean window?'
 const meantInRule: ReadonlyMap<string, string> = new Map([
@@ -111,7 +111,7 @@ const meantInRule: ReadonlyMap<string, string> = new Map([
   ...['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl'].map(
     (name) => [name, asWindow] as const,
   ),
-  ['rate', 'a rate is requests and window: requests: 30, window: 15m'],
+  ['rate', 'write a rate as requests and window: requests: 30, window: 15m'],
 ])
 
 function unknownField(field: string, known: readonly string[]): string {

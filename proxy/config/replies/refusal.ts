@@ -59,7 +59,7 @@ export const refusal = z
   .strictObject(refusalFields, 'needs a mapping with status, body, html or headers')
   .refine(({ body, bodyFile }) => body === undefined || bodyFile === undefined, {
     path: ['bodyFile'],
-    error: 'bodyFile cannot stand beside body, keep one of them',
+    error: 'bodyFile cannot be combined with body, keep one of them',
   })
   .refine(({ bodyFile, contentType }) => contentType !== undefined || !isOfUnknownType(bodyFile), {
     path: ['bodyFile'],

@@ -12,17 +12,20 @@ export const health = z
     {
       path: probedPath.schema.meta({
         description:
-          'What is asked for with GET, whatever path the URL has. A server works that answers 200 to 399.',
+          'Path to request with GET, whatever path the URL has. A server is healthy if it answers 200 to 399.',
       }),
       every: duration('100ms', '1h', ['ms', 's', 'm', 'h'])
         .schema.prefault('5s')
-        .meta({ description: 'How often each server is asked. An answer may take as long, but at most 5s.' }),
+        .meta({
+          description:
+            'Interval between two probes of a server. A probe times out after the same time, at most 5s.',
+        }),
       fails: wholeNumber(1, 100)
         .schema.prefault(3)
-        .meta({ description: 'Failures in a row after which a server is not used.' }),
+        .meta({ description: 'Consecutive failed probes after which a server is not used.' }),
       passes: wholeNumber(1, 100)
         .schema.prefault(2)
-        .meta({ description: 'Passes in a row after which it is used again.' }),
+        .meta({ description: 'Consecutive successful probes after which it is used again.' }),
     },
     'needs a mapping with path',
   )

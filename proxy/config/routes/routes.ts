@@ -59,26 +59,26 @@ export const routeFields = {
     )
     .meta({ description: 'URL of the backend, or a list of equal servers.' }),
   balance: oneOf(['least-connections', 'round-robin']).schema.prefault('least-connections').meta({
-    description: 'How requests are shared between the servers.',
+    description: 'How to distribute requests over the servers.',
   }),
   upstreamHost: z
     .union([z.enum(['keep', 'upstream']), hostWithPort], needsHost)
     .prefault('keep')
     .meta({
       description:
-        'Host that the servers see. keep: that of the request; upstream: that of their URL; or a name.',
+        'Host header that the servers get. keep: that of the request; upstream: that of their URL; or a name.',
     }),
   stripPrefix: flag.schema.prefault(false).meta({
-    description: 'true: what the pattern begins with is taken off, /v1/x of /v1/* is /x to the backend.',
+    description: 'true removes the literal prefix of the pattern: with /v1/*, the backend gets /x for /v1/x.',
   }),
   requestHeaders: requestHeaders.optional().meta({
     description: 'Headers that the backend gets, such as X-Script-Name, besides those of the file.',
   }),
   upstreamCaFile: filePath.schema.optional().meta({
     description:
-      'PEM file of CA certificates that the certificates of https servers are verified with. Default: upstreamCaFile of the file.',
+      'PEM file of CA certificates to verify https servers with. Default: upstreamCaFile of the file.',
   }),
-  health: health.optional().meta({ description: 'How the servers are probed. Default: they are not.' }),
+  health: health.optional().meta({ description: 'Health checks of the servers. Default: none.' }),
 }
 
 const route = z

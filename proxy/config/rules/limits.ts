@@ -56,7 +56,7 @@ export const ruleFields = {
     .prefault('ip')
     .meta({
       description:
-        'What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is each of several keys that a request has, else what stands last; global counts all clients together.',
+        'Partition key, which identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.',
     }),
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',
@@ -72,7 +72,7 @@ export const ruleFields = {
     description: 'Count only requests whose response has one of these status codes, such as 401 or 5xx.',
   }),
   cost: cost.optional().meta({
-    description: 'Units that a request costs, 1 by default: a number, or where the response says it.',
+    description: 'Units that a request costs, 1 by default: a number, or where the response states it.',
   }),
   algorithm: oneOf(['fixed', 'sliding', 'token-bucket']).schema.prefault('fixed').meta({
     description:
@@ -92,7 +92,7 @@ export const ruleFields = {
             description: 'Number of requests allowed for these clients.',
           }),
           label: label.optional().meta({
-            description: "What the operators' interface calls these clients.",
+            description: "Name of these clients in the operators' interface.",
           }),
         },
         'needs a mapping with clients and requests',

@@ -128,7 +128,7 @@ const reserve = z.union(
               description: "Number in the request's JSON body, or a list, of which the largest counts.",
             }),
           else: units.optional().meta({
-            description: 'Units for requests that do not say a number. Default: as many as requests.',
+            description: 'Units for requests that do not state a number. Default: as many as requests.',
           }),
         },
         needsReserve,
@@ -149,15 +149,15 @@ const settledCost = z
     {
       reserve: reserve.prefault(1).meta({
         description:
-          "Units that are reserved while the cost is not known: a number, or json:PATH of the request's body.",
+          "Units to reserve until the cost is known: a number, or json:PATH of the request's body.",
       }),
       settle: costSource.meta({
         description:
-          'Where the response says the cost: header:NAME or json:PATH, { sum: LIST } of these, or a list, of which the first that the response has counts.',
+          'Where the response states the cost: header:NAME or json:PATH, { sum: LIST } of these, or a list, of which the first that the response has counts.',
       }),
       else: z.enum(['reserve', 'estimate'], needsElse).prefault('reserve').meta({
         description:
-          'What counts where the response does not say it: reserve; or estimate, tokens by the bytes of request and response, at least reserve.',
+          'Cost if the response does not state it: reserve; or estimate, tokens by the bytes of request and response, at least reserve.',
       }),
       hide: z
         .boolean('needs true or false')

@@ -9,12 +9,12 @@ export const webhookFields = {
   url: z
     .string(needsUrl)
     .refine(isUrl, needsUrl)
-    .meta({ description: 'Where events are sent, by POST. Redirects are not followed.' }),
+    .meta({ description: 'URL that gets the events, by POST. Redirects are not followed.' }),
   events: z
     .array(z.enum(webhookEvents, needsEvents.replace('a list, each entry ', '')), needsEvents)
     .min(1, 'needs at least one event')
     .refine((events) => new Set(events).size === events.length, 'needs each event only once')
-    .meta({ description: 'What is sent there.' }),
+    .meta({ description: 'Events to send there.' }),
 }
 
 /** `webhooks`, as written. */

@@ -26,7 +26,7 @@ export interface SluiceYaml {
    */
   redisUrl?: string
   /**
-   * PEM file of CA certificates that Redis's certificate is verified with
+   * PEM file of CA certificates to verify Redis with
    */
   redisCaFile?: string
   /**
@@ -66,7 +66,7 @@ export interface SluiceYaml {
    */
   ipv6Prefix?: number
   /**
-   * Port at which other proxies ask whether to let a request pass, without TLS; none if unset
+   * Port for auth requests, in which other proxies ask whether to allow a request, without TLS; none if unset
    */
   decisionsPort?: number
   /**
@@ -146,7 +146,7 @@ export interface SluiceYaml {
    */
   maxHeaderCount?: number
   /**
-   * Forward headers whose names contain other characters than letters, digits and `-`
+   * Forward headers whose names contain characters other than letters, digits and `-`
    */
   keepUnusualHeaders?: boolean
   /**
@@ -162,7 +162,7 @@ export interface SluiceYaml {
    */
   headersTimeout?: string
   /**
-   * Size up to which a request body is received whole before a connection to the backend is used; 0 for none
+   * Buffer request bodies up to this size before taking a connection to the backend; 0 for no buffering
    */
   requestBuffering?: number | string
   /**
@@ -194,11 +194,11 @@ export interface SluiceYaml {
    */
   tunnelIdleTimeout?: string
   /**
-   * `Host` that `UPSTREAM_URL` sees: `keep`: that of the request, `upstream`: that of the URL, or a name
+   * `Host` header that `UPSTREAM_URL` gets: `keep`: that of the request, `upstream`: that of the URL, or a name
    */
   upstreamHost?: string
   /**
-   * Add `Via` to requests. nginx compresses no response to one that has it, unless told to
+   * Add `Via` to requests. By default, nginx does not compress responses to requests with `Via`
    */
   via?: boolean
   /**
@@ -242,7 +242,7 @@ export interface SluiceYaml {
    */
   upstreamBareLf?: boolean
   /**
-   * PEM file of CA certificates that an HTTPS backend's certificate is verified with
+   * PEM file of CA certificates to verify an HTTPS backend with
    */
   upstreamCaFile?: string
   /**
@@ -335,7 +335,7 @@ export interface SluiceYaml {
     }
   }
   /**
-   * How tokens are verified that rules count by (key: jwt:CLAIM).
+   * How to verify the tokens that rules count by (key: jwt:CLAIM).
    */
   jwt?: {
     /**
@@ -351,11 +351,11 @@ export interface SluiceYaml {
      */
     secretFile?: string
     /**
-     * What iss of a token must be.
+     * Required iss of a token.
      */
     issuer?: string
     /**
-     * What aud of a token must be, or have.
+     * Required aud of a token, alone or in a list.
      */
     audience?: string
   }
@@ -366,11 +366,11 @@ export interface SluiceYaml {
    */
   webhooks?: {
     /**
-     * Where events are sent, by POST. Redirects are not followed.
+     * URL that gets the events, by POST. Redirects are not followed.
      */
     url: string
     /**
-     * What is sent there.
+     * Events to send there.
      *
      * @minItems 1
      */
@@ -409,15 +409,15 @@ export interface SluiceYaml {
      */
     upstream: string | string[]
     /**
-     * How requests are shared between the servers.
+     * How to distribute requests over the servers.
      */
     balance?: 'least-connections' | 'round-robin'
     /**
-     * Host that the servers see. keep: that of the request; upstream: that of their URL; or a name.
+     * Host header that the servers get. keep: that of the request; upstream: that of their URL; or a name.
      */
     upstreamHost?: ('keep' | 'upstream') | string
     /**
-     * true: what the pattern begins with is taken off, /v1/x of /v1/* is /x to the backend.
+     * true removes the literal prefix of the pattern: with /v1/*, the backend gets /x for /v1/x.
      */
     stripPrefix?: boolean
     /**
@@ -427,27 +427,27 @@ export interface SluiceYaml {
       [k: string]: string | undefined
     }
     /**
-     * PEM file of CA certificates that the certificates of https servers are verified with. Default: upstreamCaFile of the file.
+     * PEM file of CA certificates to verify https servers with. Default: upstreamCaFile of the file.
      */
     upstreamCaFile?: string
     /**
-     * How the servers are probed. Default: they are not.
+     * Health checks of the servers. Default: none.
      */
     health?: {
       /**
-       * What is asked for with GET, whatever path the URL has. A server works that answers 200 to 399.
+       * Path to request with GET, whatever path the URL has. A server is healthy if it answers 200 to 399.
        */
       path: string
       /**
-       * How often each server is asked. An answer may take as long, but at most 5s.
+       * Interval between two probes of a server. A probe times out after the same time, at most 5s.
        */
       every?: string
       /**
-       * Failures in a row after which a server is not used.
+       * Consecutive failed probes after which a server is not used.
        */
       fails?: number
       /**
-       * Passes in a row after which it is used again.
+       * Consecutive successful probes after which it is used again.
        */
       passes?: number
     }
@@ -473,7 +473,7 @@ export interface SluiceYaml {
      */
     hosts?: string | string[]
     /**
-     * What identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } is each of several keys that a request has, else what stands last; global counts all clients together.
+     * Partition key, which identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.
      */
     key?:
       | string
@@ -509,13 +509,13 @@ export interface SluiceYaml {
      */
     countStatus?: (number | string) | (number | string)[]
     /**
-     * Units that a request costs, 1 by default: a number, or where the response says it.
+     * Units that a request costs, 1 by default: a number, or where the response states it.
      */
     cost?:
       | number
       | {
           /**
-           * Units that are reserved while the cost is not known: a number, or json:PATH of the request's body.
+           * Units to reserve until the cost is known: a number, or json:PATH of the request's body.
            */
           reserve?:
             | number
@@ -526,12 +526,12 @@ export interface SluiceYaml {
                  */
                 json: string | string[]
                 /**
-                 * Units for requests that do not say a number. Default: as many as requests.
+                 * Units for requests that do not state a number. Default: as many as requests.
                  */
                 else?: number
               }
           /**
-           * Where the response says the cost: header:NAME or json:PATH, { sum: LIST } of these, or a list, of which the first that the response has counts.
+           * Where the response states the cost: header:NAME or json:PATH, { sum: LIST } of these, or a list, of which the first that the response has counts.
            */
           settle:
             | string
@@ -555,7 +555,7 @@ export interface SluiceYaml {
                   }
               )[]
           /**
-           * What counts where the response does not say it: reserve; or estimate, tokens by the bytes of request and response, at least reserve.
+           * Cost if the response does not state it: reserve; or estimate, tokens by the bytes of request and response, at least reserve.
            */
           else?: 'reserve' | 'estimate'
           /**
@@ -590,7 +590,7 @@ export interface SluiceYaml {
        */
       requests: number
       /**
-       * What the operators' interface calls these clients.
+       * Name of these clients in the operators' interface.
        */
       label?: string
     }[]
@@ -616,15 +616,15 @@ export interface SluiceYaml {
      */
     ban?: {
       /**
-       * Refusals of a client, within the rule's window, after which it is banned.
+       * Number of refusals within the rule's window after which a client is banned.
        */
       after: number
       /**
-       * How long the first ban lasts.
+       * Length of the first ban.
        */
       for: string
       /**
-       * Each ban in a row is twice as long as the one before, up to this. Default: as for.
+       * Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: as for.
        */
       max?: string
       /**

@@ -331,12 +331,13 @@ export class Http1Connection
     const { exchange } = this
     if (!exchange) {
       if (this.#preface?.hasBegun || this.#parser.isInHead)
-        this.#fail(new RequestSyntaxError('the connection ended in a head'))
+        this.#fail(new RequestSyntaxError('connection closed before the end of the head'))
       else this.#close(false)
       return
     }
     const { request, response } = exchange
-    if (!request.complete) return this.#fail(new RequestSyntaxError('the connection ended in a body'))
+    if (!request.complete)
+      return this.#fail(new RequestSyntaxError('connection closed before the end of the body'))
     // To HTTP/1.0, a response without a length would look complete at the end of the connection.
     if (response.isUndelimited && !response.writableEnded) return response.breakOff()
     this.closeSoon()

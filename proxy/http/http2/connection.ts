@@ -167,7 +167,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   /** @throws {ConnectionError} */
   glitch(weight: number): void {
     if (!this.#glitches.add(weight))
-      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames of no use')
+      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames without effect (flood)')
   }
 
   /** Resets a stream for what the client has done on it. */

@@ -88,7 +88,7 @@ export class FrameReader {
   #readPreface(chunk: Buffer, from: number): number {
     const bytes = Math.min(chunk.length - from, preface.length - this.#have)
     if (chunk.compare(preface, this.#have, this.#have + bytes, from, from + bytes) !== 0)
-      throw new ConnectionError(errorCodes.protocolError, 'no preface of HTTP/2')
+      throw new ConnectionError(errorCodes.protocolError, 'missing or invalid HTTP/2 connection preface')
     this.#have += bytes
     if (this.#have === preface.length) this.#beginHead()
     return from + bytes
@@ -116,7 +116,7 @@ export class FrameReader {
     this.#flags = head[at + 4] ?? 0
     this.#stream = head.readUInt32BE(at + 5) & 0x7fff_ffff
     if (length > MAX_FRAME_BYTES)
-      throw new ConnectionError(errorCodes.frameSizeError, 'a frame that is too long')
+      throw new ConnectionError(errorCodes.frameSizeError, 'frame larger than SETTINGS_MAX_FRAME_SIZE')
     this.#left = length
     if (this.#type === frameTypes.data) this.#beginData(length)
     else if (length === 0) this.#endPayload(nothing)
@@ -158,7 +158,7 @@ export class FrameReader {
   #beginData(length: number): void {
     const isPadded = (this.#flags & flags.padded) !== 0
     if (isPadded && length === 0)
-      throw new ConnectionError(errorCodes.frameSizeError, 'a DATA frame without the length of its padding')
+      throw new ConnectionError(errorCodes.frameSizeError, 'padded DATA frame without a pad length')
     this.#padding = 0
     this.#sink.onDataFrame(this.#flags, this.#stream, length)
     if (isPadded) {
@@ -169,7 +169,7 @@ export class FrameReader {
 
   #readPadLength(padding: number): void {
     if (padding > this.#left)
-      throw new ConnectionError(errorCodes.protocolError, 'padding that is longer than its frame')
+      throw new ConnectionError(errorCodes.protocolError, 'padding longer than its frame')
     this.#padding = padding
     this.#left -= padding
     this.#beginContent()

@@ -26,10 +26,9 @@ export class HeaderBlock {
     const isPadded = (flagBits & flags.padded) !== 0
     const start = (isPadded ? 1 : 0) + ((flagBits & flags.priority) !== 0 ? PRIORITY_BYTES : 0)
     if (start > payload.length)
-      throw new ConnectionError(errorCodes.frameSizeError, 'HEADERS that are too short for their flags')
+      throw new ConnectionError(errorCodes.frameSizeError, 'HEADERS frame too short for its flags')
     const end = payload.length - (isPadded ? (payload[0] ?? 0) : 0)
-    if (start > end)
-      throw new ConnectionError(errorCodes.protocolError, 'padding that is longer than its frame')
+    if (start > end) throw new ConnectionError(errorCodes.protocolError, 'padding longer than its frame')
     this.isOpen = true
     this.stream = stream
     this.endsStream = (flagBits & flags.endStream) !== 0
@@ -42,7 +41,7 @@ export class HeaderBlock {
   add(payload: Buffer): void {
     const needed = this.#bytes + payload.length
     if (needed > this.#maxBytes)
-      throw new ConnectionError(errorCodes.enhanceYourCalm, 'headers that do not end')
+      throw new ConnectionError(errorCodes.enhanceYourCalm, 'header block too large')
     if (needed > this.#room.length) {
       const room = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, 2 * this.#room.length), this.#maxBytes))
       this.#room.copy(room, 0, 0, this.#bytes)

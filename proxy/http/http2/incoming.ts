@@ -100,9 +100,9 @@ export class Incoming implements FrameSink {
       case frameTypes.goaway:
         return this.#onGoaway(id, payload)
       case frameTypes.pushPromise:
-        throw new ConnectionError(errorCodes.protocolError, 'a PUSH_PROMISE of a client')
+        throw new ConnectionError(errorCodes.protocolError, 'PUSH_PROMISE from a client')
       case frameTypes.priority:
-        if (id === 0) throw new ConnectionError(errorCodes.protocolError, 'a PRIORITY on no stream')
+        if (id === 0) throw new ConnectionError(errorCodes.protocolError, 'PRIORITY on stream 0')
         if (payload.length !== PRIORITY_BYTES) this.#onWrongPriority(id)
     }
     // PRIORITY has no meaning any more, and unknown types are ignored (sections 5.3.2 and 5.5).
@@ -112,14 +112,14 @@ export class Incoming implements FrameSink {
   /** A stream that the client has not opened cannot be reset (section 6.4). */
   #onWrongPriority(id: number): void {
     if (id > this.#owner.lastStream)
-      throw new ConnectionError(errorCodes.frameSizeError, 'a PRIORITY of another length')
+      throw new ConnectionError(errorCodes.frameSizeError, 'PRIORITY length is not 5')
     this.#owner.failStream(id, errorCodes.frameSizeError)
   }
 
   #onGoaway(id: number, payload: Buffer): void {
-    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'a GOAWAY on a stream')
+    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'GOAWAY on a stream other than 0')
     if (payload.length < MIN_GOAWAY_BYTES)
-      throw new ConnectionError(errorCodes.frameSizeError, 'a GOAWAY that is too short')
+      throw new ConnectionError(errorCodes.frameSizeError, 'GOAWAY shorter than 8 bytes')
     this.#owner.glitch(1)
     this.#owner.endWhenIdle()
   }
@@ -127,14 +127,15 @@ export class Incoming implements FrameSink {
   /** The first frame is SETTINGS, and nothing comes between the parts of a header block. */
   #checkOrder(type: number, id: number): void {
     if (!this.#hasSettings && type !== frameTypes.settings)
-      throw new ConnectionError(errorCodes.protocolError, 'a frame before SETTINGS')
+      throw new ConnectionError(errorCodes.protocolError, 'frame before the first SETTINGS')
     const isContinued = this.#block.isOpen
     if (isContinued !== (type === frameTypes.continuation) || (isContinued && id !== this.#block.stream))
-      throw new ConnectionError(errorCodes.protocolError, 'a frame within, or without, a header block')
+      throw new ConnectionError(errorCodes.protocolError, 'CONTINUATION missing or unexpected')
   }
 
   #onHeaders(flagBits: number, id: number, payload: Buffer): void {
-    if (id % 2 === 0) throw new ConnectionError(errorCodes.protocolError, 'a stream that no client can open')
+    if (id % 2 === 0)
+      throw new ConnectionError(errorCodes.protocolError, 'HEADERS on an even-numbered stream')
     this.#block.begin(id, flagBits, payload)
     if ((flagBits & flags.endHeaders) !== 0) this.#onHeaderBlock()
   }
@@ -154,7 +155,7 @@ export class Incoming implements FrameSink {
   /** Trailers may come on a stream that was reset before the client could know. A request may not: its number is to be new (section 5.1.1). */
   #onLateHeaders(id: number, list: readonly string[] | undefined, endsStream: boolean): void {
     if (list?.[0]?.startsWith(':'))
-      throw new ConnectionError(errorCodes.protocolError, 'a request with the number of an older stream')
+      throw new ConnectionError(errorCodes.protocolError, 'request on a stream id that is not new')
     if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
   }
 
@@ -171,7 +172,10 @@ export class Incoming implements FrameSink {
     this.partSinceMs = undefined
     this.#receiveWindow -= length
     if (this.#receiveWindow < 0)
-      throw new ConnectionError(errorCodes.flowControlError, 'more DATA than the connection has a window for')
+      throw new ConnectionError(
+        errorCodes.flowControlError,
+        'DATA exceeds the flow-control window of the connection',
+      )
     this.#dataStream = undefined
     this.#dataEnds = (flagBits & flags.endStream) !== 0
     this.#dataPadding = length
@@ -232,7 +236,7 @@ export class Incoming implements FrameSink {
   #onReset(id: number, payload: Buffer): void {
     this.#checkStream(id)
     if (payload.length !== 4)
-      throw new ConnectionError(errorCodes.frameSizeError, 'a RST_STREAM of another length')
+      throw new ConnectionError(errorCodes.frameSizeError, 'RST_STREAM length is not 4')
     const stream = this.#owner.streams.get(id)
     // Of a stream that is over it costs nothing more: clients send it where they stop an upload that was answered.
     this.#owner.glitch(stream ? 1 : LATE_WEIGHT)
@@ -242,12 +246,15 @@ export class Incoming implements FrameSink {
   }
 
   #onSettings(flagBits: number, id: number, payload: Buffer): void {
-    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'SETTINGS on a stream')
+    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'SETTINGS on a stream other than 0')
     if ((flagBits & flags.ack) !== 0) {
       if (!this.#hasSettings)
-        throw new ConnectionError(errorCodes.protocolError, 'an acknowledgement before SETTINGS')
+        throw new ConnectionError(
+          errorCodes.protocolError,
+          'SETTINGS acknowledgement before the first SETTINGS',
+        )
       if (payload.length > 0)
-        throw new ConnectionError(errorCodes.frameSizeError, 'an acknowledgement with content')
+        throw new ConnectionError(errorCodes.frameSizeError, 'SETTINGS acknowledgement with a payload')
       return
     }
     this.#hasSettings = true
@@ -257,8 +264,8 @@ export class Incoming implements FrameSink {
   }
 
   #onPing(flagBits: number, id: number, payload: Buffer): void {
-    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'a PING on a stream')
-    if (payload.length !== 8) throw new ConnectionError(errorCodes.frameSizeError, 'a PING of another length')
+    if (id !== 0) throw new ConnectionError(errorCodes.protocolError, 'PING on a stream other than 0')
+    if (payload.length !== 8) throw new ConnectionError(errorCodes.frameSizeError, 'PING length is not 8')
     if ((flagBits & flags.ack) !== 0) return
     // Clients of gRPC measure the connection by one with each piece of a response, hundreds in a second.
     if (!this.#owner.output.takeResponded()) this.#owner.glitch(1)
@@ -268,10 +275,10 @@ export class Incoming implements FrameSink {
 
   #onWindowUpdate(id: number, payload: Buffer): void {
     if (payload.length !== 4)
-      throw new ConnectionError(errorCodes.frameSizeError, 'a WINDOW_UPDATE of another length')
+      throw new ConnectionError(errorCodes.frameSizeError, 'WINDOW_UPDATE length is not 4')
     const bytes = payload.readUInt32BE(0) & 0x7fff_ffff
     if (id === 0) {
-      if (bytes === 0) throw new ConnectionError(errorCodes.protocolError, 'a WINDOW_UPDATE of nothing')
+      if (bytes === 0) throw new ConnectionError(errorCodes.protocolError, 'WINDOW_UPDATE increment is 0')
       return this.#owner.output.widen(bytes)
     }
     this.#checkStream(id)
@@ -285,6 +292,6 @@ export class Incoming implements FrameSink {
   /** Frames other than HEADERS are about streams that the client has opened. */
   #checkStream(id: number): void {
     if (id === 0 || id % 2 === 0 || id > this.#owner.lastStream)
-      throw new ConnectionError(errorCodes.protocolError, 'a frame of a stream that is not open')
+      throw new ConnectionError(errorCodes.protocolError, 'frame on a stream that is not open')
   }
 }

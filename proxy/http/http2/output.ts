@@ -126,7 +126,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
   widen(bytes: number): void {
     this.#window += bytes
     if (this.#window > MAX_WINDOW)
-      throw new ConnectionError(errorCodes.flowControlError, 'a window that is too large')
+      throw new ConnectionError(errorCodes.flowControlError, 'flow-control window above 2^31-1')
     this.#schedule()
   }
 
@@ -143,7 +143,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     this.#initialWindow = bytes
     for (const stream of open)
       if (!this.widenStream(stream, 0))
-        throw new ConnectionError(errorCodes.flowControlError, 'a window that is too large')
+        throw new ConnectionError(errorCodes.flowControlError, 'flow-control window above 2^31-1')
   }
 
   /** It is below zero where the client has taken back more than was left. */

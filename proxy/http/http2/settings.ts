@@ -16,9 +16,9 @@ export function applySettings<Stream extends OutgoingStream>(
   open: ReadonlyMap<number, Stream>,
 ): void {
   if (payload.length % SETTING_BYTES !== 0)
-    throw new ConnectionError(errorCodes.frameSizeError, 'SETTINGS of another length')
+    throw new ConnectionError(errorCodes.frameSizeError, 'SETTINGS length is not a multiple of 6')
   if (payload.length > MOST_SETTINGS * SETTING_BYTES)
-    throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many settings')
+    throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many settings in one SETTINGS frame')
   let initialWindow: number | undefined
   for (let at = 0; at < payload.length; at += SETTING_BYTES) {
     const value = payload.readUInt32BE(at + 2)
@@ -27,16 +27,17 @@ export function applySettings<Stream extends OutgoingStream>(
         output.resizeTable(value)
         break
       case settingIds.enablePush:
-        if (value > 1) throw new ConnectionError(errorCodes.protocolError, 'a setting that is no flag')
+        if (value > 1)
+          throw new ConnectionError(errorCodes.protocolError, 'SETTINGS_ENABLE_PUSH is neither 0 nor 1')
         break
       case settingIds.initialWindowSize:
         if (value > MAX_WINDOW)
-          throw new ConnectionError(errorCodes.flowControlError, 'a window that is too large')
+          throw new ConnectionError(errorCodes.flowControlError, 'flow-control window above 2^31-1')
         initialWindow = value
         break
       case settingIds.maxFrameSize:
         if (value < MAX_FRAME_BYTES || value >= 2 ** 24)
-          throw new ConnectionError(errorCodes.protocolError, 'a size of frames that is not allowed')
+          throw new ConnectionError(errorCodes.protocolError, 'invalid SETTINGS_MAX_FRAME_SIZE')
         break
       default:
     }

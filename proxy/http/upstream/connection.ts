@@ -284,7 +284,8 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
 
   readonly #onData = (chunk: Buffer): void => {
     // It would be passed on as the response to a request that the backend has not seen (RFC 9112 section 9.2).
-    if (this.#exchange && this.#isUnwritten) this.#fail('reset', 'the backend sent a response to no request')
+    if (this.#exchange && this.#isUnwritten)
+      this.#fail('reset', 'the backend sent a response without a request')
     else if (this.#kept) {
       this.#kept = Buffer.concat([this.#kept, chunk])
       this.readKept()

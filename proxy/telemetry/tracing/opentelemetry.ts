@@ -47,7 +47,7 @@ const PACED_MS = 60_000
 export function createTracing(options: TracingOptions): Tracing {
   const { endpoint, sampler, samplerArg, delayMs, version, log } = options
   const tellFailure = paceLines<Error | undefined>(PACED_MS, (spans, error) =>
-    log.warn({ spans, reason: error?.message }, 'spans not delivered (OTEL_EXPORTER_OTLP_ENDPOINT)'),
+    log.warn({ spans, reason: error?.message }, 'span export failed (OTEL_EXPORTER_OTLP_ENDPOINT)'),
   )
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` })
   const queue = createSpanQueue(exporter, delayMs, tellFailure)
@@ -64,7 +64,7 @@ export function createTracing(options: TracingOptions): Tracing {
     readUse: () => queue.readUse(),
     close: () =>
       within(FLUSH_MS, provider.shutdown()).catch((error: unknown) =>
-        log.warn({ reason: String(error) }, 'spans not delivered before the end'),
+        log.warn({ reason: String(error) }, 'spans lost at shutdown'),
       ),
   }
 }

@@ -47,10 +47,10 @@ export function createDelivery(url: string, options: DeliveryOptions): Delivery 
       if (problem === undefined) return
       const pauseMs = retryAfterMs[attempt - 1]
       if (pauseMs === undefined || closing.signal.aborted) {
-        log.warn({ receiver, attempts: attempt, reason: problem }, 'webhook given up')
+        log.warn({ receiver, attempts: attempt, reason: problem }, 'webhook delivery abandoned')
         return
       }
-      log.debug({ receiver, attempt, reason: problem }, 'webhook failed, to be tried again')
+      log.debug({ receiver, attempt, reason: problem }, 'webhook delivery failed; retrying')
       // Of many gateways that have failed at the same time not all try again at the same time.
       await wait(pauseMs * (0.75 + random() / 2), undefined, { signal: closing.signal, ref: false }).catch(
         () => undefined,

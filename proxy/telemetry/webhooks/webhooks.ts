@@ -47,7 +47,7 @@ export function createWebhooks(
     close: () =>
       within(CLOSE_MS, Promise.all(receivers.map(({ delivery }) => delivery.close()))).then(
         () => undefined,
-        (error: unknown) => log.warn({ reason: String(error) }, 'webhooks not delivered before the end'),
+        (error: unknown) => log.warn({ reason: String(error) }, 'webhook events lost at shutdown'),
       ),
   }
 }

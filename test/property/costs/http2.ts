@@ -43,7 +43,7 @@ function openConnection(): ByteReader {
       if (fields) kept.push(fields, headersOf(fields.headers))
     },
     glitch(weight: number) {
-      if (!glitches.add(weight)) throw new ConnectionError(11, 'too many frames of no use')
+      if (!glitches.add(weight)) throw new ConnectionError(11, 'too many frames without effect (flood)')
     },
     failStream: () => owner.glitch(10),
     letGo: nothing,

@@ -48,7 +48,7 @@ test('an empty file does not take the place of one with limits, and one that was
   const file = join(cwd, 'sluice.yaml')
   const { source } = readSettings({}, cwd)
   writeFileSync(file, '')
-  expect(await source.load()).toEqual({ mistakes: [`${file}: is empty, and had limits before`] })
+  expect(await source.load()).toEqual({ mistakes: [`${file}: is empty, but had limits before`] })
   const { source: ofEmpty } = readSettings({}, cwd)
   expect(await ofEmpty.load()).toHaveProperty('settings.limitsFile', undefined)
   writeFileSync(file, '# The built-in table is meant.\n')

@@ -9,7 +9,7 @@ test.each([
   [
     'countStatus',
     `${quota}    countStatus: [401]\n`,
-    /countStatus.*counts by the response, which DECISIONS_PORT cannot have: an auth request has neither the body of the request nor the response/,
+    /countStatus.*counts by the response, which DECISIONS_PORT does not support: an auth request carries neither the body of the request nor the response/,
   ],
   [
     'settle',

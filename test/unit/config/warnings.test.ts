@@ -35,7 +35,7 @@ describe('rules that cost more than they seem to', () => {
       window: 1h
       cost: { reserve: 5, settle: '${settle}' }`
     expect(ofRule(rule('/*', 'json:n'))).toEqual([
-      'sluice.yaml:7: rule "a", cost: so that bodies can be read, no response of the whole site is compressed; name in match the paths whose responses say what they cost',
+      'sluice.yaml:7: rule "a", cost: the gateway requests uncompressed responses to read their bodies, here from the whole site;  limit match to the paths whose responses state their cost',
     ])
     expect(ofRule(rule('/chat/*', 'json:n'))).toEqual([])
     expect(ofRule(rule('/*', 'header:n'))).toEqual([])
@@ -48,7 +48,7 @@ describe('rules that cost more than they seem to', () => {
       window: 1h
       cost: { reserve: ${reserve}, settle: 'header:n' }`
     const warning =
-      'sluice.yaml:7: rule "a", cost: a request without a body, such as GET, reserves all 100; name in match the methods that have one, or set reserve: { json: PATH, else: NUMBER }'
+      'sluice.yaml:7: rule "a", cost: a request without a body, such as GET, reserves all 100; limit match to methods that have one, or set reserve: { json: PATH, else: NUMBER }'
     expect(ofRule(rule('*', "'json:n'"))).toEqual([warning])
     expect(ofRule(rule('GET,POST', '{ json: n }'))).toEqual([warning])
     expect(ofRule(rule('*', '{ json: n, else: 5 }'))).toEqual([])
@@ -74,7 +74,9 @@ describe('what has no effect', () => {
     ['namespace: shop\nredisUrl: redis://a', []],
     [
       'ipv6Prefix: 128',
-      ['sluice.yaml:1: ipv6Prefix: 128 lets whoever has a /64, as most do, count as many clients; 64 is one'],
+      [
+        'sluice.yaml:1: ipv6Prefix: 128 lets one client with a /64, as most have, count as many; with 64 it counts as one',
+      ],
     ],
     ['ipv6Prefix: 56', []],
   ])('%s', (settings, warnings) => expect(warningsOf(`${settings}\n${limits}`)).toEqual(warnings))

@@ -54,7 +54,7 @@ test('of a thousand in a second 100 have a line, and a line says how many have n
   tell(refused)
   expect(lines).toHaveLength(100)
   vi.advanceTimersByTime(1)
-  expect(lines.slice(100)).toEqual([{ level: 30, leftOut: 901, msg: 'refused requests that have no line' }])
+  expect(lines.slice(100)).toEqual([{ level: 30, leftOut: 901, msg: 'refusal log lines suppressed' }])
   // The next second begins with the next refusal.
   vi.advanceTimersByTime(5000)
   for (let index = 0; index < 100; index++) tell(refused)

@@ -205,7 +205,7 @@ test.each([
     answer()
   } else {
     answer()
-    await eventually('it has failed', () => expect(lines.join('')).toContain('to be tried again'))
+    await eventually('it has failed', () => expect(lines.join('')).toContain('retrying'))
     ended = webhooks.close()
   }
   await ended

@@ -63,7 +63,7 @@ function describeOperation(path: string, method: string, operation: Operation, i
 
 function describeFailures(path: string, { body, query, failures }: Operation, isGuarded: boolean): object {
   const statuses: Record<string, string> = {
-    ...((body ?? query) && { 400: 'The request is not as it must be; the text says how' }),
+    ...((body ?? query) && { 400: 'The request is invalid; the error text says why' }),
     ...(isGuarded && {
       401: 'The token is missing or wrong',
       403: 'Without ADMIN_TOKEN: not a local request',

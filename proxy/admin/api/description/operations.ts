@@ -37,7 +37,7 @@ export const apiOperations = {
   '/api/limits': { GET: { summary: 'The table of limits in force', reply: replies.limits } },
   '/api/explain': {
     POST: {
-      summary: 'What becomes of a request now, up to its decision; nothing is counted',
+      summary: 'Explain what the gateway would do with a request now, without counting it',
       body: explained,
       reply: replies.explanation,
       failures: { 503: 'No worker has answered' },
@@ -45,15 +45,15 @@ export const apiOperations = {
   },
   '/api/reload': {
     POST: {
-      summary: 'Read the settings again and put their table of limits in force',
+      summary: 'Reload the settings and apply their table of limits',
       body: reloaded,
       reply: replies.reloaded,
-      failures: { 422: 'The settings are wrong', 503: 'Not all workers took the new table' },
+      failures: { 422: 'The settings are wrong', 503: 'Not all workers applied the new table' },
     },
   },
   '/api/clients/inspect': {
     POST: {
-      summary: 'What a client has used up; nothing is counted',
+      summary: 'Show how much of its limits a client has used, without counting',
       body: question,
       reply: replies.inspected,
       failures: unknownRule,
@@ -61,7 +61,7 @@ export const apiOperations = {
   },
   '/api/clients/reset': {
     POST: {
-      summary: 'Forget what a client has used up, on all replicas',
+      summary: 'Reset the counters of a client on all replicas',
       body: question,
       reply: replies.reset,
       failures: { ...unknownRule, ...storeAway },
@@ -80,7 +80,7 @@ export const apiOperations = {
       summary: 'Refuse all requests of a client for some time, on all replicas',
       body: banned,
       reply: replies.bansMade,
-      failures: { ...unknownRule, 409: 'There are as many bans as there can be', ...storeAway },
+      failures: { ...unknownRule, 409: 'The maximum number of bans is reached', ...storeAway },
     },
   },
   '/api/clients/unban': {
@@ -96,7 +96,7 @@ export const apiOperations = {
       summary: 'Give a client another limit under a rule for some time, on all replicas',
       body: overridden,
       reply: replies.overrideMade,
-      failures: { ...unknownRule, 409: 'There are as many as there can be', ...storeAway },
+      failures: { ...unknownRule, 409: 'The maximum number of overrides is reached', ...storeAway },
     },
   },
   '/api/clients/override/remove': {
@@ -129,10 +129,10 @@ export const apiOperations = {
 export const streams = {
   '/api/events': {
     GET: {
-      summary: 'What the page shows, twice a second, as server-sent events',
+      summary: 'The data of the page, twice a second, as server-sent events',
       reply: replies.text,
       contentType: 'text/event-stream',
-      failures: { 503: 'There are as many listeners as there can be' },
+      failures: { 503: 'The maximum number of listeners is reached' },
     },
   },
   '/metrics': {

@@ -17,7 +17,7 @@ let nextTable = 0
 let outdatedTables = 0
 let newest
 
-const WRONG_TOKEN = 'That is not the token of this gateway: it is what ADMIN_TOKEN was at its start'
+const WRONG_TOKEN = 'Wrong token: enter the ADMIN_TOKEN that this gateway was started with'
 
 let tableHash = ''
 let awaySince

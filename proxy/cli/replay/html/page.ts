@@ -109,7 +109,7 @@ function renderSuggestion({ share, rules, table }: Suggestion & { readonly table
     '>Refused',
   ]
   return `<section><h2>Suggested: refusing at most ${share * 100} % of the clients of a rule</h2>
-<p>Made from the first ${Math.round(FITTED_PART * 100)} % of the time, and tried on the rest.</p>
+<p>Made from the first ${Math.round(FITTED_PART * 100)} % of the time, and tried on the remaining time.</p>
 ${htmlTable('Suggested limits', columns, rows)}
 <pre>${table.trimEnd().split('\n').map(escapeHtml).join('\n')}</pre></section>`
 }
@@ -121,11 +121,11 @@ function renderNotes({ lines, requests }: Report): string {
   )
   if (requests.late > 0)
     notes.push(
-      `${formatCount(requests.late)} came too late to be put in order: counted at the time of those before`,
+      `${formatCount(requests.late)} were too far out of order: counted at the time of the requests before them`,
     )
   if (requests.untracked > 0)
     notes.push(
-      `${formatCount(requests.untracked)} are of clients beyond the first 2,000,000, which are not told apart`,
+      `${formatCount(requests.untracked)} are of clients beyond the first 2,000,000, which the report does not list by client`,
     )
   if (lines.unreadable > 0) notes.push(`${formatCount(lines.unreadable)} lines could not be read`)
   if (notes.length === 0) return ''

@@ -60,11 +60,11 @@ function printNotes({ lines, requests }: Report): void {
   for (const [why, count] of rejected) printError(`  ${formatCount(count)}: ${why}`)
   if (requests.late > 0)
     printError(
-      `\n${formatCount(requests.late)} requests came too late to be put in order: counted at the time of those before`,
+      `\n${formatCount(requests.late)} requests were too far out of order: counted at the time of the requests before them`,
     )
   if (requests.untracked > 0)
     printError(
-      `\n${formatCount(requests.untracked)} requests are of clients beyond the first 2,000,000, which are not told apart`,
+      `\n${formatCount(requests.untracked)} requests are of clients beyond the first 2,000,000, which the report does not list by client`,
     )
   if (lines.unreadable === 0) return
   printError(`\n${formatCount(lines.unreadable)} lines could not be read:`)

@@ -4,7 +4,9 @@ import { FITTED_PART, type SuggestedRule, type Suggestion } from '../suggest.ts'
 
 /** Prints what is suggested, and each table ready to paste. */
 export function printSuggestions(suggestions: readonly (Suggestion & { readonly table: string })[]): void {
-  print(`\nlimits made from the first ${Math.round(FITTED_PART * 100)} % of the time, and tried on the rest:`)
+  print(
+    `\nlimits made from the first ${Math.round(FITTED_PART * 100)} % of the time, and tried on the remaining time:`,
+  )
   for (const { share, rules, table } of suggestions) {
     print(`\nrefusing at most ${share * 100} % of the clients of a rule`)
     print(

@@ -185,7 +185,7 @@ export class BodyReader {
   #readChunkEnd(bytes: Buffer, from: number): number {
     const byte = bytes[from]
     if (byte !== (this.#endHasBegun ? LINE_FEED : CARRIAGE_RETURN))
-      throw new RequestSyntaxError('a chunk longer than declared')
+      throw new RequestSyntaxError('chunk longer than its declared size')
     if (this.#endHasBegun) this.#state = inChunkSize
     this.#endHasBegun = !this.#endHasBegun
     return from + 1
@@ -206,7 +206,7 @@ export class BodyReader {
     // A length or a coding, which might frame another message for somebody.
     const meaning = readFieldLine(line, 0, line.length, this.#trailers, [])
     if (meaning === 'content-length' || meaning === 'transfer-encoding')
-      throw new RequestSyntaxError('a trailer that frames')
+      throw new RequestSyntaxError('framing header in the trailers')
     return this.#lines.next
   }
 }

@@ -103,7 +103,7 @@ export class HeadReader {
     if (meaning === 'connection') this.#connection = joined(this.#connection, value)
     else if (meaning === 'transfer-encoding') {
       // Other parsers take it for a part of the coding, and read another end of the body.
-      if (value !== '' && endsInTab(text, end)) throw new RequestSyntaxError('a tab behind a transfer coding')
+      if (value !== '' && endsInTab(text, end)) throw new RequestSyntaxError('tab after a transfer coding')
       this.#coding = joined(this.#coding, value)
     } else {
       if (this.#length !== undefined) throw new RequestSyntaxError('more than one Content-Length')

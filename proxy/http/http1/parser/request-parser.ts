@@ -74,7 +74,7 @@ export class RequestParser {
     if (end === -1) {
       if (start === bytes.length) return start
       if (bytes[start] === TLS_HANDSHAKE)
-        throw new RequestSyntaxError('TLS on a port of HTTP without it (TLS_CERT_FILE)')
+        throw new RequestSyntaxError('TLS handshake on a plain HTTP port (TLS_CERT_FILE)')
       return this.#readLines(bytes, start)
     }
     this.#readText(bytes.toString('latin1', start, end + 2))

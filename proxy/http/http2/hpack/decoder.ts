@@ -51,7 +51,7 @@ export class HpackDecoder {
         value = this.#readString()
         this.#add(name, value)
       } else if (first >= 0x20) {
-        if (listBytes > 0) throw malformed('a change of the size of the table behind a field')
+        if (listBytes > 0) throw malformed('dynamic table size update after a field')
         this.#resize(this.#readInteger(5))
         continue
       } else {
@@ -72,14 +72,14 @@ export class HpackDecoder {
 
   #nameAt(index: number): string {
     const name = index <= STATIC_ENTRIES ? staticTable[2 * index - 2] : this.#entries[this.#placeOf(index)]
-    if (name === undefined) throw malformed('an index that is not in the table')
+    if (name === undefined) throw malformed('HPACK index out of range')
     return name
   }
 
   #valueAt(index: number): string {
     const value =
       index <= STATIC_ENTRIES ? staticTable[2 * index - 1] : this.#entries[this.#placeOf(index) + 1]
-    if (value === undefined) throw malformed('an index that is not in the table')
+    if (value === undefined) throw malformed('HPACK index out of range')
     return value
   }
 
@@ -98,7 +98,7 @@ export class HpackDecoder {
   }
 
   #resize(maxBytes: number): void {
-    if (maxBytes > TABLE_BYTES) throw malformed('a table that is larger than allowed')
+    if (maxBytes > TABLE_BYTES) throw malformed('dynamic table size above the limit')
     this.#maxBytes = maxBytes
     this.#shrinkTo(maxBytes)
   }
@@ -125,25 +125,25 @@ export class HpackDecoder {
     if (value < most) return value
     for (let i = 0; i < MOST_INTEGER_BYTES; i++) {
       const byte = this.#block[this.#at++]
-      if (byte === undefined) throw malformed('an integer that does not end')
+      if (byte === undefined) throw malformed('truncated HPACK integer')
       value += (byte & 0x7f) * 2 ** (7 * i)
       if (byte < 0x80) return value
     }
-    throw malformed('an integer that is too large')
+    throw malformed('HPACK integer too large')
   }
 
   /** Section 5.2. */
   #readString(): string {
     const isHuffman = (this.#block[this.#at] ?? 0) >= 0x80
-    if (this.#at >= this.#block.length) throw malformed('a field that does not end')
+    if (this.#at >= this.#block.length) throw malformed('truncated header block')
     const length = this.#readInteger(7)
     const start = this.#at
     const end = start + length
-    if (end > this.#block.length) throw malformed('a text that does not end')
+    if (end > this.#block.length) throw malformed('truncated HPACK string')
     this.#at = end
     if (!isHuffman) return this.#block.toString('latin1', start, end)
     const text = decodeHuffman(this.#block, start, end)
-    if (text === undefined) throw malformed('a text that is not in the code')
+    if (text === undefined) throw malformed('invalid Huffman encoding')
     return text
   }
 }

@@ -175,7 +175,7 @@ export class UpstreamStream implements Http2Channel {
   #onData(chunk: Buffer): void {
     if (!this.#exchange) return
     if (this.#left !== undefined && (this.#left -= chunk.length) < 0)
-      throw new ResponseSyntaxError('more content than declared')
+      throw new ResponseSyntaxError('body longer than its Content-Length')
     if (!this.#stream?.isPaused()) this.#wait(this.#timeouts.idleMs, 'idle-timeout')
     this.#exchange.onBody(chunk, false)
   }

@@ -316,7 +316,7 @@ export class ResponseParser {
   #readChunkEnd(chunk: Buffer): Buffer {
     const line = this.#readLine(chunk)
     if (line === undefined) return nothing
-    if (line.text !== '') throw new ResponseSyntaxError('a chunk longer than declared')
+    if (line.text !== '') throw new ResponseSyntaxError('chunk longer than its declared size')
     this.#state = inChunkSize
     return line.rest
   }

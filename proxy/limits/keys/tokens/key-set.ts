@@ -44,13 +44,13 @@ export function keepKeySet(options: {
     try {
       text = await load()
       telemetry.keySetLoaded('loaded')
-      if (failures > 0) log.info('key set for tokens loaded again')
+      if (failures > 0) log.info('key set for tokens available again')
       failures = 0
     } catch (error) {
       telemetry.keySetLoaded('failed')
       const reason = error instanceof Error ? error.message : String(error)
       // Once for each outage.
-      if (failures === 0) log.warn({ reason }, 'key set for tokens could not be loaded')
+      if (failures === 0) log.warn({ reason }, 'cannot load the key set for tokens')
       failures++
     }
   }

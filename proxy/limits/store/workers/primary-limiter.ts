@@ -184,7 +184,7 @@ function answerRequest(
   for (let at = 0; at < names.length; at += 2) {
     const [name = '', units] = names[at]?.split(' ') ?? []
     const policy = policyNamed(name, policyByName)
-    if (!policy) return failed(names, 'a policy that the primary process does not have')
+    if (!policy) return failed(names, 'the primary process has no such policy')
     const charge = { policy, partitionKey: names[at + 1] ?? '' }
     charges.push(units === undefined ? charge : { ...charge, units: Number(units) })
   }

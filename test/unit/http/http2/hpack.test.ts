@@ -39,7 +39,7 @@ test.each([
   ['an index that is too large', 'ff ff ff ff ff ff ff 0f'],
   ['a name that does not end', '40 05 61 62'],
   ['a field without a value', '41'],
-  ['a table that is larger than allowed', '3f e2 1f'],
+  ['dynamic table size above the limit', '3f e2 1f'],
   ['another size of the table behind a field', '82 20'],
   ['a text that ends in zeros', '41 81 00'],
   ['a text that ends in more than seven bits of padding', '41 83 1f ff ff'],

@@ -168,7 +168,11 @@ describe('invalid responses', () => {
       `${ok}Transfer-Encoding: chunked\r\n\r\n10000000000000\r\n`,
       'invalid chunk size',
     ],
-    ['a longer chunk', `${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n`, 'a chunk longer than declared'],
+    [
+      'a longer chunk',
+      `${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n`,
+      'chunk longer than its declared size',
+    ],
     ['chunks with LF', `${ok}Transfer-Encoding: chunked\r\n\r\n1\na\r\n`, 'line ends with a bare LF'],
     [
       'an endless extension',

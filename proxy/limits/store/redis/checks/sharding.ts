@@ -14,7 +14,7 @@ const KEYS_TRIED = 32
 const KEPT_MS = 60_000
 
 const SHARDED =
-  'a proxy at this address distributes keys over several servers, each of which would count for itself: ' +
+  'a proxy at this address distributes keys over several servers, and each would count on its own: ' +
   'set REDIS_URL to one Redis, or to a cluster as redis+cluster://'
 
 /**

@@ -26,7 +26,7 @@ const FORMS =
  */
 export function parseRedisUrl(url: string): RedisAddress {
   const parts = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/?#@]*)(?:\/([^?#]*))?$/i.exec(url)
-  if (!parts) throw new Error(`is none of ${FORMS}`)
+  if (!parts) throw new Error(`is not one of the forms ${FORMS}`)
   const [, scheme = '', kind = 'standalone', login, hostList = '', path = ''] = parts
   const topology = kind.toLowerCase() as RedisAddress['topology']
   const hosts = hostList.split(',').map((text) => parseHost(text, topology === 'sentinel' ? 26379 : 6379))

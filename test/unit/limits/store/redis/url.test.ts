@@ -59,10 +59,10 @@ describe('an address of Redis', () => {
   })
 
   test.each([
-    ['http://redis', /^is none of redis:\/\//],
-    ['redis', /^is none of redis:\/\//],
-    ['redis+proxy://redis', /^is none of redis:\/\//],
-    ['redis://redis?db=1', /^is none of/],
+    ['http://redis', /^is not one of the forms redis:\/\//],
+    ['redis', /^is not one of the forms redis:\/\//],
+    ['redis+proxy://redis', /^is not one of the forms redis:\/\//],
+    ['redis://redis?db=1', /^is not one of the forms/],
     ['redis://', /^has "" where a host and port are needed/],
     ['redis://redis:0', /^has "redis:0" where a host and port/],
     ['redis://redis:65536', /^has "redis:65536" where a host and port/],
