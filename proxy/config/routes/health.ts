@@ -14,12 +14,10 @@ export const health = z
         description:
           'Path to request with GET, whatever path the URL has. A server is healthy if it answers 200 to 399.',
       }),
-      every: duration('100ms', '1h', ['ms', 's', 'm', 'h'])
-        .schema.prefault('5s')
-        .meta({
-          description:
-            'Interval between two probes of a server. A probe times out after the same time, at most 5s.',
-        }),
+      every: duration('100ms', '1h', ['ms', 's', 'm', 'h']).schema.prefault('5s').meta({
+        description:
+          'Interval between two probes of a server. A probe times out after the same time, at most 5s.',
+      }),
       fails: wholeNumber(1, 100)
         .schema.prefault(3)
         .meta({ description: 'Consecutive failed probes after which a server is not used.' }),
