@@ -54,6 +54,30 @@ const defects: readonly Defect[] = [
     shownBy: /ms of CPU, and may take 20/,
   },
   {
+    name: 'each chunk of a request is passed on by itself',
+    patches: [
+      {
+        file: 'proxy/http/http1/parser/body-reader.ts',
+        from: 'if (to - from < LEAST_ALONE) this.#content.add(bytes, from, to)\n',
+        to: 'if (from === -1) this.#content.add(bytes, from, to)\n',
+      },
+    ],
+    rows: ['parsers.ts', 'chunks of a request'],
+    shownBy: /passed on in \d+ pieces/,
+  },
+  {
+    name: 'each chunk of a response is passed on by itself',
+    patches: [
+      {
+        file: 'proxy/http/upstream/response/response-parser.ts',
+        from: '< LEAST_ALONE',
+        to: '< 0',
+      },
+    ],
+    rows: ['responses.ts', 'chunks of a response'],
+    shownBy: /passed on in \d+ pieces/,
+  },
+  {
     name: 'each of the values of a cookie is read up to the next semicolon',
     patches: [
       {

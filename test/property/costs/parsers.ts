@@ -11,10 +11,11 @@ const headLimits = { maxBytes: 16 * 1024, maxFields: 100 }
 
 function openRequests(limits: HeadLimits): ByteReader {
   const kept: unknown[] = []
+  let passedOn = 0
   const parser = new RequestParser(
     {
       onHead: (head) => void kept.push(head, headersOf(head.fields)),
-      onBody: () => undefined,
+      onBody: () => void passedOn++,
       onBodyEnd: (trailers) => void kept.push(trailers),
     },
     limits,
@@ -22,7 +23,7 @@ function openRequests(limits: HeadLimits): ByteReader {
   return {
     take(piece) {
       for (let at = 0; at < piece.length;) at = parser.execute(piece, at)
-      Object.assign(this, { parser, kept })
+      Object.assign(this, { parser, kept, passedOn })
     },
   }
 }

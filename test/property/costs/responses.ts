@@ -13,19 +13,20 @@ function openResponse(bareLf: boolean): ByteReader {
   const keep = (read: unknown): void => void kept.push(read)
   // There may be any number of them, and each is passed on as it comes.
   let lastInterim: unknown
+  let passedOn = 0
   const parser = new ResponseParser(bareLf)
   parser.expect('GET', {
     onInformation: (head) => void (lastInterim = head),
     onHead: keep,
     onTrailers: keep,
-    onBody: () => undefined,
+    onBody: () => void passedOn++,
     onEnd: () => undefined,
     onUpgrade: keep,
   })
   return {
     take(piece) {
-      Object.assign(this, { parser, kept, lastInterim })
       parser.execute(piece)
+      Object.assign(this, { parser, kept, lastInterim, passedOn })
     },
   }
 }
@@ -125,6 +126,15 @@ export const rows: readonly CostRow[] = [
     units: ['a:\r\n', 'a{n}:\r\n'],
     atoms: fieldAtoms,
     wrap: (content) => `${chunked}0\r\n${content}\r\n`,
+  },
+  {
+    ...responses,
+    name: 'chunks of a response',
+    // A body has no largest size: as many as of a request.
+    largestBytes: 16 * 1024,
+    units: ['1\r\na\r\n', '01;a\r\na\r\n', '000000001\r\na\r\n'],
+    atoms: ['1\r\na\r\n', '2\r\nab\r\n', '00', '1;a="b"\r\na\r\n'],
+    wrap: (content) => `${chunked}${content}0\r\n\r\n`,
   },
   {
     ...responses,

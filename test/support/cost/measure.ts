@@ -26,6 +26,8 @@ const KNOWN_WORK_MS = 0.2
 const HEAP_NOISE = 64 * 1024
 /** Inputs are read so often that what they keep is well above that. */
 const BYTES_KEPT_TOGETHER = 16 * 1024
+/** A body is passed on in one piece for each read, and another for each so many bytes. */
+const LEAST_PASSED_ON = 4 * 1024
 const ENDLESS_SIZES = 16
 const ENDLESS_PIECE = 64 * 1024
 const SHARED_BYTES = 4 * 1024
@@ -53,6 +55,7 @@ export type Excess = {
 export function measure(row: CostRow, draws: number, seed: number): Excess[] {
   const ways: Way[] = row.onlyWhole ? ['whole'] : ['whole', 'single bytes']
   const times: Excess[] = []
+  const pieces: Excess[] = []
   const holdings: Holding[] = []
   for (const unit of [...row.units, ...drawUnits(row.atoms, draws, seed)]) {
     if (times.length >= ENOUGH) return times
@@ -62,13 +65,15 @@ export function measure(row: CostRow, draws: number, seed: number): Excess[] {
       holdings.push(holdingOf(row, unit, way))
     }
     if (!row.onlyWhole) holdings.push(endlessHoldingOf(row, unit))
+    const tooMany = excessOfPieces(row, unit)
+    if (tooMany !== undefined) pieces.push({ row: row.name, unit, way: 'whole', what: tooMany })
   }
   const memory = excessesOf(holdings)
   // What else the machine does may go on for as long as all samples of one input take: what is true shows again.
   const confirmed = times.filter(
     ({ unit, way }) => way !== 'endless' && excessOfTime(row, unit, way) !== undefined,
   )
-  return [...confirmed, ...memory]
+  return [...confirmed, ...pieces, ...memory]
 }
 
 /** Without a library, which would make each collection of garbage take four times as long. */
@@ -158,6 +163,16 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
   return scaledMs > MOST_MS
     ? `${large.bytes} bytes take ${scaledMs.toFixed(1)} ms of CPU, and may take ${MOST_MS}`
     : `${large.bytes} bytes take ${(largeMs / smallMs).toFixed(1)} times as long as ${small.bytes}`
+}
+
+/** Counts what a reader passes on of an input that comes in one read. */
+function excessOfPieces(row: CostRow, unit: string): string | undefined {
+  const input = inputOf(row, unit, row.largestBytes)
+  const { passedOn = 0 } = read(row, [input])
+  const most = 1 + Math.ceil(input.length / LEAST_PASSED_ON)
+  return passedOn > most
+    ? `${input.length} bytes of one read are passed on in ${passedOn} pieces, and may be in ${most}`
+    : undefined
 }
 
 function growsTooMuch(smallMs: number, largeMs: number, growth: number): boolean {

@@ -33,6 +33,8 @@ export type CostRow = {
 export type ByteReader = {
   /** Takes the next bytes, which nobody writes to any more. */
   take(piece: Buffer): void
+  /** How many pieces of a body it has passed on so far: each costs an event and a write, however short it is. */
+  readonly passedOn?: number
 }
 
 /** A reader that is given one text, of one character a byte. */
