@@ -22,17 +22,23 @@ export type MetricSnapshot = readonly Metric[]
 
 export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
+/** Of this process: the watching cannot be ended, and each more would cost time at every turn and collection. */
+let watched: Registry | undefined
+
 /**
- * Starts to watch this process: CPU, memory, event loop, garbage collection, handles. To be called once a process, as
- * the watching cannot be ended.
+ * Watches this process, from the first call on: CPU, memory, event loop, garbage collection, handles. All gateways in it read the
+ * same values.
  *
  * @param prefix begins each name of a second set with the same values, beside the names that prom-client gives and that
  *   dashboards for Node know: `process_…`, `nodejs_…`
  * @returns reads the present values
  */
 export function watchProcess(prefix: string): () => Promise<MetricSnapshot> {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  if (!watched) {
+    watched = new Registry()
+    collectDefaultMetrics({ register: watched })
+  }
+  const registry = watched
   return async () => {
     const metrics = (await takeSnapshot(registry)).filter((metric) => !isMisnamedTotal(metric))
     return [...metrics.map((metric) => withPrefix(prefix, metric)), ...metrics]

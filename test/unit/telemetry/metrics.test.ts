@@ -1,5 +1,6 @@
+import perfHooks from 'node:perf_hooks'
 import { doAtOnce } from '../../../shared/steps.ts'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createMetrics, type Metrics } from '../../../proxy/telemetry/metrics.ts'
 import { renderMetrics, watchProcess } from '../../../proxy/telemetry/prometheus.ts'
 import type { Policy } from '../../../proxy/policy.ts'
@@ -231,4 +232,15 @@ describe('the exposition', () => {
     const found = await scrape(metrics)
     expect(found.value('sluice_decisions_total', { policy: name, outcome: 'allowed' })).toBe(1)
   })
+})
+
+test('a process with several gateways is watched once', async () => {
+  const monitor = vi.spyOn(perfHooks, 'monitorEventLoopDelay')
+  const readOther = watchProcess('other_')
+  expect(monitor).not.toHaveBeenCalled()
+  monitor.mockRestore()
+  const names = (await readOther()).map(({ name }) => name)
+  expect(names).toContain('other_process_cpu_seconds_total')
+  expect(names).toContain('process_cpu_seconds_total')
+  expect(names.filter((name) => name.startsWith('sluice_'))).toEqual([])
 })
