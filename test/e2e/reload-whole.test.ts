@@ -3,12 +3,14 @@ import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
+import { runs } from '../support/random/runs.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 // A large table is read, compared and compiled a few milliseconds at a time, while requests go on. Each request is answered by
 // one table as a whole: never by a part of the one and a part of the other.
 
-const RULES = 2000
+/** More than are compiled without a break. */
+const RULES = runs(5000)
 
 /** Its first rule and its last match the same request; all names say which table it is. */
 function table(turn: number): string {
