@@ -112,7 +112,7 @@ export const ruleFields = {
     .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
-    .meta({ description: 'enforce refuses what is over the limit; shadow only counts and reports it.' }),
+    .meta({ description: 'enforce refuses requests over the limit; shadow only counts and reports them.' }),
   onStoreError: oneOf(['local', 'open', 'closed']).schema.prefault('local').meta({
     description:
       'While Redis is unavailable: local counts in this process, open allows the request, closed answers 503.',

@@ -669,7 +669,7 @@ export interface SluiceYaml {
       }
     }
     /**
-     * enforce refuses what is over the limit; shadow only counts and reports it.
+     * enforce refuses requests over the limit; shadow only counts and reports them.
      */
     mode?: 'enforce' | 'shadow'
     /**
