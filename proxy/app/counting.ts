@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
@@ -23,6 +22,7 @@ import { parseRedisUrl } from '../limits/store/redis/connecting/url.ts'
 import { policiesOf, type Rule } from '../policy.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
+import { createCredentials } from './redis-credentials.ts'
 import { tellOfBans, tellOfBreaker } from './observe/webhooks.ts'
 
 /** A limiter, the state of its store, and how to close both. */
@@ -99,17 +99,12 @@ export async function composeCounting(
 }
 
 async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisConnection | undefined> {
-  const { redisUrl, redisCaFile, redisCertFile, redisKeyFile } = settings
+  const { redisUrl } = settings
   if (redisUrl === undefined) return undefined
   // The Redis client consists of a hundred modules; a gateway without Redis does not load them.
   const { connectRedis } = await import('../limits/store/redis/connecting/connection.ts')
-  return connectRedis(parseRedisUrl(redisUrl), log, {
-    ca: redisCaFile === undefined ? undefined : readFileSync(redisCaFile),
-    cert: redisCertFile === undefined ? undefined : readFileSync(redisCertFile),
-    key: redisKeyFile === undefined ? undefined : readFileSync(redisKeyFile),
-    sentinelUsername: settings.redisSentinelUsername,
-    sentinelPassword: settings.redisSentinelPassword,
-  })
+  const address = parseRedisUrl(redisUrl)
+  return connectRedis(address, log, createCredentials(settings, address, log))
 }
 
 /** The options that all kinds of client tables have in common. */

@@ -30,7 +30,7 @@ import { readRefusals } from './replies/refusal-files.ts'
 import { refusal } from './replies/refusal.ts'
 import { preset, withPresets } from './presets.ts'
 import { nameAsGiven, readPrefixedVariables } from './written/prefixed-variables.ts'
-import { readSecretFiles } from './written/secret-files.ts'
+import { readSecretFiles, secretFiles } from './written/secret-files.ts'
 import { findOwnAddresses } from './checks/own-address.ts'
 import { checkJointly } from './checks/joint.ts'
 import { hasPassword } from './setting-kinds.ts'
@@ -68,6 +68,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly routes: readonly UpstreamRoute[] | undefined
   /** What no route matches goes to `upstreamUrl`, which was given. */
   readonly hasFallback: boolean
+  /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
+  readonly secretFiles: ReadonlyMap<string, string>
   /** The file that the limits are from; undefined for the built-in table. */
   readonly limitsFile: string | undefined
 }
@@ -171,6 +173,7 @@ export function loadGatewaySettings(
     requestHeaders: file?.values.requestHeaders ?? [],
     webhooks: file?.values.webhooks ?? [],
     refusals,
+    secretFiles: secretFiles(unprefixed, cwd),
     routes: routes.routes,
     hasFallback: isUpstreamGiven(env, file?.source),
     jwt: locateKeys(file?.values.jwt, folder),

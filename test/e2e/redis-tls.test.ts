@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -126,6 +126,23 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
     const gateway = await startConnected(`rediss+cluster://localhost:${port}`, env)
     expect(await ask(gateway, 2)).toEqual([200, 429])
   })
+})
+
+test('a certificate and key that are renewed are shown to the next connection', async () => {
+  const [expired, renewed] = [certificateFiles('named'), certificateFiles('second')]
+  const folder = makeTemporaryDirectory()
+  const pair = { REDIS_CERT_FILE: join(folder, 'cert.pem'), REDIS_KEY_FILE: join(folder, 'key.pem') }
+  copyFileSync(expired.cert, pair.REDIS_CERT_FILE)
+  copyFileSync(expired.key, pair.REDIS_KEY_FILE)
+  const url = `rediss://localhost:${await startSecureRedis()}`
+  const gateway = await start(url, { REDIS_CA_FILE: authorityFile, ...pair })
+  const attempts = (): number => gateway.output().split('cannot connect to Redis').length
+  expect(await ask(gateway, 1)).toEqual([503])
+  const before = attempts()
+  copyFileSync(renewed.cert, pair.REDIS_CERT_FILE)
+  await eventually('a certificate without its key is a reason', () => attempts() > before)
+  copyFileSync(renewed.key, pair.REDIS_KEY_FILE)
+  await eventually('Redis decides', async () => (await gateway.send('GET', '/connected')).status === 200)
 })
 
 describe.concurrent('is not asked, and the log says why,', () => {

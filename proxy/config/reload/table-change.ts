@@ -4,6 +4,7 @@ import { fileNames } from '../../../shared/settings/table.ts'
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import type { Rule } from '../../policy.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
+import { describeRedis, parseRedisUrl } from '../../limits/store/redis/connecting/url.ts'
 import { continueRules } from '../../limits/rules/continue-rules.ts'
 import { gatewayTable } from '../settings-table.ts'
 import type { GatewaySettings } from '../settings.ts'
@@ -101,10 +102,18 @@ const fixedSettings: readonly (readonly [field: keyof GatewaySettings, name: str
 function* findFixedChanges(atStart: GatewaySettings, next: GatewaySettings): Steps<readonly string[]> {
   const changes: string[] = []
   for (const [field, name] of fixedSettings) {
-    if (!isSame(atStart[field], next[field])) changes.push(name)
+    if (!isSame(valueOf(atStart, field), valueOf(next, field))) changes.push(name)
     yield
   }
   return changes
+}
+
+/** Without the login at Redis where it is from a file: each new connection reads it there. */
+function valueOf(settings: GatewaySettings, field: keyof GatewaySettings): unknown {
+  const { redisUrl, secretFiles } = settings
+  if (field !== 'redisUrl' || redisUrl === undefined || !secretFiles.has('REDIS_URL_FILE'))
+    return settings[field]
+  return describeRedis(parseRedisUrl(redisUrl))
 }
 
 function isSame(one: unknown, other: unknown): boolean {

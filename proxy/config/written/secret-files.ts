@@ -24,6 +24,15 @@ export function secretFiles(env: NodeJS.ProcessEnv, cwd: string): ReadonlyMap<st
 }
 
 /**
+ * The text of a file that holds a secret, without the line end behind it.
+ *
+ * @throws Error where it cannot be read, or is no UTF-8
+ */
+export function readSecretFile(path: string): string {
+  return new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, MOST_BYTES)).replace(/\r?\n$/, '')
+}
+
+/**
  * Reads the secrets that are in files, which `ADMIN_TOKEN_FILE` and the like name: those of containers are.
  *
  * @param cwd the directory that relative paths are resolved against
@@ -44,9 +53,7 @@ export function readSecretFiles(
       continue
     }
     try {
-      env[variable] = new TextDecoder('utf-8', { fatal: true })
-        .decode(readBounded(resolve(cwd, path), MOST_BYTES))
-        .replace(/\r?\n$/, '')
+      env[variable] = readSecretFile(resolve(cwd, path))
       if (env[variable] === '') fail(`${variable}_FILE: got ${showValue(path)}, the file is empty`)
     } catch (error) {
       fail(

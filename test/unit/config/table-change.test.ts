@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { hashTable } from '../../../proxy/config/reload/table-change.ts'
+import { compareTables, hashTable } from '../../../proxy/config/reload/table-change.ts'
 import { reviseRules } from '../../../proxy/limits/rules/continue-rules.ts'
 import { doAtOnce } from '../../../shared/steps.ts'
+import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
+import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
 const read = (requests: number) =>
   loadWithFile(`limits: [{ name: a, match: GET /a, requests: ${requests}, window: 1m }]`, {}).settings
@@ -35,4 +39,18 @@ test('the hash is that of the table as JSON, so that replicas of several version
     const whole = createHash('sha256').update(JSON.stringify(table)).digest('hex').slice(0, 12)
     expect(hashTable(each)).toBe(whole)
   }
+})
+
+test.each([
+  ['REDIS_URL_FILE', 'redis://sluice:next@redis', []],
+  ['REDIS_URL_FILE', 'redis://sluice:first@other', ['redisUrl']],
+  ['REDIS_URL', 'redis://sluice:next@redis', ['redisUrl']],
+])('of what %s holds, only another Redis needs a restart: %s', (variable, next, restart) => {
+  const cwd = makeTemporaryDirectory()
+  const load = (url: string) => {
+    writeFileSync(join(cwd, 'url'), url)
+    return loadGatewaySettings({ [variable]: variable === 'REDIS_URL' ? url : 'url' }, cwd).settings
+  }
+  const before = load('redis://sluice:first@redis')
+  expect(doAtOnce(compareTables(before, before, load(next))).restart).toEqual(restart)
 })

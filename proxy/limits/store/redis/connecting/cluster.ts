@@ -2,7 +2,8 @@ import { Cluster, type Redis } from 'ioredis'
 import { isOfReplica } from '../errors.ts'
 import type { Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
-import { commonOptions, retryDelayMs, type RedisCredentials } from './options.ts'
+import { commonOptions, loginOptions, retryDelayMs, type ReadCredentials } from './options.ts'
+import { createRenewal } from './renewal.ts'
 import type { RedisAddress } from './url.ts'
 
 /** Where a cluster tells that one of its nodes, `host:port`, cannot be reached. */
@@ -27,15 +28,19 @@ const NOT_ASKED = "Stream isn't writeable and enableOfflineQueue options is fals
  */
 export function connectCluster(
   address: RedisAddress,
-  credentials: RedisCredentials,
+  readCredentials: ReadCredentials,
   problems: ClusterProblems,
   leaving: Leaving,
 ): Cluster {
+  const renewal = createRenewal(address, readCredentials)
   const cluster = new Cluster([...address.hosts], {
     redisOptions: {
-      ...commonOptions(address, credentials),
+      ...commonOptions(),
+      ...loginOptions(address, readCredentials()),
       // A master that became a replica: drop its connection, and ask the others who serves its slots.
-      reconnectOnError: (error: Error): 1 | false => (isOfReplica(error) ? 1 : false),
+      reconnectOnError(error: Error): 1 | false {
+        return isOfReplica(error) || renewal.isNeeded(this, error) ? 1 : false
+      },
     },
     enableOfflineQueue: false,
     // Names stay names until a connection is opened: each time they may lead elsewhere, and certificates are for them.
@@ -63,6 +68,9 @@ export function connectCluster(
   // The library connects to a node when the first command is sent there, and fails the commands after it until then.
   cluster.on('+node', (node: Redis) => {
     readyWithoutInfo(node)
+    // Made with the options of the start, and not connected yet.
+    renewal.apply(node.options)
+    renewal.applyToDuplicates(node)
     passOverUnlessReady(node, () => cluster.nodes().some(({ status }) => status === 'ready'))
     node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
     if (node.status === 'wait') node.connect().catch(() => undefined)

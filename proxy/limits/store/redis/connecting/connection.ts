@@ -4,7 +4,14 @@ import { connectCluster, type ClusterProblems } from './cluster.ts'
 import { isOfReplica, reasonOf } from '../errors.ts'
 import { createLeaving, onReplica, type Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
-import { commonOptions, retryDelayMs, tlsOptions, type RedisCredentials } from './options.ts'
+import {
+  commonOptions,
+  loginOptions,
+  retryDelayMs,
+  sentinelLoginOptions,
+  type ReadCredentials,
+} from './options.ts'
+import { createRenewal, renewSentinelLogin } from './renewal.ts'
 import type { RedisClient } from '../run-script.ts'
 import { describeRedis, type RedisAddress } from './url.ts'
 
@@ -23,18 +30,20 @@ export type RedisConnection = {
  * Connects to Redis and keeps connecting for as long as it is away; nothing waits for it. The log gets one line when
  * the connection is there and one for each new reason why it is not. Each option that differs from the library's
  * default is explained here and in docs/redis.md.
+ *
+ * @param readCredentials asked before each connection; by default they are those of the address
  */
 export function connectRedis(
   address: RedisAddress,
   log: Log,
-  credentials: RedisCredentials = {},
+  readCredentials: ReadCredentials = () => address,
 ): RedisConnection {
   const problems = createProblemLog(describeRedis(address), log)
   const leaving = createLeaving(() => performance.now())
   const client =
     address.topology === 'cluster'
-      ? connectCluster(address, credentials, problems, leaving)
-      : connectServer(address, credentials, problems, leaving)
+      ? connectCluster(address, readCredentials, problems, leaving)
+      : connectServer(address, readCredentials, problems, leaving)
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
   let settling: NodeJS.Timeout | undefined
@@ -69,12 +78,12 @@ export function connectRedis(
 
 function connectServer(
   address: RedisAddress,
-  credentials: RedisCredentials,
+  readCredentials: ReadCredentials,
   problems: Pick<ProblemLog, 'tell' | 'tellOfReplica'>,
   leaving: Leaving,
 ): Redis {
   const [first] = address.hosts
-  const { sentinelUsername, sentinelPassword } = credentials
+  const credentials = readCredentials()
   const place =
     address.topology === 'standalone'
       ? { host: first?.host ?? '', port: first?.port ?? 0 }
@@ -87,30 +96,39 @@ function connectServer(
           // and each time a sound connection would be given up.
           sentinelMaxConnections: 1,
           sentinelCommandTimeout: 500,
-          sentinelRetryStrategy: retryDelayMs,
-          sentinelReconnectStrategy: retryDelayMs,
-          ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
-          ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+          sentinelRetryStrategy: (attempt: number) => {
+            renew()
+            return retryDelayMs(attempt)
+          },
+          sentinelReconnectStrategy: renewSentinelLogin(address, readCredentials),
+          ...sentinelLoginOptions(address, credentials),
           enableTLSForSentinelMode: address.tls,
-          ...(address.tls ? { sentinelTLS: tlsOptions(credentials) } : {}),
         }
   const server = new Redis({
     ...place,
-    ...commonOptions(address, credentials),
+    ...commonOptions(),
+    ...loginOptions(address, credentials),
     db: address.database,
     // Nothing queues behind a dead connection: a request would wait, and be counted long after its answer.
     enableOfflineQueue: false,
-    retryStrategy: (attempt) => Math.max(retryDelayMs(attempt), leaving.delayMs()),
+    retryStrategy: (attempt) => {
+      renew()
+      return Math.max(retryDelayMs(attempt), leaving.delayMs())
+    },
     // A master that became a replica refuses writes: connect again, to the new one. 2 would also send the command again.
     reconnectOnError(error: Error) {
+      if (renewal.isNeeded(server.options, error)) return 1
       if (!isOfReplica(error)) return false
       leaving.left()
       problems.tellOfReplica(error.message)
       return 1
     },
   })
+  const renewal = createRenewal(address, readCredentials)
+  const renew = (): void => renewal.apply(server.options)
   readyWithoutInfo(server)
   server.on('error', (problem: Error) => problems.tell(problem))
+  server.on('end', renew)
   return server
 }
 

@@ -1,20 +1,37 @@
 import type { RedisAddress } from './url.ts'
 
-/** What is needed for a connection beside the address. */
+/** What Redis is shown, and what it has to show, when a connection is made. */
 export type RedisCredentials = {
+  readonly username?: string | undefined
+  readonly password?: string | undefined
   /** PEM of those to trust instead of the usual authorities. */
   readonly ca?: Buffer | undefined
   /** PEM of what Redis and Sentinel are shown where they ask for a certificate, and its key. */
   readonly cert?: Buffer | undefined
   readonly key?: Buffer | undefined
-  /** The login at the sentinels; at Redis it is the address's. */
+  /** The login at the sentinels. */
   readonly sentinelUsername?: string | undefined
   readonly sentinelPassword?: string | undefined
 }
 
+/** The credentials as they are now. Asked before each connection, so that what has been renewed is used. */
+export type ReadCredentials = () => RedisCredentials
+
 /** Milliseconds before the next attempt to connect. For ever: a number ends nothing. */
 export function retryDelayMs(attempt: number): number {
   return Math.min(50 * 2 ** Math.min(attempt - 1, 10), 400)
+}
+
+/** The options of a connection to a server that are the credentials. Undefined ones replace those before. */
+export function loginOptions({ tls }: RedisAddress, credentials: RedisCredentials) {
+  const { username, password } = credentials
+  return { username, password, ...(tls ? { tls: tlsOptions(credentials) } : {}) }
+}
+
+/** The same of a connection to a sentinel, in the options of the connection that asks it. */
+export function sentinelLoginOptions({ tls }: RedisAddress, credentials: RedisCredentials) {
+  const { sentinelUsername, sentinelPassword } = credentials
+  return { sentinelUsername, sentinelPassword, ...(tls ? { sentinelTLS: tlsOptions(credentials) } : {}) }
 }
 
 /** Node verifies certificate and name unless it is told not to. */
@@ -22,12 +39,9 @@ export function tlsOptions({ ca, cert, key }: RedisCredentials) {
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
 }
 
-/** Options of every connection to a server. docs/redis.md explains each for operators. */
-export function commonOptions({ tls, username, password }: RedisAddress, credentials: RedisCredentials) {
+/** Options of every connection to a server, beside `loginOptions`. docs/redis.md explains each for operators. */
+export function commonOptions() {
   return {
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    ...(tls ? { tls: tlsOptions(credentials) } : {}),
     // A command that was sent may have been executed. Sent again after a reconnect, it would count twice.
     autoResendUnfulfilledCommands: false,
     // What is in flight when a connection is lost fails at once, instead of after 20 attempts to reconnect.

@@ -1,0 +1,92 @@
+import { readFileSync, statSync } from 'node:fs'
+import type { Log } from '../../shared/log.ts'
+import { reasonOf } from '../../shared/settings/problems.ts'
+import { addressOf } from '../config/setting-kinds.ts'
+import { readSecretFile } from '../config/written/secret-files.ts'
+import type { GatewaySettings } from '../config/settings.ts'
+import type { ReadCredentials } from '../limits/store/redis/connecting/options.ts'
+import { describeRedis, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
+
+/**
+ * What connections to Redis are made with: the logins of `REDIS_URL_FILE` and `REDIS_SENTINEL_PASSWORD_FILE`, and the files of
+ * certificates, all read again each time. What cannot be read, or is wrong, is as it was read last, with a line in the log.
+ *
+ * @param address as it was read at the start, which stays
+ */
+export function createCredentials(
+  settings: GatewaySettings,
+  address: RedisAddress,
+  log: Log,
+): ReadCredentials {
+  const { redisCaFile, redisCertFile, redisKeyFile, redisSentinelUsername, redisSentinelPassword } = settings
+  const { secretFiles } = settings
+  /** What is wrong with a file, by the variable that names it, so that it is said once. */
+  const told = new Map<string, string>()
+  const warn = (file: string, reason: string): void => {
+    if (told.get(file) === reason) return
+    told.set(file, reason)
+    log.warn({ file, reason }, 'cannot use this file for Redis; keeping what it held before')
+  }
+
+  function reread<Value>(
+    file: string,
+    path: string | undefined,
+    first: Value,
+    read: (path: string) => Value,
+  ) {
+    let last = first
+    return (): Value => {
+      if (path === undefined) return last
+      try {
+        // To open a pipe again would wait for whoever writes to it.
+        if (!statSync(path).isFile()) return last
+        last = read(path)
+        told.delete(file)
+      } catch (error) {
+        warn(file, reasonOf(error))
+      }
+      return last
+    }
+  }
+
+  function readLogin(path: string): Pick<RedisAddress, 'username' | 'password'> {
+    const read = addressOf(readSecretFile(path))
+    // Without its text, which may hold the password anywhere.
+    if (!read) throw new Error('the file does not hold a URL of Redis')
+    if (describeRedis(read) !== describeRedis(address)) throw new Error('another Redis needs a restart')
+    return read
+  }
+
+  function readPassword(path: string): string {
+    const password = readSecretFile(path)
+    if (password === '') throw new Error('the file is empty')
+    return password
+  }
+
+  const login = reread('REDIS_URL_FILE', secretFiles.get('REDIS_URL_FILE'), address, readLogin)
+  const sentinelFile = secretFiles.get('REDIS_SENTINEL_PASSWORD_FILE')
+  const sentinelPassword = reread(
+    'REDIS_SENTINEL_PASSWORD_FILE',
+    sentinelFile,
+    redisSentinelPassword,
+    readPassword,
+  )
+  const readBytes = (path: string): Buffer => readFileSync(path)
+  const pem = (file: string, path: string | undefined) =>
+    reread(file, path, path === undefined ? undefined : readBytes(path), readBytes)
+  const ca = pem('REDIS_CA_FILE', redisCaFile)
+  const cert = pem('REDIS_CERT_FILE', redisCertFile)
+  const key = pem('REDIS_KEY_FILE', redisKeyFile)
+  return () => {
+    const { username, password } = login()
+    return {
+      username,
+      password,
+      ca: ca(),
+      cert: cert(),
+      key: key(),
+      sentinelUsername: redisSentinelUsername,
+      sentinelPassword: sentinelPassword(),
+    }
+  }
+}
