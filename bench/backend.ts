@@ -10,7 +10,7 @@ export const largeBodyBytes = 65_536
  * The backend of all subjects: nginx, one worker, answers from its configuration. It costs little beside any subject,
  * and it is not measured.
  *
- * `/body` answers with 64 KiB after reading what was sent, `/fields` with the fields a proxy adds, anything else with a
+ * `/body` answers with 64 KiB after reading the request body, `/fields` with the fields a proxy adds, anything else with a
  * small JSON object.
  */
 export function startBackend(port: number, directory: string): Promise<Running> {

@@ -6,7 +6,7 @@ export type Options = Timing & {
   readonly rounds: number
   /** Names of scenarios, `latency` and `memory` among them; undefined for all. */
   readonly scenarios: readonly string[] | undefined
-  /** Names of subjects, or what begins them up to a comma; undefined for all. */
+  /** Names of subjects, or prefixes of them, separated by commas; undefined for all. */
   readonly subjects: readonly string[] | undefined
   readonly idleConnections: number
   readonly output: string
@@ -27,7 +27,7 @@ export const usage = `npm run bench -- [options]
 Names are separated by commas. Ratios need both subjects in one run.
 `
 
-/** Throws, with what is wrong, for options that there are not. */
+/** Throws an error that names unknown options. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],

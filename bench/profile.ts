@@ -79,7 +79,7 @@ function perf(...args: string[]): string {
   })
 }
 
-/** By time on a core, so that it counts what is spent and not what is waited for. */
+/** By time on a core, so that it counts CPU time and not waits. */
 async function record(pid: number, load: () => Promise<unknown>): Promise<void> {
   const args = [
     'record',

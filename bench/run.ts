@@ -13,7 +13,7 @@ import { warmUp } from './measure/load.ts'
 /** Says how far a run is. */
 export type Say = (line: string) => void
 
-/** One subject in one scenario: what has its turn once in every round. */
+/** One subject in one scenario, measured once in every round. */
 type Contender = { readonly scenario: Scenario; readonly subject: Subject }
 
 /** What requests that are sent to the backend without any proxy are called. */

@@ -33,7 +33,7 @@ export type Scenario = {
   readonly status: number
   /** The response's body, where it is the backend's. */
   readonly body?: string
-  /** Whether every request is to be found in the counters in Redis, and of how many clients. */
+  /** Whether the counters in Redis must show every request, and of how many clients. */
   readonly countedClients?: number
   readonly subjects: readonly Subject[]
 }

@@ -9,7 +9,7 @@ const asWritten = text('PORT or ADDRESS:PORT', () => true)
 
 /**
  * What compose is told to publish, as the base URL of that, for somebody on the same machine. Where no URL can be made of it,
- * undefined: compose itself refuses what is wrong, and the service must not.
+ * undefined: compose itself refuses invalid values, and the service must not.
  */
 export const publishedAddress: Kind<string | undefined> = {
   ...asWritten,

@@ -17,7 +17,7 @@ export type Policy = {
   readonly mode: 'enforce' | 'shadow'
   /** What happens to the rule's requests while the store does not answer. */
   readonly onStoreError: 'local' | 'open' | 'closed'
-  /** What makes a client: the parts of its partition key, in order. Never empty. */
+  /** The parts of the partition key, which identifies a client, in order. Never empty. */
   readonly partition: readonly PartitionPart[]
   /** Only requests whose response has one of these status codes count. Others are given back. */
   readonly countStatus?: readonly StatusRange[]
@@ -59,7 +59,7 @@ export type Cost = {
   readonly reserve: number | RequestedUnits
   /** Where the units that it really cost are read; undefined: `reserve` is what it costs. */
   readonly settle?: CostSource
-  /** Where `settle` finds nothing, units are estimated from what was sent and received. Undefined: what was reserved counts. */
+  /** If `settle` finds nothing, units are estimated from the bytes sent and received. Undefined: the reserved units count. */
   readonly otherwise?: 'estimate'
 }
 
@@ -162,9 +162,9 @@ export const LARGEST_CONCURRENCY = 100_000
  * - `header`: the value of a header, whose name is lower-case
  * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
  * - `jwt`: a claim of the request's token, if that is verified
- * - `path`: what stands for a `:name` of the paths in `match`, which `patterns` has all
+ * - `path`: the segment in place of a `:name` of the paths in `match`; `patterns` has all these paths
  *
- * `isNumber`: the backend takes the value for a whole number, and what stands behind it for nothing.
+ * `isNumber`: the backend reads the value as a whole number and ignores text after it.
  */
 export type SinglePart =
   | { readonly kind: 'ip' | 'host' | 'global' }
@@ -225,7 +225,7 @@ export type RefusalSource = {
 }
 
 /**
- * An entry of a list of clients: addresses and CIDRs, or whoever sends a header whose value has this SHA-256, in hex. The
+ * An entry of a list of clients: addresses and CIDRs, or clients that send a header whose value has this SHA-256, in hex. The
  * name is lower-case.
  */
 export type ListEntry =

@@ -3,7 +3,7 @@ import { cpSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// Makes `dist/`, which is what the npm package has: the gateway without types, since Node does not take types out of
+// Makes `dist/`, the contents of the npm package: the gateway without types, since Node does not take types out of
 // installed packages, the types of what others import, and the files that are served as they are.
 
 const root = join(import.meta.dirname, '..')

@@ -7,7 +7,7 @@ import { valuesFile, withRenderer } from './chart.ts'
 const root = join(import.meta.dirname, '..')
 const names = ['one-replica', 'three-replicas']
 
-/** What is made from the chart, and for it: the manifests for who has no Helm, and the alert rules inside it, by path. */
+/** The files generated from the chart, and for it: the manifests for use without Helm, and the alert rules inside it, by path. */
 export async function renderManifests(): Promise<Map<string, string>> {
   return withRenderer(async (render) => {
     const alerts = readFileSync(join(root, 'ops/prometheus/alerts.yml'), 'utf8')
@@ -26,7 +26,7 @@ export async function renderManifests(): Promise<Map<string, string>> {
   })
 }
 
-/** Leaves out what is about Helm. */
+/** Leaves out everything about Helm. */
 function plain(document: Document): string {
   for (const label of ['app.kubernetes.io/managed-by', 'helm.sh/chart'])
     document.deleteIn(['metadata', 'labels', label])

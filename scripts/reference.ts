@@ -14,7 +14,7 @@ import { fileNames, variableName, type SettingsTable } from '../shared/settings/
 const root = join(import.meta.dirname, '..')
 
 /**
- * What is generated, by its file's path: from the settings the whole JSON Schema, the types of `sluice.yaml` for TypeScript
+ * The generated files, by path: from the settings the whole JSON Schema, the types of `sluice.yaml` for TypeScript
  * and the tables of the reference, from the imports the picture of the folders.
  */
 export async function renderGenerated(): Promise<Map<string, string>> {
@@ -37,7 +37,7 @@ function renderJsonSchema(): object {
   return z.toJSONSchema(configFileSchema, { io: 'input', target: 'draft-07' })
 }
 
-/** What is in `sluice.yaml`, for who writes it in TypeScript. */
+/** The contents of `sluice.yaml`, for authors in TypeScript. */
 function renderTypes(): Promise<string> {
   return compile(renderJsonSchema(), 'SluiceYaml', {
     additionalProperties: false,

@@ -2,7 +2,7 @@
  * Ends the process with status 2, that of wrong usage, where it was given arguments. It takes none, and to start without
  * them would be to start with other settings than were meant.
  *
- * @param args what follows the script's name on the command line
+ * @param args the arguments after the script's name on the command line
  * @param settings where settings come from instead, for the message
  */
 export function refuseArguments(args: readonly string[], settings: string): void {

@@ -2,7 +2,7 @@ import type { Log } from './log.ts'
 
 /** Something made at the composition root, and how to end it. */
 export type Running = {
-  /** Ends it in order: what is in flight finishes within the grace period. Resolves when all is closed. */
+  /** Shuts down gracefully: requests in flight finish within the grace period. Resolves when all is closed. */
   close(): Promise<void>
 }
 
@@ -19,7 +19,7 @@ const LINGER_MS = 1000
 
 /**
  * On SIGTERM or SIGINT, closes `running` and exits with status 0. A second signal, a second or more later, exits at
- * once with status 1, for an operator who does not want to wait for the grace period.
+ * once with status 1, for an operator in a hurry, without waiting for the grace period.
  */
 export function closeOnSignal(running: Running, log: Log): void {
   let stopping = false

@@ -32,7 +32,7 @@ export function collectGarbage(): void {
 
 /**
  * Does that, and has the C library give back what it keeps of freed memory: buffers of 64 KiB are freed in between of what
- * stays, and glibc returns by itself only what is free at the end. Takes a few milliseconds more, up to 50. Where Node cannot
+ * stays, and glibc returns by itself only free memory at the end. Takes a few milliseconds more, up to 50. Where Node cannot
  * call the C library (before version 26.1), or it has no such function, nothing is given back beyond what V8 has.
  */
 export function returnMemory(): void {
@@ -65,14 +65,14 @@ function findTrim(): () => void {
   }
 }
 
-/** Collects the garbage among what was made lately. Stops the process for as long as it takes to copy the rest of that. */
+/** Collects the garbage among recently allocated objects. Stops the process for as long as it takes to copy the rest of that. */
 export function collectYoungGarbage(): void {
   collect ??= exposeCollector()
   collect({ type: 'minor' })
 }
 
 /**
- * V8 shows its collector to what is compiled under this flag. It is taken back, as code in Node's compile cache is only
+ * V8 exposes its collector to code compiled under this flag. It is taken back, as code in Node's compile cache is only
  * good for the flags that it was made under.
  */
 function exposeCollector(): Collect {

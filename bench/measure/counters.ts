@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 
-/** What stands in Redis, whoever counted it: every subject keeps a counter as a plain integer under a key of its own. */
+/** The counters in Redis, of any subject: every subject keeps a counter as a plain integer under a key of its own. */
 export type Counters = {
   flush(): Promise<void>
   read(): Promise<{ readonly clients: number; readonly requests: number }>

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 
 // A thread that says when each request is due, evenly spaced. Timers of Node have a grain of a millisecond, which would
-// make bursts of what is due by then: the second of a burst waits for the first, and a server is charged for a queue that
+// make bursts of the requests due by then: the second of a burst waits for the first, and a server is charged for a queue that
 // the generator has made. This thread sleeps to within some 0.1 ms, and the one that sends is woken by its message.
 
 const { intervalMs, total } = workerData as { readonly intervalMs: number; readonly total: number }

@@ -41,7 +41,7 @@ export async function validateBefore(scenario: Scenario, subject: Subject, port:
 /**
  * Rejects where a load was answered otherwise than it should be, or was not counted as it should be.
  *
- * @param sent what was asked since the counters were emptied, as far as it was counted here
+ * @param sent requests since the counters were emptied, as far as this process counted them
  * @param connections whose last requests each load may have left unanswered, twice: wrk does not count those
  */
 export async function validateAfter(

@@ -18,7 +18,7 @@ export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | u
  * With a token: who presents it (RFC 6750, section 2.1) may pass. The digests are compared, in constant time, so that
  * neither the token nor its length can be found out by timing, and how often it can be guessed is bounded.
  *
- * Without a token the listener is on a loopback address, and what runs on this machine may pass. That includes a
+ * Without a token the listener is on a loopback address, and any process on this machine may pass. That includes a
  * browser, which would let any web page in: by a name of the page's own that resolves to 127.0.0.1 (DNS rebinding), or
  * by a plain cross-site request. So the `Host` must be a loopback name, an `Origin` must be that very host, and what the
  * browser itself says of where a request comes from (`Sec-Fetch-Site`) must not be another one. With a token there is no

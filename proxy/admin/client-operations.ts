@@ -8,7 +8,7 @@ import type { Charge } from '../limits/limiter.ts'
 import type { ReplicaExchange } from './replicas/exchange.ts'
 import type { Replicas } from './replicas/report.ts'
 
-/** What is known of a client under a policy. */
+/** The state of a client under a policy. */
 export type ClientState = CounterState & {
   /** The quota, of which the client may have one of its own. */
   readonly quota: number
@@ -30,7 +30,7 @@ export type ClientOperations = {
   listLimited(policyName: string | undefined, limit: number): Promise<readonly ThrottledClient[]>
   /** What all replicas tell of themselves; undefined without Redis, and where it does not answer. */
   readReplicas(): Promise<Replicas | undefined>
-  /** What becomes of a request now, up to its counters. Undefined where no process answers. Counts nothing. */
+  /** Explains what the gateway would do with a request now, up to its counters. Undefined if no process answers. Counts nothing. */
   explain(asked: AskedHead): Promise<Explanation | undefined>
 }
 

@@ -14,7 +14,7 @@ export class JsonBody {
     return true
   }
 
-  /** @throws for what is no UTF-8, and no JSON */
+  /** @throws if the body is not UTF-8 or not JSON */
   read(): unknown {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(this.#bytes.bytes))
   }

@@ -4,9 +4,9 @@ import { JsonBody, LARGEST_BODY } from './json-body.ts'
 
 /**
  * Reads a request's JSON. It must be declared as such: a web page can send other types across sites without asking
- * (the CORS protocol's simple requests), this one not, so no page can make an operator's browser send what is read here.
+ * (the CORS protocol's simple requests), this one not, so no page can make an operator's browser send a body that is accepted here.
  *
- * @returns the value, or the error to answer with. After `bodyTooLarge` the connection is to be closed
+ * @returns the value, or the error to answer with. After `bodyTooLarge` the caller must close the connection
  */
 export async function readJson(
   request: IncomingMessage,

@@ -17,7 +17,7 @@ export type AdminDeps = {
   readonly readHealth: () => HealthReport | Promise<HealthReport>
   readonly readMetrics: () => Promise<string>
   readonly apiRoutes: ReadonlyMap<string, ApiRoute>
-  /** For `/api/events`, which is not there without them. */
+  /** For `/api/events`, which does not exist without them. */
   readonly liveEvents?: LiveEvents
   readonly log: Log
 }
@@ -27,7 +27,7 @@ export const adminServerOptions: ServerOptions = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5_000,
   requestTimeout: 10_000,
-  // For probes, and for who has shown no token. Operators have longer.
+  // For probes and for clients without a valid token. Operators have longer.
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: 2_000,
 }

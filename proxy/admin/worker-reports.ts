@@ -154,7 +154,7 @@ export function createWorkerReports(timeoutMs: number): WorkerReports {
 
 type OpenQuestion = {
   answered(worker: Worker, answer: Answer): void
-  /** Nothing more is to be expected of the worker. */
+  /** The worker will report nothing more. */
   leaves(worker: Worker): void
 }
 

@@ -34,7 +34,7 @@ export type Counting = Running & {
   readonly clientTable: ClientTable
   /** The Redis that replicas share. */
   readonly shared?: SharedBy | undefined
-  /** The rules in force are others now. Resolves when what is kept for those before is freed. */
+  /** Called when other rules are in force. Resolves when the state of the old rules is freed. */
   useRules(rules: readonly Rule[]): Promise<void>
   /** Resolves when the store is connected, or after a short wait. */
   ready(): Promise<void>
@@ -48,7 +48,7 @@ export const now = (): number => performance.now()
 /**
  * Counters in Redis, or in this process where none is set.
  *
- * @param nowMs monotonic milliseconds, for counters in this process and what is remembered of clients
+ * @param nowMs monotonic milliseconds, for counters in this process and the cached state of clients
  */
 export async function composeCounting(
   settings: GatewaySettings,

@@ -28,7 +28,7 @@ export async function composeGateway(
     : composeSingle(settings, log, source, names)
 }
 
-/** The whole gateway in one process: what serves clients, and the admin listener beside it. */
+/** The whole gateway in one process: the servers for clients, and the admin listener beside them. */
 async function composeSingle(
   settings: GatewaySettings,
   log: Log,

@@ -65,7 +65,7 @@ export type LiveHandler = {
   /** What requests that begin now go by. */
   readTable(): RequestTable
   /**
-   * Makes all that requests need of another table. One after the other: what is made goes on from what is in force.
+   * Builds everything that requests need for another table. One build at a time, as each continues the state in force.
    *
    * @returns puts it in force, at once for requests that begin then
    */
@@ -234,7 +234,7 @@ function prefixOf({ pathname }: URL): string {
   return pathname.replace(/\/$/, '')
 }
 
-/** Scripts can read when to come back, what is left, of which request to tell an operator, and what refusals add. */
+/** Headers that scripts can read: when to retry, the remaining quota, the request id, and the headers of refusals. */
 function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): CorsHeaders {
   if (!cors) return noCorsHeaders
   const exposed = ['Retry-After', ...limitHeaderNames(rateLimitHeaders), 'X-Request-Id']

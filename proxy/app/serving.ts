@@ -58,7 +58,7 @@ export type Serving = Running & {
   readonly clients: ClientOperations
   /**
    * Makes all that serves requests of another table, a few milliseconds in each turn. Nothing changes before it is put in
-   * force, which cannot fail, and is one step for requests: what is kept of the old table is freed after it.
+   * force, which cannot fail and is atomic for requests: the state of the old table is freed after it.
    *
    * @param tableHash of `hashTable`
    */

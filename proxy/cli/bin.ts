@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /*
  * The `sluice` of the npm package. It imports nothing that an old Node does not have, and the command line only when this Node is
- * known to be new enough: what is missing in an old one is a syntax error to it, before any code runs.
+ * known to be new enough: newer syntax is an error in an old one, before any code runs.
  */
 
 /** As `engines` in package.json, which npm only warns of. */

@@ -61,7 +61,7 @@ const durationUnits = [
   ['m', 60],
 ] as const
 
-/** A time as people read it, in its two largest units, rounded up: `2d 3h`, `14m 57s`, `9s`; `-` where there is none. */
+/** A time as people read it, in its two largest units, rounded up: `2d 3h`, `14m 57s`, `9s`; `-` if undefined. */
 export function formatDuration(seconds: unknown): string {
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '-'
   const whole = Math.ceil(seconds)

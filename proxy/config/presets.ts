@@ -68,7 +68,7 @@ export const preset = z.union([
 
 /**
  * The rules of a file, as written, that its presets add: those of which it has none of the same name. They lack `source`.
- * A name that no preset has adds none: the schema says what is wrong with it.
+ * An unknown name adds nothing: the schema reports it.
  */
 export function rulesOfPresets({ preset, limits }: Readonly<Record<string, unknown>>): object[] {
   const written: readonly unknown[] = Array.isArray(preset) ? preset : [preset]
@@ -81,7 +81,7 @@ export function rulesOfPresets({ preset, limits }: Readonly<Record<string, unkno
     .map((rule) => Object.fromEntries(Object.entries(rule).filter(([field]) => field !== 'source')))
 }
 
-/** A settings file with the rules of its presets behind its own. What is said of them has the line of `preset`. */
+/** A settings file with the rules of its presets after its own. Messages about them carry the line of `preset`. */
 export function withPresets(mapping: YamlMapping): YamlMapping {
   const { value, lineOf, lineOfName } = mapping
   const own: unknown = value['limits'] ?? []

@@ -60,13 +60,13 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly refusals: Refusals
   /** How tokens are verified; undefined where no rule counts by them. */
   readonly jwt: TokenSettings | undefined
-  /** Who is told of bans, of outages of Redis, and of wrong settings. */
+  /** Receivers of events: bans, outages of Redis, and invalid settings. */
   readonly webhooks: readonly Webhook[]
   /** Headers that every backend gets: name, value, name, value… with names in lower case. */
   readonly requestHeaders: readonly string[]
   /** Backends by host and path; undefined where everything goes to `upstreamUrl`. */
   readonly routes: readonly UpstreamRoute[] | undefined
-  /** What no route matches goes to `upstreamUrl`, which was given. */
+  /** `upstreamUrl` was given: requests that no route matches go there. */
   readonly hasFallback: boolean
   /** The files that secrets are from, by the variables that name them, such as `REDIS_URL_FILE`. */
   readonly secretFiles: ReadonlyMap<string, string>
@@ -130,7 +130,7 @@ export function loadGatewaySettings(
   const { path, name, file, problems } = readFile(env, cwd)
   const read = readSettings(gatewayTable, env, file)
   const folder = pathsFrom ?? dirname(path ?? resolve(cwd, defaultName))
-  // What is in the file has a line there.
+  // Settings from the file have a line there.
   const folderOf: FolderOf = (property) => (read.placeOf(property).line > 0 ? folder : cwd)
   const { refusals, problems: unread } = file
     ? readRefusals(file.values, file.source.placeOf, folder)

@@ -53,7 +53,7 @@ type Asked = DnsAnswer | { readonly error: unknown }
 
 async function askBoth(name: string, ask: AskDns): Promise<Asked> {
   const six = settle(ask(name, 6))
-  // Every name server answers it: what is late is lost on the way, and asked for again by c-ares.
+  // Every name server answers it: a late reply was lost on the way, and c-ares asks again.
   const ofIpv4 = await settle(ask(name, 4))
   // There are name servers that deny a name that has no IPv6 address: the other answer counts (RFC 4074 section 4.2).
   const ofIpv6 =

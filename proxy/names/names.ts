@@ -3,12 +3,12 @@ import type { FindAddresses, Found } from './find-addresses.ts'
 import { NameError } from './name-error.ts'
 
 /**
- * The addresses of names, for all connections of this process. For when a connection must not wait for a name server: an address that is known is
- * used, and looked up beside the requests when its time is over. Each name has one lookup at a time, and a name that is dead keeps no other
- * waiting.
+ * The addresses of names, for all connections of this process. For when a connection must not wait for a name server: an address
+ * that is known is used, and looked up beside the requests when its time is over. Each name has one lookup at a time, and a name
+ * that is dead keeps no other waiting.
  */
 export type Names = {
-  /** In place of `dns.lookup`, with its arguments, for `net.connect` and what is built on it. */
+  /** Replaces `dns.lookup`, with the same arguments, for `net.connect` and everything built on it. */
   readonly lookup: LookupFunction
   /**
    * An answer whose time is not over: the last one, or that of a lookup which this begins or joins.
@@ -46,7 +46,7 @@ type Entry = {
   dueMs: number
   /** Until when `found` is used without a new answer. */
   usableUntilMs: number
-  /** Never rejects: what came of it is in the entry. */
+  /** Never rejects: the entry holds the result. */
   pending: Promise<void> | undefined
   pendingSinceMs: number
 }

@@ -59,8 +59,8 @@ export function parseResolverSettings(
 }
 
 /**
- * The absolute names that are asked for, one after the other until one has an address: with each search domain and as it is, the latter first
- * where it has `ndots` dots. A name with a final dot is absolute.
+ * The absolute names that are asked for, one after the other until one has an address: with each search domain and as it is, the
+ * latter first where it has `ndots` dots. A name with a final dot is absolute.
  */
 export function candidatesOf(name: string, { search, ndots }: ResolverSettings): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)]
@@ -73,7 +73,7 @@ export function candidatesOf(name: string, { search, ndots }: ResolverSettings):
  * Whether names have other sources than the hosts file and DNS, such as multicast DNS or a directory: of the line `hosts:` in
  * `/etc/nsswitch.conf` (nsswitch.conf(5)).
  *
- * @param text of the file; empty where there is none, as with musl, which knows no others
+ * @param text of the file; empty if it does not exist, as with musl, which knows no other source
  */
 export function hasOtherSources(text: string): boolean {
   const [, sources = ''] = /^[ \t]*hosts:([^#\n]*)/m.exec(text) ?? []

@@ -13,7 +13,7 @@ import {
 } from './request-head.ts'
 import { readTarget } from './target/target.ts'
 
-/** How a proxy writes in an auth request what was asked of it; by the path that it asks at. */
+/** How a proxy describes the original request in an auth request; by the path of the auth request. */
 export type AuthRequestForm = 'forward-auth' | 'auth-request' | 'ext-authz'
 
 const extAuthzPrefix = '/ext-authz'
@@ -36,13 +36,13 @@ export function formOf({ url }: ClientRequest): AuthRequestForm | undefined {
 }
 
 /**
- * Reads from an auth request the head of the original request, which is then held to the same as if it had come here: one
+ * Reads from an auth request the head of the original request, which is then checked as if it had arrived here: one
  * method, target and host. Nothing is guessed: a header that is missing, repeated or malformed is an
  * error of the proxy's configuration.
  *
  * - `forward-auth`: `X-Forwarded-Method`, `X-Forwarded-Uri`, `X-Forwarded-Host`. Traefik, Caddy
  * - `auth-request`: `X-Original-Method`, `X-Original-URI`, `Host`. nginx
- * - `ext-authz`: the method, what follows `/ext-authz` in the path, `Host`. Envoy
+ * - `ext-authz`: the method, the rest of the path after `/ext-authz`, `Host`. Envoy
  */
 export function readAuthRequest(
   form: AuthRequestForm,
@@ -74,7 +74,7 @@ export function readAuthRequest(
   return { method, target, host }
 }
 
-/** @param fallback the host of a request of HTTP/1.0 that names none, as nginx sends it with `proxy_http_version 1.0` for its client's */
+/** @param fallback the host for an HTTP/1.0 request without one, as nginx sends it with `proxy_http_version 1.0` for its client's */
 function readOriginal(
   form: AuthRequestForm,
   request: ClientRequest,

@@ -5,10 +5,10 @@ const authoritySyntax = /^(?:[a-z0-9._-]{1,255}|\[([0-9a-f:.]{2,45})\])(?::(\d{0
 /**
  * Reads a host and its port, from `Host` or from an absolute target (RFC 9110 sections 4.2 and 7.2).
  *
- * Narrower than RFC 3986 section 3.2.2, which would allow escapes and punctuation that no name in use has: what reads
+ * Narrower than RFC 3986 section 3.2.2, which would allow escapes and punctuation that no name in use has: software that reads
  * `a,b` or `a'b` as a host somewhere behind the gateway reads it as something else next to it.
  *
- * @returns the authority without an empty port, which says the same as none; undefined where it is none
+ * @returns the authority without an empty port, which means the same as no port; undefined if the text is not an authority
  */
 export function readAuthority(text: string): string | undefined {
   const [whole, address, port] = authoritySyntax.exec(text) ?? []

@@ -48,7 +48,7 @@ export function answerOptions(response: ClientResponse): void {
   response.end()
 }
 
-/** The `Max-Forwards` to forward with OPTIONS; undefined if there is none, or for other methods. */
+/** The `Max-Forwards` to forward with OPTIONS; undefined if the header is missing, or for other methods. */
 export function remainingForwards({ method, headers }: ClientRequest): number | undefined {
   const maxForwards = headers['max-forwards']
   return method === 'OPTIONS' && maxForwards !== undefined ? Number(maxForwards) - 1 : undefined

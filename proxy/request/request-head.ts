@@ -7,7 +7,7 @@ import type { Rejection } from '../telemetry/telemetry.ts'
 import { readHost } from './host.ts'
 import { readTarget, type Target } from './target/target.ts'
 
-/** Those that the parser of HTTP/1 knows. Over HTTP/2 a method is any text. */
+/** The methods that the HTTP/1 parser knows. Over HTTP/2 a method is any text. */
 export const knownMethods = new Set(METHODS)
 
 export type HeadOptions = {
@@ -15,7 +15,7 @@ export type HeadOptions = {
   readonly maxTargetBytes: number
   /** Maximum number of headers of a request. */
   readonly maxHeaderCount: number
-  /** `Host` for a request of HTTP/1.0 that names none. */
+  /** `Host` for an HTTP/1.0 request without one. */
   readonly upstreamHost: string
 }
 
@@ -69,7 +69,7 @@ export function reject(reason: Rejection, reply: ErrorReply, why: string, path =
   return { reason, reply, why, path }
 }
 
-/** HTTP/2's pseudo-fields are none, and cookies that it carries in pieces are one field (RFC 9113 section 8.2.3). */
+/** Does not count HTTP/2's pseudo-fields, and counts cookies that it carries in pieces as one field (RFC 9113 section 8.2.3). */
 export function countFields(rawFields: readonly string[]): number {
   let count = 0
   let hasCookie = false

@@ -21,9 +21,9 @@ export type Access = LoggedRequest & {
   readonly refusedBy: string | undefined
   /** The list that let the request pass a rule, or refused it. */
   readonly list: ClientListName | undefined
-  /** What is wrong with a request that was rejected for its form, in words without anything of the request. */
+  /** Why a malformed or oversized request was rejected, in words that quote nothing of the request. */
   readonly rejected: string | undefined
-  /** Names of the policies in shadow that would have refused it; undefined where there is none. */
+  /** Names of the policies in shadow that would have refused it; undefined if there is no such policy. */
   readonly wouldBeRefusedBy: readonly string[] | undefined
 }
 

@@ -63,7 +63,7 @@ export type UpstreamCounters = {
   state: 'unknown' | 'available' | 'unavailable'
 }
 
-/** What stands for `upstream`, beside the names of routes. */
+/** The name of `upstream`, beside the names of routes. */
 export const DEFAULT_UPSTREAM = 'default'
 
 // Redis on the same network answers in well under a millisecond; STORE_TIMEOUT is 100 ms by default.

@@ -3,7 +3,7 @@ import type { MetricValue } from './prometheus.ts'
 
 /**
  * Up to this many policies, each is listed from the start with its outcomes at 0, as Prometheus asks for: a rise
- * from nothing to 1 is invisible to `increase()`. With more, only what was counted at least once is listed. A scrape
+ * from nothing to 1 is invisible to `increase()`. With more, only values counted at least once are listed. A scrape
  * is made in one piece between requests, and a thousand policies at 0 were measured to hold those up for 25 ms.
  */
 const POLICIES_LISTED_AT_ZERO = 250

@@ -39,7 +39,7 @@ export type Metrics = {
 }
 
 /**
- * Counts for the request path and names what was counted. The names begin with `sluice_`, and those of Node are there without
+ * Counts for the request path, and names the counters. The names begin with `sluice_`, and those of Node are there without
  * it too; the reference is in `docs/operations.md`. Label values come from
  * the settings (names of policies and routes, the hash of the table) and from this program; nothing comes from requests.
  *
@@ -230,7 +230,7 @@ function hasCounted({ state, failures }: UpstreamCounters): boolean {
   return state !== 'unknown' || Object.values(failures).some((count) => count > 0)
 }
 
-/** Of `upstream`; where there is none, of the backends of routes: available as soon as one of them is. */
+/** The state of `upstream`; without one, of the backends of routes: available as soon as one of them is. */
 function readUpstreamState(counters: Counters): UpstreamState {
   const states = new Set(usedUpstreams(counters).map(([, { state }]) => state))
   const own = counters.upstreams.get(DEFAULT_UPSTREAM)?.state ?? 'unknown'

@@ -63,7 +63,7 @@ export async function renderMetrics(snapshots: readonly MetricSnapshot[]): Promi
   return aggregate(snapshots).metrics()
 }
 
-/** What remains of processes that are gone: the sum of what they counted. Their gauges say nothing any more. */
+/** The totals of processes that have exited: the sum of what they counted. Their gauges say nothing any more. */
 export async function sumCounters(snapshots: readonly MetricSnapshot[]): Promise<MetricSnapshot> {
   const sum = await takeSnapshot(aggregate(snapshots))
   return sum.filter((metric) => metric.type === 'counter' || metric.type === 'histogram')

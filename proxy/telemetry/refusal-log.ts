@@ -13,7 +13,7 @@ const spanMs = 1_000
 
 /**
  * Writes one line for each refused request, but no more than 100 a second: then a flood of refusals costs little, and does
- * not hide all else in the log. At the end of such a second a line says how many were left out.
+ * not hide all else in the log. At the end of such a second a line reports how many lines were suppressed.
  *
  * @param options.logAddresses without it no line names a client
  */
@@ -31,7 +31,7 @@ export function createRefusalLog(
     leftOut = 0
   }
   return (refused) => {
-    // The process need not live on for the number.
+    // The timer must not keep the process alive.
     span ??= setTimeout(endSpan, spanMs).unref()
     if (lines === linesPerSpan) {
       leftOut += 1

@@ -36,7 +36,8 @@ export type UnreadReserve =
 
 /**
  * Why a response does not say what its request has cost: no header, or no number, is where the policy reads it (`missing`); its body is
- * neither JSON nor server-sent events (`type`), compressed (`encoding`), or no whole JSON (`json`); it is truncated, usually because the client disconnected (`cut`); or it is an error (`status`).
+ * neither JSON nor server-sent events (`type`), compressed (`encoding`), or no whole JSON (`json`); it is truncated, usually
+ * because the client disconnected (`cut`); or it is an error (`status`).
  */
 export type UnreadCost = 'missing' | 'type' | 'encoding' | 'json' | 'cut' | 'status'
 
@@ -66,7 +67,7 @@ export type ServersUse = {
   readonly states: Readonly<Record<'available' | 'ejected' | 'unhealthy', number>>
 }
 
-/** What is reported of one backend. */
+/** The reported state of one backend. */
 export type UpstreamTelemetry = {
   /** A health check of one of its servers has ended. */
   upstreamProbed(hasPassed: boolean): void
@@ -99,7 +100,7 @@ export type Telemetry = UpstreamTelemetry & {
   decided(policy: Policy, outcome: DecisionOutcome): void
   /** Beside `decided`: the request was counted, and more than 80 % of what the policy allows the client is used. */
   nearLimit(policy: Policy): void
-  /** A response did not say what its request has cost, where the policy reads that: what was reserved, or an estimate, counts. */
+  /** A response did not state the cost of its request, although the policy reads it: the reserved units, or an estimate, count. */
   costUnreadable(policy: Policy, reason: UnreadCost): void
   /** A request did not say how much to reserve, where the policy reads that from its body. */
   reserveUnread(policy: Policy, reason: UnreadReserve): void
@@ -128,7 +129,7 @@ export type Telemetry = UpstreamTelemetry & {
   /** An exception that is a bug, answered with 500 or caught at the edge of the process. */
   errorCaught(place: ErrorPlace): void
   /**
-   * The tables of limits and routes are others now: what is new in them is counted from 0, and of rules and routes that are gone
+   * The tables of limits and routes have changed: new names are counted from 0, and of rules and routes that are gone
    * nothing is told any more.
    *
    * @param routes their names

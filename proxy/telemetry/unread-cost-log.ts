@@ -17,13 +17,13 @@ const whys: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
 type Unread = { readonly policy: Policy; readonly reason: keyof typeof whys; readonly requestId: string }
 
 /**
- * Writes a line when responses do not say what their requests cost, for each policy and reason one a minute at most: the first at
- * once, later ones say how many have followed. Responses that are errors need not say it, and have none.
+ * Writes a line when responses do not state the cost of their requests, at most one a minute for each policy and reason: the
+ * first at once, later ones with the number of responses since. Error responses need not state a cost, and get no line.
  */
 export function createUnreadCostLog(
   log: Log,
 ): (policy: Policy, reason: UnreadCost, requestId: string) => void {
-  /** By policy and reason: as many as the table has rules. */
+  /** By policy and reason, so bounded by the number of rules. */
   const tellers = new Map<string, (unread: Unread) => void>()
   const write = (responses: number, { policy, reason, requestId }: Unread): void => {
     const charged = policy.cost?.otherwise ?? 'reserve'

@@ -104,7 +104,7 @@ func readObject(path string) (object, error) {
 	return result, yaml.Unmarshal(text, &result)
 }
 
-// merge puts what is given over the defaults: objects are merged, null removes, all else replaces.
+// merge puts the given values over the defaults: objects are merged, null removes, all else replaces.
 func merge(defaults, given object) {
 	for name, value := range given {
 		inner, isObject := value.(object)

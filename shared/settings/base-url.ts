@@ -1,4 +1,4 @@
-/** What is known of a server that listens: its scheme, `http` where it is left out, and where. */
+/** The scheme of a server that listens, `http` if left out, and its address. */
 export type Listener = {
   readonly scheme?: 'http' | 'https'
   readonly host: string | undefined

@@ -13,7 +13,7 @@ export type Problem = { readonly line: number; readonly text: string }
 export type Source = {
   readonly given: Readonly<Record<string, unknown>>
   readonly placeOf: (path: readonly PropertyKey[]) => Place
-  /** Shows what was given under a name. */
+  /** Shows the value that was given under a name. */
   readonly show: (name: string, value: unknown) => string
   /** What to say of a field that the schema does not know, the last of the path. */
   readonly problemOfUnknown: (path: readonly PropertyKey[]) => Problem

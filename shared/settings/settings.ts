@@ -29,7 +29,7 @@ export function throwProblems(problems: readonly Problem[]): void {
   throw new SettingsError([...new Set(inOrder)])
 }
 
-/** A source and what is sound in it: a value with a problem is left out. */
+/** A source and its valid values: a value with a problem is left out. */
 export type Reading<Values = Record<string, unknown>> = {
   readonly source: Source
   readonly values: Readonly<Partial<Values>>
@@ -49,7 +49,7 @@ export function readSource<Schema extends z.ZodObject>(
   return { source, values: schema.parse(Object.fromEntries(rest)), problems: problemsOf(issues, source) }
 }
 
-/** What was read of a settings table. */
+/** The values read for a settings table. */
 export type ReadSettings<Table extends SettingsTable> = {
   /** Every setting but those with a problem; defaults included. */
   readonly values: Partial<SettingsOf<Table>>

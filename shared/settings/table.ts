@@ -15,7 +15,7 @@ export type Kind<Value> = {
 /** One line of a settings table. */
 export type Setting<Value> = {
   readonly kind: Kind<Value>
-  /** The default as a person would write it in a file; `undefined` where there is none. */
+  /** The default as a person would write it in a file; `undefined` without a default. */
   readonly initial: Written | undefined
   /** What the setting does, for the reference and for editors. */
   readonly meaning: string

@@ -102,7 +102,7 @@ async function listEverywhere(
   policyName: string | undefined,
   limit: number,
 ): Promise<{ scope: 'all' | 'replica'; limited: readonly ThrottledClient[] }> {
-  // One after the other: what is known here is then no older than what is known elsewhere.
+  // One after the other: the local state is then no older than that of the other processes.
   const replicas = await clients.readReplicas()
   const own = await clients.listLimited(policyName, limit)
   if (!replicas) return { scope: 'replica', limited: own }

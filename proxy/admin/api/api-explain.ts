@@ -12,7 +12,7 @@ import { explained } from './bodies.ts'
 import { readBody } from './read-body.ts'
 
 /**
- * The API for what becomes of a request now; the format is in docs/operations.md. Nothing is counted.
+ * The API that explains what the gateway would do with a request now; the format is in docs/operations.md. Nothing is counted.
  *
  * @param options.rules those that run: none with limiting switched off
  * @param options.upstreamHost the host of a request that names none

@@ -121,7 +121,7 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   return errors.clientUnreadable
 }
 
-/** An operator writes a value in one way, which has one reading. */
+/** A value as an operator writes it, which has exactly one reading. */
 function firstOf([value = '']: readonly string[]): string {
   return value
 }
@@ -130,7 +130,7 @@ function whyNoAddress(value: string): ErrorReply {
   return parseAddressRange(value) ? errors.clientIsNetwork : errors.clientAddressUnreadable
 }
 
-/** What an address counts as. It may be given as that, such as `2001:db8::/64`, which is how lists have it. */
+/** The key that an address counts under. The input may be that key already, such as `2001:db8::/64`, as lists show it. */
 function readAddress(text: string, addresses: AddressReader): string | undefined {
   const network = addresses.readPeer(text.split('/', 1)[0])?.client.prefix
   return parseAddress(text) || network === text ? network : undefined

@@ -3,7 +3,10 @@ import { describeKey } from './client-name.ts'
 import { fallbackOf } from '../../limits/store/outage/store-fallback.ts'
 import type { ClientState } from '../client-operations.ts'
 
-/** Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null; `onStoreError` says then what becomes of a request. */
+/**
+ * Values that are unknown, because Redis is unavailable and the rule is not counted locally, are null; `onStoreError` then
+ * decides about a request.
+ */
 export function describeState(state: ClientState, partitionKey: string | undefined): object {
   const { policy, quota, source, used, resetMs, bannedForMs, overriddenForMs, label } = state
   return {

@@ -12,7 +12,7 @@ const MOST_SENT = 200
 export type History = {
   /** Reads the counts, and so closes the steps that have passed. */
   sample(): Promise<void>
-  /** Steps are numbered from the epoch, so that all who have them can put them together. */
+  /** Steps are numbered from the epoch, so that the histories of several processes can be merged. */
   read(): HistoryReport
   close(): void
 }
@@ -23,7 +23,7 @@ export type HistoryReport = {
   readonly first: number
   /** The step that has not ended yet. */
   readonly last: number
-  /** Name, then for each step what was allowed, refused and let pass by a shadow; rules without requests are missing. */
+  /** Name, then for each step the requests allowed, refused, and let pass in shadow mode; rules without requests are missing. */
   readonly rules: readonly (readonly [string, readonly number[], readonly number[], readonly number[]])[]
 }
 
@@ -46,7 +46,7 @@ export function createHistory(
   const started = last
   let sampling: Promise<void> | undefined
 
-  /** What is in the ring for steps that begin now is from fifteen minutes ago. */
+  /** The ring's slots for steps that begin now hold values from fifteen minutes ago. */
   function advance(step: number): void {
     const passed = Math.min(STEPS, step - last)
     if (passed <= 0) return
@@ -83,7 +83,7 @@ export function createHistory(
     before = counted
   }
 
-  /** One at a time: what was read later is not to be taken for what came first. */
+  /** One at a time, so that a later reading is not taken for an earlier one. */
   function sample(): Promise<void> {
     sampling ??= takeSample().finally(() => (sampling = undefined))
     return sampling

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '../../../shared/log.ts'
 
-/** Who follows holds a connection, and all that is shown is written to each of them. */
+/** Maximum number of listeners: each holds a connection, and each event is written to all of them. */
 const LISTENERS_AT_MOST = 8
 /** So often that with a look at the other replicas a refusal is shown within a second. */
 const INTERVAL_MS = 500
-/** Unread by a listener: what is a few events behind is dropped until it has read them. */
+/** Unread bytes of a listener: one that is a few events behind gets no more until it has read them. */
 const UNREAD_AT_MOST = 1024 * 1024
 
 export type LiveEvents = {
@@ -56,7 +56,7 @@ export function createLiveEvents(options: {
     }
   }
 
-  /** The past, then what is now. */
+  /** The history, then the current state. */
   const greet = async (listener: ServerResponse): Promise<void> => {
     try {
       listener.write(`event: history\ndata: ${JSON.stringify(await readHistory())}\n\n`)

@@ -40,7 +40,7 @@ export function writeReport({ limited, ...about }: ReplicaReport): string {
 }
 
 /**
- * Undefined for what is no report of a gateway. Clients whose time has passed since are left out.
+ * Undefined if the text is not the report of a gateway. Clients whose time has passed since are left out.
  *
  * @param ageMs how long ago it was written
  */

@@ -6,7 +6,7 @@ import { parseRequest } from './parse-request.ts'
  * Explains a request that comes over a connection from this address.
  *
  * @param head the request line and the headers, one character a byte
- * @returns undefined where the address is none
+ * @returns undefined if the address is invalid
  */
 export async function explainHead(
   { head, ip }: { readonly head: string; readonly ip: string },

@@ -13,7 +13,7 @@ export type ParsedRequest =
   | { readonly status: number; readonly why: string }
 
 /**
- * Has the head of a request parsed as those of clients are: what is made of repeated headers, and what is refused, is the same.
+ * Parses the head of a request with the parser for clients, so that repeated headers and refusals are handled the same.
  *
  * @param head the request line and the headers, one character a byte
  */

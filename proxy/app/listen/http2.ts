@@ -23,7 +23,7 @@ type Http2Deps = {
   readonly now: () => number
 }
 
-/** What serves clients that speak HTTP/2. */
+/** The server for clients that speak HTTP/2. */
 export function composeHttp2(settings: GatewaySettings, deps: Http2Deps): Http2Connections {
   const { handler, telemetry, onException, log, now } = deps
   const answer = (
@@ -73,7 +73,7 @@ export function composeHttp2(settings: GatewaySettings, deps: Http2Deps): Http2C
   )
 }
 
-/** An answer to what is no request for the handler: its client may not read it either. */
+/** A response that does not come from the handler: the client may not read it either. */
 function watchAnswer(
   slowClients: SlowClients,
   client: string,

@@ -12,7 +12,7 @@ import { watchCertificate, type CertificateWatch } from '../../http/connection/t
 /** The server that clients connect to. It has no handlers yet. */
 export type ClientServer = {
   readonly server: Server
-  /** Of HTTPS: what follows the files. */
+  /** With HTTPS: the watch that reloads changed certificate files. */
   readonly certificate: CertificateWatch | undefined
 }
 

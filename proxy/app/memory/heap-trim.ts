@@ -8,7 +8,7 @@ const leastPauseMs = 30_000
 /**
  * Returns memory to the system after many clients have left.
  *
- * What they held lives long enough to be promoted to the old generation, which is rarely collected. After 4,000
+ * Their objects live long enough to be promoted to the old generation, which is rarely collected. After 4,000
  * connections of an attack, which came and went for half a minute, the process held 277 MiB instead of 127, and still
  * did a minute and a half later with 50 clients at work: their garbage is collected young, and gives no reason to look
  * at the old. After 15,000 responses that were not read it held 420 MiB.

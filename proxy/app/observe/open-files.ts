@@ -8,7 +8,7 @@ type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections
 /** For everything else: Node's own, logs, certificates, Redis, name lookups. A gateway at rest has some 25. */
 const othersReserve = 64
 const mostAdminConnections = 256
-/** Part of the limit that the admin listener gets at most, and parts of what is left then for two of the settings. */
+/** Part of the limit that the admin listener gets at most, and the shares of the remaining files for two of the settings. */
 const adminShare = 1 / 16
 const upstreamShare = 1 / 4
 const clientsShare = 3 / 5
@@ -23,7 +23,7 @@ export function adminConnectionsWithin(limit: number | undefined): number {
  * Lowers the connection limits so that the limit of open files is not reached: beyond it the system would also refuse
  * connections to the backend and to the admin listener. The limit for clients is lowered last.
  *
- * @param limit undefined where it is not known, or there is none
+ * @param limit undefined if it is unknown or unlimited
  * @returns the settings, and a warning where something was lowered
  */
 export function fitToOpenFiles<Settings extends Connections>(

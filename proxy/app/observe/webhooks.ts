@@ -78,7 +78,7 @@ export function tellOfBans(
   )
 }
 
-/** What is heard of a worker. */
+/** A report from a worker. */
 type HeardWorker = {
   readonly id: number
   on(event: 'message', listener: (message: unknown) => void): unknown
@@ -98,7 +98,7 @@ export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined
 
 /**
  * In the primary process: hears of its workers' events. Each worker has a breaker of its own, and they open one after the
- * other: what is told is when the first one opens, and when the last one has closed.
+ * other: the events report when the first one opens and when the last one has closed.
  */
 export function hearWorkers(notify: Notify): (worker: HeardWorker) => void {
   const open = new Set<number>()

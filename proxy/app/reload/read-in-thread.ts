@@ -31,7 +31,7 @@ export async function readInThread(
   const said = await new Promise<ReadInThread>((resolve, reject) => {
     const worker = new Worker(thread, {
       workerData: { env: { ...env }, cwd } satisfies WhatToRead,
-      // What is loaded into this process by an option is not for that thread.
+      // Modules preloaded into this process by an option are not for that thread.
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
     })

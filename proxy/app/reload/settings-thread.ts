@@ -5,7 +5,7 @@ import { loadGatewaySettings } from '../../config/settings.ts'
 import type { ReadInThread, WhatToRead } from './read-in-thread.ts'
 import { writePieces } from './settings-pieces.ts'
 
-// A thread that `readInThread` starts: reads the settings once, says what they are, and ends. What goes wrong but the settings
+// A thread that `readInThread` starts: reads the settings once, reports them, and exits. Errors other than in the settings
 // ends it too, with the exception.
 
 function read({ env, cwd }: WhatToRead): ReadInThread {

@@ -150,7 +150,7 @@ export async function askForSettings(): Promise<GatewaySettings> {
       process.off('message', receive)
       resolve(doAtOnce(readPieces(message.pieces.map((piece) => Buffer.from(piece, 'base64')))))
     }
-    // Heard from the start on, in order: what comes before this worker serves waits.
+    // Listens from the start on, in order: messages that arrive before this worker serves are pending.
     process.on('message', (message: unknown) => {
       if (isToWorker(message) && message.table !== 'start') heard.push(message)
     })

@@ -34,7 +34,7 @@ export type Upstreams = {
   /**
    * Makes what other routes need. Routes that have not changed keep their connections.
    *
-   * @returns `commit` puts them in force: what is gone finishes the requests that it has
+   * @returns `commit` puts them in force: removed backends finish their requests in flight
    */
   prepare(routes: readonly UpstreamRoute[]): Steps<{
     readonly routed: readonly RoutedGroup[]

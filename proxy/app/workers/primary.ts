@@ -192,7 +192,7 @@ function byName(rules: readonly Rule[]): ReadonlyMap<string, Policy> {
   return new Map(rules.map(({ policy }) => [policy.name, policy]))
 }
 
-/** A client was reset in this process, which has the counters: tells the workers to forget what they have cached. */
+/** A client was reset in this process, which has the counters: tells the workers to drop their caches of it. */
 function tellWorkers(policyName: string | undefined, partitionKey: string): void {
   for (const worker of listWorkers()) tellReset(portTo(worker), policyName, partitionKey)
 }

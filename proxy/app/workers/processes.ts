@@ -27,7 +27,7 @@ export type WorkerProcesses = {
 
 /**
  * @param options.gatewayId the same for all
- * @param options.isServing whether one that exits is to be restarted
+ * @param options.isServing whether to restart a worker that exits
  * @param options.onStart called with each that is started; returns what to do once it has exited
  */
 export function createWorkerProcesses(options: {
@@ -108,7 +108,7 @@ function fork(gatewayId: string, log: Log): Worker | undefined {
   try {
     const worker = cluster.fork({ [GATEWAY_ID]: gatewayId })
     const isStarted = worker.process.pid !== undefined
-    // For a running worker it is an error of the IPC channel: the worker is about to exit, which is another event.
+    // For a running worker it is an error of the IPC channel: the worker is about to exit, which has its own event.
     worker.on('error', (err) =>
       isStarted ? log.debug({ err }, 'cannot send a message to a worker') : fail(err),
     )

@@ -3,7 +3,7 @@ import type { Explanation } from '../../limits/explain/explain.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { formatCount, formatDuration, print } from '../output.ts'
 
-/** Of a running gateway: what a client has left under one counter. What is unknown, as Redis is unavailable, is null. */
+/** From a running gateway: the remaining quota of a client under one counter. Values unknown because Redis is unavailable are null. */
 type PrintedState = {
   readonly limit: number
   readonly remaining: number | null
@@ -14,7 +14,7 @@ type PrintedState = {
   readonly label?: string
 }
 
-/** What is printed of an explanation. What a running gateway adds is optional. */
+/** The printed parts of an explanation. The parts from a running gateway are optional. */
 export type PrintedExplanation = Omit<Explanation, 'ban' | 'rules'> & {
   readonly ban?: { readonly expiresSeconds?: number; readonly reason?: string } | undefined
   readonly refusedBy?: string | null

@@ -45,7 +45,7 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
 /**
  * The newest event of `GET /api/events`: what the operators' page shows.
  *
- * @throws CommandError where there is none
+ * @throws CommandError if no gateway answers
  */
 export async function askForEvent({ admin }: AdminOptions): Promise<Readonly<Record<string, unknown>>> {
   const token = readToken()
@@ -84,7 +84,7 @@ function readToken(): string | undefined {
   return env['ADMIN_TOKEN']
 }
 
-/** As `askAdmin`, for what is to succeed: another status than 200 is thrown as the error that the gateway tells. */
+/** Like `askAdmin`, but throws the gateway's error for every status other than 200. */
 export async function askSuccessfully(options: AdminOptions, path: string, body?: unknown): Promise<unknown> {
   const reply = await askAdmin(options, path, body)
   if (reply.status === 200) return reply.body

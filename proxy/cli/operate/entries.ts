@@ -67,7 +67,7 @@ export async function override(client: readonly string[], options: OverrideOptio
     throw new CommandError('override needs --requests and --for, or --remove', exit.usage)
   const body = await askSuccessfully(options, '/api/clients/override', {
     ...named,
-    // What is no number is told by the gateway, as every other mistake.
+    // The gateway rejects values that are not numbers, like every other mistake.
     requests: requests.trim() === '' ? requests : Number(requests),
     for: options.for,
     ...(label !== undefined && { label }),

@@ -133,7 +133,7 @@ function addChangingVerbs(program: Command, report: Report): void {
     })
 }
 
-/** Where the gateway is, if nothing is said, is found out when it is to be asked: the settings file may say it. */
+/** Without the option, the address of the gateway is resolved when it is needed: the settings file may have it. */
 function toGateway(command: Command): Command {
   return withJson(
     command.option(

@@ -2,7 +2,7 @@ import { formatCount, print, printError, printJson, status as exit } from '../ou
 import { askAdmin, isRecord, refusalOf, type AdminOptions } from './admin-client.ts'
 
 /**
- * Prints what has changed, or the mistakes as `validate` does.
+ * Prints the changes, or the mistakes as `validate` does.
  *
  * @returns 1 where the settings are wrong
  */

@@ -19,7 +19,7 @@ export type LogBans = {
 
 type Refusals = {
   count: number
-  /** Refusals count from the first one for a window; after a ban for `SETTLE_MS`, in which there is none. */
+  /** End of the count: one window after its first refusal; after a ban, when `SETTLE_MS` without counting have passed. */
   countEndsAtMs: number
   /** No other ban before. */
   onceEndsAtMs: number

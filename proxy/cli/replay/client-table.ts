@@ -1,6 +1,6 @@
 import { KeyIndex, NONE } from '../../limits/store/memory/key-index.ts'
 
-/** What is known of a client of a rule. */
+/** The state of a client under a rule. */
 export type ClientRow = {
   /** The rule's place in the table. */
   readonly rule: number

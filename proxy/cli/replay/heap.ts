@@ -9,7 +9,7 @@ export class Heap<Value> {
     return this.#entries.length
   }
 
-  /** The earliest time; infinite where there is none. */
+  /** The earliest time; infinite if the heap is empty. */
   get firstMs(): number {
     return this.#entries[0]?.atMs ?? Infinity
   }

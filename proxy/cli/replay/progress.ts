@@ -3,7 +3,7 @@ import type { LogFile } from './logs/read-lines.ts'
 const EVERY_MS = 200
 const WIDTH = 30
 
-/** Draws how much of the logs is read on the last line of a terminal; elsewhere nothing. Returns what ends it. */
+/** Draws how much of the logs is read on the last line of a terminal; elsewhere draws nothing. Returns a function that ends it. */
 export function showProgress(logs: readonly LogFile[]): () => void {
   const { stderr } = process
   if (!stderr.isTTY) return () => undefined

@@ -8,7 +8,7 @@ const BOLD = '\u001b[1m'
 const PLAIN = '\u001b[0m'
 
 export type Screen = {
-  /** Draws over what is there, in one write: what stays the same does not flicker. */
+  /** Draws over the current screen in one write, so that unchanged parts do not flicker. */
   draw(linesFor: (rows: number) => readonly string[]): void
   close(): void
 }

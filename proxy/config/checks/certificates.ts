@@ -60,7 +60,7 @@ export function checkAuthorities(
   return mistake === undefined ? [] : [problemAt(placeOf(property), mistake)]
 }
 
-/** @returns what is wrong with a file of CA certificates; undefined where nothing is */
+/** @returns the mistake in a file of CA certificates; undefined if it is valid */
 export function mistakeInAuthorities(file: string, folder: string): string | undefined {
   const error = errorOf(() => new X509Certificate(readFileSync(resolve(folder, file))))
   return error === undefined

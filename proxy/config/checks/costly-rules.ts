@@ -28,7 +28,7 @@ function warnOfTimes({ algorithm, quota }: Policy): string[] {
   ]
 }
 
-/** What is read of responses must not be compressed: that of a whole site need not be the price for one path. */
+/** Responses that the gateway reads must not be compressed: one path is no reason to send a whole site uncompressed. */
 function warnOfUncompressed({ policy, match }: Rule): string[] {
   if (!readsResponseBody(policy) || !match.some(({ path }) => path === '/*')) return []
   return [

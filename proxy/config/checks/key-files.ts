@@ -6,7 +6,7 @@ import { checkKeySet, checkSecret } from '../../limits/keys/tokens/load-key-set.
 import type { TokenSettings } from '../../limits/keys/tokens/tokens.ts'
 
 /**
- * The settings, with an absolute path and what tells its file from one with other content.
+ * The settings, with an absolute path and a fingerprint of the file's content.
  *
  * @param folder that of the settings file, which a relative path is from
  */
@@ -16,7 +16,7 @@ export function locateKeys(jwt: TokenSettings | undefined, folder: string): Toke
   return { ...jwt, place: { ...jwt.place, path, digest: hash('sha256', readFileSync(path)) } }
 }
 
-/** Finds a key set or a secret that is not there, or is none. What a URL has is looked at later, as it may come later. */
+/** Finds a key set or a secret that is missing or invalid. Key sets at URLs are checked later, as they may become available later. */
 export function checkKeyFiles(
   jwt: TokenSettings | undefined,
   placeOf: (path: readonly PropertyKey[]) => Place,

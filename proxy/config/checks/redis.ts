@@ -6,7 +6,7 @@ import { checkAuthorities, checkPair, type FolderOf } from './certificates.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
-/** Finds what is wrong with the settings for connections to Redis, by itself or beside `REDIS_URL`. */
+/** Finds mistakes in the settings for connections to Redis, by itself or beside `REDIS_URL`. */
 export function checkRedis(read: Read, folderOf: FolderOf): Problem[] {
   return [
     ...checkAuthorities(read, 'redisCaFile', folderOf),

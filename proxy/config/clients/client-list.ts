@@ -5,7 +5,7 @@ import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 
 const needsRange = 'needs an IP address or a CIDR, such as 203.0.113.7 or 10.0.0.0/8'
 const needsEntry = 'needs ip or header, one of the two'
-// What is written in place of a hash is perhaps the secret itself: not said as "got …".
+// A text in place of a hash may be the secret itself, so the message does not quote it.
 const needsHash =
   'got a value that is not shown, needs sha256: and 64 hex digits, which "printf %s SECRET | sha256sum" prints'
 const needsHeader = 'header needs one name with its hash, such as { x-probe-token: "sha256:9f86d0…" }'

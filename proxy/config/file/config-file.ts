@@ -9,7 +9,7 @@ export const defaultName = 'sluice.yaml'
 const systemDirectory = '/etc/sluice'
 const maxBytes = 1024 * 1024
 
-/** The settings file, or why there is none to read. */
+/** The settings file, or the reason why it cannot be read. */
 export type ConfigFile =
   | {
       readonly path: string
@@ -46,7 +46,7 @@ function isThere(path: string): boolean {
  *
  * @param given the value of CONFIG_FILE, undefined if it is unset
  * @param cwd the directory that a relative path is resolved against
- * @returns undefined if no file is named and there is none
+ * @returns undefined if no file is named and the default one does not exist
  */
 export function readConfigFile(given: string | undefined, cwd: string): ConfigFile | undefined {
   const name = locateConfigFile(given, cwd)

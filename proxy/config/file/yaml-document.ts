@@ -89,7 +89,7 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** Of these each is a mistake of its own; what follows any other is mostly its consequence, as the parser has lost the structure. */
+/** Each of these is a mistake of its own; errors after any other are mostly its consequence, as the parser has lost the structure. */
 const localErrors: ReadonlySet<string> = new Set(['DUPLICATE_KEY', 'BAD_ALIAS', 'BLOCK_AS_IMPLICIT_KEY'])
 
 /** Those up to the first that loses the structure, the first on each line. */
@@ -108,7 +108,7 @@ function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => n
   )
 }
 
-/** @param isSpread whether a key spans lines, which is no value that lacks its quotes */
+/** @param isSpread whether a key spans lines, so that it is not a value without its quotes */
 function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isSpread: boolean): Blame {
   if (isSpread && code === 'BLOCK_AS_IMPLICIT_KEY')
     return { offset, text: 'not YAML: the indentation of this line or of the next one is wrong' }

@@ -170,7 +170,7 @@ function* writeItems(items: readonly unknown[]): Generator<string> {
   yield items.length === 0 ? '[]' : ']'
 }
 
-/** Workers count the revisions of their rules (`reviseRules`), which are no part of the table. */
+/** Workers count the revisions of their rules (`reviseRules`); the revisions are not part of the table. */
 function withoutRevision(name: string, value: unknown): unknown {
   return name === 'revision' ? undefined : value
 }

@@ -14,7 +14,7 @@ const LOOK_EVERY_MS = 500
  * @returns how to stop
  */
 export function watchFile(path: string, seen: string, changed: () => void): () => void {
-  /** What was acted on. */
+  /** The state of the file that was last reported. */
   let known = seen
   let last = seen
   let isLooking = false
@@ -48,7 +48,7 @@ export function signatureOf(path: string): string {
   }
 }
 
-/** A change of content that keeps all of these is none that a system's tools make. */
+/** No usual tool changes the content and keeps all of these. */
 function describe(found: BigIntStats | undefined): string {
   if (!found || found.size === 0n) return absent
   const { dev, ino, size, mtimeNs, ctimeNs } = found

@@ -37,7 +37,7 @@ export function addReplyHeaderIssues(
 /**
  * Finds names of headers that cannot be set.
  *
- * @param problemOf what is wrong with a name in lower case, which may be a second time there
+ * @param problemOf the mistake in a name, given in lower case, which may occur twice
  */
 export function addHeaderIssues(
   headers: Readonly<Record<string, string>>,

@@ -4,7 +4,7 @@ import { problemAt, type Place, type Problem } from '../../../shared/settings/pr
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { mistakeInAuthorities } from '../checks/certificates.ts'
 
-/** A route with the name of the file in place of what is in it. */
+/** A route with the name of the file in place of its contents. */
 export type WrittenRoute = Omit<UpstreamRoute, 'authorities'> & { readonly upstreamCaFile?: string }
 
 /**

@@ -13,7 +13,7 @@ const routeName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const needsName =
   'needs 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or a digit'
 
-/** What stands for `upstream:` in metrics. */
+/** The name of `upstream:` in metrics. */
 const DEFAULT_UPSTREAM = 'default'
 
 const isDistinct = (entries: readonly unknown[]): boolean => new Set(entries).size === entries.length

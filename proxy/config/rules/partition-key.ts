@@ -73,7 +73,7 @@ const singlePart = z
     return z.NEVER
   })
 
-/** What every request has, so that what is behind it in `first` would never be looked at. */
+/** Parts that every request has, so that an entry after them in `first` would never be used. */
 const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
 
 const firstOfParts = z
@@ -86,7 +86,10 @@ const firstOfParts = z
     return z.NEVER
   })
 
-/** A rule's key: a part, `{ first: [...] }`, which is each that the client sends or else what every request has, or a list of such entries. */
+/**
+ * A rule's key: a part, `{ first: [...] }`, which uses each key that the client sends, or else a part that every request has; or
+ * a list of such entries.
+ */
 export const partitionParts = z.union([
   singlePart.transform((part): PartitionPart[] => [part]),
   firstOfParts.transform((part): PartitionPart[] => [part]),

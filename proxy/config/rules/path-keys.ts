@@ -20,7 +20,7 @@ export function withPatterns(
   )
 }
 
-/** What is wrong with the parts of a key that name a segment, of which there must be exactly one for every path. */
+/** Mistakes in the parts of a key that name a segment: every path must have exactly one segment of that name. */
 export function mistakeInPathKeys(
   parts: readonly PartitionPart[],
   match: readonly RoutePattern[],

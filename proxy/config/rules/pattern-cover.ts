@@ -13,7 +13,7 @@ export function toSegments({ methods, path }: RoutePattern): SegmentedPattern {
 }
 
 /**
- * Whether other patterns match every request that a pattern matches: `/a/*` covers `/a` and what is below it, GET covers
+ * Whether other patterns match every request that a pattern matches: `/a/*` covers `/a` and everything below it, GET covers
  * HEAD. Different methods may be covered by different patterns. A path that only several patterns together cover is not
  * found.
  */

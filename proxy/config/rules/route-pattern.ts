@@ -53,7 +53,7 @@ function mistakeInMethods(methods: string): string | undefined {
   return undefined
 }
 
-// What cannot occur in what rules see of a path, or has no meaning in a pattern, each with what is needed instead.
+// Spellings that cannot occur in a path as rules see it, or have no meaning in a pattern, each with the right spelling.
 const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!\/)/, 'a path that begins with /'],
   [/\/\//, 'a path without //, as rules see repeated slashes merged'],
@@ -75,7 +75,7 @@ function mistakeInPath(path: string): string | undefined {
   return canonical === path ? undefined : `the path as rules see it: ${canonical}`
 }
 
-/** RFC 3986: escapes for what may not stand in a path, none for what needs none, upper-case hex. */
+/** RFC 3986: escapes only for characters that a path must not contain, with upper-case hex. */
 function canonicalSpelling(path: string): string {
   return path
     .toWellFormed()

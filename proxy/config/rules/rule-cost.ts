@@ -108,7 +108,7 @@ const member = z
 
 const needsReserve = `needs ${needsUnits}, json:PATH, or a mapping with json and else`
 
-/** What is reserved: a number of units, or where the request says it. */
+/** Units to reserve: a number, or where the request states it. */
 const reserve = z.union(
   [
     units,

@@ -6,7 +6,7 @@ import { rulesOfPresets } from '../presets.ts'
 /**
  * The limits table as it is written, comments included, with other numbers of requests.
  *
- * @param limitsFile the settings file that has the table, which is valid; undefined for the built-in one
+ * @param limitsFile the valid settings file that has the table; undefined for the built-in one
  * @param requests by the names of the rules
  * @returns YAML of the field `limits` alone
  */
@@ -25,7 +25,7 @@ export function rewriteLimits(limitsFile: string | undefined, requests: Readonly
     const number = isMap(rule) ? requests.get(String(rule.get('name'))) : undefined
     if (isMap(rule) && number !== undefined) rule.set('requests', number)
   }
-  // Of the other fields nothing is to be pasted.
+  // The other fields are not part of the pasted text.
   if (isMap(written.contents)) {
     for (const name of written.contents.items.map(({ key }) => String(key)))
       if (name !== 'limits') written.delete(name)

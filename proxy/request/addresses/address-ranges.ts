@@ -31,7 +31,7 @@ const isInPrivateNetwork = compileRanges([
   'fe80::/10',
 ])
 
-/** Whether this is an address that only this machine reaches. A host name is none. */
+/** Whether this is an address that only this machine reaches. False for a host name. */
 export function isLoopback(text: string): boolean {
   const address = readAddress(text)
   return address !== undefined && isInLoopback(address)

@@ -44,7 +44,7 @@ export type AddressReader = {
    * address before it.
    *
    * Any other header holds one address. Where it is missing, malformed or there are several, the client is `peer.client`:
-   * somebody has added one, and nothing tells which is the proxy's.
+   * somebody has added one, and nothing tells which one the proxy sent.
    *
    * @param value of the header; if there are several, in the order in which they were sent
    */

@@ -102,7 +102,7 @@ export function createTrustedHosts(options: {
     }
   }
 
-  /** Expires what nobody has confirmed, and looks up what is due. */
+  /** Expires addresses that no answer has confirmed, and looks up the names that are due. */
   function look(): Promise<unknown> {
     for (const host of hosts) if (now() - host.answeredMs >= KEEP_MS) setAddresses(host, new Set())
     return Promise.all(hosts.filter((host) => !host.isPending && now() >= host.dueMs).map(renew))

@@ -60,7 +60,7 @@ export function sortTrustedProxies(entries: readonly string[]): TrustedProxies {
 }
 
 /**
- * Whether a text can be the name of a host. What looks like an address, such as `10.0.0` or `10.0.0.256`, is none: its
+ * Whether a text can be the name of a host. A text that looks like an address, such as `10.0.0` or `10.0.0.256`, cannot: its
  * last label is a number (https://url.spec.whatwg.org/#ends-in-a-number-checker).
  */
 export function isHostName(text: string): boolean {

@@ -13,7 +13,7 @@ export function comparable(path: string): string {
 }
 
 /**
- * The same of who decodes what was decoded.
+ * The same for a backend that decodes twice.
  *
  * @param text of `comparable`
  * @returns the text itself where that makes no difference

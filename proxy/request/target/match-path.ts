@@ -19,7 +19,10 @@ export type MatchPaths = {
 
 /** How a path came, as far as its readings depend on it. */
 export type PathUse = {
-  /** Whether an extension of the last segment may be a format, and the path the same without it: not with GET, where it names another file. */
+  /**
+   * Whether an extension of the last segment may be a format, and the path the same without it: not with GET, where it names
+   * another file.
+   */
   readonly hasFormat: boolean
   /** The path as the backend gets it, where that is with dot segments: it is read in all ways of resolving them too. */
   readonly unresolved?: string | undefined
@@ -49,7 +52,7 @@ const endless = 'the path can be read in too many ways'
  * Reads a path in every way in which a backend may read it, so that no spelling of a limited path slips by. Backends differ in
  * what `addSpellings` and `scriptPaths` say, and each combination of it with these is a reading:
  *
- * - escapes are decoded once, or what was decoded is decoded again;
+ * - escapes are decoded once, or twice;
  * - dot segments that appear only now (`..;x`, `..%2F`) are resolved, after merging slashes (Tomcat, nginx) or before
  *   (RFC 3986), or are text (WSGI, Express);
  * - slashes are merged, or an empty name stands between two and after one at the end, which a `:name` takes (find-my-way of
@@ -60,7 +63,7 @@ const endless = 'the path can be read in too many ways'
  * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`).
  *
  * @param path every `%` in it begins an escape
- * @returns the readings, or what is wrong with the path: one that climbs above the root in some reading would leave the
+ * @returns the readings, or the reason to reject the path: one that climbs above the root in some reading would leave the
  * upstream's prefix there, one with a control character could be several requests to a second server, and one of very many
  * readings would cost too much
  */
@@ -86,7 +89,7 @@ type Found = {
   readonly hasFormat: boolean
 }
 
-/** @returns what is wrong with the path */
+/** @returns the reason to reject the path */
 function addDecodings(found: Found, text: string): string | undefined {
   const mistake = addReadings(found, text)
   if (mistake !== undefined || !text.includes('%25')) return mistake
@@ -135,7 +138,7 @@ function addReadingsOfOne(found: Found, text: string): string | undefined {
   return undefined
 }
 
-/** Whether a path ends in a slash, or in what resolves to one. */
+/** Whether a path ends in a slash, or in a segment that resolves to one. */
 function isDirectory(segments: readonly string[]): boolean {
   return /^\.{0,2}$/.test(segments.at(-1) ?? '')
 }
@@ -158,7 +161,7 @@ function addNames(found: Found, segments: readonly string[], endsInSlash: boolea
   }
 }
 
-/** The path as who does not merge slashes reads it. */
+/** The path as a backend that does not merge slashes reads it. */
 function addWithEmptyNames({ readings }: Found, segments: readonly string[]): void {
   for (const names of [segments, resolveNames(segments) ?? segments]) {
     const path = `/${names.join('/')}`

@@ -20,7 +20,7 @@ type AddSpelling = (spelling: string, isRelative: boolean) => void
  * - `;parameters` are dropped, before decoding (Tomcat, Jetty) or after it, so that `%3B` begins them and `%2F` ends them
  *   too; or those of the last segment only (Python's `urlparse`); or the path ends with the first of them (find-my-way of
  *   Fastify 4 and Restify, and Puma's parser); or they are text (Express);
- * - what follows `//` is a host (`new URL(path, base)`, Python's `urlsplit`), with a scheme before it or not; or it is a name.
+ * - the text after `//` is a host (`new URL(path, base)`, Python's `urlsplit`), with a scheme before it or not; or it is a name.
  *
  * @param text of `comparable`
  * @param add called with each, separators as `/`; the most lenient is the first, and some come several times. `isRelative`: the
@@ -58,7 +58,7 @@ function separations(text: string): Iterable<string> {
   return new Set(hasSlash ? [...texts.map((path) => path.replaceAll('%2f', '/')), ...texts] : texts)
 }
 
-/** What is left of a path where something else begins behind it, and the path itself. */
+/** The part of a path before something that ends it, and the path itself. */
 export function cuts(text: string): string[] {
   const found = [text]
   for (const delimiter of delimiters) {

@@ -48,7 +48,7 @@ const noHeaders: TargetOptions = { headers: {} }
  *
  * @param method as sent: `*` is a target of OPTIONS only, and CONNECT has none that can be forwarded
  * @param raw the target as it came, one character a byte
- * @returns the target, or, to be answered with 400, what is wrong with it, in words without anything of the request
+ * @returns the target, or the reason to answer 400, in words that quote nothing of the request
  */
 export function readTarget(method: string, raw: string, options = noHeaders): Target | string {
   if (method === 'CONNECT') return 'CONNECT is not supported'

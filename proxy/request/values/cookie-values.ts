@@ -7,7 +7,7 @@ import { nameTest } from './value-names.ts'
  * (CGI.pm), at what no cookie should have in it (WebOb), or at the closing quote, whatever is between. And in where a name
  * begins: `x]sid=1` is a cookie `sid` to WebOb.
  *
- * Takes time in proportion to the length of the header, however often the name is in it: what begins a cookie to a backend
+ * Takes time in proportion to the length of the header, however often the name is in it: the characters that begin a cookie to a backend
  * also ends one there, so that the values of each way of reading lie behind one another.
  *
  * @param header all cookies that were sent, joined with `; `, a character for each byte
@@ -24,7 +24,7 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
     const end = skipBlanksBack(header, equals)
     const start = startOfName(header, end)
     const afterUnusual = startAfterUnusual(header, end, start)
-    // What is behind another `=` is no name, as in `a=b=c`.
+    // Text after another `=` is not a name, as in `a=b=c`.
     const isName = start < end && header[start - 1] !== '=' && isMeant(header.slice(start, end))
     const isNameAfter = start < afterUnusual && isMeant(header.slice(afterUnusual, end))
     if (!isName && !isNameAfter) continue
@@ -58,7 +58,7 @@ const endings: readonly (Ending | undefined)[] = Array.from({ length: 256 }, (_,
 
 /** Of these the value is whole, of the others cut short. */
 const endsWhole: ReadonlySet<Ending> = new Set(['semicolon', 'comma', 'blank'])
-/** What is cut short and has neither a letter nor a digit names nobody, such as the `{` of JSON. */
+/** A truncated value with neither a letter nor a digit names nobody, such as the `{` of JSON. */
 const isName = /[0-9A-Za-z]/
 
 const equalsSign = 0x3d
@@ -82,7 +82,7 @@ function startOfName(header: string, end: number): number {
   return start
 }
 
-/** Where the part of a name begins in which nothing is unusual; `end` where there is none. */
+/** Where the part of a name without unusual characters begins; `end` if there is no such part. */
 function startAfterUnusual(header: string, end: number, start: number): number {
   let at = end
   while (at > start && endings[header.charCodeAt(at - 1)] !== 'unusual') at -= 1
@@ -129,7 +129,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     }
     const ending = endings[code]
     if (ending === undefined) continue
-    // To WebOb a value goes on behind what is escaped in it.
+    // To WebOb a value goes on after an escape in it.
     if (goesOn && at !== escaped && ending !== 'ampersand') {
       goesOn = false
       const value = header.slice(start, at)
@@ -150,7 +150,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
   if (closing !== undefined) values.add(header.slice(start, closing))
 }
 
-/** Behind the closing quote, or the last escaped one where there is no other (WebOb); undefined where there is none at all. */
+/** After the closing quote, or the last escaped one if there is no other (WebOb); undefined without any. */
 function endOfQuoted(header: string, start: number): number | undefined {
   let lastEscaped: number | undefined
   for (let at = start + 1; at < header.length; at++) {

@@ -30,7 +30,7 @@ export class DecodedValues {
     this.#reading = reading
   }
 
-  /** More values than were to be looked for. */
+  /** More values than the caller asked for. */
   get isFull(): boolean {
     return this.#values.size > this.#most
   }
@@ -41,7 +41,7 @@ export class DecodedValues {
    */
   add(sent: string): void {
     this.#addSpelling(sent)
-    // To WebOb it is a quote; to who takes quotes away first, a backslash, which may escape what follows.
+    // To WebOb it is a quote; to a parser that removes quotes first, a backslash, which may escape the next character.
     if (this.#reading.isQuoted && sent.includes('\\"')) this.#addSpelling(sent.replaceAll('\\"', '"'))
   }
 

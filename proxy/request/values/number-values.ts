@@ -6,7 +6,7 @@ import { uuidOf } from './uuid.ts'
  *
  * A number is read in whole: `+7`, `007`, `0_7` (Python, Ruby), `７` (digits of other scripts: Python, Java), `7.0` and `7.5`
  * (what converts to an integer), `7e0`, `0x7` (JavaScript). `010` is 10, and 8 to whom a zero in front means octal. Only of
- * what is known to be a number is the rest left out as `parseInt`, PHP, Ruby and MySQL do it: `7x`, `7-title`. Otherwise all
+ * values known to be numbers is the rest ignored as `parseInt`, PHP, Ruby and MySQL do it: `7x`, `7-title`. Otherwise all
  * random texts that begin with a 7 would be one client.
  *
  * @param text decoded, in lower case
@@ -45,7 +45,7 @@ function wholeNumbers(text: string): Set<string> {
   return withSign(sign, values)
 }
 
-/** Readers differ in what ends a number: the first that is no digit, or only what is in no number at all. */
+/** Parsers differ in where a number ends: at the first non-digit, or only at a character that no number has. */
 function leadingNumbers(text: string): Set<string> {
   const values = new Set<string>()
   const [, sign = '', body = ''] = signed.exec(text) ?? []
@@ -71,7 +71,7 @@ function addDecimal(values: Set<string>, digits: string, float: string | undefin
   if (plain.startsWith('0') && /^[1-7][0-7]{1,63}$/.test(value)) values.add(BigInt(`0o${value}`).toString())
   if (float === undefined) return
   const converted = Math.trunc(Number(float.replaceAll('_', '')))
-  // What is too large is 0 to PHP, or what 64 bits hold of it, or the largest integer.
+  // A number that is too large is 0 to PHP, or its low 64 bits, or the largest integer.
   if (Number.isFinite(converted)) values.add(BigInt.asIntN(64, BigInt(converted)).toString())
   else values.add('0')
   if (converted > Number(MAX_INT64)) addLargest(values)

@@ -4,7 +4,7 @@ import { nameTest, type NameTest } from './value-names.ts'
 /**
  * The values that a backend may read of a query parameter: of several one takes the first, another the last, and another
  * all of them. Parameters are separated by `&`, to some also by `;`. Where a server takes an escaped `?` or an `&` in the path
- * for the beginning of the query, what follows it is read too.
+ * for the beginning of the query, the text after it is read too.
  *
  * @param target path and query as forwarded
  * @param name as the limits table has it

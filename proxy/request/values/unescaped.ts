@@ -1,4 +1,4 @@
-/** Of what is escaped twice a backend that unescapes twice reads the same; nobody does more. */
+/** A backend that unescapes twice reads a double escape as the same value; no backend unescapes more often. */
 const mostRounds = 4
 
 const space = 0x20
@@ -78,7 +78,7 @@ function decodeUnits(bytes: Buffer): number {
   return isChanged ? end : unchanged
 }
 
-/** Quotes mean nothing, wherever they are; what is behind a backslash is itself, or the octal number of a byte. */
+/** Quotes mean nothing, wherever they are; a character after a backslash is itself, or octal digits give a byte. */
 function unquote(bytes: Buffer): number {
   let end = 0
   let isChanged = false

@@ -6,7 +6,7 @@ const groupLengths = [8, 4, 4, 4, 12]
  * dashes anywhere or nowhere, and groups without their leading zeros.
  *
  * @param text in lower case
- * @returns undefined where it is none
+ * @returns undefined if the text is not a UUID
  */
 export function uuidOf(text: string): string | undefined {
   if (text.length > longest || !mayBe.test(text)) return undefined

@@ -1,6 +1,6 @@
 import { decodedText } from './lenient-text.ts'
 
-/** Whether a backend may read what was sent as the name that is looked for. */
+/** Whether a backend may read the sent name as the wanted one. */
 export type NameTest = (sent: string) => boolean
 
 /**

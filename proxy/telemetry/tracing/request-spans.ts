@@ -22,7 +22,7 @@ export type SpanOptions = {
   readonly logAddresses: boolean
 }
 
-/** The methods that are told apart: clients may send any word, and names of spans are to be few. */
+/** The methods that span names distinguish: clients may send any word, and there must be few span names. */
 const methods = new Set([
   'CONNECT',
   'DELETE',

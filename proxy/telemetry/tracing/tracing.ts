@@ -15,7 +15,7 @@ export type Tracing = {
   begin(request: TracedRequest): RequestTrace
   /** Spans that wait to be sent. Where there is no room, they are dropped, which counts as an eviction. */
   readUse(): TableUse
-  /** Sends what is left, in no more than two seconds. Never rejects. */
+  /** Flushes the buffered spans, in no more than two seconds. Never rejects. */
   close(): Promise<void>
 }
 

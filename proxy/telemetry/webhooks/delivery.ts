@@ -12,9 +12,9 @@ export type DeliveryOptions = {
   readonly userAgent: string
   /** How long a receiver may take to answer. */
   readonly timeoutMs: number
-  /** Pauses before the second attempt, the third, and so on; then a message is given up. */
+  /** Pauses before the second attempt, the third, and so on; then the message is dropped. */
   readonly retryAfterMs: readonly number[]
-  /** Messages that wait for one receiver, at most. */
+  /** Maximum number of pending messages for one receiver. */
   readonly capacity: number
   /** Milliseconds of the wall clock. */
   readonly wallNow: () => number
@@ -25,10 +25,13 @@ export type DeliveryOptions = {
 
 /** Delivers messages to one receiver, in their order. */
 export type Delivery = {
-  /** Returns at once. Where too many wait, the oldest that does is dropped. */
+  /** Returns at once. If too many messages are pending, drops the oldest of them. */
   push(message: Message): void
   readUse(): TableUse
-  /** Resolves when nothing waits, or what is on its way has failed once more. No message is taken after it. Never rejects. */
+  /**
+   * Resolves when no message is pending, or the one in flight has failed once more. Messages pushed after it are dropped. Never
+   * rejects.
+   */
   close(): Promise<void>
 }
 
@@ -51,7 +54,7 @@ export function createDelivery(url: string, options: DeliveryOptions): Delivery 
         return
       }
       log.debug({ receiver, attempt, reason: problem }, 'webhook delivery failed; retrying')
-      // Of many gateways that have failed at the same time not all try again at the same time.
+      // Spreads the retries of many gateways that failed at the same time.
       await wait(pauseMs * (0.75 + random() / 2), undefined, { signal: closing.signal, ref: false }).catch(
         () => undefined,
       )
@@ -96,7 +99,7 @@ async function post(
         ...signedHeaders(key, id, wallNow(), body),
       },
       body,
-      // A receiver that moves is configured anew: what is signed for one is not for whoever it names.
+      // A receiver that moves must be configured anew: a message signed for one receiver is not for another that it names.
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     })
@@ -107,7 +110,7 @@ async function post(
   }
 }
 
-/** What `fetch` says itself is `fetch failed`. */
+/** `fetch` itself only says `fetch failed`. */
 function reasonOfFetch(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined

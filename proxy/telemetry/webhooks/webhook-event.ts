@@ -10,7 +10,7 @@ export type Webhook = { readonly url: string; readonly events: readonly WebhookE
  * Something that an operator may want to hear of. Plain data: a worker sends it to its primary process.
  *
  * - `ban`: a client was banned, by a rule or by an operator. `policy`: under this rule; without it under all. `client`: its
- *   address, or a hash of what makes it a client; undefined where no address is to be told. `times`: which of the bans in a
+ *   address, or a hash of its partition key; undefined if addresses must not be reported. `times`: which of the bans in a
  *   row of a rule it is
  * - `breaker`: Redis is unavailable (`open`), or available again
  * - `reload-failed`: the settings were read again and are wrong, or could not be put in force: then without `mistakes`

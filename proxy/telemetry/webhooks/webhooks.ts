@@ -8,7 +8,7 @@ export type Webhooks = {
   readonly notify: Notify
   /** Messages that wait, for all receivers together. */
   readUse(): TableUse
-  /** Sends what waits, in no more than two seconds. Never rejects. */
+  /** Sends the pending messages, in no more than two seconds. Never rejects. */
   close(): Promise<void>
 }
 

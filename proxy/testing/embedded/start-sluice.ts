@@ -39,7 +39,7 @@ export type Sluice = AsyncDisposable & {
    * @throws Error where the counters are in Redis: they are not this gateway's alone
    */
   reset(): Promise<void>
-  /** Ends what is in flight, and closes both ports. */
+  /** Ends the requests in flight, and closes both ports. */
   close(): Promise<void>
 }
 

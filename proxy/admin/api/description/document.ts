@@ -97,7 +97,7 @@ function parametersOf(schema: z.ZodObject): object[] {
   }))
 }
 
-/** JSON Schema 2020-12, which is that of OpenAPI 3.1. */
+/** JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output'): object {
   const described: Record<string, unknown> = { ...z.toJSONSchema(schema, { io }) }
   // Of the whole document.

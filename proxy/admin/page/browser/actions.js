@@ -6,7 +6,7 @@ import { ask, Unauthorized } from './gateway.js'
 import { limitOf } from './rules.js'
 
 /**
- * @param {string} done what is told afterwards
+ * @param {string} done message to show afterwards
  * @param {(() => Promise<void>) | undefined} undo
  * @returns whether it was done
  */
@@ -37,12 +37,12 @@ at('undo').addEventListener('click', () => {
   void undo?.()
 })
 
-/** A reset cannot be undone: what was counted is gone. */
+/** A reset cannot be undone: it deletes the counts. */
 export function letIn({ policy, client }) {
   return act('api/clients/reset', { policy, client }, `${nameOf(client)} may pass again under ${policy}`)
 }
 
-/** Of an address everything; of what is known by its hash the rules that count by it. */
+/** An address is banned from everything; a client known by its hash, from the rules that count by it. */
 export function ban({ client }) {
   const undo = () => unban({ client, policy: null })
   return act('api/clients/ban', { client, for: '1h' }, `${nameOf(client)} is banned for 1 hour`, undo)

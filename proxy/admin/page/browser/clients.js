@@ -39,7 +39,7 @@ function writeLimited() {
   })
 }
 
-/** Who is over the limit of a shadow is not refused: there is nothing to let them back into. */
+/** A client over the limit of a shadow rule is not refused, so there is nothing to let it back into. */
 function actionsOf(one) {
   const name = nameOf(one.client)
   const actions = [['Override', `Override: ${name} under ${one.policy}`, () => override(one)]]

@@ -1,7 +1,7 @@
 /** @param {string} id */
 export const at = (id) => document.getElementById(id)
 
-/** Only what has changed is written, so that nothing is read out, laid out or deselected without need. */
+/** Writes only changed values, so that nothing is read out, laid out or deselected without need. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text
 }
@@ -44,7 +44,7 @@ export function fill(body, list, { keyOf, makeOne, writeOne }) {
     }
   }
   for (const row of rows.values()) {
-    // Who was at a button that goes is taken to the section's title, not to the top of the page.
+    // If the focused button disappears, the focus moves to the section's title, not to the top of the page.
     const hadFocus = row.contains(document.activeElement)
     row.remove()
     if (hadFocus) body.closest('section').querySelector('h2').focus()

@@ -2,7 +2,7 @@ import { at, make } from './dom.js'
 import { describeLimit, formatNumber, formatSeconds } from './format.js'
 import { ask, Unauthorized } from './gateway.js'
 
-// What becomes of a request now: `POST /api/explain`. Nothing is sent to the backend, and nothing is counted.
+// Explains what the gateway would do with a request now (`POST /api/explain`). Nothing is sent to the backend, and nothing is counted.
 
 let asked = 0
 

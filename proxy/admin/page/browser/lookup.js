@@ -12,7 +12,7 @@ at('lookup-form').addEventListener('submit', (event) => {
   void lookUp()
 })
 
-// What the dialog has changed is to be seen.
+// Show the changes that the dialog made.
 at('override').addEventListener('close', () => {
   if (at('looked-up').childElementCount > 0) void lookUp()
 })

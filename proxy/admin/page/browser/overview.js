@@ -19,7 +19,7 @@ export function showHealth({ status, breakerOpen, workersAnswering, config }) {
 
 const outOfUse = ({ listedServers = [] }) => listedServers.filter(({ state }) => state !== 'available')
 
-/** How many servers of the backends are used, and which are not. */
+/** The number of backend servers in use, and the list of those out of use. */
 function describeServers(status) {
   const { available = 0, ejected = 0, unhealthy = 0 } = status.servers ?? {}
   const names = outOfUse(status).map(
@@ -37,7 +37,7 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
   const shown = [
     ['Gateway', status.status, kinds[status.status]],
     ['Store', status.store === 'memory' ? 'in memory' : status.store, kinds[status.store]],
-    // There is none where nothing is asked.
+    // Without Redis there is no circuit breaker.
     [
       'Circuit breaker',
       status.store === 'memory' ? '' : breakerOpen ? 'open' : 'closed',

@@ -5,9 +5,9 @@ const RATE_MS = 2_000
 
 /** By rule and step: allowed, refused, shadow. */
 const rules = new Map()
-/** Steps of which it is known what was counted, all rules together. */
+/** Steps with known counts, of all rules together. */
 const known = new Set()
-/** Of the last seconds: when, and what had been counted then. */
+/** Samples of the last seconds: the time, and the counts at that time. */
 let samples = []
 let stepMs = 10_000
 let step = 0
@@ -16,7 +16,7 @@ let uptimeSeconds = 0
 export const currentStep = () => step
 export const isKnown = (number) => known.has(number)
 
-/** What the gateway knows of its past takes the place of what was seen here; what is from before its start stays. */
+/** The gateway's own history replaces the values seen by this page; values from before the gateway's start stay. */
 export function takeHistory(history) {
   stepMs = history.stepSeconds * 1000
   step = history.last
@@ -88,7 +88,7 @@ function ruleNamed(name) {
   return rule
 }
 
-/** @returns `rates` a second, and `steps`, a map of what is not zero */
+/** @returns `rates` a second, and `steps`, a map of the non-zero counts */
 export function ratesOf(name) {
   return rules.get(name) ?? { rates: [0, 0, 0], steps: new Map() }
 }

@@ -5,10 +5,10 @@ import { currentStep, isKnown, ratesOf, STEPS, weightOf } from './rates.js'
 const SHOWN = 50
 const SHOWN_AT_MOST = 500
 const STEP_SECONDS = 10
-/** Of the plots, which are fifteen minutes wide. */
+/** Axis labels of the plots, which span fifteen minutes. */
 const AXIS = ['15 min ago', '10', '5', 'now']
 const SVG = 'http://www.w3.org/2000/svg'
-/** What is drawn at once is to be done within a frame. */
+/** Number of plots drawn at once, few enough for one frame. */
 const DRAWN_AT_ONCE = 12
 
 /** By rule: what `/api/limits` says. */
@@ -17,7 +17,7 @@ let showsAll = false
 /** Of a table of many rules those that matter, chosen anew with each step. */
 let chosen = []
 let chosenAt
-/** Plots that are to be drawn, and of which rule. */
+/** Plots to draw, each with its rule. */
 const waiting = new Map()
 
 export const limitOf = (name) => limits.get(name)
@@ -111,7 +111,7 @@ function draw(plot, steps) {
   const svg = plot.querySelector('svg')
   const peak = plot.querySelector('.peak')
   for (const [path, index] of [...svg.children].map((path, order) => [path, [0, 2, 1][order]])) {
-    // Zero is worth a line for what was allowed only.
+    // Only the allowed requests get a line for zero.
     const isDrawn = index === 0 || shown.some(([, counts]) => counts[index] > 0)
     path.setAttribute('d', isDrawn ? lineOf(steps, index, first, highest) : '')
   }

@@ -79,7 +79,9 @@ function renderRule(rule: RuleReport, plot: string): string {
       `<li>Not in the log, so it may count otherwise: ${escapeHtml(what)} (${formatCount(count)} requests)</li>`,
   )
   if (mode === 'shadow')
-    notes.push('<li>In shadow mode: it refuses nothing, and what is called refused would have been.</li>')
+    notes.push(
+      '<li>In shadow mode: it refuses nothing; requests shown as refused would have been refused.</li>',
+    )
   if (bans > 0) notes.push(`<li>${formatCount(bans)} bans.</li>`)
   if (requests === 0) notes.push('<li>It counts no request.</li>')
   return `<section><h2>${escapeHtml(name)}</h2>
@@ -114,7 +116,7 @@ ${htmlTable('Suggested limits', columns, rows)}
 <pre>${table.trimEnd().split('\n').map(escapeHtml).join('\n')}</pre></section>`
 }
 
-/** What was left out. */
+/** The input that was left out. */
 function renderNotes({ lines, requests }: Report): string {
   const notes = Object.entries(requests.rejected).map(
     ([why, count]) => `${formatCount(count)} rejected for their form: ${why}`,

@@ -4,7 +4,7 @@ import { escapeHtml, htmlTable } from './markup.ts'
 
 const WIDTH = 720
 const HEIGHT = 192
-/** Room for what stands above, below and left of the bars. */
+/** Room for the labels above, below and left of the bars. */
 const TOP = 30
 const BOTTOM = 22
 const LEFT = 60
@@ -54,7 +54,7 @@ const binNames = ['to ⅛', 'to ¼', 'to ½', 'to limit', 'to 2×', 'to 4×', 't
 /** The first bin over the limit. */
 const FIRST_OVER = 4
 
-/** How many clients came how near to their limit. Heights are logarithmic: one client over it is to be seen beside a million. */
+/** How many clients came how near to their limit. Heights are logarithmic, so that one client over it is visible beside a million. */
 export function plotPeaks(title: string, clients: readonly number[]): string {
   const most = Math.max(1, ...clients)
   const step = PLOT_WIDTH / clients.length

@@ -104,8 +104,8 @@ export const readTraefik: JsonReader = (fields) => {
 const nginx: Knowledge = { format: 'nginx-json', query: true, headers: none }
 
 /**
- * nginx's with `escape=json`, where the fields have the names of its variables. The time is that of its end. What stands between nginx and
- * the file may have made microseconds of its seconds.
+ * nginx's with `escape=json`, where the fields have the names of its variables. The time is that of its end. Software between
+ * nginx and the file may have converted its seconds to microseconds.
  */
 export function createNginxReader(): JsonReader {
   const durationOf = createDurationReader(1e3)

@@ -21,7 +21,7 @@ const LONGEST_LINE = 64 * 1024
 const gzip = Buffer.from([0x1f, 0x8b])
 const zstd = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** Opens a log, whose first bytes tell whether it is compressed. Throws a CommandError where there is none. */
+/** Opens a log, whose first bytes tell whether it is compressed. Throws a CommandError if it cannot be opened. */
 export function openLog(name: string): LogFile {
   try {
     const fd = name === '-' ? 0 : openSync(name, 'r')

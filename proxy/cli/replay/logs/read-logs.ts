@@ -3,7 +3,7 @@ import type { LineReader } from './formats.ts'
 import { Heap } from '../heap.ts'
 import type { LogFile } from './read-lines.ts'
 
-/** What was read, and what could not be. */
+/** Numbers of lines read, and of lines that could not be. */
 export type LineCounts = {
   read: number
   /** Lines of the log that are no requests, such as those of a start, and empty ones. */

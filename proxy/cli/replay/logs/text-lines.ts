@@ -11,7 +11,7 @@ const withForwarded: Knowledge = {
 const traefik: Knowledge = { ...combined, format: 'traefik' }
 
 /**
- * Reads a line of the Common Log Format and what has grown out of it: combined (nginx's default), with the virtual host before
+ * Reads a line of the Common Log Format and formats derived from it: combined (nginx's default), with the virtual host before
  * it, with `"$http_x_forwarded_for"` behind it as in nginx's example, and Traefik's, which ends in its duration.
  *
  * `HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326 "REFERER" "USER-AGENT"`
@@ -49,7 +49,7 @@ function readWho(text: string): Pick<LoggedRequest, 'ip' | 'host'> | undefined {
   return isIP(second) > 0 ? { ip: second, host: first } : undefined
 }
 
-/** What follows the status. */
+/** The fields after the status. */
 function readRest(line: string, from: number): Pick<LoggedRequest, 'durationMs' | 'headers' | 'knows'> {
   const quote = line.indexOf('"', from)
   if (quote === -1) return { durationMs: undefined, headers: noHeaders, knows: common }
@@ -84,7 +84,7 @@ function isEscaped(line: string, at: number, from: number): boolean {
   return (at - start) % 2 === 1
 }
 
-/** nginx and Apache write `\xHH` for what is not printable, and a backslash before `"` and `\`. */
+/** nginx and Apache write `\xHH` for unprintable bytes, and a backslash before `"` and `\`. */
 function unescaped(text: string): string {
   if (!text.includes('\\')) return text
   return text.replace(/\\(?:x([0-9a-f]{2})|(.))/gi, (_, hex: string | undefined, other: string) =>

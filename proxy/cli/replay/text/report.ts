@@ -53,7 +53,7 @@ function cellsOf({ name, mode, requests, refused, clients, clientsRefused, busie
   ]
 }
 
-/** What was left out. */
+/** The input that was left out. */
 function printNotes({ lines, requests }: Report): void {
   const rejected = Object.entries(requests.rejected)
   if (rejected.length > 0) printError('\nrejected for their form, before any rule:')

@@ -2,7 +2,7 @@ import { writeClient } from '../../operate/client-argument.ts'
 import { formatCount, formatTable, print } from '../../output.ts'
 import { FITTED_PART, type SuggestedRule, type Suggestion } from '../suggest.ts'
 
-/** Prints what is suggested, and each table ready to paste. */
+/** Prints the suggestions, and each table ready to paste. */
 export function printSuggestions(suggestions: readonly (Suggestion & { readonly table: string })[]): void {
   print(
     `\nlimits made from the first ${Math.round(FITTED_PART * 100)} % of the time, and tried on the remaining time:`,
