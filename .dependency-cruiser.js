@@ -19,6 +19,8 @@ const storeys = [
 const inside = {
   limits: [
     ['explain'],
+    ['request-table'],
+    ['decide'],
     ['charges', 'decision-report'],
     ['costs'],
     ['headers', 'clients'],

@@ -4,9 +4,10 @@ import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { mergeHeaders } from '../config/routes/request-headers.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { listedHeaders } from '../limits/clients/client-lists.ts'
+import type { ClientTable } from '../limits/clients/client-table.ts'
 import { createLimitHeaders, limitHeaderNames } from '../limits/headers/limit-headers.ts'
 import { addedNames } from '../limits/refusal.ts'
-import { compileTableInSteps, type RequestTable } from '../limits/explain/request-table.ts'
+import { compileTableInSteps, type RequestTable } from '../limits/request-table.ts'
 import { HeldBodyMemory } from '../http/forward/held-body.ts'
 import { createCorsHeaders, noCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
@@ -28,7 +29,6 @@ import type { RoutedGroup, Upstreams } from './upstreams/upstream.ts'
 export type HandlerDeps = Pick<
   HandlerOptions,
   | 'limiter'
-  | 'clientTable'
   | 'tokens'
   | 'throttledClients'
   | 'addresses'
@@ -38,6 +38,7 @@ export type HandlerDeps = Pick<
   | 'isStopping'
   | 'now'
 > & {
+  readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
   readonly connections: ClientConnections
   readonly upstreams: Upstreams
   readonly log: Log
@@ -106,7 +107,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 
 function* composeTable(
   settings: GatewaySettings,
-  { rules, table, preflightTable, lists }: RequestTable,
+  { written, rules, preflightRules, clientLists }: RequestTable,
   {
     tokens,
     isTraced,
@@ -116,17 +117,17 @@ function* composeTable(
   },
 ): Steps<TableOptions> {
   const { allowList, denyList } = settings
-  const hasBodies = readsBodies(rules)
+  const hasBodies = readsBodies(written)
   yield
-  const deciding = new Set(rules.flatMap(({ policy }) => headersOf(policy)))
+  const deciding = new Set(written.flatMap(({ policy }) => headersOf(policy)))
   yield
-  for (const name of listedHeaders({ allowList, denyList, rules })) deciding.add(name)
+  for (const name of listedHeaders({ allowList, denyList, rules: written })) deciding.add(name)
   yield
   return {
-    rules: table,
-    preflightRules: preflightTable,
+    rules,
+    preflightRules,
     corsHeaders: composeCors(settings),
-    clientLists: lists,
+    clientLists,
     tokens,
     readsBodies: hasBodies,
     refusals: settings.refusals,
@@ -148,7 +149,8 @@ function composeFixed(
   const { limiter, throttledClients, addresses, connections, upstreams } = deps
   const { telemetry, onException, isStopping, now, log } = deps
   return {
-    clientTable: deps.clientTable,
+    entries: deps.clientTable.entries,
+    banning: deps.clientTable,
     limiter,
     throttledClients,
     addresses,

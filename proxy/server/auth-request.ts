@@ -1,32 +1,39 @@
 import { errors } from '../../shared/error-replies.ts'
 import { writeLocalHead, type LocalReply } from '../http/fields/reply.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import type { ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { formOf, readAuthRequest, type AuthRequestForm } from '../request/auth-request.ts'
-import type { Peer } from '../request/addresses/client-address.ts'
 import type { RejectedHead, RequestHead } from '../request/request-head.ts'
 import type { HandlerOptions } from './handler-options.ts'
-import { RequestSteps } from './request-steps.ts'
 
 const nothing = Buffer.alloc(0)
+const none: readonly string[] = []
 
 /**
- * The way of an auth request, in which another proxy asks whether to let a request pass: the same steps, about the
- * original request, and then 200 instead of forwarding it. What the auth request itself carries as its body is ignored.
+ * What is different where another proxy asks whether to let a request pass: the original request is decided about, and a
+ * 200 takes the place of forwarding it. What the auth request itself carries as its body is ignored.
  */
-export class AuthRequest extends RequestSteps {
-  readonly forwarding = undefined
+export class AuthRequest {
+  readonly #options: HandlerOptions
+  readonly #peer: Peer
+  readonly #request: ClientRequest
+  readonly #response: ClientResponse
   readonly #form: AuthRequestForm | undefined
   /** What is told nginx as 403. */
-  #refusedWith: number | undefined
+  refusedWith: number | undefined
 
   constructor(options: HandlerOptions, peer: Peer, request: ClientRequest, response: ClientResponse) {
-    super(options, peer, request, response)
+    this.#options = options
+    this.#peer = peer
+    this.#request = request
+    this.#response = response
     this.#form = formOf(request)
   }
 
-  protected override readHead(): RequestHead | RejectedHead {
+  /** Reads the head of the original request. */
+  readHead(client: ClientAddress): RequestHead | RejectedHead {
     // Anybody else could use up the limits of others.
-    if (!this.peer.trusted)
+    if (!this.#peer.trusted)
       return this.#unusable({
         reply: errors.forbidden,
         why: 'the peer that asks is not in TRUSTED_PROXIES',
@@ -36,43 +43,26 @@ export class AuthRequest extends RequestSteps {
         reply: errors.notFound,
         why: 'the path is not /forward-auth, /auth-request or /ext-authz/…',
       })
-    const read = readAuthRequest(this.#form, this.request, this.options)
-    if (!('reply' in read)) return this.#isClientNamed ? read : this.#unusable(this.#noClient)
+    const read = readAuthRequest(this.#form, this.#request, this.#options)
+    // Otherwise the proxy itself would be the one client of all requests.
+    if (!('reply' in read)) return client === this.#peer.client ? this.#unusable(this.#noClient) : read
     return 'reason' in read ? read : this.#unusable(read)
   }
 
-  /** Otherwise the proxy itself would be the one client of all requests. */
-  get #isClientNamed(): boolean {
-    return this.report.client !== this.peer.client
-  }
-
   get #noClient(): Pick<RejectedHead, 'reply' | 'why'> {
-    const why = `${this.options.addresses.header} names no client`
+    const why = `${this.#options.addresses.header} names no client`
     return { reply: errors.authRequestUnreadable, why }
   }
 
   #unusable({ reply, why }: Pick<RejectedHead, 'reply' | 'why'>): RejectedHead {
-    this.options.onUnusableAuthRequest(this.peer.address, why)
+    this.#options.onUnusableAuthRequest(this.#peer.address, why)
     return { reason: 'other', reply, why, path: '' }
   }
 
-  protected override answerOptions(): void {
-    this.pass()
-  }
-
-  protected override pass(): void {
-    this.response.endAfterResponse()
-    writeLocalHead(this.response, 200, ['content-length', '0', ...this.limitHeaders])
-    this.response.end()
-  }
-
-  /** The settings have no rule that waits for the response. */
-  protected override keepReservations(): void {}
-
-  protected override dropBody(): void {}
-
-  protected override get status(): number {
-    return this.#refusedWith ?? super.status
+  allow(limitHeaders: readonly string[]): void {
+    this.#response.endAfterResponse()
+    writeLocalHead(this.#response, 200, ['content-length', '0', ...limitHeaders])
+    this.#response.end()
   }
 
   /**
@@ -81,14 +71,12 @@ export class AuthRequest extends RequestSteps {
    */
   adaptError(reply: LocalReply): LocalReply {
     if (this.#form !== 'auth-request') return reply
-    this.#refusedWith = reply.status
+    this.refusedWith = reply.status
     return { status: 403, body: nothing }
   }
 
-  override get localReplyFields(): readonly string[] {
-    const fields = super.localReplyFields
-    return this.#refusedWith === undefined
-      ? fields
-      : [...fields, 'x-sluice-status', String(this.#refusedWith)]
+  /** Name and value of the header that tells nginx the status. */
+  get statusFields(): readonly string[] {
+    return this.refusedWith === undefined ? none : ['x-sluice-status', String(this.refusedWith)]
   }
 }

@@ -1,9 +1,8 @@
 import type { ErrorReply } from '../../shared/error-replies.ts'
 import { reportDecision } from '../limits/decision-report.ts'
-import type { ClientRequest } from '../http/message/messages.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
-import { unknownClient, type ClientAddress } from '../request/addresses/client-address.ts'
+import type { AskedRequest } from '../limits/decide.ts'
 import type { Access, LoggedRequest } from '../telemetry/access-log.ts'
 import type { ClientListName, Rejection } from '../telemetry/telemetry.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
@@ -14,31 +13,32 @@ type ReportOptions = Pick<
   'telemetry' | 'tracing' | 'throttledClients' | 'onRejected' | 'onRefused' | 'onFinished' | 'now'
 >
 
+/** What is known of the request so far. */
+type ReportedRequest = Pick<AskedRequest, 'request' | 'head' | 'clientAddress'>
+
 /** What metrics and logs are told of one request. */
 export class ExchangeReport {
   readonly #options: ReportOptions
   readonly #startedMs: number
   /** Undefined without tracing. */
   readonly trace: RequestTrace | undefined
+  readonly #about: ReportedRequest
   requestId = ''
-  method: string
-  /** The path as forwarded, as far as it is known. */
-  path = ''
+  /** Of a request whose head was rejected: the path as forwarded, as far as it is known. */
+  rejectedPath = ''
   /** The name of the route that it took. */
   route: string | undefined
-  /** Whom the request counts as. */
-  client: ClientAddress = unknownClient
   #refusedBy: Policy | undefined
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
   /** The list that decided about it. */
   #list: ClientListName | undefined
 
-  constructor(options: ReportOptions, request: ClientRequest) {
+  constructor(options: ReportOptions, about: ReportedRequest) {
     this.#options = options
-    this.method = request.method
+    this.#about = about
     this.#startedMs = options.now()
-    this.trace = options.tracing?.begin(request)
+    this.trace = options.tracing?.begin(about.request)
   }
 
   listed(list: ClientListName): void {
@@ -93,11 +93,12 @@ export class ExchangeReport {
   }
 
   get #named(): LoggedRequest {
+    const { request, head, clientAddress } = this.#about
     return {
       requestId: this.requestId,
-      method: this.method,
-      path: this.path,
-      clientAddress: this.client.address,
+      method: head?.method ?? request.method,
+      path: head?.target.path ?? this.rejectedPath,
+      clientAddress: clientAddress.address,
     }
   }
 }

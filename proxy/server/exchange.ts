@@ -1,318 +1,261 @@
-import { errors } from '../../shared/error-replies.ts'
-import type { ForwardProgress } from '../http/connection/client-progress.ts'
-import {
-  areRequested,
-  LONGEST_BODY,
-  whyUnread,
-  withRequestedUnits,
-} from '../limits/costs/requested-charges.ts'
-import { Settlement } from '../limits/costs/settlement.ts'
-import { forward, type ForwarderOptions } from '../http/forward/forward.ts'
-import { HeldBody, type HeldBodyOptions } from '../http/forward/held-body.ts'
-import type { PublicNames } from '../http/forward/public-fields.ts'
-import { MAX_TAGS, privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
-import { bodyWaitOf } from '../http/forward/request-buffering.ts'
-import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
-import { declaredLength, expectsContinue } from '../http/fields/framing.ts'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { ForwardProgress, PacedExchange } from '../http/connection/client-progress.ts'
+import { addToLocalReplies, sendError, statusOf } from '../http/fields/reply.ts'
+import type { LocalReply, LocalReplySource } from '../http/fields/reply.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
-import { sendError } from '../http/fields/reply.ts'
+import { noteRefusal } from '../limits/clients/banning.ts'
+import type { AppliedBan } from '../limits/clients/client-entries.ts'
+import { decideRequest, type AskedRequest, type RequestedCharges, type Verdict } from '../limits/decide.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
-import { requestedUnits, type Policy } from '../policy.ts'
-import type { Peer } from '../request/addresses/client-address.ts'
-import { answerOptions, remainingForwards } from '../request/local-replies.ts'
-import { readTarget } from '../request/target/target.ts'
+import type { Policy } from '../policy.ts'
+import { unknownClient, type Peer } from '../request/addresses/client-address.ts'
+import { answerOptions, fieldsOf } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
-import type { UnreadCost, UnreadReserve } from '../telemetry/telemetry.ts'
-import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
-import { RequestSteps } from './request-steps.ts'
+import { givenRequestId } from '../request/request-id.ts'
+import type { Rejection } from '../telemetry/telemetry.ts'
+import type { AuthRequest } from './auth-request.ts'
+import { ExchangeReport } from './exchange-report.ts'
+import { ForwardedRequest } from './forwarded-request.ts'
+import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
+import { refuse, refuseBanned, refuseUndecided } from './too-many-requests.ts'
 
-const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
+const none: readonly never[] = []
 
-const unnamed = 'Destination is not below the prefix of the route'
-const unstripped = 'the path spells the prefix of the route differently, or no path follows the prefix'
+/** A request from its head to its end: what becomes of it is decided once, and then done. */
+export class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
+  readonly options: HandlerOptions
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  readonly peer: Peer
+  readonly report: ExchangeReport
+  readonly onUpgrade: OnUpgrade | undefined
+  /** Undefined for a request that is for the backend. */
+  readonly #auth: AuthRequest | undefined
+  /** Undefined before the body is read for the decision, or the request is sent to the backend. */
+  #forwarded: ForwardedRequest | undefined
+  /** What the response tells of limits, whoever makes it: name, value, name, value… */
+  limitHeaders: readonly string[] = none
+  isOver = false
+  place = -1
 
-/** Undefined where the backend knows host and path as its client does. */
-function publicNamesOf(
-  sentHost: string | undefined,
-  publicHost: string,
-  prefix = '',
-): PublicNames | undefined {
-  if (sentHost === undefined && prefix === '') return undefined
-  return { publicHost, sentHost: sentHost ?? publicHost, prefix }
-}
+  clientAddress = unknownClient
+  head: RequestHead | undefined
+  matched: readonly Policy[] = none
+  applying: readonly Policy[] = none
+  charges: readonly Charge[] = none
 
-function isEnforced({ policy }: Charge): boolean {
-  return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
-}
-
-/** Where a request is sent to, and as what. */
-type Sending = Pick<RequestHead, 'target' | 'host'> & {
-  readonly route: RoutedUpstream | undefined
-  readonly prefix: string
-  readonly sentHost: string | undefined
-  readonly stripped: ReturnType<NonNullable<RoutedUpstream['stripPrefix']>>
-  readonly references: ReferenceNames | undefined
-  readonly forwarder: ForwarderOptions
-}
-
-/** Takes the body of the request, and on the way to the backend brings the response. */
-type Delivery = ForwardProgress & {
-  readonly sentBytes: number
-  clientGone(): void
-  abandon(reason: string): void
-}
-
-/** The way of a request that is forwarded when it is allowed. */
-export class Exchange extends RequestSteps {
-  readonly #onUpgrade: OnUpgrade | undefined
-  /** What was reserved for the request. */
-  #settlement: Settlement | undefined
-  /** Set where the body had to be read before the decision. */
-  #held: HeldBody | undefined
-  forwarding: Delivery | undefined
-
+  /**
+   * @param onUpgrade of a WebSocket handshake that is taken up
+   * @param auth of a request in which another proxy asks whether to let a request pass
+   */
   constructor(
     options: HandlerOptions,
     peer: Peer,
     request: ClientRequest,
     response: ClientResponse,
-    onUpgrade: OnUpgrade | undefined,
+    onUpgrade?: OnUpgrade,
+    auth?: AuthRequest,
   ) {
-    super(options, peer, request, response)
-    this.#onUpgrade = onUpgrade
+    this.options = options
+    this.request = request
+    this.response = response
+    this.peer = peer
+    this.onUpgrade = onUpgrade
+    this.#auth = auth
+    this.report = new ExchangeReport(options, this)
+    options.slowClients.add(this)
+    addToLocalReplies(response, this)
+    response.onClose = () => this.guard(() => this.finish(response.headersSent ? this.status : 0))
   }
 
-  protected override readHead(): RequestHead | RejectedHead {
-    const head = readRequestHead(this.request, this.options, this.#onUpgrade !== undefined)
+  begin(): void {
+    this.report.requestId = givenRequestId(this.request, this.peer) ?? this.options.makeRequestId()
+    const verdict = decideRequest(this, this.options)
+    if (this.applying.length < this.matched.length) this.report.listed('allow')
+    if (!(verdict instanceof Promise)) return this.#act(verdict)
+    verdict.then((later) => this.#act(later)).catch((error: unknown) => this.onException(error))
+  }
+
+  #act(verdict: Verdict): void {
+    switch (verdict.outcome) {
+      case 'rejected':
+        return this.#rejectRequest(verdict)
+      case 'answered':
+        return this.#answerOptions()
+      case 'denied':
+        return this.#deny()
+      case 'banned':
+        return this.#refuseBanned(verdict.ban)
+      case 'busy':
+        return this.#answerBusy()
+      case 'gone':
+        return
+      case 'forward':
+        return this.#pass()
+      case 'allowed':
+        this.#noteDecision(verdict)
+        if (verdict.states.some(({ reservation }) => reservation)) this.#forward().reserve(verdict.states)
+        if (this.#isAnswered) return this.#forwarded?.giveBack()
+        this.limitHeaders = this.options.limitHeaders(verdict.states)
+        return this.#pass()
+      case 'refused':
+        this.#noteDecision(verdict)
+        noteRefusal(this.options.banning, this.charges, verdict)
+        if (!this.#isAnswered) {
+          refuse(this.request, this.response, verdict, this.options)
+          this.report.refused(this.status, verdict.refusedBy)
+        }
+        return this.#dropBody()
+      case 'unavailable':
+        this.#noteDecision(verdict)
+        if (!this.#isAnswered) {
+          refuseUndecided(this.request, this.response)
+          this.report.refused(this.status, undefined)
+        }
+        return this.#dropBody()
+    }
+  }
+
+  readHead(): RequestHead | RejectedHead {
+    if (this.#auth) return this.#auth.readHead(this.clientAddress)
+    const head = readRequestHead(this.request, this.options, this.onUpgrade !== undefined)
     const { addresses, onUntrustedProxy } = this.options
     if (!this.peer.trusted && !('reason' in head) && this.request.headers[addresses.header] !== undefined)
       onUntrustedProxy(this.peer.address)
     return head
   }
 
-  protected override answerOptions(): void {
+  readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
+    return this.#forward().readUnits(charges)
+  }
+
+  onAsk(charges: readonly Charge[]): void {
+    if (this.report.trace) this.report.asked(charges)
+  }
+
+  /** The client disconnected during the decision, or sent an invalid body and was answered. What was counted stays counted. */
+  get #isAnswered(): boolean {
+    return this.isOver || this.response.headersSent
+  }
+
+  #noteDecision(decision: Decision): void {
+    this.report.decided(decision, this.charges)
+  }
+
+  #pass(): void {
+    if (this.#auth) return this.#auth.allow(this.limitHeaders)
+    if (!this.head) throw new Error('the head of the request was not read')
+    this.#forward().pass(this.head)
+  }
+
+  #forward(): ForwardedRequest {
+    return (this.#forwarded ??= new ForwardedRequest(this))
+  }
+
+  #rejectRequest({ reason, reply, why, path }: Verdict & { outcome: 'rejected' }): void {
+    if (path !== undefined) this.report.rejectedPath = path
+    // It is unknown where the next request would begin.
+    if (reason === 'framing') this.response.closeAfterResponse()
+    this.reject(reason, reply, why)
+  }
+
+  #answerOptions(): void {
+    if (this.#auth) return this.#auth.allow(none)
     // The health check of a load balancer that cannot reach the admin listener.
-    if (this.report.path === '*' && this.options.isStopping())
+    if (this.head?.target.path === '*' && this.options.isStopping())
       return sendError(this.request, this.response, errors.stopping)
     answerOptions(this.response)
   }
 
-  protected override charge(charges: readonly Charge[], head: RequestHead): void {
-    if (this.options.readsBodies && areRequested(charges)) this.#readBody(charges, head)
-    else super.charge(charges, head)
+  /** `denyList`: refused before any rule. */
+  #deny(): void {
+    this.report.listed('deny')
+    sendError(this.request, this.response, errors.forbidden, ['cache-control', 'no-store'])
   }
 
-  /** Decides once the body of the request says what to reserve, or cannot. */
-  #readBody(charges: readonly Charge[], head: RequestHead): void {
-    const { telemetry } = this.options
-    const decide = (body: Buffer | UnreadReserve): void => {
-      this.forwarding = undefined
-      if (this.isOver || this.response.headersSent) return this.#held?.drop()
-      const read = withRequestedUnits(charges, body, telemetry)
-      if (body === 'memory' && read.some(isEnforced)) this.#answerBusy()
-      else super.charge(read, head)
-    }
-    const unread = whyUnread(this.request)
-    if (unread) return decide(unread)
-    this.#hold({ maxBytes: LONGEST_BODY, onlyThisTurn: false }, (body) =>
-      decide(body === 'turn' ? 'size' : body),
-    )
+  #refuseBanned(ban: AppliedBan): void {
+    this.report.listed('ban')
+    refuseBanned(this.request, this.response, ban, this.options)
+    this.report.refused(this.status, ban.policy)
   }
 
-  /** Receives the body before it is known what becomes of the request, or before it is sent to the backend. */
-  #hold(
-    limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>,
-    onRead: ConstructorParameters<typeof HeldBody>[2],
-  ): void {
-    if (expectsContinue(this.request)) this.response.writeContinue()
-    const guard = (step: () => void): void => this.guard(step)
-    const client = this.report.client.prefix
-    const options = { ...limits, memory: this.options.heldBodies, client, guard }
-    this.#held = new HeldBody(this.request, options, onRead)
-    this.forwarding = this.#held
-  }
-
-  /** No memory is the gateway's lack: the client is not refused for it, and not banned. */
+  /** The gateway lacks memory: the client is not refused for it, and not banned. */
   #answerBusy(): void {
-    sendError(this.request, this.response, errors.gatewayBusy, [
-      'retry-after',
-      '1',
-      'cache-control',
-      'no-store',
-    ])
-    this.#held?.drop()
+    const fields = ['retry-after', '1', 'cache-control', 'no-store']
+    sendError(this.request, this.response, errors.gatewayBusy, fields)
+    this.#dropBody()
   }
 
-  protected override keepReservations(decision: Decision): void {
-    if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation)) return
-    const { limiter, limitHeaders, telemetry, onCostUnread } = this.options
-    const settling = {
-      limiter,
-      limitHeaders,
-      requestBytes: () => this.#sentBytes,
-      onUnread: (policy: Policy, reason: UnreadCost) => {
-        telemetry.costUnreadable(policy, reason)
-        onCostUnread(policy, reason, this.report.requestId)
-      },
-    }
-    this.#settlement = new Settlement(settling, decision.states)
-  }
-
-  /** Bytes of the body that were sent to the backend. */
-  get #sentBytes(): number {
-    return this.forwarding?.sentBytes ?? 0
-  }
-
-  protected override giveBack(): void {
-    super.giveBack()
-    this.#settlement?.cancel()
+  reject(reason: Rejection, reply: ErrorReply, why: string): void {
+    this.report.rejected(reason, reply, why)
+    const limits = this.#forwarded?.limitHeaders ?? this.limitHeaders
+    sendError(this.request, this.response, reply, [...fieldsOf(reply), ...limits])
+    this.#dropBody()
   }
 
   /** Over HTTP/2 a request is not over before its body has been read. */
-  protected override dropBody(): void {
-    this.#held?.drop()
+  #dropBody(): void {
+    this.#forwarded?.dropBody()
   }
 
-  protected override get saidLimits(): readonly string[] {
-    return this.#settlement ? this.#settlement.responseHeaders : this.limitHeaders
+  /** Runs a step. An exception fails this request only. */
+  guard(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.onException(error)
+    }
   }
 
-  protected override pass({ target, host }: RequestHead): void {
-    const { routes } = this.options
-    const route = routes?.table.find(target, host)
-    if (route) this.report.route = route.name
-    else if (routes && !routes.hasFallback) {
-      this.#settlement?.cancel()
-      return this.reject('route', errors.notFound, 'no route matches the request')
-    }
-    const forwarder = route ? route.forwarder : this.options.forwarder
-    const prefix = route ? route.prefix : this.options.upstreamPrefix
-    const sentHost = route ? route.upstreamHost : this.options.sentHost
-    const stripped = route?.stripPrefix?.(target)
-    if (route?.stripPrefix && !stripped) {
-      this.#settlement?.cancel()
-      return this.reject('target', errors.badRequest, unstripped)
-    }
-    const references = this.#referencesOf(host, prefix, sentHost, route)
-    const { destination } = this.request.headers
-    if (
-      references &&
-      typeof destination === 'string' &&
-      !privateReference('destination', destination, references)
-    ) {
-      this.#settlement?.cancel()
-      return this.reject('target', errors.badRequest, unnamed)
-    }
-    const { maxBodyBytes } = forwarder
-    if (maxBodyBytes > 0 && (declaredLength(this.request) ?? 0) > maxBodyBytes) {
-      this.#settlement?.cancel()
-      return this.reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
-    }
-    const sending = { target, host, route, prefix, sentHost, stripped, references, forwarder }
-    const { requestBuffering } = this.options
-    const wait = this.#held || this.#onUpgrade ? undefined : bodyWaitOf(this.request, requestBuffering)
-    if (wait === undefined) return this.#send(sending)
-    this.#hold({ maxBytes: requestBuffering, onlyThisTurn: wait === 'turn' }, () => {
-      this.forwarding = undefined
-      if (this.isOver || this.response.headersSent) this.giveBack()
-      else this.#send(sending)
-    })
-  }
-
-  /** Sends the request to the backend, with its body as far as that has come. */
-  #send(sending: Sending): void {
-    const { target, host, route, prefix, sentHost, stripped, references, forwarder } = sending
-    if (!this.#held && expectsContinue(this.request)) this.response.writeContinue()
-    const { scheme, classifyField } = this.options
-    const trace = this.report.trace?.forwarded(route?.name)
-    this.forwarding = forward(forwarder, {
-      request: this.request,
-      response: this.response,
-      held: this.#held,
-      client: this.report.client.prefix,
-      target: prefix + (stripped?.target ?? target.forwardTarget),
-      upstreamHeaders: upstreamHeaders(classifyField, this.request.rawHeaders, {
-        peerAddress: this.peer.address,
-        peerTrusted: this.peer.trusted,
-        clientAddress: this.report.client.address,
-        clientNamed: this.report.client !== this.peer.client,
-        scheme,
-        requestId: this.report.requestId,
-        host,
-        upstreamHost: sentHost,
-        headerLines: route ? route.headerLines : this.options.headerLines,
-        withoutVia: !this.options.addsVia,
-        strippedPrefix: stripped?.prefix,
-        references,
-        protocolVersion: this.request.httpVersion,
-        maxForwards: remainingForwards(this.request),
-        bodyIsRead: this.#settlement?.readsBody ?? false,
-        traceHeaders: trace?.headers,
-      }),
-      classifyField,
-      responseHeaders: this.limitHeaders,
-      settlement: this.#settlement,
-      publicNames: publicNamesOf(sentHost, host, stripped?.prefix),
-      trace,
-      requestId: this.report.requestId,
-      onBodyOverLimit: () => this.report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
-      onUpgrade: this.#onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
-    })
-  }
-
-  /** @param prefix path prefix of the backend */
-  #referencesOf(
-    publicHost: string,
-    prefix: string,
-    sentHost = publicHost,
-    route?: RoutedUpstream,
-  ): ReferenceNames | undefined {
-    const { headers } = this.request
-    if (headers['destination'] === undefined && headers['if'] === undefined) return undefined
-    const { stripPrefix, headerLines = '' } = route ?? {}
-    if (!stripPrefix && prefix === '' && sentHost === publicHost) return undefined
-    // Backends that read this header, such as Radicale, take the prefix off themselves.
-    if (stripPrefix && /^x-script-name:/m.test(headerLines)) return undefined
-    const toPrivate = (path: string): string | undefined => {
-      const target = readTarget('GET', path, { headers: {} })
-      if (typeof target === 'string' || target.authority !== undefined) return undefined
-      const rest = stripPrefix ? stripPrefix(target)?.target : target.forwardTarget
-      return rest === undefined ? undefined : prefix + rest
-    }
-    return { publicHost, sentHost, toPrivate, tagsLeft: MAX_TAGS }
-  }
-
-  /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */
-  #upgrade(...tunnel: Parameters<OnUpgrade>): void {
-    this.#onUpgrade?.(...tunnel)
-    const settlement = this.#settlement
-    if (settlement?.lasts) {
-      this.#settlement = undefined
-      const { socket } = this.request
-      if (socket.destroyed) settlement.finish()
-      else socket.once('close', () => settlement.finish())
-    }
-    this.guard(() => this.finish(101))
+  onException(error: unknown): void {
+    this.options.onException(error, this.request, this.response, this.report.requestId)
+    this.#forwarded?.fail()
   }
 
   /** The response has been sent, the client has gone, or a tunnel has taken its place. */
-  protected override finish(status: number): void {
+  finish(status: number): void {
+    const { now, slowClients } = this.options
     this.isOver = true
-    const isUnsent = this.#held !== undefined && this.forwarding === this.#held
-    this.forwarding?.clientGone()
-    this.#held?.drop()
-    if (isUnsent) this.#settlement?.cancel()
-    else this.#settlement?.finish()
-    super.finish(status)
+    this.#forwarded?.finish()
+    const nowMs = now()
+    slowClients.finish(this)
+    this.report.finished(status, nowMs)
   }
 
-  protected override onException(error: unknown): void {
-    this.options.onException(error, this.request, this.response, this.report.requestId)
-    this.forwarding?.clientGone()
-    this.#held?.drop()
+  onTooSlow(): void {
+    this.guard(() => this.#endSlow())
   }
 
-  protected override abandonSlow(): void {
-    this.forwarding?.abandon('the client sends its body too slowly')
+  #endSlow(): void {
+    if (this.response.headersSent) return this.response.breakOff()
+    this.#forwarded?.abandon('the client sends its body too slowly')
+    this.response.closeAfterResponse()
+    const why = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'
+    this.reject('timeout', errors.requestTimeout, why)
+  }
+
+  get forwarding(): ForwardProgress | undefined {
+    return this.#forwarded?.delivery
+  }
+
+  get client(): string {
+    return this.clientAddress.prefix
+  }
+
+  /** The status code of the response, for metrics and logs. */
+  get status(): number {
+    return this.#auth?.refusedWith ?? statusOf(this.response)
+  }
+
+  /** What goes with each reply that is not the backend's. */
+  get localReplyFields(): readonly string[] {
+    const cors = this.options.corsHeaders(this.request.headers.origin)
+    const { requestId } = this.report
+    const fields = requestId === '' ? cors : ['x-request-id', requestId, ...cors]
+    return this.#auth ? [...fields, ...this.#auth.statusFields] : fields
+  }
+
+  adaptError(reply: LocalReply): LocalReply {
+    return this.#auth?.adaptError(reply) ?? reply
   }
 }

@@ -1,21 +1,19 @@
 import type { Socket } from 'node:net'
 import type { SlowClients } from '../http/connection/slow-clients.ts'
-import type { ClientTable } from '../limits/clients/client-table.ts'
-import type { ClientLists } from '../limits/clients/client-lists.ts'
+import type { Banning } from '../limits/clients/banning.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import type { RefusalOptions } from './too-many-requests.ts'
 import type { ForwarderOptions } from '../http/forward/forward.ts'
 import type { HeldBodyMemory } from '../http/forward/held-body.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
 import type { RequestFieldClassifier } from '../http/fields/header-roles.ts'
+import type { DecisionTable } from '../limits/decide.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { PeerOptions } from '../request/connection-peer.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import type { StripPrefix } from '../limits/rules/strip-prefix.ts'
 import type { RouteTable } from '../limits/rules/upstream-routes.ts'
-import type { RuleTable } from '../limits/rules/rule-table.ts'
-import type { TokenReader } from '../limits/keys/tokens/token-reader.ts'
 import type { Access } from '../telemetry/access-log.ts'
 import type { RefusedRequest } from '../telemetry/refusal-log.ts'
 import type { Telemetry, UnreadCost } from '../telemetry/telemetry.ts'
@@ -45,18 +43,11 @@ export type RoutedUpstreams = {
 
 export type HandlerOptions = HeadOptions &
   PeerOptions &
-  RefusalOptions & {
-    readonly rules: RuleTable
-    /** The same for preflights, where others than `rules` apply to them. */
-    readonly preflightRules: RuleTable | undefined
+  RefusalOptions &
+  DecisionTable & {
     readonly corsHeaders: CorsHeaders
-    readonly clientLists: ClientLists
-    /** Who is banned, and who has another limit, at run time. */
-    readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
-    /** Undefined where no rule counts by tokens. */
-    readonly tokens: TokenReader | undefined
-    /** A rule reads from the body of requests how much to reserve. */
-    readonly readsBodies: boolean
+    /** Bans clients that are refused too often. */
+    readonly banning: Pick<Banning, 'refused'>
     readonly heldBodies: HeldBodyMemory
     /** Bytes that a body may have to be received before its request is sent to the backend; 0: none is. */
     readonly requestBuffering: number

@@ -113,7 +113,8 @@ beforeAll(async () => {
     requestBuffering: 0,
     corsHeaders: () => [],
     refusals: { everyRule: undefined, ofRules: new Map() },
-    clientTable: { entries: new ClientEntries(() => 0), refused: () => undefined },
+    entries: new ClientEntries(() => 0),
+    banning: { refused: () => undefined },
     clientLists: {
       allows: () => false,
       denies: () => false,

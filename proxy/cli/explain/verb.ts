@@ -6,7 +6,7 @@ import { composeAddresses, composeTrustedProxies } from '../../app/trusted-proxi
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Explanation } from '../../limits/explain/explain.ts'
 import { fitsInLine, isHeaderName, writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
-import { compileTable } from '../../limits/explain/request-table.ts'
+import { compileTable } from '../../limits/request-table.ts'
 import { policiesOf } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { createTokens } from '../../limits/keys/tokens/tokens.ts'
@@ -66,7 +66,7 @@ export async function explainRequest(
   const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   await hosts?.ready(LOOKUPS_MS)
   const table = compileTable(settings, composeAddresses(settings, { ranges, hosts }))
-  const tokens = await composeTokens(settings, table.rules, log, now)
+  const tokens = await composeTokens(settings, table.written, log, now)
   try {
     const explanation = await explainHead({ head, ip }, settings, { table, tokens: tokens?.reader })
     if (explanation) return explanation

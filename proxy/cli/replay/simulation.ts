@@ -1,5 +1,4 @@
 import { noteRefusal } from '../../limits/clients/banning.ts'
-import { chargesOf } from '../../limits/charges.ts'
 import { Settlement } from '../../limits/costs/settlement.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { createMemoryLimiter } from '../../limits/store/memory/limiter.ts'
@@ -7,8 +6,9 @@ import type { Charge, Decision } from '../../limits/limiter.ts'
 import { requestedUnits, reservedUnits, type Policy } from '../../policy.ts'
 import { compileRules } from '../../limits/rules/rule-table.ts'
 import { composeAddresses } from '../../app/trusted-proxies.ts'
-import { readRequest } from '../../limits/explain/read-request.ts'
-import { compileTable } from '../../limits/explain/request-table.ts'
+import { decideRequest, type AskedRequest, type DecisionTable, type Verdict } from '../../limits/decide.ts'
+import { countsNothing, createUnservedRequest, noEntries } from '../../limits/explain/unserved-request.ts'
+import { compileTable } from '../../limits/request-table.ts'
 import { createLogBans } from './bans.ts'
 import { ClientTable } from './client-table.ts'
 import { readExcluded, type Excluded } from './excluded.ts'
@@ -80,7 +80,7 @@ export function simulate(
   let clockMs = 0
   const seed = 1
   const limiter = createMemoryLimiter({ maxKeys: settings.storeMaxKeys, seed, now: () => clockMs })
-  const rules = table.rules.map(({ policy }): RuleTally => ({
+  const rules = table.written.map(({ policy }): RuleTally => ({
     policy,
     requests: 0,
     refused: 0,
@@ -95,9 +95,9 @@ export function simulate(
     },
   }
   const places = new Map(rules.map(({ policy }, place) => [policy.name, place]))
-  const needs = table.rules.map(needsOf)
+  const needs = table.written.map(needsOf)
   const haveNeeds = needs.some((each) => each.length > 0)
-  const haveRequestedUnits = table.rules.some(({ policy }) => requestedUnits(policy) !== undefined)
+  const haveRequestedUnits = table.written.some(({ policy }) => requestedUnits(policy) !== undefined)
   const clients = new ClientTable(MOST_CLIENTS, seed)
   /** What ends later: requests in flight whose cost is known then. */
   const pending = new Heap<() => void>()
@@ -116,13 +116,20 @@ export function simulate(
     fromMs: Infinity,
     toMs: -Infinity,
   }
-  const ofSomeHosts = table.rules.filter(({ hosts }) => hosts !== undefined)
+  const ofSomeHosts = table.written.filter(({ hosts }) => hosts !== undefined)
   const withoutHosts = compileRules(
     ofSomeHosts.map(({ policy, match, except }) => ({ policy, match, except })),
   )
 
   const placesOf = (policies: readonly Policy[]): number[] =>
     policies.flatMap(({ name }) => places.get(name) ?? [])
+
+  function noteUnknowns(logged: LoggedRequest, { request, head, applying }: AskedRequest): void {
+    // Rules of some hosts might have matched.
+    if (head && request.httpVersion === '1.0' && ofSomeHosts.length > 0)
+      noteUnknown(placesOf(withoutHosts.match(head.target, logged.method, {}, head.host)), logged)
+    if (haveNeeds && applying.length > 0) noteUnknown(placesOf(applying), logged)
+  }
 
   function noteUnknown(of: readonly number[], request: LoggedRequest): void {
     for (const place of of) {
@@ -155,8 +162,64 @@ export function simulate(
   // A log does not tell what requests cost: rules that read it are not replayed.
   const settling = { limiter, limitHeaders: noLimitHeaders, onUnread: ignore, requestBytes: () => 0 }
 
-  function decide(request: LoggedRequest, charges: readonly Charge[]): Outcome {
-    const decision = limiter.decide(charges)
+  const inForce = { ...table, entries: bans.entries, tokens: undefined, readsBodies: false }
+  const withoutBans = { ...inForce, entries: noEntries, limiter: countsNothing }
+
+  function isListed({ clientAddress, request }: AskedRequest): boolean {
+    return excluded.lists.allows(clientAddress, request)
+  }
+
+  function hasExcludedKey({ charges }: AskedRequest): boolean {
+    return charges.some(({ partitionKey }) => excluded.keys.has(partitionKey))
+  }
+
+  /** Where the body of the request says its units, a log does not know them. */
+  function unitsOf(charges: readonly Charge[]): readonly Charge[] {
+    return haveRequestedUnits ? charges.map(withKnownUnits) : charges
+  }
+
+  /** Counts, unless the client is left out. */
+  function countingFor(asked: AskedRequest): DecisionTable['limiter'] {
+    return {
+      decide: (charges) =>
+        (isListed(asked) || hasExcludedKey(asked) ? countsNothing : limiter).decide(unitsOf(charges)),
+    }
+  }
+
+  function act(logged: LoggedRequest, asked: AskedRequest): Outcome {
+    const verdict = decideAtOnce(asked, { ...inForce, limiter: countingFor(asked) })
+    if (verdict.outcome === 'rejected' && verdict.reason !== 'ambiguous-key') return reject(verdict.why)
+    if (isListed(asked)) return exclude()
+    switch (verdict.outcome) {
+      case 'denied':
+        tally.denied += 1
+        return 'denied'
+      case 'answered':
+        return 'passed'
+      case 'banned':
+        // By its address, before any rule was looked at.
+        if (asked.charges.length === 0) decideAtOnce(asked, withoutBans)
+        else noteUnknowns(logged, asked)
+        return hasExcludedKey(asked) ? exclude() : refuseBanned(unitsOf(asked.charges))
+      case 'rejected':
+        noteUnknowns(logged, asked)
+        return reject(verdict.why)
+      case 'allowed':
+      case 'refused':
+      case 'unavailable':
+        noteUnknowns(logged, asked)
+        if (hasExcludedKey(asked)) return exclude()
+        tally.limited += 1
+        return note(logged, unitsOf(asked.charges), verdict)
+      case 'forward':
+      case 'busy':
+      case 'gone':
+        noteUnknowns(logged, asked)
+        return 'passed'
+    }
+  }
+
+  function note(logged: LoggedRequest, charges: readonly Charge[], decision: Decision): Outcome {
     count(charges, decision)
     if (decision.outcome === 'refused') {
       tally.refused += 1
@@ -166,8 +229,8 @@ export function simulate(
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
       return 'passed'
     const settlement = new Settlement(settling, decision.states)
-    pending.push(clockMs + (request.durationMs ?? 0), () => {
-      if (request.status !== undefined) settlement.onHead(headOf(request.status))
+    pending.push(clockMs + (logged.durationMs ?? 0), () => {
+      if (logged.status !== undefined) settlement.onHead(headOf(logged.status))
       settlement.finish()
     })
     return 'passed'
@@ -212,40 +275,7 @@ export function simulate(
     tally.toMs = Math.max(tally.toMs, request.timeMs)
     const peer = table.addresses.readPeer(request.ip)
     if (!peer) return reject('no client address')
-    const sent = toClientRequest(request)
-    const read = readRequest(table, peer, sent, false)
-    if (read.outcome === 'rejected') return reject(read.why)
-    if (excluded.lists.allows(read.client, sent)) return exclude()
-    if (read.outcome === 'denied') {
-      tally.denied += 1
-      return 'denied'
-    }
-    if (read.outcome === 'answered') return 'passed'
-    const isBanned =
-      bans.entries.findAddressBan(read.client.prefix) !== undefined && !table.lists.allows(read.client, sent)
-    // These might have matched.
-    if (!isBanned && sent.httpVersion === '1.0' && ofSomeHosts.length > 0) {
-      const { target, host } = read.head
-      noteUnknown(placesOf(withoutHosts.match(target, request.method, {}, host)), request)
-    }
-    if (read.applying.length === 0) return isBanned ? refuseBanned([]) : 'passed'
-    if (haveNeeds && !isBanned) noteUnknown(placesOf(read.applying), request)
-    const all = chargesOf(read.applying, {
-      client: read.client,
-      host: read.head.host,
-      target: read.head.target,
-      claims: undefined,
-      request: sent,
-      addresses: table.addresses,
-    })
-    const charges = haveRequestedUnits ? all?.map(withKnownUnits) : all
-    if (charges?.some(({ partitionKey }) => excluded.keys.has(partitionKey))) return exclude()
-    if (isBanned) return refuseBanned(charges ?? [])
-    if (!charges) return reject('what a rule counts by can be read in more than 8 ways')
-    if (charges.length === 0) return 'passed'
-    if (bans.entries.findKeyBan(charges)) return refuseBanned(charges)
-    tally.limited += 1
-    return decide(request, charges)
+    return act(request, createUnservedRequest(toClientRequest(request), peer, table.head))
   }
 
   return {
@@ -258,10 +288,16 @@ export function simulate(
   }
 }
 
+/** Nothing of a log is waited for: neither tokens nor bodies nor Redis. */
+function decideAtOnce(asked: AskedRequest, table: DecisionTable): Verdict {
+  const verdict = decideRequest(asked, table)
+  if (verdict instanceof Promise) throw new Error('a logged request cannot be decided at once')
+  return verdict
+}
+
 const ignore = (): void => undefined
 const noLimitHeaders = (): string[] => []
 
-/** Where the body of the request says its units, a log does not know them. */
 function withKnownUnits(charge: Charge): Charge {
   const requested = requestedUnits(charge.policy)
   return requested ? { ...charge, units: requested.otherwise ?? 1 } : charge

@@ -1,11 +1,11 @@
 import type { AppliedBan, ClientEntries } from '../clients/client-entries.ts'
 import type { Ban } from '../clients/client-entry.ts'
+import type { AskedRequest, DecisionTable } from '../decide.ts'
 import { refusalOf, type Refusals } from '../refusal.ts'
-import type { Charge } from '../limiter.ts'
 
 /** What a running gateway knows of clients beside its settings. */
 export type RunTimeState = {
-  readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'list'>
+  readonly entries: DecisionTable['entries'] & Pick<ClientEntries, 'list'>
   readonly refusals: Refusals
 }
 
@@ -25,27 +25,13 @@ type Banned = {
   readonly ban: ExplainedBan
 }
 
-/** The ban of an address under all rules. */
-export function findAddressBan(runTime: RunTimeState | undefined, address: string): Banned | undefined {
-  const ban = runTime?.entries.findAddressBan(address)
-  return runTime && ban && describe(ban, [address], runTime)
-}
-
-/** The ban of a client by what its request counts by. */
-export function findKeyBan(
-  runTime: RunTimeState | undefined,
-  charges: readonly Charge[],
-): Banned | undefined {
-  const ban = runTime?.entries.findKeyBan(charges)
-  const keys = charges.map(({ partitionKey }) => partitionKey)
-  return runTime && ban && describe(ban, keys, runTime)
-}
-
-function describe(
+/** The ban of a client by its address, or by what its request counts by if that is known. */
+export function explainBan(
   { policy, leftMs }: AppliedBan,
-  keys: readonly string[],
+  { clientAddress, charges }: AskedRequest,
   { entries, refusals }: RunTimeState,
 ): Banned {
+  const keys = charges.length === 0 ? [clientAddress.prefix] : charges.map((charge) => charge.partitionKey)
   const found = entries
     .list('ban')
     .find(({ entry }) => entry.policy === policy?.name && keys.includes(entry.partitionKey))

@@ -1,10 +1,9 @@
 import type { KeySource } from '../keys/part-values.ts'
-import type { ClientRequest } from '../../http/message/messages.ts'
-import type { Charge } from '../limiter.ts'
 import type { Policy, Rule } from '../../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'
-import type { ReadRequest } from './read-request.ts'
-import type { RequestTable } from './request-table.ts'
+import type { RequestHead } from '../../request/request-head.ts'
+import type { AskedRequest } from '../decide.ts'
+import type { RequestTable } from '../request-table.ts'
 import { whyNot } from './why-not.ts'
 
 export type ExplainedRule = {
@@ -29,15 +28,18 @@ export function explainRule(
   rule: Rule,
   context: {
     readonly table: RequestTable
-    readonly request: ClientRequest
-    readonly read: ReadRequest & { outcome: 'limited' }
-    readonly charges: readonly Charge[]
+    readonly about: AskedRequest
+    readonly head: RequestHead
     readonly keySource: KeySource
   },
 ): ExplainedRule {
-  const { table, request, read, charges, keySource } = context
-  const policy = read.applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
-  const keys = charges.filter((charge) => charge.policy === policy).map(({ partitionKey }) => partitionKey)
+  const { table, about, head, keySource } = context
+  const { request, clientAddress, matched, applying, charges } = about
+  const policy = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
+  // Overrides that were set at run time have the name of their policy.
+  const keys = charges
+    .filter((charge) => charge.policy.name === policy.name)
+    .map(({ partitionKey }) => partitionKey)
   const key = keyPartsOf(policy, keySource)
   const described = {
     name: policy.name,
@@ -54,12 +56,12 @@ export function explainRule(
     keys: [],
     key: [],
   })
-  if (!read.matched.includes(rule.policy)) {
-    const { text, isNear } = whyNot(rule, request, read.head, table.preflightTable !== undefined)
+  if (!matched.includes(rule.policy)) {
+    const { text, isNear } = whyNot(rule, request, head, table.preflightRules !== undefined)
     return not(text, isNear)
   }
-  if (!read.applying.includes(policy)) {
-    const isForAll = table.lists.allows(read.client, request)
+  if (!applying.includes(policy)) {
+    const isForAll = table.clientLists.allows(clientAddress, request)
     return not(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
   }
   if (keys.length === 0) {

@@ -1,13 +1,13 @@
-import { chargesOf } from '../charges.ts'
 import type { ClientRequest } from '../../http/message/messages.ts'
-import type { Peer } from '../../request/addresses/client-address.ts'
+import type { ClientAddress, Peer } from '../../request/addresses/client-address.ts'
 import type { Target } from '../../request/target/target.ts'
 import { DEFAULT_UPSTREAM } from '../../telemetry/counters.ts'
 import type { TokenReader } from '../keys/tokens/token-reader.ts'
-import { findAddressBan, findKeyBan, type ExplainedBan, type RunTimeState } from './bans.ts'
+import { decideRequest, type AskedRequest } from '../decide.ts'
+import type { RequestTable } from '../request-table.ts'
+import { explainBan, type ExplainedBan, type RunTimeState } from './bans.ts'
 import { explainRule, type ExplainedRule } from './explain-rule.ts'
-import { readRequest, type ReadRequest } from './read-request.ts'
-import type { RequestTable } from './request-table.ts'
+import { countsNothing, createUnservedRequest, noEntries } from './unserved-request.ts'
 
 /** What the gateway makes of a request. */
 export type Explanation = {
@@ -51,57 +51,79 @@ export type Asked = {
   readonly runTime?: RunTimeState | undefined
 }
 
-/** Takes the steps of a request up to its decision, in the order of `Exchange`. Counts nothing. */
+/** Decides about a request as about those that are served, and says why. Counts nothing. */
 export async function explain(asked: Asked): Promise<Explanation> {
   const { table, peer, request, tokens, upgrades, runTime } = asked
-  const read = readRequest(table, peer, request, upgrades)
-  const client = explainClient(asked, read)
-  if (read.outcome === 'rejected') return { ...rejected(read.status, read.why), ...nothingRead, client }
-  const { target, host } = read.head
-  const readings = [target.matchPath, ...target.otherMatchPaths]
-  const about = { path: target.path, readings, host, upstream: upstreamOf(table, target, host), client }
-  if (read.outcome === 'answered')
-    return { outcome: 'answered', status: 204, why: 'OPTIONS for the server itself', ...about, rules: [] }
-  if (read.outcome === 'denied')
-    return { outcome: 'denied', status: 403, why: 'denyList has the client', ...about, rules: [] }
-  const addressBan = table.lists.allows(read.client, request)
-    ? undefined
-    : findAddressBan(runTime, read.client.prefix)
-  const claims = await tokens?.read(read.applying, request)
-  const source = { client: read.client, host, target, claims, addresses: table.addresses }
-  const charges = chargesOf(read.applying, { ...source, request })
-  if (!charges) {
-    if (addressBan) return { ...addressBan, ...about, rules: [] }
-    return { ...rejected(400, 'what a rule counts by can be read in more than 8 ways'), ...about, rules: [] }
+  const about = createUnservedRequest(request, peer, table.head, upgrades)
+  const entries = runTime?.entries ?? noEntries
+  const inForce = { ...table, entries, tokens, readsBodies: false, limiter: countsNothing }
+  const verdict = await decideRequest(about, inForce)
+  const read = describeRead(asked, about)
+  switch (verdict.outcome) {
+    case 'rejected': {
+      const rejected = { outcome: 'rejected', status: verdict.reply.status, why: verdict.why } as const
+      return verdict.reason === 'ambiguous-key'
+        ? { ...rejected, ...read, rules: [] }
+        : { ...rejected, ...nothingRead, client: read.client }
+    }
+    case 'answered':
+      return { outcome: 'answered', status: 204, why: 'OPTIONS for the server itself', ...read, rules: [] }
+    case 'denied':
+      return { outcome: 'denied', status: 403, why: 'denyList has the client', ...read, rules: [] }
+    case 'banned': {
+      const ban = runTime && explainBan(verdict.ban, about, runTime)
+      // What would count it without its ban.
+      const otherwise = await decideRequest(about, { ...inForce, entries: noEntries })
+      const rules = otherwise.outcome === 'rejected' ? [] : await explainRules(asked, about)
+      return { outcome: 'banned', ...ban, ...read, rules }
+    }
+    case 'forward':
+      return { outcome: 'forwarded', ...read, rules: await explainRules(asked, about) }
+    default:
+      return { outcome: 'limited', ...read, rules: await explainRules(asked, about) }
   }
-  const keySource = { ...source, headers: request.headers }
-  const rules = table.rules.map((rule) => explainRule(rule, { table, request, read, charges, keySource }))
-  const ban = addressBan ?? findKeyBan(runTime, charges)
-  if (ban) return { ...ban, ...about, rules }
-  return { outcome: charges.length > 0 ? 'limited' : 'forwarded', ...about, rules }
 }
 
 /** Of a request that the parser does not pass on. */
 export function explainUnparsed({ client, address }: Peer, status: number, why: string): Explanation {
   const whose = 'the request could not be parsed'
   const named = { address: client.address, counts: client.prefix, peer: address, why: whose }
-  return { ...rejected(status, why), ...nothingRead, client: named }
+  return { outcome: 'rejected', status, why, ...nothingRead, client: named }
 }
 
 const nothingRead = { path: null, readings: [], host: null, upstream: null, rules: [] }
+
+function describeRead(
+  asked: Asked,
+  { head, clientAddress }: AskedRequest,
+): Omit<Explanation, 'outcome' | 'rules'> {
+  const client = explainClient(asked, clientAddress)
+  if (!head) return { ...nothingRead, client }
+  const { target, host } = head
+  const readings = [target.matchPath, ...target.otherMatchPaths]
+  return { path: target.path, readings, host, upstream: upstreamOf(asked.table, target, host), client }
+}
+
+async function explainRules(
+  { table, request, tokens }: Asked,
+  about: AskedRequest,
+): Promise<readonly ExplainedRule[]> {
+  const { clientAddress: client, head, applying } = about
+  if (!head) return []
+  const claims = await tokens?.read(applying, request)
+  const { host, target } = head
+  const keySource = { client, host, target, claims, addresses: table.addresses, headers: request.headers }
+  return table.written.map((rule) => explainRule(rule, { table, about, head, keySource }))
+}
 
 function upstreamOf({ routes }: RequestTable, target: Target, host: string): string | null {
   if (!routes) return DEFAULT_UPSTREAM
   return routes.table.find(target, host) ?? (routes.hasFallback ? DEFAULT_UPSTREAM : null)
 }
 
-function rejected(status: number, why: string) {
-  return { outcome: 'rejected' as const, status, why }
-}
-
 function explainClient(
   { table: { addresses }, peer, request }: Asked,
-  { client }: ReadRequest,
+  client: ClientAddress,
 ): ExplainedClient {
   const { header } = addresses
   const sent = request.headers[header] !== undefined

@@ -90,7 +90,8 @@ function liveFor(
     get options() {
       if (live.options !== from) {
         from = live.options
-        options = { ...from, addressOf }
+        // The body of an auth request is not that of the original request.
+        options = { ...from, addressOf, readsBodies: false }
       }
       return options
     },

@@ -1,21 +1,17 @@
-import { doAtOnce, type Steps } from '../../../shared/steps.ts'
-import { compileClientListsInSteps, type ClientLists } from '../clients/client-lists.ts'
-import type { ListEntry, Rule } from '../../policy.ts'
-import type { AddressReader } from '../../request/addresses/client-address.ts'
-import type { HeadOptions } from '../../request/request-head.ts'
-import { preflightRules } from '../rules/preflight-rules.ts'
-import { compileRoutes, type RouteTable, type UpstreamRoute } from '../rules/upstream-routes.ts'
-import { compileRulesInSteps, type RuleTable } from '../rules/rule-table.ts'
+import { doAtOnce, type Steps } from '../../shared/steps.ts'
+import { compileClientListsInSteps } from './clients/client-lists.ts'
+import type { DecisionTable } from './decide.ts'
+import type { ListEntry, Rule } from '../policy.ts'
+import type { AddressReader } from '../request/addresses/client-address.ts'
+import type { HeadOptions } from '../request/request-head.ts'
+import { preflightRules } from './rules/preflight-rules.ts'
+import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upstream-routes.ts'
+import { compileRulesInSteps } from './rules/rule-table.ts'
 
-/** What decides about a request before anything is counted, compiled from settings. */
-export type RequestTable = {
-  /** Those in force: none with limiting switched off. */
-  readonly rules: readonly Rule[]
-  readonly table: RuleTable
-  /** The same for preflights, where others than `table` apply to them. */
-  readonly preflightTable: RuleTable | undefined
-  readonly lists: ClientLists
-  readonly addresses: AddressReader
+/** What is compiled from settings to decide about requests. */
+export type RequestTable = Pick<DecisionTable, 'rules' | 'preflightRules' | 'clientLists' | 'addresses'> & {
+  /** The rules in force: none with limiting switched off. */
+  readonly written: readonly Rule[]
   readonly head: HeadOptions
   /** Names of routes; undefined where everything goes to `upstream`. */
   readonly routes: { readonly table: RouteTable<string>; readonly hasFallback: boolean } | undefined
@@ -45,10 +41,10 @@ export function* compileTableInSteps(settings: TableSettings, addresses: Address
   const { routes, hasFallback } = settings
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   return {
-    rules,
-    table: yield* compileRulesInSteps(rules),
-    preflightTable: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
-    lists: yield* compileClientListsInSteps({
+    written: rules,
+    rules: yield* compileRulesInSteps(rules),
+    preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
+    clientLists: yield* compileClientListsInSteps({
       allowList: settings.allowList,
       denyList: settings.denyList,
       rules,

@@ -1,0 +1,166 @@
+import { errors } from '../../shared/error-replies.ts'
+import { isPreflight } from '../http/fields/cors.ts'
+import type { ClientRequest } from '../http/message/messages.ts'
+import type { Policy } from '../policy.ts'
+import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
+import { localReply, whyRejected } from '../request/local-replies.ts'
+import type { RejectedHead, RequestHead } from '../request/request-head.ts'
+import { chargesOf } from './charges.ts'
+import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
+import type { ClientLists } from './clients/client-lists.ts'
+import { areRequested } from './costs/requested-charges.ts'
+import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
+import type { Charge, Decision, Limiter } from './limiter.ts'
+import type { RuleTable } from './rules/rule-table.ts'
+
+/** What `decideRequest` goes by: the table of limits, clients that are banned or have a limit of their own, and the counters. */
+export type DecisionTable = {
+  readonly rules: RuleTable
+  /** The same for preflights, where others than `rules` apply to them. */
+  readonly preflightRules: RuleTable | undefined
+  readonly clientLists: ClientLists
+  readonly addresses: AddressReader
+  /** Bans and overrides that were set at run time. */
+  readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
+  /** Undefined where no rule counts by tokens. */
+  readonly tokens: TokenReader | undefined
+  /** A rule reads from the body of requests how much to reserve. */
+  readonly readsBodies: boolean
+  /** One that only reads explains a request without counting it. */
+  readonly limiter: Pick<Limiter, 'decide'>
+}
+
+/**
+ * A request to decide about. `decideRequest` writes here what it has read, as soon as it knows: the logs need it even if the
+ * client disconnects during the decision.
+ */
+export type AskedRequest = {
+  readonly request: ClientRequest
+  readonly peer: Peer
+  /** The client has disconnected: the request is not counted any more. */
+  readonly isOver: boolean
+  readHead(): RequestHead | RejectedHead
+  /**
+   * Sets the units of the charges from the body of the request. `busy`: there is no memory to read it. `gone`: the request
+   * was answered, or its client disconnected, before the body was there.
+   */
+  readUnits?(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges>
+  /** Called before the limiter decides. */
+  onAsk?(charges: readonly Charge[]): void
+  clientAddress: ClientAddress
+  /** Undefined if it was rejected. */
+  head: RequestHead | undefined
+  /** Policies of the rules that match. */
+  matched: readonly Policy[]
+  /** Of these, the ones that apply to the client: without exemptions, and with the overrides of the table. */
+  applying: readonly Policy[]
+  /** With the overrides that were set at run time, once no ban was found. */
+  charges: readonly Charge[]
+}
+
+export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
+
+/**
+ * What becomes of a request.
+ *
+ * - `rejected`: it is malformed, too large or not supported
+ * - `answered`: a successful OPTIONS that is not for the backend
+ * - `denied`: `denyList` has the client
+ * - `banned`: the client is banned
+ * - `forward`: no rule counts it
+ * - `busy`: there is no memory to read its body, which says how much to reserve
+ * - `gone`: its client disconnected, or it was answered, before it was counted
+ * - `allowed`, `refused`, `unavailable`: the limiter's decision
+ */
+export type Verdict =
+  | ({ readonly outcome: 'rejected' } & Omit<RejectedHead, 'path'> & { readonly path?: string })
+  | { readonly outcome: 'answered' | 'denied' | 'forward' | 'busy' | 'gone' }
+  | { readonly outcome: 'banned'; readonly ban: AppliedBan }
+  | Decision
+
+/**
+ * Decides what becomes of a request: the only place that says in which order. Returns the verdict itself, and no promise,
+ * if everything is known in this process.
+ */
+export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdict | Promise<Verdict> {
+  const { request, peer } = asked
+  const { addresses, clientLists, entries, tokens } = table
+  const client = (asked.clientAddress = addresses.readClientAddress(peer, request.headers[addresses.header]))
+
+  const head = asked.readHead()
+  if ('reason' in head) return { outcome: 'rejected', ...head }
+  asked.head = head
+
+  const reply = localReply({ method: head.method, headers: request.headers }, head.target)
+  if (reply === 'options') return { outcome: 'answered' }
+  if (reply) return { outcome: 'rejected', reason: 'other', reply, why: whyRejected(reply) }
+
+  if (clientLists.denies(client, request)) return { outcome: 'denied' }
+
+  const ban = entries.findAddressBan(client.prefix)
+  if (ban && !clientLists.allows(client, request)) return { outcome: 'banned', ban }
+
+  asked.matched = matchRules(head, request, table)
+  asked.applying = clientLists.applying(asked.matched, client, request)
+
+  const claims = tokens?.read(asked.applying, request)
+  if (claims instanceof Promise) return claims.then((later) => charge(asked, head, later, table))
+  return charge(asked, head, claims, table)
+}
+
+/** The second half, once the tokens of the request are verified. */
+function charge(
+  asked: AskedRequest,
+  { target, host }: RequestHead,
+  claims: ReadClaims | undefined,
+  table: DecisionTable,
+): Verdict | Promise<Verdict> {
+  if (asked.isOver) return { outcome: 'gone' }
+  const { clientAddress: client, request, applying } = asked
+  const { addresses, entries, readsBodies } = table
+
+  const charges = chargesOf(applying, { client, host, target, claims, request, addresses })
+  if (!charges) return { outcome: 'rejected', ...ambiguousKey }
+  asked.charges = charges
+
+  const ban = entries.findKeyBan(charges)
+  if (ban) return { outcome: 'banned', ban }
+
+  asked.charges = entries.withOverrides(charges)
+  if (asked.charges.length === 0) return { outcome: 'forward' }
+
+  if (!readsBodies || !asked.readUnits || !areRequested(asked.charges)) return askLimiter(asked, table)
+  const units = asked.readUnits(asked.charges)
+  if (units instanceof Promise) return units.then((later) => chargeUnits(asked, later, table))
+  return chargeUnits(asked, units, table)
+}
+
+function chargeUnits(
+  asked: AskedRequest,
+  units: RequestedCharges,
+  table: DecisionTable,
+): Verdict | Promise<Verdict> {
+  if (typeof units === 'string') return { outcome: units }
+  asked.charges = units
+  return askLimiter(asked, table)
+}
+
+function askLimiter(asked: AskedRequest, { limiter }: DecisionTable): Decision | Promise<Decision> {
+  asked.onAsk?.(asked.charges)
+  return limiter.decide(asked.charges)
+}
+
+function matchRules(
+  { method, target, host }: RequestHead,
+  { headers }: ClientRequest,
+  { rules, preflightRules }: DecisionTable,
+): readonly Policy[] {
+  const applying = preflightRules && isPreflight({ method, headers }) ? preflightRules : rules
+  return applying.match(target, method, headers, host)
+}
+
+const ambiguousKey = {
+  reason: 'ambiguous-key',
+  reply: errors.badRequest,
+  why: 'what a rule counts by can be read in more than 8 ways',
+} as const

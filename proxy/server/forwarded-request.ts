@@ -1,0 +1,294 @@
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { ForwardProgress } from '../http/connection/client-progress.ts'
+import { declaredLength, expectsContinue } from '../http/fields/framing.ts'
+import { forward, type ForwarderOptions } from '../http/forward/forward.ts'
+import { HeldBody, type HeldBodyOptions } from '../http/forward/held-body.ts'
+import { MAX_TAGS, privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
+import type { PublicNames } from '../http/forward/public-fields.ts'
+import { bodyWaitOf } from '../http/forward/request-buffering.ts'
+import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
+import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import { LONGEST_BODY, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
+import { Settlement } from '../limits/costs/settlement.ts'
+import type { RequestedCharges } from '../limits/decide.ts'
+import type { Charge, PolicyState } from '../limits/limiter.ts'
+import { requestedUnits, type Policy } from '../policy.ts'
+import type { ClientAddress, Peer } from '../request/addresses/client-address.ts'
+import { remainingForwards } from '../request/local-replies.ts'
+import type { RequestHead } from '../request/request-head.ts'
+import { readTarget } from '../request/target/target.ts'
+import type { Rejection, UnreadCost, UnreadReserve } from '../telemetry/telemetry.ts'
+import type { ExchangeReport } from './exchange-report.ts'
+import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
+
+const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
+
+const unnamed = 'Destination is not below the prefix of the route'
+const unstripped = 'the path spells the prefix of the route differently, or no path follows the prefix'
+
+/** Undefined where the backend knows host and path as its client does. */
+function publicNamesOf(
+  sentHost: string | undefined,
+  publicHost: string,
+  prefix = '',
+): PublicNames | undefined {
+  if (sentHost === undefined && prefix === '') return undefined
+  return { publicHost, sentHost: sentHost ?? publicHost, prefix }
+}
+
+function isEnforced({ policy }: Charge): boolean {
+  return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
+}
+
+/** Where a request is sent to, and as what. */
+type Sending = Pick<RequestHead, 'target' | 'host'> & {
+  readonly route: RoutedUpstream | undefined
+  readonly prefix: string
+  readonly sentHost: string | undefined
+  readonly stripped: ReturnType<NonNullable<RoutedUpstream['stripPrefix']>>
+  readonly references: ReferenceNames | undefined
+  readonly forwarder: ForwarderOptions
+}
+
+/** Takes the body of the request, and on the way to the backend brings the response. */
+type Delivery = ForwardProgress & {
+  readonly sentBytes: number
+  clientGone(): void
+  abandon(reason: string): void
+}
+
+/** The exchange of which this is the part that is for the backend. */
+type Host = {
+  readonly options: HandlerOptions
+  readonly request: ClientRequest
+  readonly response: ClientResponse
+  readonly peer: Peer
+  readonly clientAddress: ClientAddress
+  readonly report: ExchangeReport
+  readonly onUpgrade: OnUpgrade | undefined
+  /** What the response tells of limits: name, value, name, value… */
+  readonly limitHeaders: readonly string[]
+  readonly isOver: boolean
+  guard(step: () => void): void
+  reject(reason: Rejection, reply: ErrorReply, why: string): void
+  finish(status: number): void
+}
+
+/** A request on its way to the backend, with its body and with what was reserved for it. */
+export class ForwardedRequest {
+  readonly #host: Host
+  /** What was reserved for the request. */
+  #settlement: Settlement | undefined
+  /** Set where the body had to be read before the decision. */
+  #held: HeldBody | undefined
+  delivery: Delivery | undefined
+
+  constructor(host: Host) {
+    this.#host = host
+  }
+
+  /** The charges with the units that the body of the request says, once that has been read or cannot be. */
+  readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
+    const unread = whyUnread(this.#host.request)
+    if (unread) return this.#unitsOf(charges, unread)
+    const read = new Promise<Buffer | 'size' | 'memory' | 'turn'>((resolve) => {
+      this.#hold({ maxBytes: LONGEST_BODY, onlyThisTurn: false }, resolve)
+    })
+    return read.then((body) => this.#unitsOf(charges, body === 'turn' ? 'size' : body))
+  }
+
+  #unitsOf(charges: readonly Charge[], body: Buffer | UnreadReserve): RequestedCharges {
+    this.delivery = undefined
+    if (this.#isAnswered) {
+      this.dropBody()
+      return 'gone'
+    }
+    const read = withRequestedUnits(charges, body, this.#host.options.telemetry)
+    return body === 'memory' && read.some(isEnforced) ? 'busy' : read
+  }
+
+  /** Receives the body before it is known what becomes of the request, or before it is sent to the backend. */
+  #hold(
+    limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>,
+    onRead: ConstructorParameters<typeof HeldBody>[2],
+  ): void {
+    const { request, response, options, clientAddress } = this.#host
+    if (expectsContinue(request)) response.writeContinue()
+    const guard = (step: () => void): void => this.#host.guard(step)
+    const held = { ...limits, memory: options.heldBodies, client: clientAddress.prefix, guard }
+    this.#held = new HeldBody(request, held, onRead)
+    this.delivery = this.#held
+  }
+
+  /** @param states of which some have a reservation */
+  reserve(states: readonly PolicyState[]): void {
+    const { options, report } = this.#host
+    const { limiter, limitHeaders, telemetry, onCostUnread } = options
+    const settling = {
+      limiter,
+      limitHeaders,
+      requestBytes: () => this.delivery?.sentBytes ?? 0,
+      onUnread: (policy: Policy, reason: UnreadCost) => {
+        telemetry.costUnreadable(policy, reason)
+        onCostUnread(policy, reason, report.requestId)
+      },
+    }
+    this.#settlement = new Settlement(settling, states)
+  }
+
+  /** What is left after what was given back so far; undefined where nothing was reserved. */
+  get limitHeaders(): readonly string[] | undefined {
+    return this.#settlement?.responseHeaders
+  }
+
+  /** Sends an allowed request to its backend, or rejects it if there is none for it. */
+  pass({ target, host }: RequestHead): void {
+    const { options, request, report, onUpgrade } = this.#host
+    const { routes, requestBuffering } = options
+    const route = routes?.table.find(target, host)
+    if (route) report.route = route.name
+    else if (routes && !routes.hasFallback)
+      return this.#reject('route', errors.notFound, 'no route matches the request')
+    const forwarder = route ? route.forwarder : options.forwarder
+    const prefix = route ? route.prefix : options.upstreamPrefix
+    const sentHost = route ? route.upstreamHost : options.sentHost
+    const stripped = route?.stripPrefix?.(target)
+    if (route?.stripPrefix && !stripped) return this.#reject('target', errors.badRequest, unstripped)
+    const references = referencesOf(request, host, prefix, sentHost, route)
+    const { destination } = request.headers
+    if (
+      references &&
+      typeof destination === 'string' &&
+      !privateReference('destination', destination, references)
+    )
+      return this.#reject('target', errors.badRequest, unnamed)
+    const { maxBodyBytes } = forwarder
+    if (maxBodyBytes > 0 && (declaredLength(request) ?? 0) > maxBodyBytes)
+      return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
+    const sending = { target, host, route, prefix, sentHost, stripped, references, forwarder }
+    const wait = this.#held || onUpgrade ? undefined : bodyWaitOf(request, requestBuffering)
+    if (wait === undefined) return this.#send(sending)
+    this.#hold({ maxBytes: requestBuffering, onlyThisTurn: wait === 'turn' }, () => {
+      this.delivery = undefined
+      if (this.#isAnswered) this.giveBack()
+      else this.#send(sending)
+    })
+  }
+
+  /** Sends the request to the backend, with its body as far as that has come. */
+  #send(sending: Sending): void {
+    const { target, host, route, prefix, sentHost, stripped, references, forwarder } = sending
+    const { options, request, response, peer, clientAddress, report, onUpgrade, limitHeaders } = this.#host
+    if (!this.#held && expectsContinue(request)) response.writeContinue()
+    const { scheme, classifyField } = options
+    const trace = report.trace?.forwarded(route?.name)
+    this.delivery = forward(forwarder, {
+      request,
+      response,
+      held: this.#held,
+      client: clientAddress.prefix,
+      target: prefix + (stripped?.target ?? target.forwardTarget),
+      upstreamHeaders: upstreamHeaders(classifyField, request.rawHeaders, {
+        peerAddress: peer.address,
+        peerTrusted: peer.trusted,
+        clientAddress: clientAddress.address,
+        clientNamed: clientAddress !== peer.client,
+        scheme,
+        requestId: report.requestId,
+        host,
+        upstreamHost: sentHost,
+        headerLines: route ? route.headerLines : options.headerLines,
+        withoutVia: !options.addsVia,
+        strippedPrefix: stripped?.prefix,
+        references,
+        protocolVersion: request.httpVersion,
+        maxForwards: remainingForwards(request),
+        bodyIsRead: this.#settlement?.readsBody ?? false,
+        traceHeaders: trace?.headers,
+      }),
+      classifyField,
+      responseHeaders: limitHeaders,
+      settlement: this.#settlement,
+      publicNames: publicNamesOf(sentHost, host, stripped?.prefix),
+      trace,
+      requestId: report.requestId,
+      onBodyOverLimit: () => report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
+      onUpgrade: onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
+    })
+  }
+
+  #reject(reason: Rejection, reply: ErrorReply, why: string): void {
+    this.#settlement?.cancel()
+    this.#host.reject(reason, reply, why)
+  }
+
+  get #isAnswered(): boolean {
+    return this.#host.isOver || this.#host.response.headersSent
+  }
+
+  /** The request goes no further: what was reserved for it is given back. */
+  giveBack(): void {
+    this.dropBody()
+    this.#settlement?.cancel()
+  }
+
+  /** The client has gone, or the request was answered: the rest of the body is not wanted. */
+  dropBody(): void {
+    this.#held?.drop()
+  }
+
+  /** The request ends when its tunnel opens: the 101 was written to the socket, and Node knows of no response. */
+  #upgrade(...tunnel: Parameters<OnUpgrade>): void {
+    const { onUpgrade, request } = this.#host
+    onUpgrade?.(...tunnel)
+    const settlement = this.#settlement
+    if (settlement?.lasts) {
+      this.#settlement = undefined
+      const { socket } = request
+      if (socket.destroyed) settlement.finish()
+      else socket.once('close', () => settlement.finish())
+    }
+    this.#host.guard(() => this.#host.finish(101))
+  }
+
+  /** The request is over. */
+  finish(): void {
+    const isUnsent = this.#held !== undefined && this.delivery === this.#held
+    this.delivery?.clientGone()
+    this.#held?.drop()
+    if (isUnsent) this.#settlement?.cancel()
+    else this.#settlement?.finish()
+  }
+
+  /** A step of the request has thrown an exception. */
+  fail(): void {
+    this.delivery?.clientGone()
+    this.#held?.drop()
+  }
+
+  abandon(reason: string): void {
+    this.delivery?.abandon(reason)
+  }
+}
+
+/** @param prefix path prefix of the backend */
+function referencesOf(
+  { headers }: ClientRequest,
+  publicHost: string,
+  prefix: string,
+  sentHost = publicHost,
+  route?: RoutedUpstream,
+): ReferenceNames | undefined {
+  if (headers['destination'] === undefined && headers['if'] === undefined) return undefined
+  const { stripPrefix, headerLines = '' } = route ?? {}
+  if (!stripPrefix && prefix === '' && sentHost === publicHost) return undefined
+  // Backends that read this header, such as Radicale, take the prefix off themselves.
+  if (stripPrefix && /^x-script-name:/m.test(headerLines)) return undefined
+  const toPrivate = (path: string): string | undefined => {
+    const target = readTarget('GET', path, { headers: {} })
+    if (typeof target === 'string' || target.authority !== undefined) return undefined
+    const rest = stripPrefix ? stripPrefix(target)?.target : target.forwardTarget
+    return rest === undefined ? undefined : prefix + rest
+  }
+  return { publicHost, sentHost, toPrivate, tagsLeft: MAX_TAGS }
+}
