@@ -100,7 +100,7 @@ test.each(defects)(
   '$name: the measurement finds it',
   async ({ patches, rows: [file, part], shownBy }) => {
     const root = copyPatchedSource(patches, ['test/support', rowsFolder])
-    const found = await measureRows(root, file, 0, part)
+    const found = await measureRows(root, file, ['time', 'memory'], 0, part)
     expect(found.map(({ what }) => what).join('\n')).toMatch(shownBy)
   },
   600_000,

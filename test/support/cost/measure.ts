@@ -39,6 +39,9 @@ const collect = runInNewContext('gc') as () => void
 /** In which pieces an input arrives. */
 type Way = 'whole' | 'single bytes'
 
+/** What is measured. Pieces of a body are counted with the memory: neither hangs on what else the machine does. */
+export type Cost = 'time' | 'memory'
+
 /** A cost that is over a bound. */
 export type Excess = {
   readonly row: string
@@ -52,28 +55,40 @@ export type Excess = {
  *
  * @param draws how many units are drawn beside those of the row
  */
-export function measure(row: CostRow, draws: number, seed: number): Excess[] {
-  const ways: Way[] = row.onlyWhole ? ['whole'] : ['whole', 'single bytes']
-  const times: Excess[] = []
+export function measure(row: CostRow, draws: number, seed: number, costs: readonly Cost[]): Excess[] {
+  const units = [...row.units, ...drawUnits(row.atoms, draws, seed)]
+  return costs.flatMap((cost) =>
+    cost === 'time' ? excessesOfTime(row, units) : excessesOfMemory(row, units),
+  )
+}
+
+function waysOf(row: CostRow): readonly Way[] {
+  return row.onlyWhole ? ['whole'] : ['whole', 'single bytes']
+}
+
+function excessesOfTime(row: CostRow, units: readonly string[]): Excess[] {
+  const excesses: Excess[] = []
+  for (const unit of units) {
+    if (excesses.length >= ENOUGH) return excesses
+    for (const way of waysOf(row)) {
+      const what = excessOfTime(row, unit, way)
+      if (what !== undefined) excesses.push({ row: row.name, unit, way, what })
+    }
+  }
+  // What else the machine does may go on for as long as all samples of one input take: what is true shows again.
+  return excesses.filter(({ unit, way }) => way !== 'endless' && excessOfTime(row, unit, way) !== undefined)
+}
+
+function excessesOfMemory(row: CostRow, units: readonly string[]): Excess[] {
   const pieces: Excess[] = []
   const holdings: Holding[] = []
-  for (const unit of [...row.units, ...drawUnits(row.atoms, draws, seed)]) {
-    if (times.length >= ENOUGH) return times
-    for (const way of ways) {
-      const what = excessOfTime(row, unit, way)
-      if (what !== undefined) times.push({ row: row.name, unit, way, what })
-      holdings.push(holdingOf(row, unit, way))
-    }
+  for (const unit of units) {
+    for (const way of waysOf(row)) holdings.push(holdingOf(row, unit, way))
     if (!row.onlyWhole) holdings.push(endlessHoldingOf(row, unit))
     const tooMany = excessOfPieces(row, unit)
     if (tooMany !== undefined) pieces.push({ row: row.name, unit, way: 'whole', what: tooMany })
   }
-  const memory = excessesOf(holdings)
-  // What else the machine does may go on for as long as all samples of one input take: what is true shows again.
-  const confirmed = times.filter(
-    ({ unit, way }) => way !== 'endless' && excessOfTime(row, unit, way) !== undefined,
-  )
-  return [...confirmed, ...pieces, ...memory]
+  return [...pieces, ...excessesOf(holdings)]
 }
 
 /** Without a library, which would make each collection of garbage take four times as long. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { spawnCommand } from '../gateway/process.ts'
-import type { Excess } from './measure.ts'
+import type { Cost, Excess } from './measure.ts'
 
 export const repositoryRoot = join(import.meta.dirname, '../../..')
 /** Where the rows are, from the root. */
@@ -13,10 +13,16 @@ export const rowsFolder = 'test/property/costs'
  * @param draws how many units are drawn beside those of a row
  * @param part of the names of those that are meant: all unless given
  */
-export async function measureRows(root: string, file: string, draws: number, part = ''): Promise<Excess[]> {
+export async function measureRows(
+  root: string,
+  file: string,
+  costs: readonly Cost[],
+  draws: number,
+  part = '',
+): Promise<Excess[]> {
   const seed = process.env['COST_SEED'] ?? '1'
   const script = join(root, 'test/support/cost/run.ts')
-  const args = [script, join(root, rowsFolder, file), String(draws), seed, part]
+  const args = [script, join(root, rowsFolder, file), costs.join(), String(draws), seed, part]
   // V8's own threads would be counted with it.
   const measuring = spawnCommand(process.execPath, {}, ['--single-threaded', ...args])
   if ((await measuring.exit) !== 0) throw new Error(`${file} cannot be measured: ${measuring.output()}`)

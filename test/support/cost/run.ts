@@ -1,12 +1,16 @@
-import { measure } from './measure.ts'
+import { measure, type Cost } from './measure.ts'
 import type { CostRow } from './row.ts'
 
 /*
  * Measures the readers of one file in a process of its own, whose heap and compiled code are theirs. Prints what is over a bound
- * as a JSON list. Arguments: the file, how many inputs are drawn for each reader, the seed, and a part of the names to measure.
+ * as a JSON list. Arguments: the file, which costs, how many inputs are drawn for each reader, the seed, and a part of the names.
  */
 
-const [file = '', draws = '0', seed = '1', part = ''] = process.argv.slice(2)
+const [file = '', costs = '', draws = '0', seed = '1', part = ''] = process.argv.slice(2)
 const { rows } = (await import(file)) as { readonly rows: readonly CostRow[] }
 const meant = rows.filter(({ name }) => name.includes(part))
-console.log(JSON.stringify(meant.flatMap((row) => measure(row, Number(draws), Number(seed)))))
+console.log(
+  JSON.stringify(
+    meant.flatMap((row) => measure(row, Number(draws), Number(seed), costs.split(',') as Cost[])),
+  ),
+)
