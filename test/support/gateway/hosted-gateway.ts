@@ -8,8 +8,8 @@ export type HostedGateway = Pick<GatewayProcess, 'port' | 'adminPort' | 'decisio
 
 type Host = { readonly process: NodeProcess; readonly port: number }
 
-/** What gateways leave behind in their process, such as a metric's observers, is not to pile up. */
-const filesOfHost = 8
+/** What gateways leave behind in their process, such as listeners for its errors, is not to pile up. */
+const filesOfHost = 24
 /** Each wait for a line reads all of it. */
 const longestOutput = 500_000
 
