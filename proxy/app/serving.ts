@@ -13,7 +13,9 @@ import { drain } from '../http/connection/drain.ts'
 import { createThrottledClients, type ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import { createTunnels } from '../http/forward/tunnel.ts'
 import { policiesOf, type Rule } from '../policy.ts'
+import { createHttp2Connections } from '../http/connection/http2/connections.ts'
 import { createErrorBoundary } from '../server/error-boundary.ts'
+import { createHttp2Handlers } from '../server/http2-handlers.ts'
 import { serveClients } from '../server/listener.ts'
 import type { Names } from '../names/names.ts'
 import { createMetrics, type ConfigState, type Metrics } from '../telemetry/metrics.ts'
@@ -23,13 +25,12 @@ import type { Notify } from '../telemetry/webhooks/webhook-event.ts'
 import { createTokens, type Tokens } from '../limits/keys/tokens/tokens.ts'
 import { composeConnections } from './listen/connections.ts'
 import { composeCounting, type Counting } from './counting.ts'
-import { composeHttp2 } from './listen/http2.ts'
 import { composeNames } from './upstreams/names.ts'
 import { explainHead } from './explain/explain-head.ts'
 import { composeDecisions, type DecisionsListener } from './listen/decisions/listener.ts'
 import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
 import type { PreparedTable } from './reload/reloader.ts'
-import { createClientServer, http1Limits, listenOn } from './listen/server.ts'
+import { createClientServer, http1Limits, http2Limits, listenOn } from './listen/server.ts'
 import { composeAddresses, composeTrustedProxies } from './trusted-proxies.ts'
 import { composeReplicaExchange } from './observe/replicas.ts'
 import { composeTracing } from './observe/tracing.ts'
@@ -264,15 +265,15 @@ function composeServer(
   })
   const onException = createErrorBoundary(telemetry, log)
   const live = composeHandler(settings, { ...deps, addresses, connections, upstreams, onException, now })
-  const http2 = composeHttp2(settings, {
+  const http2Handlers = createHttp2Handlers({
     handler: live.handler,
     telemetry,
     onException,
     peers: { addresses, addressOf: (socket) => connections.connectionLimit.addressOf(socket) },
     slowClients: connections.slowClients,
     log,
-    now,
   })
+  const http2 = createHttp2Connections(http2Limits(settings), http2Handlers, now)
   const http1 = serveClients(server, {
     handler: live.handler,
     limits: http1Limits(settings),

@@ -19,7 +19,9 @@ import { createHandler } from '../../proxy/server/handler.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import type { Limiter } from '../../proxy/limits/limiter.ts'
 import { serveClients } from '../../proxy/server/listener.ts'
-import { composeHttp2 } from '../../proxy/app/listen/http2.ts'
+import { http2Limits } from '../../proxy/app/listen/server.ts'
+import { createHttp2Connections } from '../../proxy/http/connection/http2/connections.ts'
+import { createHttp2Handlers } from '../../proxy/server/http2-handlers.ts'
 import { compileRules } from '../../proxy/limits/rules/rule-table.ts'
 import { createTunnels } from '../../proxy/http/forward/tunnel.ts'
 import { connectionOpener } from '../../proxy/http/upstream/open-connection.ts'
@@ -177,15 +179,16 @@ beforeAll(async () => {
     onOpen: () => mayThrow('tunnel'),
     onClose: () => undefined,
   })
-  const http2 = composeHttp2(loadGatewaySettings({}, import.meta.dirname).settings, {
+  const { settings } = loadGatewaySettings({}, import.meta.dirname)
+  const http2Handlers = createHttp2Handlers({
     handler: maybe('listener', handler),
     telemetry,
     onException,
     peers: { addresses, addressOf: ({ remoteAddress }) => remoteAddress },
     slowClients,
     log: createLog('test', 'silent'),
-    now,
   })
+  const http2 = createHttp2Connections(http2Limits(settings), http2Handlers, now)
   for (const server of servers) {
     serveClients(server, {
       handler: maybe('listener', handler),

@@ -5,6 +5,7 @@ import type { Log } from '../../../shared/log.ts'
 import { nameHostSetting } from '../../../shared/start-error.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Http1Limits } from '../../http/connection/http1/connections.ts'
+import type { Http2Limits } from '../../http/connection/http2/connections.ts'
 import { chooseProtocol } from '../../http/connection/tls/alpn.ts'
 import { cipherList } from '../../http/connection/tls/ciphers.ts'
 import { watchCertificate, type CertificateWatch } from '../../http/connection/tls/reload.ts'
@@ -63,6 +64,17 @@ export function http1Limits({
     maxRequests: requestsPerConnection,
     headersMs: headersTimeoutMs,
     idleMs: idleTimeoutMs,
+  }
+}
+
+export function http2Limits(settings: GatewaySettings): Http2Limits {
+  return {
+    maxHeaderBytes: settings.maxHeaderBytes,
+    maxStreams: settings.maxStreams,
+    maxRequests: settings.requestsPerConnection,
+    sendMs: settings.sendTimeoutMs,
+    idleMs: settings.idleTimeoutMs,
+    headersMs: settings.headersTimeoutMs,
   }
 }
 

@@ -1,12 +1,15 @@
 import type { Socket } from 'node:net'
 import { Http2Connection, type Http2Options } from '../../http2/connection.ts'
 
-export type Http2Limits = {
+export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'maxRequests' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
   readonly idleMs: number
   /** The same before its first request, and the time in which headers that have begun must be there. */
   readonly headersMs: number
 }
+
+/** What is done with requests, and with what is not a request. */
+export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now'>
 
 /** The connections of HTTP/2. */
 export type Http2Connections = {
@@ -31,13 +34,17 @@ const sweepMs = 1_000
 const connectionsOfSockets = new WeakMap<Socket, Http2Connection>()
 
 /** Serves HTTP/2, and closes idle connections, with one periodic check of all. */
-export function createHttp2Connections(options: Http2Options, limits: Http2Limits): Http2Connections {
-  const { idleMs, headersMs } = limits
+export function createHttp2Connections(
+  { idleMs, headersMs, ...limits }: Http2Limits,
+  handlers: Http2Handlers,
+  now: () => number,
+): Http2Connections {
+  const options: Http2Options = { ...limits, ...handlers, now }
   const connections = new Set<Http2Connection>()
   let isClosing = false
   const sweep = setInterval(
     () => {
-      const nowMs = options.now()
+      const nowMs = now()
       for (const connection of connections) {
         const { openRequests, requests, idleSinceMs, partSinceMs = nowMs } = connection
         if (nowMs - partSinceMs >= headersMs) connection.leave()

@@ -1,0 +1,86 @@
+import type { Log } from '../../shared/log.ts'
+import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import type { PacedExchange } from '../http/connection/client-progress.ts'
+import type { Http2Handlers } from '../http/connection/http2/connections.ts'
+import type { SlowClients } from '../http/connection/slow-clients.ts'
+import { sendError } from '../http/fields/reply.ts'
+import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
+import { connectionOf, peerOf, type PeerOptions } from '../request/connection-peer.ts'
+import { allow } from '../request/local-replies.ts'
+import type { OnException } from './error-boundary.ts'
+import type { Handler } from './handler.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+
+type Http2Deps = {
+  readonly handler: Handler
+  readonly telemetry: Telemetry
+  readonly onException: OnException
+  readonly peers: PeerOptions
+  readonly slowClients: SlowClients
+  readonly log: Log
+}
+
+/** Connects what HTTP/2 connections bring to the handler. */
+export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
+  const { handler, telemetry, onException, log } = deps
+  const answer = (
+    request: ClientRequest,
+    response: ClientResponse,
+    error: ErrorReply,
+    fields?: readonly string[],
+  ): void => {
+    const peer = peerOf(request, deps.peers)
+    if (!peer) return void connectionOf(request).destroy()
+    watchAnswer(deps.slowClients, peer.client.prefix, request, response)
+    sendError(request, response, error, fields)
+  }
+  return {
+    isPressed: () => deps.slowClients.isPressed,
+    serve(request, response) {
+      try {
+        if (request.method === 'CONNECT') {
+          telemetry.requestRejected('other')
+          answer(request, response, errors.methodNotAllowed, allow)
+        } else handler(request, response)
+      } catch (error) {
+        onException(error, request, response)
+      }
+    },
+    onHeadersTooLarge(request, response) {
+      telemetry.requestRejected('headers-too-large')
+      answer(request, response, errors.fieldsTooLarge)
+    },
+    onMalformed() {
+      telemetry.requestRejected('framing')
+      log.debug({ reason: 'malformed HTTP/2 request' }, 'request rejected')
+    },
+    onException(error) {
+      telemetry.errorCaught('request')
+      log.error({ err: error }, 'unhandled exception on HTTP/2 connection; closing')
+    },
+  }
+}
+
+/** A response that does not come from the handler: the client may not read it either. */
+function watchAnswer(
+  slowClients: SlowClients,
+  client: string,
+  request: ClientRequest,
+  response: ClientResponse,
+): void {
+  const exchange: { -readonly [Key in keyof PacedExchange]: PacedExchange[Key] } = {
+    request,
+    response,
+    forwarding: undefined,
+    isOver: false,
+    client,
+    place: -1,
+    guard: (step) => step(),
+    onTooSlow: () => response.breakOff(),
+  }
+  slowClients.add(exchange)
+  response.onClose = () => {
+    exchange.isOver = true
+    slowClients.finish(exchange)
+  }
+}
