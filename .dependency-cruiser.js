@@ -27,6 +27,7 @@ const inside = {
     ['keys'],
     ['rules'],
     ['store'],
+    ['algorithms'],
   ],
   http: [['forward', 'connection'], ['upstream'], ['http1', 'http2'], ['fields'], ['message']],
 }

@@ -97,9 +97,14 @@ export function readsResponseBody({ cost }: Policy): boolean {
   return cost.otherwise === 'estimate' || singleSources(cost.settle).some(({ kind }) => kind === 'json')
 }
 
+/** Whether the response says what a request costs. */
+export function settlesByResponse({ countStatus, cost }: Policy): boolean {
+  return countStatus !== undefined || cost?.settle !== undefined
+}
+
 /** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
-export function isReserved({ algorithm, countStatus, cost }: Policy): boolean {
-  return countStatus !== undefined || cost?.settle !== undefined || algorithm === 'concurrency'
+export function isReserved(policy: Policy): boolean {
+  return settlesByResponse(policy) || policy.algorithm === 'concurrency'
 }
 
 /** Whether the store is told with each charge what to reserve, since it is not always one unit that is counted for good. */

@@ -199,9 +199,5 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
 }
 
 function observeMemory(telemetry: LimiterTelemetry, memory: MemoryLimiter): void {
-  telemetry.observeTable('counters', () => memory.readUse())
-  telemetry.observeTable('buckets', () => memory.readBucketUse())
-  telemetry.observeTable('in-flight', () => memory.readInFlightUse())
-  telemetry.observeTable('sliding', () => memory.readSlidingUse().clients)
-  telemetry.observeTable('sliding-times', () => memory.readSlidingUse().times)
+  for (const [name, readUse] of memory.tables) telemetry.observeTable(name, readUse)
 }

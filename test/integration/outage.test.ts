@@ -192,11 +192,11 @@ describe('requests admitted during an outage of Redis', () => {
     await redis.ping()
     const limiter = countInRedis(redis, { timeoutMs: storeTimeoutMs })
     const policy = makePolicy('login', 10, 60_000)
-    const debt = [{ policy, partitionKey: newClient(), amount: 4, endsAtMs: performance.now() + 50_000 }]
+    const debt = [{ policy, partitionKey: newClient(), counted: [4], endsAtMs: performance.now() + 50_000 }]
     expect(await limiter.addOnce('one', debt)).toBe(true)
     expect(await limiter.addOnce('one', debt)).toBe(true)
     expect(await redis.get(`sluice:1:{${debt[0]?.partitionKey}}:login:60000`)).toBe('4')
-    const brief = { policy, partitionKey: newClient(), amount: 1, endsAtMs: performance.now() + 60 }
+    const brief = { policy, partitionKey: newClient(), counted: [1], endsAtMs: performance.now() + 60 }
     expect(await limiter.addOnce('mixed', [brief, ...debt])).toBe(true)
     // The brief window ends.
     await sleep(70)

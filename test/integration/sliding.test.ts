@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { UnsavedAdmissions } from '../../proxy/limits/store/memory/limiter.ts'
+import type { UnsavedCharge } from '../../proxy/limits/store/memory/limiter.ts'
 import {
   chargeAll,
   countAllowed,
@@ -177,8 +177,9 @@ describe('requests admitted during an outage of Redis', () => {
   let beganAtMs: number
   beforeEach(() => void (beganAtMs = performance.now()))
 
-  function owe(client: string, agesMs: readonly number[]): UnsavedAdmissions {
-    return { policy: five, partitionKey: client, admittedAtMs: agesMs.map((ageMs) => beganAtMs - ageMs) }
+  function owe(client: string, agesMs: readonly number[]): UnsavedCharge {
+    const counted = agesMs.map((ageMs) => beganAtMs - ageMs)
+    return { policy: five, partitionKey: client, counted, endsAtMs: (counted.at(-1) ?? NaN) + five.windowMs }
   }
 
   /** When the test began, by the clock of Redis. */
@@ -221,7 +222,7 @@ describe('requests admitted during an outage of Redis', () => {
     await redis.set(`sluice:1:{${broken}}:five:60000:sliding`, 'x')
     const debt = [
       owe(broken, [1000]),
-      { policy: wide, partitionKey: client, amount: 4, endsAtMs: performance.now() + 50_000 },
+      { policy: wide, partitionKey: client, counted: [4], endsAtMs: performance.now() + 50_000 },
       owe(client, [30_000, 20_000]),
     ]
     await eventually('Redis has taken the admissions', async () =>

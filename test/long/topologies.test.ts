@@ -146,7 +146,9 @@ describe('a cluster', () => {
     expect(countAllowed(await decideAtOnce([first, shop], 80, charges))).toBe(60)
     const inShop = `sluice:shop:1:{${client}}:login:60000`
     expect(await shop.connection.client.get(inShop)).toBe('30')
-    const added = [{ policy: login, partitionKey: client, amount: 2, endsAtMs: performance.now() + 60_000 }]
+    const added = [
+      { policy: login, partitionKey: client, counted: [2], endsAtMs: performance.now() + 60_000 },
+    ]
     const alone = countInRedis(shop.connection.client, { keyPrefix: 'sluice:shop:1' })
     expect(await alone.addOnce('once', added)).toBe(true)
     expect(await alone.addOnce('once', added)).toBe(true)
@@ -171,8 +173,8 @@ describe('a cluster', () => {
     const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
     const nowMs = performance.now()
     const debt = clients.flatMap((partitionKey) => [
-      { policy: login, partitionKey, amount: 30, endsAtMs: nowMs + 30_000 },
-      { policy: sliding, partitionKey, admittedAtMs: [nowMs - 2000, nowMs - 1000] },
+      { policy: login, partitionKey, counted: [30], endsAtMs: nowMs + 30_000 },
+      { policy: sliding, partitionKey, counted: [nowMs - 2000, nowMs - 1000], endsAtMs: nowMs + 59_000 },
     ])
     const limiter = countInRedis(first.connection.client)
     expect(await limiter.addOnce('debt', debt)).toBe(true)

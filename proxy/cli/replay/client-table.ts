@@ -1,4 +1,4 @@
-import { KeyIndex, NONE } from '../../limits/store/memory/key-index.ts'
+import { KeyIndex, NONE } from '../../limits/algorithms/slots/key-index.ts'
 
 /** The state of a client under a rule. */
 export type ClientRow = {

@@ -1,6 +1,6 @@
 import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
 import { MOST_ENTRIES, readEntry, type ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
-import { createInFlightCounts } from '../../../proxy/limits/store/memory/in-flight-counts.ts'
+import { createInFlightCounts } from '../../../proxy/limits/algorithms/concurrency/counts.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
 import { chargeAll, makePolicy } from './limiters.ts'
 
@@ -36,12 +36,14 @@ function bytesPerEntry(entryAt: (index: number) => ClientEntry): number {
 }
 
 function bytesPerRequestInFlight(): number {
-  const counts = createInFlightCounts()
+  const counts = createInFlightCounts(200_000)
   const [policy] = [makePolicy('exports', 2, 0)]
   const before = usedBytes()
-  for (let at = 0; at < 200_000; at++) chargeAll(keyOf(at), [policy]).forEach((charge) => counts.add(charge))
-  const bytes = (usedBytes() - before) / counts.size
-  if (counts.size !== 200_000) throw new RangeError('not counted')
+  for (let at = 0; at < 200_000; at++)
+    chargeAll(keyOf(at), [policy]).forEach((charge) => counts.add(0, charge))
+  const size = counts.readUse()['in-flight']?.size
+  const bytes = (usedBytes() - before) / 200_000
+  if (size !== 200_000) throw new RangeError('not counted')
   return bytes
 }
 

@@ -1,6 +1,6 @@
 import { createMemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
-import { chargeAll, makePolicy } from './limiters.ts'
+import { chargeAll, makePolicy, readTable } from './limiters.ts'
 
 /*
  * Fills embedded counters with a million addresses and then asks for 30 % as many others, in a process of its own so that
@@ -36,7 +36,10 @@ for (let i = 0; i < 300_000; i++) limiter.decide(chargeAll('warm-up', policies))
 const before = readResidentBytes()
 ask(0, clients)
 const filled = readResidentBytes()
-const readUse = (): object => (algorithm === 'fixed' ? limiter.readUse() : limiter.readSlidingUse())
+const readUse = (): object =>
+  algorithm === 'fixed'
+    ? readTable(limiter)
+    : { clients: readTable(limiter, 'sliding'), times: readTable(limiter, 'sliding-times') }
 const atFilled = readUse()
 ask(clients, clients + others)
 const flooded = readResidentBytes()

@@ -1,5 +1,5 @@
 import { createMemoryLimiter, type MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
-import { chargeAll, makePolicy } from './limiters.ts'
+import { chargeAll, makePolicy, readTable } from './limiters.ts'
 
 /*
  * Times the decisions of a hundred clients that go on asking while ever more others come: where there is room for these,
@@ -55,6 +55,6 @@ console.log(
   JSON.stringify({
     p99Us: median(p99sUs),
     p99FloodedUs: median(p99sFloodedUs),
-    evictions: full.readUse().evictions - roomy.readUse().evictions,
+    evictions: readTable(full).evictions - readTable(roomy).evictions,
   }),
 )

@@ -12,7 +12,9 @@ import {
   type RedisConnection,
 } from '../../../proxy/limits/store/redis/connecting/connection.ts'
 import { parseRedisUrl } from '../../../proxy/limits/store/redis/connecting/url.ts'
+import type { MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
+import type { TableUse } from '../../../proxy/telemetry/telemetry.ts'
 import type { Log } from '../../../shared/log.ts'
 import { eventually } from '../wait/eventually.ts'
 
@@ -39,6 +41,13 @@ export function makePolicy(
 
 export function chargeAll(partitionKey: string, policies: readonly Policy[]): Charge[] {
   return policies.map((policy) => ({ policy, partitionKey }))
+}
+
+/** How full a table of the limiter's is; of fixed windows, unless it has another name. */
+export function readTable({ tables }: Pick<MemoryLimiter, 'tables'>, name = 'counters'): TableUse {
+  const read = tables.get(name)
+  if (!read) throw new RangeError(`no table ${name}`)
+  return read()
 }
 
 let lastClient = 0

@@ -1,17 +1,12 @@
 import type { Steps } from '../../../../shared/steps.ts'
-import { LARGEST_SLIDING_QUOTA, reservedUnits, takesUnits, type Policy } from '../../../policy.ts'
+import { reservedUnits, takesUnits, type Policy } from '../../../policy.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
+import type { Algorithm } from '../../algorithms/algorithm.ts'
+import type { MemoryCounts } from '../../algorithms/memory-counts.ts'
+import { algorithmOf, algorithms } from '../../algorithms/registry.ts'
+import type { UnsavedSlot } from '../../algorithms/slots/slot-pool.ts'
 import type { CounterReading } from '../../counter-admin.ts'
-import { CounterPool } from './counter-pool.ts'
 import type { Charge, Decision, PolicyState, Reservation } from '../../limiter.ts'
-import { createBucketCounts } from './bucket-counts.ts'
-import { BucketPool } from './bucket-pool.ts'
-import type { Counts } from './counts.ts'
-import { createFixedCounts } from './fixed-counts.ts'
-import { createInFlightCounts } from './in-flight-counts.ts'
-import { createSlidingCounts } from './sliding-counts.ts'
-import { NONE } from './key-index.ts'
-import { SlidingPool } from './sliding-pool.ts'
 
 export type MemoryLimiter = {
   /** As `Limiter`, and always at once. */
@@ -45,29 +40,12 @@ export type MemoryLimiter = {
    * @param policies of all rules, those of overrides included
    */
   useTable(policies: readonly Policy[]): Steps<void>
-  readUse(): TableUse
-  /** Token buckets that are not full. */
-  readBucketUse(): TableUse
-  /** Clients with requests in flight that count. */
-  readInFlightUse(): TableUse
-  /** Of sliding windows: clients, and the times that all of them hold together. */
-  readSlidingUse(): { readonly clients: TableUse; readonly times: TableUse }
+  /** The tables of all algorithms, by their names, and how full each is now. */
+  readonly tables: ReadonlyMap<string, () => TableUse>
 }
 
-/** Requests of one client under one policy that were admitted without the shared counters. */
-export type UnsavedCharge = UnsavedCount | UnsavedAdmissions | UnsavedDebt
-
-/** Of a fixed window, which ends at `endsAtMs` by the same clock. */
-export type UnsavedCount = Charge & { readonly amount: number; readonly endsAtMs: number }
-
-/** Of a sliding window: when each was admitted, by the same clock, oldest first. */
-export type UnsavedAdmissions = Charge & { readonly admittedAtMs: readonly number[] }
-
-/** Of a token bucket: when one that had paid nothing but this debt would be full, by the same clock. */
-export type UnsavedDebt = Charge & { readonly untilFullMs: number }
-
-/** Times of sliding windows for each client there may be: with its share of them a client costs less than 200 bytes. */
-const TIMES_PER_KEY = 12
+/** Requests of one client under one policy that were admitted without the shared counters, until `endsAtMs` by the same clock. */
+export type UnsavedCharge = Charge & Pick<UnsavedSlot, 'endsAtMs' | 'counted'>
 
 /**
  * The clock is rounded to this step, a power of two per millisecond, so that sums and differences of times and windows are
@@ -76,10 +54,13 @@ const TIMES_PER_KEY = 12
  */
 const CLOCK_STEPS_IN_MS = 1024
 
+/** Where the clients of a policy are counted. */
+type Place = { readonly counts: MemoryCounts; readonly table: number }
+
 /**
- * Counts in this process: at most `maxKeys` counters of fixed windows and as many clients of sliding windows, with 12 times
- * for each on average. When it is full, what ends first is evicted. A counter, or a client with its share of times, takes at
- * most 200 bytes of resident memory with an address as its key. Decisions are synchronous; there is nothing to close.
+ * Counts in this process: at most `maxKeys` clients of each algorithm. When it is full, what ends first is evicted. A counter,
+ * or a client of a sliding window with its share of times, takes at most 200 bytes of resident memory with an address as its
+ * key. Decisions are synchronous; there is nothing to close.
  *
  * @param options.seed any integer that clients cannot know
  * @param options.now milliseconds of a monotonic clock
@@ -89,32 +70,28 @@ export function createMemoryLimiter(options: {
   readonly seed: number
   readonly now: () => number
 }): MemoryLimiter {
-  const { maxKeys, seed } = options
   const now = (): number => Math.floor(options.now() * CLOCK_STEPS_IN_MS) / CLOCK_STEPS_IN_MS
-  const timeCapacity = Math.max(maxKeys * TIMES_PER_KEY, LARGEST_SLIDING_QUOTA + TIMES_PER_KEY)
-  const pool = new CounterPool(maxKeys, seed)
-  /** The pools' tables of policies that have been asked for since the table of limits changed. */
-  const tables = new Map<Policy, number>()
+  /** Created for the first policy that needs it, to save memory if none does. */
+  const countsOf = new Map<Algorithm, MemoryCounts>()
+  const allCounts: MemoryCounts[] = []
+  /** Of policies that have been asked for since the table of limits changed. */
+  const places = new Map<Policy, Place>()
   /** By `countedAs`. */
   const tableByCounts = new Map<string, number>()
   /** By table: of the policies that share it the one with the largest quota; undefined for one to be used again. */
   const policies: (Policy | undefined)[] = []
-  const fixed = createFixedCounts(pool, tableOf)
-  const inFlight = createInFlightCounts()
-  /** Created for the first policy that needs it, to save memory if none does. */
-  let slidingPool: SlidingPool | undefined
-  let sliding: Counts | undefined
-  let bucketPool: BucketPool | undefined
-  let buckets: Counts | undefined
 
-  function tableOf({ policy }: Charge): number {
-    const known = tables.get(policy)
-    if (known !== undefined) return known
+  function placeOf(policy: Policy): Place {
+    return places.get(policy) ?? addPlace(policy)
+  }
+
+  function addPlace(policy: Policy): Place {
     const table = tableByCounts.get(countedAs(policy)) ?? addTable(policy)
     // Of what is added to the shared counters no more is kept than the largest quota allows.
     if ((policies[table]?.quota ?? 0) < policy.quota) policies[table] = policy
-    tables.set(policy, table)
-    return table
+    const place = { counts: findCounts(algorithmOf(policy)), table }
+    places.set(policy, place)
+    return place
   }
 
   function addTable(policy: Policy): number {
@@ -125,6 +102,15 @@ export function createMemoryLimiter(options: {
     return table
   }
 
+  function findCounts(algorithm: Algorithm): MemoryCounts {
+    const known = countsOf.get(algorithm)
+    if (known) return known
+    const counts = algorithm.createCounts(options)
+    countsOf.set(algorithm, counts)
+    allCounts.push(counts)
+    return counts
+  }
+
   function* useTable(next: readonly Policy[]): Steps<void> {
     const largest = new Map<string, Policy>()
     for (const policy of next) {
@@ -132,8 +118,7 @@ export function createMemoryLimiter(options: {
       if (!known || known.quota < policy.quota) largest.set(countedAs(policy), policy)
       yield
     }
-    tables.clear()
-    inFlight.prune()
+    places.clear()
     const dropped = new Set<number>()
     for (const [counts, table] of tableByCounts) {
       const policy = largest.get(counts)
@@ -145,44 +130,40 @@ export function createMemoryLimiter(options: {
 
   /** In one pass over all counters, however many tables are dropped. */
   function dropTables(dropped: ReadonlySet<number>): void {
-    const left = [pool, slidingPool, bucketPool].map((each) => each?.dropTables(dropped))
+    const left = allCounts.map(({ slots }) => slots.dropTables(dropped))
     for (const [counts, table] of tableByCounts) {
-      if (!dropped.has(table) || left.some((tables) => tables?.has(table))) continue
+      if (!dropped.has(table) || left.some((tables) => tables.has(table))) continue
       policies[table] = undefined
       tableByCounts.delete(counts)
     }
   }
 
-  function countsOf({ algorithm }: Policy): Counts {
-    if (algorithm === 'fixed') return fixed
-    if (algorithm === 'concurrency') return inFlight
-    if (algorithm === 'token-bucket') {
-      bucketPool ??= new BucketPool(maxKeys, seed)
-      return (buckets ??= createBucketCounts(bucketPool, tableOf))
-    }
-    slidingPool ??= new SlidingPool(maxKeys, timeCapacity, seed)
-    return (sliding ??= createSlidingCounts(slidingPool, tableOf))
-  }
-
   function findRefusing(charges: readonly Charge[], nowMs: number): Policy | undefined {
     for (const charge of charges) {
       const { policy } = charge
-      if (policy.mode === 'enforce' && countsOf(policy).exceeds(charge, unitsOf(charge), nowMs)) return policy
+      if (policy.mode !== 'enforce') continue
+      const { counts, table } = placeOf(policy)
+      if (counts.exceeds(table, charge, unitsOf(charge), nowMs)) return policy
     }
     return undefined
   }
 
   function decide(charges: readonly Charge[], unsaved: boolean): Decision {
     const nowMs = now()
-    pool.reclaimInPassing(nowMs)
-    slidingPool?.reclaimInPassing(nowMs)
-    bucketPool?.reclaimInPassing(nowMs)
+    for (const { slots } of allCounts) slots.reclaimInPassing(nowMs)
     const refusedBy = findRefusing(charges, nowMs)
     const isAllowed = refusedBy === undefined
     const states: PolicyState[] = []
-    for (const charge of charges)
-      states.push(countsOf(charge.policy).charge(charge, unitsOf(charge), nowMs, isAllowed, unsaved))
+    for (const charge of charges) {
+      const { counts, table } = placeOf(charge.policy)
+      states.push(counts.charge(table, charge, unitsOf(charge), nowMs, isAllowed, unsaved))
+    }
     return isAllowed ? { outcome: 'allowed', states } : { outcome: 'refused', refusedBy, states }
+  }
+
+  function readUse(algorithm: Algorithm, name: string): TableUse {
+    const use = countsOf.get(algorithm)?.readUse()[name]
+    return use ?? { size: 0, capacity: algorithm.memoryTables(options.maxKeys)[name] ?? 0, evictions: 0 }
   }
 
   return {
@@ -191,62 +172,54 @@ export function createMemoryLimiter(options: {
     settle(reservation, costUnits) {
       const { charge, units } = reservation
       const isOver = charge.policy.algorithm === 'concurrency'
-      if (isOver || units !== costUnits)
-        countsOf(charge.policy).giveBack(reservation, isOver ? units : units - costUnits, now())
+      if (!isOver && units === costUnits) return
+      const { counts, table } = placeOf(charge.policy)
+      counts.giveBack(table, reservation, isOver ? units : units - costUnits, now())
     },
-    addInFlight: (charge) => inFlight.add(charge),
-    removeInFlight: (charge) => inFlight.remove(charge),
-    hasUnsaved: () => pool.unsavedSize + (slidingPool?.unsavedSize ?? 0) + (bucketPool?.unsavedSize ?? 0) > 0,
+    addInFlight({ policy, partitionKey }) {
+      const { counts, table } = placeOf(policy)
+      counts.add?.(table, { policy, partitionKey })
+    },
+    removeInFlight(charge) {
+      const { counts, table } = placeOf(charge.policy)
+      counts.giveBack(table, { charge, units: 1, isLocal: false, ticket: 0 }, 1, now())
+    },
+    hasUnsaved: () => allCounts.some(({ slots }) => slots.unsavedSize > 0),
     takeBackUnsaved(charge) {
-      const { policy, partitionKey } = charge
-      if (takesUnits(policy)) return false
-      if (policy.algorithm === 'fixed') {
-        const slot = pool.find(tableOf(charge), partitionKey, now())
-        return slot !== NONE && pool.takeBackUnsaved(slot, 1) === 1
-      }
-      const slot = slidingPool?.find(tableOf(charge), partitionKey, policy.windowMs, now()) ?? NONE
-      return slot !== NONE && slidingPool?.unmarkUnsaved(slot) === true
+      if (takesUnits(charge.policy)) return false
+      const { counts, table } = placeOf(charge.policy)
+      return counts.takeBackUnsaved(table, charge, now())
     },
     takeUnsaved(limit) {
       const taken: UnsavedCharge[] = []
-      for (const { table, key, amount, endsAtMs } of pool.takeUnsaved(limit, now())) {
-        const policy = policies[table]
-        if (policy) taken.push({ policy, partitionKey: key, amount, endsAtMs })
-      }
-      for (const { table, key, times } of slidingPool?.takeUnsaved(limit - taken.length, now()) ?? []) {
-        const policy = policies[table]
-        if (policy) taken.push({ policy, partitionKey: key, admittedAtMs: times })
-      }
-      for (const { table, key, debtMs } of bucketPool?.takeUnsaved(limit - taken.length, now()) ?? []) {
-        const policy = policies[table]
-        if (policy) taken.push({ policy, partitionKey: key, untilFullMs: now() + debtMs })
+      let room = limit
+      for (const counts of allCounts) {
+        for (const { table, key, endsAtMs, counted } of counts.takeUnsaved(room, now())) {
+          const policy = policies[table]
+          if (policy) taken.push({ policy, partitionKey: key, endsAtMs, counted })
+          room -= counted.length
+        }
       }
       return taken
     },
-    read: (charge) => countsOf(charge.policy).read(charge, now()),
+    read(charge) {
+      const { counts, table } = placeOf(charge.policy)
+      return counts.read(table, charge, now())
+    },
     forget(policyName, partitionKey) {
       for (const [table, policy] of policies.entries()) {
         if (!policy || (policyName !== undefined && policy.name !== policyName)) continue
-        pool.forget(table, partitionKey)
-        slidingPool?.forget(table, partitionKey)
-        bucketPool?.forget(table, partitionKey)
+        for (const { slots } of allCounts) slots.forget(table, partitionKey)
       }
     },
     useTable,
-    readUse: () => ({ size: pool.size, capacity: maxKeys, evictions: pool.evictions }),
-    readBucketUse: () => ({
-      size: bucketPool?.size ?? 0,
-      capacity: maxKeys,
-      evictions: bucketPool?.evictions ?? 0,
-    }),
-    readInFlightUse: () => ({ size: inFlight.size, capacity: maxKeys, evictions: 0 }),
-    readSlidingUse() {
-      const evictions = slidingPool?.evictions ?? 0
-      return {
-        clients: { size: slidingPool?.size ?? 0, capacity: maxKeys, evictions },
-        times: { size: slidingPool?.timeSize ?? 0, capacity: timeCapacity, evictions: 0 },
-      }
-    },
+    tables: new Map(
+      algorithms.flatMap((algorithm) =>
+        Object.keys(algorithm.memoryTables(options.maxKeys)).map(
+          (name) => [name, () => readUse(algorithm, name)] as const,
+        ),
+      ),
+    ),
   }
 }
 

@@ -1,4 +1,4 @@
-import { TRY_AGAIN_MS } from '../memory/in-flight-counts.ts'
+import { TRY_AGAIN_MS } from '../../algorithms/concurrency/counts.ts'
 import { bucketsLua, ROUNDING_US } from './buckets.ts'
 import { callsLua } from './checks/rights.ts'
 import { script } from './run-script.ts'

@@ -1,5 +1,5 @@
 import type { Policy } from '../../../../policy.ts'
-import type { UnsavedAdmissions, UnsavedCharge, UnsavedCount, UnsavedDebt } from '../../memory/limiter.ts'
+import type { UnsavedCharge } from '../../memory/limiter.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
 import { inOneWrite, type RedisClient, type RedisScript } from '../run-script.ts'
 import { addFixedOnceScript, addOnceScript } from './add-once-script.ts'
@@ -26,23 +26,26 @@ export function createRepayment(options: {
   /** @param mark the key that records that it was done; the same whenever it is sent again */
   function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
     if (charges.length === 0) return Promise.resolve(true)
-    const counts = charges.filter(isCount)
-    const debts = charges.filter(isDebt)
-    const admissions = charges.filter(isAdmissions)
+    const counts = charges.filter(({ policy }) => policy.algorithm === 'fixed')
+    const debts = charges.filter(({ policy }) => policy.algorithm === 'token-bucket')
+    const admissions = charges.filter(({ policy }) => policy.algorithm === 'sliding')
     const keys = [...counts, ...debts, ...admissions].map((charge) =>
       keyOf(describe(charge.policy), charge.partitionKey),
     )
     const parameters = [
-      ...counts.flatMap(({ amount, endsAtMs }) => [String(amount), String(Math.ceil(endsAtMs - nowMs))]),
-      ...debts.map(({ untilFullMs }) => String((untilFullMs - nowMs) * 1000)),
-      ...admissions.flatMap(({ policy, admittedAtMs }) => {
+      ...counts.flatMap(({ counted: [amount], endsAtMs }) => [
+        String(amount),
+        String(Math.ceil(endsAtMs - nowMs)),
+      ]),
+      ...debts.map(({ endsAtMs }) => String((endsAtMs - nowMs) * 1000)),
+      ...admissions.flatMap(({ policy, counted }) => {
         const { quota, window } = describe(policy)
-        const agesUs = admittedAtMs.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000)))
+        const agesUs = counted.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000)))
         return [quota, window, String(agesUs.length), ...agesUs]
       }),
     ]
     // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
-    const longestMs = Math.ceil(Math.max(...charges.map(endOf)) - nowMs)
+    const longestMs = Math.ceil(Math.max(...charges.map(({ endsAtMs }) => endsAtMs)) - nowMs)
     const sizes = [counts.length, debts.length].map(String)
     const script = counts.length === charges.length ? addFixedOnceScript : addOnceScript
     return runs(script, 1 + keys.length, [mark, ...keys, String(longestMs), ...sizes, ...parameters])
@@ -50,7 +53,7 @@ export function createRepayment(options: {
 
   return async (id, charges) => {
     const nowMs = now()
-    const running = charges.filter((charge) => endOf(charge) > nowMs)
+    const running = charges.filter(({ endsAtMs }) => endsAtMs > nowMs)
     if (!redis.isCluster) return addPart(`${keyPrefix}:added:${id}`, running, nowMs)
     // In a cluster a command reaches the counters of one client, and the mark has to be in their hash slot.
     const byClient = Map.groupBy(running, ({ partitionKey }) => partitionKey)
@@ -60,23 +63,4 @@ export function createRepayment(options: {
     const added = await Promise.all(parts)
     return !added.includes(false)
   }
-}
-
-function isCount(charge: UnsavedCharge): charge is UnsavedCount {
-  return 'amount' in charge
-}
-
-function isDebt(charge: UnsavedCharge): charge is UnsavedDebt {
-  return 'untilFullMs' in charge
-}
-
-function isAdmissions(charge: UnsavedCharge): charge is UnsavedAdmissions {
-  return 'admittedAtMs' in charge
-}
-
-/** When it does not count any more: its window has ended, its last request has left it, or its bucket is full. */
-function endOf(charge: UnsavedCharge): number {
-  if (isCount(charge)) return charge.endsAtMs
-  if (isDebt(charge)) return charge.untilFullMs
-  return (charge.admittedAtMs.at(-1) ?? -Infinity) + charge.policy.windowMs
 }

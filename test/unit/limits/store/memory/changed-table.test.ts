@@ -1,9 +1,9 @@
 import { doAtOnce } from '../../../../../shared/steps.ts'
 import { describe, expect, test, vi } from 'vitest'
 import { createMemoryLimiter, type MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
-import { SlotLists } from '../../../../../proxy/limits/store/memory/slot-lists.ts'
+import { SlotLists } from '../../../../../proxy/limits/algorithms/slots/slot-lists.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
 
 // A table of limits that is changed while it is in force: what goes on counting, and what is freed.
 
@@ -22,7 +22,7 @@ function remaining(limiter: MemoryLimiter, policy: Policy, unsaved = false): num
 }
 
 function inUse(limiter: MemoryLimiter): number {
-  return limiter.readUse().size + limiter.readBucketUse().size + limiter.readSlidingUse().clients.size
+  return readTable(limiter).size + readTable(limiter, 'buckets').size + readTable(limiter, 'sliding').size
 }
 
 describe.each(kinds)('%s', (algorithm) => {

@@ -101,30 +101,3 @@ export class SlotLists {
     else this.#previous[next] = previous
   }
 }
-
-/** What `dropTables` has to know of a pool. */
-export type TablePool = {
-  readonly slots: SlotLists
-  readonly listOfTable: (SlotList | undefined)[]
-  readonly tableOf: (slot: number) => number
-  /** Something of it has still to be added to the shared counters. */
-  readonly isUnsaved: (slot: number) => boolean
-  readonly remove: (list: SlotList, slot: number) => void
-}
-
-/** Removes all slots of tables but those that are unsaved. Returns the tables of which some are left. */
-export function dropTables(pool: TablePool, tables: ReadonlySet<number>): ReadonlySet<number> {
-  const { slots, listOfTable, tableOf, isUnsaved, remove } = pool
-  const left = new Set<number>()
-  for (const list of slots.all) {
-    slots.forEach(list, (slot) => {
-      const table = tableOf(slot)
-      if (!tables.has(table)) return
-      if (isUnsaved(slot)) left.add(table)
-      else remove(list, slot)
-    })
-  }
-  for (const table of tables) if (!left.has(table)) listOfTable[table] = undefined
-  slots.prune(new Set(listOfTable))
-  return left
-}

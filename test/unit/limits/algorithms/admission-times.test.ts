@@ -1,23 +1,24 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { NONE } from '../../../../../proxy/limits/store/memory/key-index.ts'
-import { SlidingPool } from '../../../../../proxy/limits/store/memory/sliding-pool.ts'
-import { TimestampQueues } from '../../../../../proxy/limits/store/memory/timestamp-queues.ts'
+import { NONE } from '../../../../proxy/limits/algorithms/slots/key-index.ts'
+import { AdmissionTimes } from '../../../../proxy/limits/algorithms/sliding/admission-times.ts'
+import { TimestampQueues } from '../../../../proxy/limits/algorithms/sliding/timestamp-queues.ts'
 
 const windowsMs = [100, 1_000, 5_000]
 const plenty = 10_000
 
 /** The times that count for a client of one of the tables, by their number. */
-function countOf(pool: SlidingPool, table: number, key: string, nowMs: number): number {
+function countOf(pool: AdmissionTimes, table: number, key: string, nowMs: number): number {
   const slot = pool.find(table, key, windowsMs[table] ?? NaN, nowMs)
   return slot === NONE ? 0 : pool.count(slot)
 }
 
-function admit(pool: SlidingPool, table: number, key: string, nowMs: number): number {
+function admit(pool: AdmissionTimes, table: number, key: string, nowMs: number): number {
   return pool.admit(table, key, windowsMs[table] ?? NaN, nowMs)
 }
 
-function useOf({ size, timeSize, timeCapacity, evictions, unsavedSize }: SlidingPool): object {
+function useOf({ slots, timeSize, timeCapacity }: AdmissionTimes): object {
+  const { size, evictions, unsavedSize } = slots
   return { size, timeSize, timeCapacity, evictions, unsavedSize }
 }
 
@@ -57,16 +58,16 @@ describe('a pool of sliding windows', () => {
       afterMs: fc.nat(400),
     })
     const check = (room: number, steps: { table: number; key: string; afterMs: number }[]): void => {
-      const pool = new SlidingPool(room, plenty, 3)
+      const pool = new AdmissionTimes(room, plenty, 3)
       const naive = new NaivePool(room)
       let nowMs = 0
       for (const [index, { table, key, afterMs }] of steps.entries()) {
         nowMs += afterMs + index / 1024
-        pool.reclaimInPassing(nowMs)
+        pool.slots.reclaimInPassing(nowMs)
         countOf(pool, table, key, nowMs)
         const slot = admit(pool, table, key, nowMs)
         expect(pool.count(slot)).toBe(naive.admit(`${table} ${key}`, windowsMs[table] ?? NaN, nowMs))
-        expect(pool.size).toBeLessThanOrEqual(room)
+        expect(pool.slots.size).toBeLessThanOrEqual(room)
       }
     }
     fc.assert(fc.property(fc.integer({ min: 1, max: 9 }), fc.array(step, { maxLength: 200 }), check), {
@@ -75,7 +76,7 @@ describe('a pool of sliding windows', () => {
   })
 
   test('makes those clients go for times that end first, whatever they hold', () => {
-    const pool = new SlidingPool(100, 40, 3)
+    const pool = new AdmissionTimes(100, 40, 3)
     for (let i = 0; i < 12; i++) admit(pool, 2, 'long', i)
     for (let i = 0; i < 12; i++) admit(pool, 1, 'middle', 20 + i)
     for (let i = 0; i < 12; i++) admit(pool, 0, 'short', 40 + i)
@@ -93,16 +94,16 @@ describe('a pool of sliding windows', () => {
   test('never holds more times than there is room for, nor loses room, with any clients', () => {
     const step = fc.record({ table: fc.nat(2), key: fc.nat(20).map(String), afterMs: fc.nat(60) })
     const check = (steps: { table: number; key: string; afterMs: number }[]): void => {
-      const pool = new SlidingPool(8, 32, 3)
+      const pool = new AdmissionTimes(8, 32, 3)
       let nowMs = 0
       for (const { table, key, afterMs } of steps) {
         nowMs += afterMs
-        pool.reclaimInPassing(nowMs)
+        pool.slots.reclaimInPassing(nowMs)
         const slot = admit(pool, table, key, nowMs)
         expect(pool.count(slot)).toBeGreaterThan(0)
         expect(pool.timeSize).toBeLessThanOrEqual(32)
       }
-      for (let i = 0; i < 60; i++) pool.reclaimInPassing(nowMs + 6000)
+      for (let i = 0; i < 60; i++) pool.slots.reclaimInPassing(nowMs + 6000)
       expect(useOf(pool)).toMatchObject({ size: 0, timeSize: 0 })
       for (let i = 0; i < 32; i++) admit(pool, 2, 'all', nowMs + 6000 + i)
       expect(countOf(pool, 2, 'all', nowMs + 6100)).toBe(32)
@@ -111,7 +112,7 @@ describe('a pool of sliding windows', () => {
   })
 
   test('keeps the newest times of a client that is alone and has more than there is room for', () => {
-    const pool = new SlidingPool(2, 8, 3)
+    const pool = new AdmissionTimes(2, 8, 3)
     for (let i = 0; i < 30; i++) admit(pool, 2, 'alone', i)
     const slot = pool.find(2, 'alone', 5000, 30)
     expect(pool.count(slot)).toBeLessThanOrEqual(8)
@@ -119,9 +120,13 @@ describe('a pool of sliding windows', () => {
   })
 
   test('forgets a client at once, and all its times', () => {
-    const pool = new SlidingPool(10, 100, 3)
+    const pool = new AdmissionTimes(10, 100, 3)
     for (const key of ['a', 'b', 'c']) for (let i = 0; i < 9; i++) pool.markUnsaved(admit(pool, 1, key, i))
-    expect([pool.forget(1, 'b'), pool.forget(1, 'b'), pool.forget(2, 'a')]).toEqual([true, false, false])
+    expect([pool.slots.forget(1, 'b'), pool.slots.forget(1, 'b'), pool.slots.forget(2, 'a')]).toEqual([
+      true,
+      false,
+      false,
+    ])
     expect(useOf(pool)).toMatchObject({ size: 2, timeSize: 24, unsavedSize: 2 })
     expect(countOf(pool, 1, 'b', 10)).toBe(0)
     expect(countOf(pool, 1, 'c', 10)).toBe(9)
@@ -130,28 +135,28 @@ describe('a pool of sliding windows', () => {
 
 describe('times that the shared counters do not have', () => {
   test('are handed out once, oldest first, in parts, and not those that have left', () => {
-    const pool = new SlidingPool(10, 100, 3)
+    const pool = new AdmissionTimes(10, 100, 3)
     for (const timeMs of [0, 10, 20, 30, 40]) pool.markUnsaved(admit(pool, 0, 'a', timeMs))
     pool.markUnsaved(admit(pool, 1, 'b', 50))
-    expect(pool.takeUnsaved(2, 105)).toEqual([{ table: 0, key: 'a', times: [10, 20] }])
+    expect(pool.takeUnsaved(2, 105)).toEqual([{ table: 0, key: 'a', counted: [10, 20], endsAtMs: 120 }])
     pool.markUnsaved(admit(pool, 0, 'a', 106))
     expect(pool.takeUnsaved(10, 135)).toEqual([
-      { table: 0, key: 'a', times: [40, 106] },
-      { table: 1, key: 'b', times: [50] },
+      { table: 0, key: 'a', counted: [40, 106], endsAtMs: 206 },
+      { table: 1, key: 'b', counted: [50], endsAtMs: 1050 },
     ])
-    expect(pool.unsavedSize).toBe(0)
+    expect(pool.slots.unsavedSize).toBe(0)
     expect(pool.takeUnsaved(10, 135)).toEqual([])
     expect(countOf(pool, 0, 'a', 135)).toBe(2)
   })
 
   test('are forgotten where all have left, so that nothing is owed', () => {
-    const pool = new SlidingPool(10, 100, 3)
+    const pool = new AdmissionTimes(10, 100, 3)
     pool.markUnsaved(admit(pool, 0, 'a', 0))
     expect(countOf(pool, 0, 'a', 100)).toBe(0)
-    expect(pool.unsavedSize).toBe(0)
+    expect(pool.slots.unsavedSize).toBe(0)
     pool.markUnsaved(admit(pool, 0, 'b', 100))
     expect(pool.takeUnsaved(10, 200)).toEqual([])
-    expect(pool.unsavedSize).toBe(0)
+    expect(pool.slots.unsavedSize).toBe(0)
   })
 })
 

@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { CounterPool } from '../../../../../proxy/limits/store/memory/counter-pool.ts'
-import { KeyIndex, NONE } from '../../../../../proxy/limits/store/memory/key-index.ts'
+import { createFixedCounts } from '../../../../proxy/limits/algorithms/fixed/counts.ts'
+import { KeyIndex, NONE } from '../../../../proxy/limits/algorithms/slots/key-index.ts'
+import { makePolicy } from '../../../support/limiter/limiters.ts'
 
-const windowsMs = [100, 1_000, 5_000]
+const quota = 1_000_000
+const policies = [100, 1_000, 5_000].map((windowMs) => makePolicy('any', quota, windowMs))
 
 /** The same promise, kept in the plainest way: a list of counters that is searched and sorted. */
 class NaivePool {
@@ -44,18 +46,16 @@ test('counts as a plain list would, with any requests, at any times, in any room
       fc.array(step, { maxLength: 200 }),
       fc.integer(),
       (room, steps, seed) => {
-        const pool = new CounterPool(room, seed)
+        const counts = createFixedCounts({ maxKeys: room, seed })
         const naive = new NaivePool(room)
         let nowMs = 0
         for (const [index, { table, key, afterMs }] of steps.entries()) {
           nowMs += afterMs + index / 1024
-          const windowMs = windowsMs[table] ?? 1
-          pool.reclaimInPassing(nowMs)
-          let slot = pool.find(table, key, nowMs)
-          if (slot === NONE) slot = pool.begin(table, key, windowMs, nowMs)
-          pool.add(slot, 1)
-          expect(pool.count(slot)).toBe(naive.addOne(`${table} ${key}`, windowMs, nowMs))
-          expect(pool.size).toBeLessThanOrEqual(room)
+          const policy = policies[table] ?? makePolicy('none', 1, 1)
+          counts.slots.reclaimInPassing(nowMs)
+          const { remaining } = counts.charge(table, { policy, partitionKey: key }, 1, nowMs, true, false)
+          expect(quota - remaining).toBe(naive.addOne(`${table} ${key}`, policy.windowMs, nowMs))
+          expect(counts.readUse()['counters']?.size).toBeLessThanOrEqual(room)
         }
       },
     ),
@@ -64,11 +64,13 @@ test('counts as a plain list would, with any requests, at any times, in any room
 })
 
 test('keeps a count at the largest number that it can hold', () => {
-  const pool = new CounterPool(1, 1)
-  const slot = pool.begin(0, 'a', 1000, 0)
-  pool.add(slot, 2 ** 32 - 2)
-  pool.add(slot, 5)
-  expect(pool.count(slot)).toBe(2 ** 32 - 1)
+  const counts = createFixedCounts({ maxKeys: 1, seed: 1 })
+  const charge = { policy: makePolicy('any', quota, 1000), partitionKey: 'a' }
+  const reservation = { charge, units: 1, isLocal: true, ticket: 1000 }
+  counts.giveBack(0, reservation, -(2 ** 32 - 2), 0)
+  counts.giveBack(0, reservation, -5, 0)
+  expect(counts.read(0, charge, 0)?.used).toBe(2 ** 32 - 1)
+  expect(counts.takeUnsaved(1, 0)).toMatchObject([{ counted: [2 ** 32 - 1] }])
 })
 
 test('finds every key of a full index, and no removed one', () => {

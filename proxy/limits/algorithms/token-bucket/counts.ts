@@ -1,55 +1,59 @@
-import { isReserved, type Policy } from '../../../policy.ts'
+import { settlesByResponse, type Policy } from '../../../policy.ts'
 import type { CounterReading } from '../../counter-admin.ts'
 import type { Charge, PolicyState } from '../../limiter.ts'
-import type { BucketPool } from './bucket-pool.ts'
-import type { Counts } from './counts.ts'
-import { NONE } from './key-index.ts'
+import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
+import { NONE } from '../slots/key-index.ts'
+import { Debts } from './debts.ts'
 
 /** Far below a millisecond: what sums of fractions of a millisecond can be off. */
 const ROUNDING_MS = 1e-5
 
 /**
  * Counts in token buckets (the generic cell rate algorithm). A policy's quota is what a full bucket holds, and its window
- * how long an empty one takes to be full.
- *
- * @param tableOf the pool's table of a charge's policy
+ * how long an empty one takes to be full. The ticket is when a reservation was taken, when it will have run out of the bucket,
+ * since when that was not full, and what had been given back since then.
  */
-export function createBucketCounts(pool: BucketPool, tableOf: (charge: Charge) => number): Counts {
-  function debtOf(charge: Charge, nowMs: number): number {
-    const slot = pool.find(tableOf(charge), charge.partitionKey, nowMs)
-    return slot === NONE ? 0 : pool.debtMs(slot, nowMs)
+export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCounts {
+  const debts = new Debts(maxKeys, seed)
+  const { slots } = debts
+
+  function debtOf(table: number, { partitionKey }: Charge, nowMs: number): number {
+    const slot = debts.find(table, partitionKey, nowMs)
+    return slot === NONE ? 0 : debts.debtMs(slot, nowMs)
   }
 
   const isOver = ({ policy }: Charge, debtMs: number): boolean => debtMs > policy.windowMs + ROUNDING_MS
 
   return {
-    exceeds: (charge, units, nowMs) => isOver(charge, debtOf(charge, nowMs) + units * unitMs(charge)),
+    slots,
 
-    charge(charge, units, nowMs, counts, unsaved): PolicyState {
+    exceeds: (table, charge, units, nowMs) =>
+      isOver(charge, debtOf(table, charge, nowMs) + units * unitMs(charge)),
+
+    charge(table, charge, units, nowMs, counts, unsaved): PolicyState {
       const { policy, partitionKey } = charge
       const amountMs = units * unitMs(charge)
-      const debtMs = debtOf(charge, nowMs)
+      const debtMs = debtOf(table, charge, nowMs)
       const exceeded = isOver(charge, debtMs + amountMs)
       if (!counts || exceeded)
         return stateOf(charge, debtMs, exceeded ? debtMs + amountMs - policy.windowMs : undefined)
-      const slot = pool.take(tableOf(charge), partitionKey, policy.windowMs, amountMs, nowMs)
-      if (unsaved) pool.addUnsaved(slot, amountMs)
-      const state = stateOf(charge, pool.debtMs(slot, nowMs))
-      if (!isReserved(policy)) return state
-      const place = [nowMs, nowMs + pool.debtMs(slot, nowMs), pool.sinceMs(slot), pool.givenBackMs(slot)]
+      const slot = debts.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
+      if (unsaved) debts.addUnsaved(slot, amountMs)
+      const state = stateOf(charge, debts.debtMs(slot, nowMs))
+      if (!settlesByResponse(policy)) return state
+      const place = [nowMs, nowMs + debts.debtMs(slot, nowMs), debts.sinceMs(slot), debts.givenBackMs(slot)]
       return { ...state, reservation: { charge, units, isLocal: unsaved, ticket: place.join(':') } }
     },
 
-    giveBack({ charge, isLocal, ticket }, units, nowMs) {
+    giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
       const { policy, partitionKey } = charge
-      const table = tableOf(charge)
       const amountMs = units * unitMs(charge)
       if (units < 0) {
-        const changed = pool.take(table, partitionKey, policy.windowMs, -amountMs, nowMs)
-        if (isLocal) pool.addUnsaved(changed, -amountMs)
+        const changed = debts.take(table, partitionKey, policy.windowMs, -amountMs, nowMs)
+        if (isLocal) debts.addUnsaved(changed, -amountMs)
         return
       }
-      const slot = pool.find(table, partitionKey, nowMs)
+      const slot = debts.find(table, partitionKey, nowMs)
       if (slot === NONE) return
       const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
       // Without the reservation the bucket would be this much fuller at least: what has passed since may have been lost on a
@@ -57,15 +61,18 @@ export function createBucketCounts(pool: BucketPool, tableOf: (charge: Charge) =
       const surelyMs = amountMs - (nowMs - takenAtMs)
       // Or so much of it has not run out: what was given back meanwhile may have stood before it.
       const leftMs =
-        pool.sinceMs(slot) === sinceMs ? untilMs - (pool.givenBackMs(slot) - givenBackMs) - nowMs : 0
-      const mostMs = isLocal ? Math.min(amountMs, pool.unsavedMs(slot)) : amountMs
+        debts.sinceMs(slot) === sinceMs ? untilMs - (debts.givenBackMs(slot) - givenBackMs) - nowMs : 0
+      const mostMs = isLocal ? Math.min(amountMs, slots.unsaved(slot)) : amountMs
       const backMs = Math.min(mostMs, Math.max(0, leftMs, surelyMs))
       if (backMs === 0) return
-      if (isLocal) pool.addUnsaved(slot, -backMs)
-      pool.giveBack(table, slot, backMs, nowMs)
+      if (isLocal) debts.addUnsaved(slot, -backMs)
+      debts.giveBack(table, slot, backMs, nowMs)
     },
 
-    read: (charge, nowMs) => debtReading(charge.policy, debtOf(charge, nowMs)),
+    read: (table, charge, nowMs) => debtReading(charge.policy, debtOf(table, charge, nowMs)),
+    takeUnsaved: (limit, nowMs) => debts.takeUnsaved(limit, nowMs),
+    takeBackUnsaved: () => false,
+    readUse: () => ({ buckets: { size: slots.size, capacity: maxKeys, evictions: slots.evictions } }),
   }
 }
 

@@ -9,7 +9,7 @@
 export class KeyIndex {
   readonly #seed: number
   readonly #mask: number
-  /** By hash: the first slot of the chain, plus 1. All arrays are used from 0 up, and 0 is nothing: see CounterPool. */
+  /** By hash: the first slot of the chain, plus 1. All arrays are used from 0 up, and 0 is nothing: see SlotPool. */
   readonly #buckets: Int32Array
   /** By slot: the next slot of the chain, plus 1. */
   readonly #chain: Int32Array

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { TimestampQueues } from '../../../../../proxy/limits/store/memory/timestamp-queues.ts'
-import { runs } from '../../../../support/random/runs.ts'
+import { TimestampQueues } from '../../../../proxy/limits/algorithms/sliding/timestamp-queues.ts'
+import { runs } from '../../../support/random/runs.ts'
 
 test('times taken out of the middle leave the others in their order', () => {
   const step = fc.oneof(

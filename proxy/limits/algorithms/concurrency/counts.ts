@@ -1,0 +1,83 @@
+import type { Charge, PolicyState } from '../../limiter.ts'
+import type { ClientSlots, MemoryCounts } from '../memory-counts.ts'
+
+/** How soon a client that has too many requests in flight may try again. Nobody knows when one of them ends. */
+export const TRY_AGAIN_MS = 1000
+
+/**
+ * Counts requests in flight. There are never more entries than requests in flight, whose number is bounded elsewhere, and one
+ * that was dropped for room would let its client have more: so they are in no pool of slots. A ticket has no meaning here.
+ *
+ * @param capacity is shown as the size of the table, and not enforced
+ */
+export function createInFlightCounts(capacity: number): MemoryCounts & Required<Pick<MemoryCounts, 'add'>> {
+  /** By table. */
+  const tables = new Map<number, Map<string, number>>()
+  let size = 0
+
+  function usedBy(table: number, { partitionKey }: Charge): number {
+    return tables.get(table)?.get(partitionKey) ?? 0
+  }
+
+  function add(table: number, { partitionKey }: Charge): void {
+    let clients = tables.get(table)
+    if (!clients) tables.set(table, (clients = new Map<string, number>()))
+    const used = clients.get(partitionKey) ?? 0
+    if (used === 0) size += 1
+    clients.set(partitionKey, used + 1)
+  }
+
+  const slots: ClientSlots = {
+    unsavedSize: 0,
+    reclaimInPassing: () => undefined,
+    // Requests in flight are still in flight.
+    forget: () => false,
+    dropTables(dropped) {
+      const left = new Set<number>()
+      for (const [table, clients] of tables) {
+        if (clients.size === 0) tables.delete(table)
+        else if (dropped.has(table)) left.add(table)
+      }
+      return left
+    },
+  }
+
+  return {
+    slots,
+    add,
+    exceeds: (table, charge) => usedBy(table, charge) >= charge.policy.quota,
+
+    charge(table, charge, units, _nowMs, counts, unsaved): PolicyState {
+      const { policy } = charge
+      const exceeded = usedBy(table, charge) >= policy.quota
+      const isCounted = counts && !exceeded
+      if (isCounted) add(table, charge)
+      const remaining = Math.max(0, policy.quota - usedBy(table, charge))
+      return isCounted
+        ? {
+            policy,
+            exceeded,
+            remaining,
+            resetMs: TRY_AGAIN_MS,
+            reservation: { charge, units, isLocal: unsaved, ticket: 0 },
+          }
+        : { policy, exceeded, remaining, resetMs: TRY_AGAIN_MS }
+    },
+
+    giveBack(table, { charge: { partitionKey } }) {
+      const clients = tables.get(table)
+      const used = clients?.get(partitionKey) ?? 0
+      if (used > 1) clients?.set(partitionKey, used - 1)
+      else if (clients?.delete(partitionKey)) size -= 1
+    },
+
+    read(table, charge) {
+      const used = usedBy(table, charge)
+      return used === 0 ? undefined : { used, resetMs: TRY_AGAIN_MS }
+    },
+
+    takeUnsaved: () => [],
+    takeBackUnsaved: () => false,
+    readUse: () => ({ 'in-flight': { size, capacity, evictions: 0 } }),
+  }
+}

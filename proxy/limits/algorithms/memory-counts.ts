@@ -1,0 +1,59 @@
+import type { TableUse } from '../../telemetry/telemetry.ts'
+import type { CounterReading } from '../counter-admin.ts'
+import type { Charge, PolicyState, Reservation } from '../limiter.ts'
+import type { UnsavedSlot } from './slots/slot-pool.ts'
+
+/**
+ * What an algorithm counts in the memory of this process. Times are milliseconds of one monotonic clock, whose sums and
+ * differences with window lengths are exact. `table` stands for the policy of the charge: policies that are counted together,
+ * such as a rule's and those of its overrides, have the same one.
+ */
+export type MemoryCounts = {
+  /** Whether so many units more would be over the quota. Counts nothing. */
+  exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean
+  /**
+   * Counts the charge if `counts` is set and the quota has room. The state has a reservation if something was counted that is to
+   * be settled; only `giveBack` reads its ticket.
+   *
+   * @param unsaved whether what is counted is still to be added to the shared counters
+   */
+  charge(
+    table: number,
+    charge: Charge,
+    units: number,
+    nowMs: number,
+    counts: boolean,
+    unsaved: boolean,
+  ): PolicyState
+  /**
+   * Gives back units of a reservation, and never more than it took; or, below 0, adds them, over the quota too. Of a local
+   * reservation only what is unsaved is given back.
+   */
+  giveBack(table: number, reservation: Reservation, units: number, nowMs: number): void
+  /** Counts nothing. Undefined for a client of whom nothing counts. */
+  read(table: number, charge: Charge, nowMs: number): CounterReading
+  /** Where the clients are. */
+  readonly slots: ClientSlots
+  /** Hands out, each once, at most `limit` numbers of what is unsaved and has not ended. */
+  takeUnsaved(limit: number, nowMs: number): readonly UnsavedSlot[]
+  /** Takes one unsaved request of a client for saved. Returns false if it has none. Not asked of policies that take units. */
+  takeBackUnsaved(table: number, charge: Charge, nowMs: number): boolean
+  /** Counts a charge that other counters have let through, whatever the quota. Only where requests in flight are counted. */
+  add?(table: number, charge: Charge): void
+  /** How full each of the algorithm's `memoryTables` is. */
+  readUse(): Readonly<Record<string, TableUse>>
+}
+
+/** What the memory limiter does with the clients of every algorithm; `SlotPool` is the usual one. */
+export type ClientSlots = {
+  /** Clients of whom something is unsaved. */
+  readonly unsavedSize: number
+  /** Frees a few clients that have ended. Called with every decision. */
+  reclaimInPassing(nowMs: number): void
+  forget(table: number, key: string): boolean
+  /** Frees these tables but for clients that must stay. Returns the tables that have some. */
+  dropTables(tables: ReadonlySet<number>): ReadonlySet<number>
+}
+
+/** @param seed any integer that clients cannot know */
+export type MemoryOptions = { readonly maxKeys: number; readonly seed: number }

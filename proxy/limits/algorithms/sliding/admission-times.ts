@@ -1,0 +1,125 @@
+import { NONE } from '../slots/key-index.ts'
+import { SlotPool, type UnsavedSlot } from '../slots/slot-pool.ts'
+import { TimestampQueues } from './timestamp-queues.ts'
+
+/**
+ * For each client the times of its requests that were admitted in the last window. The numbers of clients and of times are
+ * bounded.
+ *
+ * A client's slot has ended when the last of its times has left the window: clients of one window length end in the order of
+ * their latest admitted requests. When there is no room for a client or a time, the client that ends first is evicted.
+ *
+ * A time is in the window for exactly `windowMs`, the end excluded.
+ */
+export class AdmissionTimes {
+  /** What is unsaved of a slot is how many of its newest times. */
+  readonly slots: SlotPool
+  readonly #times: TimestampQueues
+
+  /**
+   * @param capacity maximum number of clients, at least 1. Memory becomes resident when it is written
+   * @param timeCapacity maximum number of times; must exceed that of one client, or its own oldest are dropped
+   * @param seed any integer that clients cannot know
+   */
+  constructor(capacity: number, timeCapacity: number, seed: number) {
+    const times = new TimestampQueues(capacity, timeCapacity)
+    this.#times = times
+    this.slots = new SlotPool(capacity, seed, new Uint32Array(capacity), {
+      endsAtMs: (slot, windowMs) => (times.count(slot) === 0 ? -Infinity : times.last(slot) + windowMs),
+      clear: (slot) => times.clear(slot),
+    })
+  }
+
+  /** Room taken by times. */
+  get timeSize(): number {
+    return this.#times.size
+  }
+
+  get timeCapacity(): number {
+    return this.#times.capacity
+  }
+
+  /** The client's slot, with only those times that are in the window, perhaps none; or `NONE`. */
+  find(table: number, key: string, windowMs: number, nowMs: number): number {
+    const slot = this.slots.find(table, key)
+    if (slot !== NONE) this.#dropLeft(slot, windowMs, nowMs)
+    return slot
+  }
+
+  /** How many times the slot holds. */
+  count(slot: number): number {
+    return this.#times.count(slot)
+  }
+
+  /** When the oldest of the slot's times leaves the window; it holds one at least. */
+  leavesAtMs(slot: number, windowMs: number): number {
+    return this.#times.first(slot) + windowMs
+  }
+
+  /** Notes an admission, later than all others of this client. A table has one window length. Returns the slot. */
+  admit(table: number, key: string, windowMs: number, nowMs: number): number {
+    let slot = this.slots.find(table, key)
+    if (slot === NONE) slot = this.slots.add(table, key, windowMs, nowMs)
+    else this.slots.takeOut(table, slot)
+    while (this.#times.lacksRoomFor(slot)) if (!this.slots.evictFirst(nowMs)) this.#dropOldest(slot)
+    this.#times.push(slot, nowMs)
+    this.slots.putLast(table, slot)
+    return slot
+  }
+
+  /**
+   * Takes out one admission at this time, if the slot holds one.
+   *
+   * @param unsaved only where it has not been handed out by `takeUnsaved`
+   */
+  remove(table: number, slot: number, time: number, unsaved: boolean): void {
+    const count = this.#times.count(slot)
+    const place = this.#times.placeOf(slot, time)
+    const isUnsaved = place >= count - this.slots.unsaved(slot)
+    if (place === -1 || (unsaved && !isUnsaved)) return
+    if (count === 1) {
+      this.slots.remove(table, slot)
+      return
+    }
+    this.#times.removeAt(slot, place)
+    if (isUnsaved) this.unmarkUnsaved(slot)
+  }
+
+  /** Notes that the slot's newest time has still to be added to the shared counters, as all of them have or none. */
+  markUnsaved(slot: number): void {
+    this.slots.setUnsaved(slot, this.slots.unsaved(slot) + 1)
+  }
+
+  /** Undoes `markUnsaved` once, of the oldest that has not been handed out. Returns whether there was one. */
+  unmarkUnsaved(slot: number): boolean {
+    const unsaved = this.slots.unsaved(slot)
+    if (unsaved === 0) return false
+    this.slots.setUnsaved(slot, unsaved - 1)
+    return true
+  }
+
+  /** Hands out, once, at most `limit` unsaved times, oldest first for each client; not those that have left. */
+  takeUnsaved(limit: number, nowMs: number): UnsavedSlot[] {
+    return this.slots.takeUnsaved(limit, (slot, room) => {
+      const windowMs = this.slots.windowMsOf(slot)
+      this.#dropLeft(slot, windowMs, nowMs)
+      const unsaved = this.slots.unsaved(slot)
+      const amount = Math.min(unsaved, room)
+      if (amount === 0) return undefined
+      const from = this.#times.count(slot) - unsaved
+      this.slots.setUnsaved(slot, unsaved - amount)
+      const counted = this.#times.slice(slot, from, from + amount)
+      return { counted, endsAtMs: (counted.at(-1) ?? -Infinity) + windowMs }
+    })
+  }
+
+  #dropLeft(slot: number, windowMs: number, nowMs: number): void {
+    while (this.#times.count(slot) > 0 && this.#times.first(slot) + windowMs <= nowMs) this.#dropOldest(slot)
+  }
+
+  #dropOldest(slot: number): void {
+    this.#times.shift(slot)
+    const count = this.#times.count(slot)
+    if (this.slots.unsaved(slot) > count) this.slots.setUnsaved(slot, count)
+  }
+}

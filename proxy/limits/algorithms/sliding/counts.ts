@@ -1,0 +1,72 @@
+import { settlesByResponse } from '../../../policy.ts'
+import type { Charge, PolicyState } from '../../limiter.ts'
+import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
+import { NONE } from '../slots/key-index.ts'
+import { AdmissionTimes } from './admission-times.ts'
+
+/** Counts in sliding windows. A charge is one unit: each is remembered by its time, which is its ticket. */
+export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapacity: number): MemoryCounts {
+  const times = new AdmissionTimes(maxKeys, timeCapacity, seed)
+  const { slots } = times
+
+  function find(table: number, { policy, partitionKey }: Charge, nowMs: number): number {
+    return times.find(table, partitionKey, policy.windowMs, nowMs)
+  }
+
+  return {
+    slots,
+
+    exceeds(table, charge, _units, nowMs) {
+      const slot = find(table, charge, nowMs)
+      return (slot === NONE ? 0 : times.count(slot)) >= charge.policy.quota
+    },
+
+    charge(table, charge, units, nowMs, counts, unsaved): PolicyState {
+      const { policy, partitionKey } = charge
+      const { quota, windowMs } = policy
+      let slot = find(table, charge, nowMs)
+      const exceeded = (slot === NONE ? 0 : times.count(slot)) >= quota
+      const isCounted = counts && !exceeded
+      if (isCounted) {
+        slot = times.admit(table, partitionKey, windowMs, nowMs)
+        if (unsaved) times.markUnsaved(slot)
+      }
+      const used = slot === NONE ? 0 : times.count(slot)
+      const remaining = Math.max(0, quota - used)
+      const resetMs = used === 0 ? windowMs : times.leavesAtMs(slot, windowMs) - nowMs
+      return isCounted && settlesByResponse(policy)
+        ? {
+            policy,
+            exceeded,
+            remaining,
+            resetMs,
+            reservation: { charge, units, isLocal: unsaved, ticket: nowMs },
+          }
+        : { policy, exceeded, remaining, resetMs }
+    },
+
+    giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
+      const slot = find(table, charge, nowMs)
+      if (slot !== NONE && units > 0) times.remove(table, slot, Number(ticket), isLocal)
+    },
+
+    read(table, charge, nowMs) {
+      const slot = find(table, charge, nowMs)
+      const used = slot === NONE ? 0 : times.count(slot)
+      if (used === 0) return undefined
+      return { used, resetMs: times.leavesAtMs(slot, charge.policy.windowMs) - nowMs }
+    },
+
+    takeUnsaved: (limit, nowMs) => times.takeUnsaved(limit, nowMs),
+
+    takeBackUnsaved(table, charge, nowMs) {
+      const slot = find(table, charge, nowMs)
+      return slot !== NONE && times.unmarkUnsaved(slot)
+    },
+
+    readUse: () => ({
+      sliding: { size: slots.size, capacity: maxKeys, evictions: slots.evictions },
+      'sliding-times': { size: times.timeSize, capacity: timeCapacity, evictions: 0 },
+    }),
+  }
+}

@@ -1,0 +1,17 @@
+import { LARGEST_SLIDING_QUOTA } from '../../../policy.ts'
+import type { Algorithm } from '../algorithm.ts'
+import { createSlidingCounts } from './counts.ts'
+
+/** Times for each client there may be: with its share of them a client costs less than 200 bytes. */
+const TIMES_PER_KEY = 12
+
+/** Never more requests than the quota in any span of the window's length: each counts until exactly that long after it. */
+export const sliding: Algorithm = {
+  name: 'sliding',
+  memoryTables: (maxKeys) => ({ sliding: maxKeys, 'sliding-times': timeCapacity(maxKeys) }),
+  createCounts: (options) => createSlidingCounts(options, timeCapacity(options.maxKeys)),
+}
+
+function timeCapacity(maxKeys: number): number {
+  return Math.max(maxKeys * TIMES_PER_KEY, LARGEST_SLIDING_QUOTA + TIMES_PER_KEY)
+}

@@ -1,0 +1,221 @@
+import { KeyIndex, NONE } from './key-index.ts'
+import { SlotLists, type SlotList } from './slot-lists.ts'
+
+/** What an algorithm keeps in the slots of a pool. */
+export type SlotContent = {
+  /**
+   * From when on the slot counts nothing, so that it can be used for another client. It changes only while the slot is in no list.
+   *
+   * @param windowMs of the slot's table
+   */
+  readonly endsAtMs: (slot: number, windowMs: number) => number
+  /** Frees what the slot holds elsewhere. Called before it is given to another client. */
+  readonly clear?: (slot: number) => void
+}
+
+/** Something of a client that is still to be added to the shared counters. Only its algorithm reads `counted`. */
+export type UnsavedSlot = {
+  readonly table: number
+  readonly key: string
+  /** From when on it counts nothing. */
+  readonly endsAtMs: number
+  readonly counted: readonly number[]
+}
+
+/**
+ * The clients of an algorithm in a fixed number of slots. What a client has used is kept by the algorithm, in typed arrays by
+ * slot. Several tables share a pool: a table is the clients of one policy.
+ *
+ * Slots of one window length are in a linked list in the order in which they were last put there, which is the order in
+ * which they end, or nearly so. Ended slots are reclaimed at the head of the lists, a few at each call and without timers;
+ * when all slots are in use, the one at the head of a list that ends first is evicted.
+ *
+ * The caller passes times, in milliseconds of one monotonic clock.
+ */
+export class SlotPool {
+  readonly #index: KeyIndex
+  readonly #lists: SlotLists
+  readonly #content: SlotContent
+  readonly #unsaved: Uint32Array | Float64Array
+  readonly #listOfTable: (SlotList | undefined)[] = []
+  #turn = 0
+  #evictions = 0
+  #unsavedSize = 0
+  #unsavedCursor = 0
+
+  /**
+   * @param capacity the number of slots, at least 1. Their memory is reserved at once, but becomes resident when it is written
+   * @param seed any integer that clients cannot know
+   * @param unsaved one number by slot
+   */
+  constructor(capacity: number, seed: number, unsaved: Uint32Array | Float64Array, content: SlotContent) {
+    this.#index = new KeyIndex(capacity, seed)
+    this.#lists = new SlotLists(capacity)
+    this.#unsaved = unsaved
+    this.#content = content
+  }
+
+  /** Number of slots in use, including ended ones that are not reclaimed yet. */
+  get size(): number {
+    return this.#lists.size
+  }
+
+  /** Number of slots evicted before they ended, since the start. */
+  get evictions(): number {
+    return this.#evictions
+  }
+
+  /** Number of slots of which something is unsaved. */
+  get unsavedSize(): number {
+    return this.#unsavedSize
+  }
+
+  /** The slot of a client, perhaps an ended one; or `NONE`. */
+  find(table: number, key: string): number {
+    return this.#index.find(table, key)
+  }
+
+  /**
+   * Takes a slot for a client that has none, and another client's if all are in use. It is in no list until `putLast`.
+   *
+   * @param windowMs the same for all clients of a table
+   */
+  add(table: number, key: string, windowMs: number, nowMs: number): number {
+    const list = (this.#listOfTable[table] ??= this.#lists.listFor(windowMs))
+    this.#reclaim(list, nowMs)
+    if (this.#lists.isFull) this.evictFirst(nowMs)
+    const slot = this.#lists.take()
+    this.#index.insert(slot, table, key)
+    return slot
+  }
+
+  /** Takes a slot out of its list. It is not evicted until `putLast`. */
+  takeOut(table: number, slot: number): void {
+    const list = this.#listOfTable[table]
+    if (list) this.#lists.unlink(list, slot)
+  }
+
+  /** Puts a slot that is in no list behind the others of its window length. */
+  putLast(table: number, slot: number): void {
+    const list = this.#listOfTable[table]
+    if (list) this.#lists.linkLast(list, slot)
+  }
+
+  /** Frees a slot that is in a list. */
+  remove(table: number, slot: number): void {
+    const list = this.#listOfTable[table]
+    if (list) this.#remove(list, slot)
+  }
+
+  /** Forgets a client. Returns whether there was one. */
+  forget(table: number, key: string): boolean {
+    const slot = this.#index.find(table, key)
+    if (slot === NONE) return false
+    this.remove(table, slot)
+    return true
+  }
+
+  /** Reclaims up to two slots that have ended. Called with every decision, so that ended ones do not accumulate. */
+  reclaimInPassing(nowMs: number): void {
+    const list = this.#lists.all[this.#turn]
+    if (!list || this.#reclaim(list, nowMs) === 2) return
+    this.#turn = this.#turn + 1 < this.#lists.all.length ? this.#turn + 1 : 0
+  }
+
+  /** Frees the slot that ends first of those in lists. Returns whether there was one. */
+  evictFirst(nowMs: number): boolean {
+    let earliest: SlotList | undefined
+    let earliestMs = Infinity
+    for (const list of this.#lists.all) {
+      if (list.first === NONE) continue
+      const endsAtMs = this.#content.endsAtMs(list.first, list.windowMs)
+      if (endsAtMs >= earliestMs) continue
+      earliest = list
+      earliestMs = endsAtMs
+    }
+    if (!earliest) return false
+    if (earliestMs > nowMs) this.#evictions += 1
+    this.#remove(earliest, earliest.first)
+    return true
+  }
+
+  /** Frees all slots of these tables but those of which something is unsaved. Returns the tables of which some are left. */
+  dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
+    this.#turn = 0
+    const left = new Set<number>()
+    for (const list of this.#lists.all) {
+      this.#lists.forEach(list, (slot) => {
+        const table = this.#index.ownerOf(slot)
+        if (!tables.has(table)) return
+        if (this.unsaved(slot) !== 0) left.add(table)
+        else this.#remove(list, slot)
+      })
+    }
+    for (const table of tables) if (!left.has(table)) this.#listOfTable[table] = undefined
+    this.#lists.prune(new Set(this.#listOfTable))
+    return left
+  }
+
+  /** How much of what the slot holds is still to be added to the shared counters. */
+  unsaved(slot: number): number {
+    return this.#unsaved[slot] ?? 0
+  }
+
+  setUnsaved(slot: number, amount: number): void {
+    const before = this.unsaved(slot)
+    // Memory that is never written is never resident.
+    if (before === amount) return
+    this.#unsaved[slot] = amount
+    this.#unsavedSize += Number(amount !== 0) - Number(before !== 0)
+  }
+
+  /**
+   * Hands out what is unsaved, of at most `limit` numbers.
+   *
+   * @param handOut called with a slot of which something is unsaved, and how many numbers it may return. It sets what is unsaved
+   *   from then on, and returns undefined where all of it has ended
+   */
+  takeUnsaved(
+    limit: number,
+    handOut: (slot: number, limit: number) => Pick<UnsavedSlot, 'endsAtMs' | 'counted'> | undefined,
+  ): UnsavedSlot[] {
+    const taken: UnsavedSlot[] = []
+    let room = limit
+    while (this.#unsavedSize > 0 && room > 0) {
+      const slot = this.#unsavedCursor
+      const part = this.unsaved(slot) === 0 ? undefined : handOut(slot, room)
+      if (part) {
+        taken.push({ table: this.#index.ownerOf(slot), key: this.#index.keyOf(slot), ...part })
+        room -= part.counted.length
+      }
+      if (this.unsaved(slot) === 0) this.#unsavedCursor = slot + 1 < this.#lists.untouched ? slot + 1 : 0
+    }
+    return taken
+  }
+
+  /** The window length of the slot's table. */
+  windowMsOf(slot: number): number {
+    return this.#listOfTable[this.#index.ownerOf(slot)]?.windowMs ?? 0
+  }
+
+  /** Returns the number of reclaimed slots, at most 2; there may be more to reclaim. */
+  #reclaim(list: SlotList, nowMs: number): number {
+    let reclaimed = 0
+    while (
+      reclaimed < 2 &&
+      list.first !== NONE &&
+      this.#content.endsAtMs(list.first, list.windowMs) <= nowMs
+    ) {
+      this.#remove(list, list.first)
+      reclaimed += 1
+    }
+    return reclaimed
+  }
+
+  #remove(list: SlotList, slot: number): void {
+    this.#content.clear?.(slot)
+    this.setUnsaved(slot, 0)
+    this.#index.remove(slot)
+    this.#lists.giveBack(list, slot)
+  }
+}

@@ -1,0 +1,97 @@
+import { NONE } from '../slots/key-index.ts'
+import { SlotPool, type UnsavedSlot } from '../slots/slot-pool.ts'
+
+/**
+ * For each client the debt of its token bucket: how long it takes until it is full again. It shrinks as time passes, so that
+ * an instant goes with it.
+ *
+ * A bucket is full, and its slot has ended, no later than its policy's window after the last change, unless a request has cost
+ * more than was in it. So those of one window length are kept in the order of their last changes; the first of them is mostly
+ * the first to be full.
+ */
+export class Debts {
+  /** What is unsaved of a slot is that part of its debt. */
+  readonly slots: SlotPool
+  readonly #debtsMs: Float64Array
+  /** By slot: when the debt was that. */
+  readonly #changedAtMs: Float64Array
+  /** By slot: since when the bucket has not been full. */
+  readonly #sinceMs: Float64Array
+  /** By slot: what has been given back since then. */
+  readonly #givenBackMs: Float64Array
+
+  /**
+   * @param capacity maximum number of buckets that are not full, at least 1. Memory becomes resident when it is written
+   * @param seed any integer that clients cannot know
+   */
+  constructor(capacity: number, seed: number) {
+    this.#debtsMs = new Float64Array(capacity)
+    this.#changedAtMs = new Float64Array(capacity)
+    this.#sinceMs = new Float64Array(capacity)
+    this.#givenBackMs = new Float64Array(capacity)
+    this.slots = new SlotPool(capacity, seed, new Float64Array(capacity), {
+      endsAtMs: (slot) => (this.#changedAtMs[slot] ?? 0) + (this.#debtsMs[slot] ?? 0),
+    })
+  }
+
+  /** The slot of a bucket that is not full, or `NONE`. */
+  find(table: number, key: string, nowMs: number): number {
+    const slot = this.slots.find(table, key)
+    return slot !== NONE && this.debtMs(slot, nowMs) > 0 ? slot : NONE
+  }
+
+  /** How long it takes until the bucket is full. */
+  debtMs(slot: number, nowMs: number): number {
+    const elapsedMs = nowMs - (this.#changedAtMs[slot] ?? 0)
+    return Math.max(0, (this.#debtsMs[slot] ?? 0) - elapsedMs)
+  }
+
+  sinceMs(slot: number): number {
+    return this.#sinceMs[slot] ?? 0
+  }
+
+  givenBackMs(slot: number): number {
+    return this.#givenBackMs[slot] ?? 0
+  }
+
+  /** Takes out of a bucket, full or not, what it needs so long to get back. Returns its slot. */
+  take(table: number, key: string, windowMs: number, amountMs: number, nowMs: number): number {
+    let slot = this.find(table, key, nowMs)
+    if (slot === NONE) {
+      this.slots.forget(table, key)
+      slot = this.slots.add(table, key, windowMs, nowMs)
+      this.#debtsMs[slot] = 0
+      this.#sinceMs[slot] = nowMs
+      this.#givenBackMs[slot] = 0
+    } else this.slots.takeOut(table, slot)
+    this.#change(slot, amountMs, nowMs)
+    this.slots.putLast(table, slot)
+    return slot
+  }
+
+  /** Puts back what was taken. */
+  giveBack(table: number, slot: number, amountMs: number, nowMs: number): void {
+    this.#givenBackMs[slot] = this.givenBackMs(slot) + amountMs
+    this.#change(slot, -amountMs, nowMs)
+    if (this.debtMs(slot, nowMs) === 0) this.slots.remove(table, slot)
+  }
+
+  /** Notes that so much of the debt has still to be added to the shared counters; below 0, that it has not any more. */
+  addUnsaved(slot: number, amountMs: number): void {
+    this.slots.setUnsaved(slot, Math.max(0, this.slots.unsaved(slot) + amountMs))
+  }
+
+  /** Hands out, once, what is unsaved of at most `limit` buckets, as far as it is a debt still. */
+  takeUnsaved(limit: number, nowMs: number): UnsavedSlot[] {
+    return this.slots.takeUnsaved(limit, (slot) => {
+      const debtMs = Math.min(this.slots.unsaved(slot), this.debtMs(slot, nowMs))
+      this.slots.setUnsaved(slot, 0)
+      return debtMs > 0 ? { endsAtMs: nowMs + debtMs, counted: [debtMs] } : undefined
+    })
+  }
+
+  #change(slot: number, amountMs: number, nowMs: number): void {
+    this.#debtsMs[slot] = Math.max(0, this.debtMs(slot, nowMs) + amountMs)
+    this.#changedAtMs[slot] = nowMs
+  }
+}
