@@ -13,7 +13,7 @@ import {
 import type { GatewaySettings } from '../config/settings.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import type { CounterAdmin } from '../limits/counter-admin.ts'
-import { createLimiter, type LimiterOptions } from '../limits/create-limiter.ts'
+import { createLimiter, type LimiterOptions } from '../limits/store/create-limiter.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { RedisConnection } from '../limits/store/redis/connecting/connection.ts'
 import { keyPrefixOf } from '../limits/store/redis/keys.ts'

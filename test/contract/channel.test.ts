@@ -1,4 +1,4 @@
-import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limits/create-limiter.ts'
+import { createEmbeddedLimiter, createWorkerLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import { serveLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
 import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messages.ts'
 import { limiterOptions } from '../support/limiter/limiters.ts'

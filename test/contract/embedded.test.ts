@@ -1,4 +1,4 @@
-import { createEmbeddedLimiter } from '../../proxy/limits/create-limiter.ts'
+import { createEmbeddedLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import { limiterOptions } from '../support/limiter/limiters.ts'
 import { describeLimiterContract } from './limiter-contract.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { createWorkerLimiter } from '../../proxy/limits/create-limiter.ts'
+import { createWorkerLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import { serveLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
 import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messages.ts'
 import {

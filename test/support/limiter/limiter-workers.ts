@@ -1,5 +1,5 @@
 import cluster from 'node:cluster'
-import { createEmbeddedLimiter, createWorkerLimiter } from '../../../proxy/limits/create-limiter.ts'
+import { createEmbeddedLimiter, createWorkerLimiter } from '../../../proxy/limits/store/create-limiter.ts'
 import { serveLimiter } from '../../../proxy/limits/store/workers/primary-limiter.ts'
 import { chargeAll, countAllowed, decideAtOnce, limiterOptions, makePolicy } from './limiters.ts'
 

@@ -4,7 +4,7 @@ import {
   type CounterLimiter,
   type LimiterOptions,
   type LimiterTelemetry,
-} from '../../../proxy/limits/create-limiter.ts'
+} from '../../../proxy/limits/store/create-limiter.ts'
 import type { CounterAdmin } from '../../../proxy/limits/counter-admin.ts'
 import type { Charge, Decision, Limiter } from '../../../proxy/limits/limiter.ts'
 import {
