@@ -106,7 +106,7 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
 
     const without = await start(url, trusting)
     expect(await ask(without, 1)).toEqual([503])
-    await untilReasonLogged(without, /^All sentinels are unreachable\. Last error: NOAUTH/)
+    await untilReasonLogged(without, /^sentinel localhost:\d+: NOAUTH/)
   })
 
   test('a cluster whose nodes have names decides, and the names are verified', async () => {

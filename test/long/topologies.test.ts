@@ -187,7 +187,7 @@ describe('a cluster', () => {
 describe('a log line', () => {
   test.each([
     ['redis+cluster', '', /^connect ECONNREFUSED 127\.0\.0\.1:/],
-    ['redis+sentinel', '/main', /^All sentinels are unreachable\. Last error: /],
+    ['redis+sentinel', '/main', /^sentinel 127\.0\.0\.1:\d+: connect ECONNREFUSED 127\.0\.0\.1:/],
   ])('says once why %s cannot be reached', async (scheme, path, reason) => {
     const limiter = openLimiter(`${scheme}://127.0.0.1:${await freePort()}${path}`)
     await limiter.connection.connected(500)

@@ -13,6 +13,7 @@ import {
 } from './options.ts'
 import { createRenewal, renewSentinelLogin } from './renewal.ts'
 import type { RedisClient } from '../run-script.ts'
+import { createSentinelReasons } from './sentinels.ts'
 import { describeRedis, type RedisAddress } from './url.ts'
 
 export type RedisConnection = {
@@ -84,10 +85,12 @@ function connectServer(
 ): Redis {
   const [first] = address.hosts
   const credentials = readCredentials()
+  const sentinels = createSentinelReasons()
   const place =
     address.topology === 'standalone'
       ? { host: first?.host ?? '', port: first?.port ?? 0 }
       : {
+          Connector: sentinels.Connector,
           sentinels: [...address.hosts],
           name: address.masterName ?? '',
           // Follow a failover when the sentinels announce it, not only when the old master hangs up.
@@ -127,7 +130,11 @@ function connectServer(
   const renewal = createRenewal(address, readCredentials)
   const renew = (): void => renewal.apply(server.options)
   readyWithoutInfo(server)
-  server.on('error', (problem: Error) => problems.tell(problem))
+  sentinels.listen(server)
+  server.on('error', (problem: Error) => {
+    const told = sentinels.explain(problem)
+    if (told) problems.tell(told)
+  })
   server.on('end', renew)
   return server
 }
@@ -171,9 +178,7 @@ function createProblemLog(redis: string, log: Log): ProblemLog {
   }
   return {
     tell(problem, node) {
-      // Sentinel tells when it tries next.
-      const reason = reasonOf(problem).replace(/ Retrying from scratch after \d+ms\./, '')
-      tell(reason, 'cannot connect to Redis; retrying', node)
+      tell(reasonOf(problem), 'cannot connect to Redis; retrying', node)
     },
     tellOfReplica: (reason) =>
       tell(reasonOf(reason), 'connected to a replica of Redis; looking for the master'),

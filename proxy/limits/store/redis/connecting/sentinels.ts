@@ -1,0 +1,70 @@
+import { SentinelConnector, type Redis, type RedisOptions, type SentinelConnectionOptions } from 'ioredis'
+
+/** Why sentinels have not named the master. */
+export type SentinelReasons = {
+  /** What the library is to ask the sentinels with. */
+  readonly Connector: new (options: unknown) => SentinelConnector
+  /** Listens to a client that does. */
+  listen(server: Redis): void
+  /**
+   * What is to be logged for an error of this client; undefined where it says nothing. The library says "All sentinels are
+   * unreachable" also where it comes to the end of its list after one that has named the master, and of a connection that
+   * was refused only that it is closed.
+   */
+  explain(problem: Error): Error | undefined
+}
+
+type Place = { readonly host?: string | undefined; readonly port?: number | undefined }
+/** The library's own, which it declares to be private. */
+type Dialling = { connectToSentinel(sentinel: Place, options?: RedisOptions): Redis }
+
+export function createSentinelReasons(): SentinelReasons {
+  /** Why each could not be asked, by host and port, since the last one that has named the master. */
+  const reasons = new Map<string, string>()
+  /** What has become of the last connection to each. */
+  const problems = new Map<string, string>()
+
+  class ReportingConnector extends SentinelConnector {
+    constructor(options: unknown) {
+      super(options as SentinelConnectionOptions)
+      const own = this as unknown as Dialling
+      const dial = own.connectToSentinel.bind(this)
+      own.connectToSentinel = (sentinel, options) => {
+        const place = `${sentinel.host}:${sentinel.port}`
+        problems.delete(place)
+        const client = dial(sentinel, options)
+        client.once('error', ({ message }: Error) => void problems.set(place, message))
+        return client
+      }
+    }
+  }
+
+  return {
+    Connector: ReportingConnector,
+    listen(server) {
+      server.on('sentinelError', ({ message }: Error) => {
+        const [, place = '', reason = 'it knows no master of this name'] = FAILED.exec(message) ?? []
+        reasons.set(
+          place,
+          reason === CLOSED ? (problems.get(place) ?? reason) : (WORDS.get(reason) ?? reason),
+        )
+      })
+      // The master has been named, and connected to or tried.
+      server.on('connect', () => reasons.clear())
+      server.on('close', () => reasons.clear())
+    },
+    explain(problem) {
+      if (!problem.message.startsWith('All sentinels are unreachable')) return problem
+      if (reasons.size === 0) return undefined
+      const told = [...reasons].sort().map(([place, reason]) => `sentinel ${place}: ${reason}`)
+      reasons.clear()
+      return new Error(told.join('; '))
+    },
+  }
+}
+
+/** As the library words it, and then what the sentinel has said. */
+const FAILED =
+  /^(?:failed to connect to|connected to) sentinel (\S+) (?:because (.*)|successfully, but got an invalid reply: null)$/s
+const CLOSED = 'Connection is closed.'
+const WORDS = new Map([['Command timed out', 'no answer in time']])

@@ -1,0 +1,90 @@
+import { createServer, type Socket } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { RunningLimiter } from '../support/limiter/limiters.ts'
+import { freePort } from '../support/network/ports.ts'
+import { openAnsweringLimiter, openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startSentinel } from '../support/redis/redis-sentinel.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+/* Why there is no connection to Redis, as the log says it: what is true of the server that it names, in words of no library. */
+
+function reasons({ logLines }: RunningLimiter): (string | undefined)[] {
+  return logLines.filter(({ msg }) => msg.startsWith('cannot connect to Redis')).map(({ reason }) => reason)
+}
+
+async function startSentinels(count: number, masterPort: number): Promise<number[]> {
+  const sentinels = Array.from({ length: count }, () => startSentinel({ masterPort }))
+  return (await Promise.all(sentinels)).map(({ port }) => port)
+}
+
+const urlOf = (ports: readonly number[], master = 'main'): string =>
+  `redis+sentinel://${ports.map((port) => `127.0.0.1:${port}`).join()}/${master}`
+
+describe.each([1, 2, 3])('with %i sentinels that all answer', (count) => {
+  test('a master that ends is the reason, and they are not', async () => {
+    const master = await startRedisServer()
+    const ports = await startSentinels(count, master.port)
+    const limiter = await openAnsweringLimiter(urlOf(ports))
+    const connections: number[] = []
+    limiter.connection.client.on('connecting', () => connections.push(performance.now()))
+    await master.stop()
+    await eventually('it has tried several times', () => connections.length > 2 * count + 2)
+    const told = reasons(limiter)
+    expect(told).toContain(`connect ECONNREFUSED 127.0.0.1:${master.port}`)
+    expect(told.join('\n')).not.toMatch(/sentinel/i)
+  })
+
+  test('a name that they do not know is the reason', async () => {
+    const master = await startRedisServer()
+    const ports = await startSentinels(count, master.port)
+    const limiter = openLimiter(urlOf(ports, 'other'))
+    const each = ports
+      .toSorted()
+      .map((port) => `sentinel 127.0.0.1:${port}: ERR No such master with that name`)
+    await eventually('the log says so', () => expect(reasons(limiter)).toEqual([each.join('; ')]))
+  })
+})
+
+test('sentinels that cannot be asked are each named, with what became of them', async () => {
+  const sockets: Socket[] = []
+  const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1')
+  onTestFinished(() => {
+    silent.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const master = await startRedisServer()
+  const [guarded] = await Promise.all([
+    startSentinel({ masterPort: master.port, lines: ['requirepass secret'] }),
+    eventually('it listens', () => silent.listening),
+  ])
+  const port = (silent.address() as { port: number }).port
+  const gone = await freePort()
+  const limiter = openLimiter(
+    `redis+sentinel://127.0.0.1:${gone},127.0.0.1:${port},127.0.0.1:${guarded.port}/main`,
+  )
+  await eventually('the log says why', () => expect(reasons(limiter)).toHaveLength(1))
+  const parts = reasons(limiter)[0]?.split('; ').toSorted()
+  expect(parts).toEqual(
+    [
+      `sentinel 127.0.0.1:${gone}: connect ECONNREFUSED 127.0.0.1:${gone}`,
+      `sentinel 127.0.0.1:${port}: no answer in time`,
+      `sentinel 127.0.0.1:${guarded.port}: NOAUTH Authentication required.`,
+    ].toSorted(),
+  )
+})
+
+test('one sentinel that is gone is no reason while another names the master', async () => {
+  const master = await startRedisServer()
+  const gone = await freePort()
+  const limiter = await openAnsweringLimiter(urlOf([gone, ...(await startSentinels(1, master.port))]))
+  const operator = openRedis(master.url)
+  for (let i = 0; i < 3; i++) {
+    const before = await limiter.connection.client.client('ID')
+    await operator.call('CLIENT', 'KILL', 'ID', before)
+    await eventually('it is connected again', async () =>
+      expect(await limiter.connection.client.client('ID')).not.toBe(before),
+    )
+  }
+  expect(reasons(limiter).join('\n')).not.toMatch(/sentinel/i)
+})
