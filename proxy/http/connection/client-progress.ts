@@ -22,7 +22,7 @@ export type PacedExchange = {
 export type ForwardProgress = {
   /** It is waiting for the client to send more of the request body. */
   readonly waitsForBody: boolean
-  /** Only what was received of the response is left to write. */
+  /** Only the received part of the response is left to write. */
   readonly isCut: boolean
   /** Increases when the client sends some of the request body or reads some of the response. */
   readonly clientProgress: number

@@ -8,7 +8,7 @@ import { idleSince, type Connection } from './connection.ts'
 import { createEviction } from './eviction.ts'
 import { http2ConnectionOn } from './http2/connections.ts'
 
-/** Who is at the other end of a connection. */
+/** The peer of a connection. */
 type Peer = {
   /** A trusted proxy, which connects for many clients. */
   readonly trusted: boolean
@@ -19,7 +19,7 @@ type Peer = {
 export type ConnectionLimitOptions = {
   /** Connections at a time. */
   readonly maxConnections: number
-  /** Connections at a time of one client, who is an IPv4 address or an IPv6 network; 0 is no limit. */
+  /** Concurrent connections of one client, an IPv4 address or an IPv6 network; 0 means no limit. */
   readonly maxConnectionsPerClient: number
   /** Reads who connects from an address; undefined if there is no address. */
   readonly readPeer: (address: string | undefined) => Peer | undefined
@@ -53,7 +53,7 @@ export type ConnectionLimit = {
 
 type Named = { readonly socket: Socket; readonly address: string }
 
-/** The event of a server that is none of TLS for a connection that it may serve. */
+/** The event with which a server without TLS reports a connection that it may serve. */
 export const admitted = 'admitted'
 
 /** At most one line in this time says that `maxConnections` is reached. */

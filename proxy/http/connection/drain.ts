@@ -7,7 +7,7 @@ import type { Http2Connections } from './http2/connections.ts'
 
 /** How often connections that have fallen idle are closed while the others finish. */
 const sweepMs = 50
-/** How long requests may still arrive on a connection of HTTP/2 whose client has been told that it ends. */
+/** How long requests may still arrive on an HTTP/2 connection after its GOAWAY. */
 const longestNoticeMs = 500
 
 export type Draining = {

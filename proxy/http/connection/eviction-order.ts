@@ -50,7 +50,7 @@ function groupByClient<Subject>(candidates: readonly Candidate<Subject>[]): Cand
   return groups
 }
 
-/** The rank down to which victims are to be taken, so that there are `count` of them: 1 where there are not so many. */
+/** The rank down to which victims must be taken to get `count` of them: 1 if there are fewer. */
 function lowestRank(groups: readonly (readonly unknown[])[], count: number): number {
   const groupsOfSize: number[] = []
   for (const { length } of groups) groupsOfSize[length] = (groupsOfSize[length] ?? 0) + 1

@@ -9,7 +9,7 @@ export type EvictionOptions<Subject> = {
   /** Since when it is idle; undefined where it is busy. */
   readonly idleSince: (subject: Subject) => number | undefined
   readonly openedAt: (subject: Subject) => number
-  /** Closes one, which is not among the open ones any more when it returns. */
+  /** Closes one and removes it from the open ones before it returns. */
   readonly close: (subject: Subject, state: EvictedConnection) => void
   /** Monotonic milliseconds. */
   readonly now: () => number

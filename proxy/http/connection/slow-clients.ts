@@ -15,7 +15,7 @@ export type PaceLimits = {
   readonly bodyTimeoutMs: number
   /** Bytes a second; with 0 one byte in `bodyTimeoutMs` will do. */
   readonly minBodyRate: number
-  /** Time in which the client must read some of what is ready for it. */
+  /** Time in which the client must read some of its pending response. */
   readonly sendTimeoutMs: number
   /** Bytes that all clients together may leave unread. */
   readonly maxUnreadBytes: number
@@ -48,7 +48,7 @@ type Span = { readonly waitsFor: 'body' | 'response'; readonly progress: number;
  * count.
  *
  * An array in which each exchange knows its place, and no `Set`: V8 allocates a new table for a `Set` every so many requests,
- * and each old table, once in the old generation, keeps alive what was in it. That took 17 % of the CPU time of a request.
+ * and each old table, once in the old generation, keeps its entries alive. That took 17 % of the CPU time of a request.
  *
  * If clients leave more unread than `maxUnreadBytes`, connections of the client with the most unread data are closed.
  *

@@ -1,5 +1,5 @@
 /**
- * Schemes that log in a connection and not a request: whoever sends the next request on it is taken for the same user (RFC 4559 section 6,
+ * Schemes that log in a connection and not a request: the next request on it is attributed to the same user (RFC 4559 section 6,
  * [MS-NTHT] section 3). `Nego2` is one of Microsoft's.
  */
 const scheme = '(?:ntlm|nego[0-9a-z]*)(?![^\\s,;])'

@@ -22,7 +22,7 @@ export function createCorsHeaders(origins: readonly string[], exposed: readonly 
     const forAll = ['access-control-allow-origin', '*', ...expose]
     return () => forAll
   }
-  // Caches are told so for others too, so that no other origin gets what was kept for one.
+  // Caches are told so for others too, so that no other origin gets a response cached for one.
   const forOthers = ['vary', 'Origin']
   const known = new Map(
     origins.map((origin) => [
@@ -38,7 +38,7 @@ export function createCorsHeaders(origins: readonly string[], exposed: readonly 
 
 /**
  * Whether a browser asks if it may send another request (Fetch standard, section 3.3.3). A request that some backend may
- * handle as one of another method is none.
+ * handle as a request of another method is not one.
  */
 export function isPreflight({ method, headers }: Pick<ClientRequest, 'method' | 'headers'>): boolean {
   return (

@@ -1,7 +1,7 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { ClientRequest } from '../message/messages.ts'
 
-/** What is wrong with a request's framing: the reply to give, and the reason for the log. */
+/** An error in a request's framing: the reply to give, and the reason for the log. */
 export type FaultyFraming = { readonly reply: ErrorReply; readonly why: string }
 
 /**

@@ -1,6 +1,6 @@
 import type { ClientRequest } from '../message/messages.ts'
 
-// A call of gRPC is a request of HTTP/2 whose outcome is in `grpc-status`: its clients look at the status of HTTP only where that is
+// A gRPC call is an HTTP/2 request whose outcome is in `grpc-status`: its clients look at the HTTP status only where that is
 // missing, and then take a 429 for a server that is away.
 
 const callType = /^application\/grpc(?:[+;\t ]|$)/i
@@ -33,7 +33,7 @@ const statuses = new Map([
  * The headers of a "Trailers-Only" response, which ends a gRPC call with an error before it has begun. The HTTP status is
  * mapped as gRPC clients map it (http-grpc-status-mapping.md), except that 413, 429 and 431 become RESOURCE_EXHAUSTED.
  *
- * @param text says what is wrong, for people
+ * @param text the error message for people
  * @param fields of the reply: name, value, name, value…; `retry-after` in seconds also becomes what gRPC's clients wait for
  */
 export function fieldsOfFailedCall(

@@ -42,7 +42,10 @@ export type FieldRole =
 /** Gives the class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
 export type RequestFieldClassifier = (spelling: string) => FieldClass | undefined
 
-/** `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend is to see what was decided on. */
+/**
+ * `decides`: a decision rests on it, so that `Connection` cannot have it removed: the backend must see the value that the
+ * decision used.
+ */
 export type FieldClass = { readonly name: string; readonly role: FieldRole; readonly decides: boolean }
 
 const hopByHop = [
@@ -89,7 +92,7 @@ const references = ['destination', 'if'] as const
 export const methodOverrideFields = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
 
 /**
- * What makes a request a preflight, which fewer rules count. A method in a header is not here: rules count the request's own
+ * Headers that make a request a preflight, which fewer rules count. A method in a header is not here: rules count the request's own
  * method too, so that nothing is gained by its removal.
  */
 const alwaysDecide = ['access-control-request-method', 'origin']

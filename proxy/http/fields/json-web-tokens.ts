@@ -1,19 +1,19 @@
 /** A JSON Web Token (RFC 7519) in the value of a header, as lenient backends find it there. */
 export type SpelledToken = {
-  /** Header and payload with the dot between them, as sent: what is signed (RFC 7515 section 5.2). */
+  /** The signing input: header and payload with the dot between them, as sent (RFC 7515 section 5.2). */
   readonly signed: string
   /** The same in one spelling, whatever is between the characters of base64. */
   readonly content: string
   /**
    * Every character of base64url behind the payload, up to the end of the value: the signature is the beginning of it. Most
-   * decoders skip what is no character of their alphabet, and each stops somewhere.
+   * decoders skip characters outside their alphabet, and each stops somewhere.
    */
   readonly signature: string
 }
 
 /** No legitimate request has more. */
 export const MOST_TOKENS = 4
-/** Headers that are looked into at most: each may be an exception of JSON's parser. What has more is no value with a token or two. */
+/** Headers that are looked into at most: each may be an exception of JSON's parser. A value with more is not one with a token or two. */
 const MOST_LOOKS = 32
 /** Of the largest signature that is in use: RSA with 16,384 bits, in base64url. */
 const LONGEST_SIGNATURE = 2731
@@ -27,7 +27,7 @@ const beginsLikeObject = /e[^A-Za-z0-9+/_-]*(?:y[^A-Za-z0-9+/_-]*[A-DI-L]|w[^A-Z
 
 /**
  * Finds JSON Web Tokens wherever they are in a value: behind any scheme or none, glued to a few characters, before other words,
- * with characters in them that are no base64. One is recognized by its header, which is JSON with an `alg`. Takes time in
+ * with characters in them outside base64. A token is recognized by its header: JSON with an `alg`. Takes time in
  * proportion to the length of the value.
  *
  * @returns at most `MOST_TOKENS`, and one more where there are more, or where too much looks like one
@@ -82,7 +82,7 @@ function tokenAt(
   }
 }
 
-/** The part of a word that is the header of a token: all of it, or what is behind a short prefix. */
+/** The part of a word that is the header of a token: all of it, or the part after a short prefix. */
 function headerIn(word: string, search: Search): string | undefined {
   for (let at = 0; at <= LONGEST_PREFIX && at < word.length; at++) {
     beginsLikeObject.lastIndex = at

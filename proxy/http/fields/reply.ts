@@ -2,7 +2,7 @@ import type { ErrorReply } from '../../../shared/error-replies.ts'
 import { fieldsOfFailedCall, isGrpcCall } from './grpc.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 
-/** Says what goes with each local reply to a request. */
+/** Provides the headers to add to each local reply to a request. */
 export type LocalReplySource = {
   /** Name, value, name, value… */
   readonly localReplyFields: readonly string[]

@@ -2,7 +2,7 @@ import type { RequestFieldClassifier } from './header-roles.ts'
 import { classifyResponseField } from './header-roles.ts'
 import type { ClientRequest } from '../message/messages.ts'
 
-// RFC 9110 section 6.5.1: what frames, routes, authenticates, controls caches or says how content is to be read has no effect
+// RFC 9110 section 6.5.1: a field for framing, routing, authentication, cache control or content encoding has no effect
 // in a trailer, or that of a header, which would have been checked.
 const forbidden = new Set([
   ...[
@@ -54,7 +54,7 @@ export function responseTrailers(fields: readonly string[]): string[] {
 }
 
 /**
- * The trailers of a request that are passed on. What is removed from its headers, or read there by the gateway, is removed here.
+ * The trailers of a request that are passed on. Fields that the gateway removes from headers, or reads there, are removed here.
  *
  * @param classify as for its headers
  */

@@ -22,7 +22,7 @@ export function asksForOtherVersion({ headers }: ClientRequest): boolean {
 }
 
 /**
- * A WebSocket handshake as RFC 6455 section 4.1 has it, with no body: what is not that must not become a tunnel, through
+ * A WebSocket handshake as RFC 6455 section 4.1 has it, with no body: no other request may become a tunnel, through
  * which a client could reach the backend unseen.
  */
 export function isWebSocketHandshake({ method, headers, httpVersion }: ClientRequest): boolean {
@@ -41,7 +41,7 @@ export function isWebSocketHandshake({ method, headers, httpVersion }: ClientReq
 
 /**
  * Whether a 101 answers this very handshake (RFC 6455 section 4.1): the digest of its key shows that the backend has
- * read it as a WebSocket handshake. Without that, what follows need not be WebSocket frames.
+ * read it as a WebSocket handshake. Without that, the bytes that follow need not be WebSocket frames.
  */
 export function acceptsHandshake(
   { headers }: ClientRequest,

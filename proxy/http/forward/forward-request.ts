@@ -10,7 +10,7 @@ import type { PublicNames } from './public-fields.ts'
 export type ForwardRequest = {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** What has been read of the body before the request was allowed. */
+  /** The part of the body read before the request was allowed. */
   readonly held: HeldBody | undefined
   /** Whose share of the connections to the backend it uses: an IPv4 address or an IPv6 network. */
   readonly client: string
@@ -22,7 +22,7 @@ export type ForwardRequest = {
   readonly classifyField: RequestFieldClassifier
   /** Name, value, name, value… to add to the response, where no `settlement` says them. */
   readonly responseHeaders: readonly string[]
-  /** What was reserved for the request, to be settled by its response. */
+  /** The reservations of the request, which its response settles. */
   readonly settlement: ResponseSettlement | undefined
   /** What the client calls the backend by, where that was sent another host or path. */
   readonly publicNames: PublicNames | undefined
@@ -37,7 +37,7 @@ export type ForwardRequest = {
 
 /** Hears of the response as it passes by. */
 export type ResponseSettlement = {
-  /** Name, value, name, value… to add to the response, by what is known so far. */
+  /** Name, value, name, value… to add to the response, as far as known yet. */
   readonly responseHeaders: readonly string[]
   /** Returns the response as the client is to get it. */
   onHead(head: ResponseHead): ResponseHead

@@ -273,7 +273,7 @@ export class Forwarding implements UpstreamExchange {
       const retryAfter = reply.status === 503 ? ['retry-after', '1'] : []
       sendError(request, response, reply, [...this.#responseHeaders, ...retryAfter])
     }
-    // Over HTTP/2 a request is not over before its body has been read, which was perhaps waiting for the backend.
+    // Over HTTP/2 a request is not over before its body has been read, and reading may have waited for the backend.
     held?.drop()
     if (this.#body) request.resume()
   }

@@ -2,7 +2,7 @@
 const longestHead = 14
 
 /**
- * Follows one direction of a WebSocket and knows whether what has been forwarded ends with a whole frame: only there can
+ * Follows one direction of a WebSocket and knows whether the forwarded bytes end with a complete frame: only there can
  * the gateway insert a frame (RFC 6455 section 5.4: control frames also between the fragments of a message).
  *
  * Reads only the headers of frames, and of them only what it needs to find the next.
@@ -13,7 +13,7 @@ export class FrameBoundary {
   /** Bytes left of the frame whose head has been read. */
   #left = 0
 
-  /** What has been forwarded so far ends with a whole frame, or is nothing. */
+  /** The bytes forwarded so far end with a complete frame, or nothing was forwarded. */
   get isReached(): boolean {
     return this.#headBytes === 0 && this.#left === 0
   }

@@ -41,9 +41,9 @@ export type HeldBodyOptions = {
   readonly memory: HeldBodyMemory
   /** Whose memory it uses: an IPv4 address or an IPv6 network. */
   readonly client: string
-  /** Maximum bytes to hold back. Of a longer body, what has arrived is kept, and the rest is not read yet. */
+  /** Maximum bytes to hold back. A longer body is buffered as far as it has arrived, and the rest is not read yet. */
   readonly maxBytes: number
-  /** Of the body, only what comes in this turn of the event loop is waited for. */
+  /** Waits only for the part of the body that arrives in this turn of the event loop. */
   readonly onlyThisTurn?: boolean
   /** Runs a step such that its exceptions are those of the request. */
   readonly guard: (step: () => void) => void
@@ -53,7 +53,7 @@ export type HeldBodyOptions = {
  * The body of a request that is held back until it has been read, at most `maxBytes` and one piece of it, before it is
  * known whether the request is forwarded. It is forwarded as if it had not been read (`RequestBody`).
  *
- * What has come is kept in one piece of memory: a client that sends single bytes would otherwise take hundreds for each.
+ * The received bytes are buffered in one piece of memory: a client that sends single bytes would otherwise take hundreds for each.
  */
 export class HeldBody {
   readonly #request: ClientRequest
@@ -85,14 +85,14 @@ export class HeldBody {
     return this.#state === 'whole' ? this.#bytes : undefined
   }
 
-  /** What has come of it, and whether that is all. Nothing of it is held any more. */
+  /** Returns the received bytes, and whether they are complete. The body is not held any more. */
   take(): { readonly bytes: Buffer; readonly isWhole: boolean } {
     const taken = { bytes: this.#room.subarray(0, this.#bytes), isWhole: this.#state === 'whole' }
     this.#leave()
     return taken
   }
 
-  /** The request is not forwarded. What is still to come is read and dropped: the client's next request follows it. */
+  /** The request is not forwarded. The rest is read and dropped: the client's next request follows it. */
   drop(): void {
     if (this.#state === 'gone') return
     this.#leave()

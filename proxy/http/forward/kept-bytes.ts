@@ -2,12 +2,12 @@ import { WaitingBytes } from '../message/waiting-bytes.ts'
 
 /** Of one body. */
 const MOST_KEPT = 64 * 1024
-/** Of all bodies together. What is more is not kept. */
+/** Limit for all bodies together. Beyond it, bytes are not kept. */
 const MOST_KEPT_TOTAL = 16 * 1024 * 1024
 let keptTotal = 0
 
 /**
- * What has been sent so far of a body whose request the backend may not have begun with. All but the first piece are copied to one
+ * The sent part of a body whose request the backend may not have started. All but the first piece are copied to one
  * another: a piece of one byte takes a hundred beside its own, and may keep all of the read that it came with.
  */
 export class KeptBytes {

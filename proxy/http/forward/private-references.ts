@@ -39,7 +39,7 @@ function privateUrl(value: string, { publicHost, sentHost, toPrivate }: Referenc
   return path === undefined ? undefined : `${scheme}${sentHost === publicHost ? authority : sentHost}${path}`
 }
 
-/** The tags of lists, in angle brackets outside of them. What is in a list is a state token or, in quotes, an entity tag. */
+/** The tags of lists, in angle brackets outside of them. A list contains state tokens and, in quotes, entity tags. */
 function privateTags(value: string, names: ReferenceNames): string {
   let written = ''
   let from = 0

@@ -4,13 +4,14 @@ export type PublicNames = {
   readonly publicHost: string
   /** The `Host` that the backend was sent. */
   readonly sentHost: string
-  /** What was taken off the path; empty for nothing. */
+  /** The prefix removed from the path; empty for none. */
   readonly prefix: string
 }
 
 /**
  * Gives the client its own view of the fields of a response: `Location`, `Content-Location`, `Link`, `Refresh` and the `Path` of
- * cookies. Only paths of the same host are changed, and not those that begin with the prefix already: backends that read `X-Forwarded-Prefix` write it themselves.
+ * cookies. Only paths of the same host are changed, and not those that begin with the prefix already: backends that read
+ * `X-Forwarded-Prefix` write it themselves.
  *
  * @param fields name, value, name, value…; names in lower case
  */
@@ -35,7 +36,7 @@ export function publicFields(fields: readonly string[], names: PublicNames): str
 }
 
 /**
- * `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters are none of a target. A quote that is
+ * `<target>; parameters, <target>…` (RFC 8288 section 3). Angle brackets in quoted parameters do not delimit a target. A quote that is
  * never closed goes to the end: looked for again behind each further quote, its end would take time in the square of the length.
  */
 function publicLinks(value: string, names: PublicNames): string {

@@ -38,9 +38,9 @@ export class RequestBody {
   readonly length: number | undefined
   #bytes = 0
   #reading = false
-  /** Stops sending, where it goes to a stream of HTTP/2. */
+  /** Stops sending, if the body goes to an HTTP/2 stream. */
   #stop: (() => void) | undefined
-  /** What has been sent so far of what the backend may not have begun with; undefined where it is not all there any more. */
+  /** The sent bytes of a request that the backend may not have started; undefined once they are incomplete. */
   #kept: KeptBytes | undefined
   #hasEnded = false
 
@@ -76,14 +76,14 @@ export class RequestBody {
     return this.#kept !== undefined
   }
 
-  /** The backend has begun with the request: what was kept of the body is not needed any more. */
+  /** The backend has started the request: the kept copy of the body is not needed any more. */
   release(): void {
     this.#kept?.release()
     this.#kept = undefined
   }
 
   /**
-   * Sends it on a stream of HTTP/2, which frames it.
+   * Sends it on an HTTP/2 stream, which frames it.
    *
    * @param stream where it is written
    */
@@ -110,13 +110,13 @@ export class RequestBody {
     this.#sendOrRepeat(connection, socket, this.length === undefined ? chunked : plain)
   }
 
-  /** Sends what was sent before and has not arrived, and the rest behind it. */
+  /** Resends the bytes that did not arrive, and then the rest. */
   #sendOrRepeat(connection: UpstreamChannel, stream: Writable, { write, end }: BodySink): void {
     const isAgain = this.#kept !== undefined
     this.#kept ??= new KeptBytes()
     for (const piece of this.#kept.pieces) write(stream, piece)
     const writeAndKeep = (_: Writable, chunk: Buffer): void => {
-      // What waits keeps all the memory that it lies in: a whole read, of which it may be one byte.
+      // A pending piece keeps alive all the memory that it lies in: a whole read, of which it may be one byte.
       const piece = this.#kept || stream.writableLength > 0 ? ownBytes(chunk) : chunk
       if (this.#kept?.add(piece) === false) this.#kept = undefined
       write(stream, piece)
@@ -129,7 +129,7 @@ export class RequestBody {
   }
 
   /**
-   * @param isAgain what was held back has been sent before
+   * @param isAgain whether the held bytes have been sent before
    * @returns to be called where the body has ended already
    */
   #send(connection: UpstreamChannel, stream: Writable, sink: BodySink, isAgain = false): () => void {
@@ -141,7 +141,7 @@ export class RequestBody {
     }
     let isStopped = false
     /**
-     * No more of it can be sent: what comes is dropped. Not where it is held to be sent once more: an emitter calls listeners that
+     * No more of it can be sent: further bytes are dropped. Not where it is held to be sent once more: an emitter calls listeners that
      * one before them has removed.
      */
     const onError = (): void => {

@@ -22,7 +22,7 @@ export type ResponseSource = {
  * Buffers the body of a response whose client reads more slowly than the backend sends.
  *
  * Up to a limit the body is read ahead, so that a slow client does not keep the backend busy with a response of usual
- * size. Beyond that, reading from the backend pauses. What is buffered when the response ends or fails is still sent.
+ * size. Beyond that, reading from the backend pauses. Bytes buffered when the response ends or fails are still sent.
  */
 export class ResponseBody {
   readonly #response: ClientResponse

@@ -14,7 +14,7 @@ export type Tunnels = {
    */
   open(client: Duplex, clientRest: Buffer, head: ResponseHead, upstream: Socket, upstreamRest: Buffer): void
   readonly size: number
-  /** Ends every tunnel, those opened later too, giving what is on its way a moment to arrive. */
+  /** Ends every tunnel, those opened later too, giving bytes in transit a moment to arrive. */
   closeAll(): void
 }
 
@@ -28,7 +28,7 @@ export type TunnelOptions = {
 const closingMs = 2_000
 
 // A close frame with status 1001, "going away" (RFC 6455 sections 5.5.1 and 7.4.1): to a client, and masked, as frames to
-// a server must be. What a mask protects from is chosen content, of which there is none here, so it is all zeros.
+// a server must be. A mask protects from attacker-chosen content. A close frame has none, so the mask is all zeros.
 const goingAway = Buffer.from([0x88, 0x02, 0x03, 0xe9])
 const maskedGoingAway = Buffer.from([0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9])
 
@@ -59,7 +59,7 @@ export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunne
   }
 }
 
-/** One side of a tunnel: what comes from it, and the frame that tells it that the tunnel ends. */
+/** One side of a tunnel: the bytes from it, and the frame that tells it that the tunnel ends. */
 type Side = {
   readonly socket: Duplex
   readonly peer: Duplex

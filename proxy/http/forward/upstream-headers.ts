@@ -4,7 +4,7 @@ import { privateReference, type ReferenceNames } from './private-references.ts'
 
 /** What the gateway itself knows of a request and tells the backend. */
 export type Provenance = {
-  /** The peer's address: what is appended to, or replaces, `X-Forwarded-For`. */
+  /** The peer's address, which is appended to `X-Forwarded-For` or replaces it. */
   readonly peerAddress: string
   /** The peer is a trusted proxy: what it says of the hops before it is kept. */
   readonly peerTrusted: boolean
@@ -18,7 +18,7 @@ export type Provenance = {
   readonly host: string
   /** `Host` for the backend, where it is another. */
   readonly upstreamHost?: string | undefined
-  /** What was taken off the path, for `X-Forwarded-Prefix`. */
+  /** The prefix removed from the path, for `X-Forwarded-Prefix`. */
   readonly strippedPrefix?: string | undefined
   /** How the client names what the backend has under another host or path; undefined where both have the same names. */
   readonly references?: ReferenceNames | undefined
@@ -28,7 +28,7 @@ export type Provenance = {
   readonly withoutVia?: boolean
   /** Lines of headers that the operator has set, each ending in CRLF. */
   readonly headerLines?: string
-  /** What is left of `Max-Forwards`, where it counts (RFC 9110 section 7.6.2). */
+  /** `Max-Forwards` to send, for methods that have it (RFC 9110 section 7.6.2). */
   readonly maxForwards: number | undefined
   /** The cost is read from the response's body, so the client may not ask for a compressed or partial one. */
   readonly bodyIsRead?: boolean
@@ -121,7 +121,7 @@ export function upstreamHeaders(
   // Without the header a backend may choose any coding (RFC 9110 section 12.5.3).
   if (from.bodyIsRead) lines += 'accept-encoding: identity\r\n'
   return (
-    // What stands between two values is one piece of text: each piece costs when the head is put together.
+    // The text between two values is one string: each string costs when the head is put together.
     `${lines}x-forwarded-for: ${forwardedFor}${from.peerAddress}\r\nx-forwarded-host: ${forwardedHost || from.host}\r\n` +
     `x-forwarded-proto: ${forwardedProto || from.scheme}\r\nx-real-ip: ${from.clientAddress}\r\n` +
     `x-request-id: ${from.requestId}\r\n${from.withoutVia ? '' : `via: ${via}${from.protocolVersion} sluice\r\n`}` +
@@ -130,16 +130,16 @@ export function upstreamHeaders(
   )
 }
 
-/** What makes a response compressed, or a part of one. */
+/** Request headers that ask for a compressed or partial response. */
 const changesBody = new Set(['accept-encoding', 'range'])
 
-/** What ends the head of a request without a body, an empty line included. */
+/** The end of the head of a request without a body, including the empty line. */
 export function endOfHead(request: ClientRequest, upgrades: boolean): string {
   if (upgrades) return 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
   return saysNoContent(request) ? 'content-length: 0\r\n\r\n' : '\r\n'
 }
 
-/** Methods of which a body is expected: backends ask for its length, with 411, where there is none (RFC 9110 section 8.6). */
+/** Methods that usually have a body: backends answer 411 if its length is missing (RFC 9110 section 8.6). */
 const expectsContent = new Set(['POST', 'PUT', 'PATCH'])
 
 /** A request without content is to say so. */
@@ -147,7 +147,7 @@ export function saysNoContent({ method, headers }: ClientRequest): boolean {
   return headers['content-length'] !== undefined || expectsContent.has(method)
 }
 
-/** What `Connection` names; undefined for `keep-alive` and `close` alone, which are taken out in any case. */
+/** The header names in `Connection`; undefined for `keep-alive` and `close` alone, which are removed in any case. */
 function optionsNamedIn(rawFields: readonly string[]): ReadonlySet<string> | undefined {
   let value: string | undefined
   for (let i = 0; i < rawFields.length; i += 2) {

@@ -12,19 +12,19 @@ import { Http1Response, type ResponseConnection } from './response.ts'
 import type { Exchange, Http1Service, ServedConnection } from './service.ts'
 import { RequestSyntaxError } from './parser/syntax-error.ts'
 
-const connectionKey = Symbol('connection of HTTP/1')
+const connectionKey = Symbol('HTTP/1 connection')
 type ServedSocket = Socket & { [connectionKey]?: Http1Connection | undefined }
 
 /** Bytes behind a request that is being served, and bytes of its body that nobody takes: then reading pauses. */
 const mostWaiting = 64 * 1024
 
-/** The connection of HTTP/1 on a socket, also after it has become a tunnel; undefined where another protocol is spoken on it. */
+/** The HTTP/1 connection on a socket, even after it became a tunnel; undefined if the socket speaks another protocol. */
 export function http1On(socket: Socket): Http1Connection | undefined {
   return (socket as ServedSocket)[connectionKey]
 }
 
 /**
- * A client's connection of HTTP/1: reads requests, and serves one at a time. What comes behind a request is kept, and read when that
+ * A client's HTTP/1 connection: reads requests, and serves one at a time. Bytes after a request are buffered, and read when that
  * is answered, so that a client that sends many at once gets no more of the backend than one that waits (RFC 9112 section 9.3.2).
  */
 export class Http1Connection
@@ -35,14 +35,14 @@ export class Http1Connection
   readonly #service: Http1Service
   readonly #parser: RequestParser
   #preface: PrefaceWatch | undefined
-  /** What has come in this turn while no request is in flight, and is read at its end. */
+  /** Bytes received in this turn while no request is in flight; read at the end of the turn. */
   #kept: Buffer | undefined
   #request: Http1Request | undefined
   #response: Http1Response | undefined
   #pipelined: PipelinedBytes | undefined
   #state: 'open' | 'closing' | 'tunnel' | 'closed' = 'open'
   #isReading = true
-  /** What has come could not be read: what still comes is dropped. */
+  /** The input could not be parsed: further bytes are dropped. */
   #isDeaf = false
   /** Bytes have come that were read as HTTP/1, empty lines too. */
   #hasReceived = false
@@ -106,7 +106,7 @@ export class Http1Connection
     )
   }
 
-  /** Whether more can be written than what has been. */
+  /** Whether more can be written now. */
   get isOpen(): boolean {
     return this.#state === 'open'
   }
@@ -176,7 +176,7 @@ export class Http1Connection
     else this.#noteHead()
   }
 
-  /** Keeps what is behind a request that is being served. */
+  /** Buffers the bytes after a request that is being served. */
   #keep(bytes: Buffer): void {
     this.#pipelined ??= new PipelinedBytes()
     this.#pipelined.push(bytes)
@@ -248,7 +248,7 @@ export class Http1Connection
     return this.#pipelined !== undefined && this.#pipelined.bytes > 0
   }
 
-  /** The request has been read and answered. What waits is read, up to the end of the next one. */
+  /** The request has been read and answered. Reads the buffered bytes up to the end of the next one. */
   #endExchange(): void {
     this.#request = this.#response = undefined
     this.#idleSinceMs = this.#service.now()
@@ -278,7 +278,7 @@ export class Http1Connection
     this.#updateReading()
   }
 
-  /** What has come cannot be read: nothing more is. */
+  /** The input cannot be parsed: nothing more is read. */
   #fail(fault: RequestSyntaxError | 'late'): void {
     if (this.#state !== 'open' || this.#isDeaf) return
     this.#isDeaf = true
@@ -292,7 +292,7 @@ export class Http1Connection
     else this.socket.destroy()
   }
 
-  /** Answers what is no request by hand, and ends the connection. */
+  /** Answers malformed input without a request object, and ends the connection. */
   refuse(
     { status, reason, body }: { readonly status: number; readonly reason: string; readonly body: Buffer },
     fields: readonly string[],
@@ -360,7 +360,7 @@ export class Http1Connection
     this.#request = this.#response = undefined
   }
 
-  /** The gateway begins to stop: what has arrived whole is still served. */
+  /** The gateway begins to stop: complete requests are still served. */
   stop(): void {
     const response = this.#response
     if (this.#pipelined) {
@@ -371,7 +371,7 @@ export class Http1Connection
     if (response && !response.headersSent && this.#wholeAtStop === 0) response.closeAfterResponse()
   }
 
-  /** Gives the socket away, without listeners. Returns what has come behind the request in flight. */
+  /** Gives the socket away, without listeners. Returns the bytes received after the request in flight. */
   becomeTunnel(): Buffer {
     const rest = this.#pipelined?.takeAll() ?? Buffer.alloc(0)
     this.output.flush()

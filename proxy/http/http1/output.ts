@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 
-/** What is shorter is copied into the text of a write: one write of one text costs the system less than one of several pieces. */
+/** Shorter pieces are copied into the text of a write: one write of one text costs the system less than one of several pieces. */
 const MOST_COPIED = 8 * 1024
 const MOST_TEXT = 32 * 1024
 
-/** What is written on a connection: what comes in one turn of the event loop goes out in one write, where it can. */
+/** The output of a connection: all output of one turn of the event loop goes out in one write, if possible. */
 export class Output implements Flushable {
   readonly #socket: Socket
   /** One character a byte. */
@@ -24,7 +24,7 @@ export class Output implements Flushable {
     return this.#text.length + this.#socket.writableLength
   }
 
-  /** Adds text that is to go out with what follows it, or at the next flush. */
+  /** Buffers text until the next output, or the next flush. */
   hold(text: string): void {
     this.#text += text
   }
@@ -48,7 +48,7 @@ export class Output implements Flushable {
     this.flushSoon()
   }
 
-  /** Has what is held go out at the end of this turn. */
+  /** Schedules a flush of the buffered output at the end of this turn. */
   flushSoon(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true

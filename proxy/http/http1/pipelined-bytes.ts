@@ -2,9 +2,9 @@ import { ByteQueue } from '../message/byte-queue.ts'
 import type { HeadLimits } from './parser/head-size.ts'
 import { RequestParser } from './parser/request-parser.ts'
 
-/** Bytes behind a request that is being served, which are read when it is answered: first in, first out. */
+/** Bytes pipelined after a request that is being served, to be read when it is answered: first in, first out. */
 export class PipelinedBytes {
-  /** What was read of the connection with the request, or given back, which comes first. */
+  /** Bytes read from the connection together with the request, or given back: they come first. */
   #first: Buffer | undefined
   #later: ByteQueue | undefined
 
@@ -18,7 +18,7 @@ export class PipelinedBytes {
     else (this.#later ??= new ByteQueue()).push(piece)
   }
 
-  /** Puts back what is left of a piece that was taken out. */
+  /** Puts back the rest of a piece that was taken out. */
   giveBack(piece: Buffer): void {
     this.#first = piece
   }

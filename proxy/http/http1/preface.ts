@@ -1,7 +1,7 @@
-/** What a client of HTTP/2 sends first (RFC 9113 section 3.4). */
+/** The connection preface, which an HTTP/2 client sends first (RFC 9113 section 3.4). */
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** Looks whether the first bytes of a connection are the preface of HTTP/2. */
+/** Checks whether the first bytes of a connection are the HTTP/2 preface. */
 export class PrefaceWatch {
   #held: Buffer | undefined
   isPreface = false

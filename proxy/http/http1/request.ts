@@ -8,7 +8,7 @@ export type BodyReading = {
   onBodyTaken(): void
 }
 
-/** A request of HTTP/1, whose body its connection gives it as it arrives. */
+/** An HTTP/1 request, whose body its connection delivers as it arrives. */
 export class Http1Request extends ClientRequest {
   readonly httpVersion: string
   readonly httpVersionMajor = 1

@@ -8,16 +8,16 @@ function statusLine(status: number): string {
   return (statusLines[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`)
 }
 
-/** What ends the body of a response (RFC 9112 section 6.3). */
+/** How the body of a response ends (RFC 9112 section 6.3). */
 export type ResponseFraming = 'none' | 'length' | 'chunked' | 'until-close'
 
-/** What is known of a response before its head is written. */
+/** Facts about a response, known before its head is written. */
 export type ResponseConditions = {
   /** It answers HEAD. */
   readonly toHead: boolean
   /** Its client understands chunks: HTTP/1.1 (RFC 9112 section 7.1). */
   readonly takesChunks: boolean
-  /** The connection is to be kept behind it, if it can be. */
+  /** Whether to keep the connection open after it, if possible. */
   readonly persistent: boolean
   /** Says for how long an idle connection is kept. */
   readonly keepAliveLine: string
@@ -32,7 +32,7 @@ export type WrittenHead = {
 const closes = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 
 /**
- * The head of a final response: the fields, `Date` unless there is one, and what frames the body and says what becomes of the
+ * The head of a final response: the fields, `Date` unless there is one, and the fields that frame the body and decide about the
  * connection, unless the fields do.
  *
  * @param fields name, value, name, value… with names in lower case

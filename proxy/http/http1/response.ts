@@ -16,17 +16,17 @@ const MOST_BEFORE_INFORMATION = 16 * 1024
 export type ResponseConnection = {
   readonly output: Output
   readonly keepAliveLine: string
-  /** The end of the response has been given: `last` and `behind` are to be sent, and then it is over. */
+  /** The response has ended: sends `last` and `behind`, and then it is over. */
   finishResponse(last: Buffer | undefined, behind: string): void
-  /** Ends the connection behind what was written, and reads on for a moment, so that what was written arrives. */
+  /** Ends the connection after the written bytes, and reads on for a moment, so that they arrive. */
   closeSoon(): void
 }
 
-/** The response to a request of HTTP/1. */
+/** The response to an HTTP/1 request. */
 export class Http1Response extends ClientResponse {
   declare readonly req: Http1Request
   shouldKeepAlive: boolean
-  /** The client may still send, or has sent, what is not read: its connection is not closed at once. */
+  /** The client may still send, or has sent, data that is not read: its connection is not closed at once. */
   lingers = false
   readonly #connection: ResponseConnection
   #framing: ResponseFraming | undefined
@@ -136,7 +136,7 @@ export class Http1Response extends ClientResponse {
 
   breakOff(): void {
     const { socket } = this.req
-    // A reset, because to a client of HTTP/1.0 an orderly close would say that the body is complete. TLS says so by an
+    // A reset, because to an HTTP/1.0 client an orderly close would mean that the body is complete. TLS says so by an
     // alert, which `destroy` does not send (RFC 9112 section 9.8).
     if (socket instanceof TLSSocket) socket.destroy()
     else if (!socket.destroyed) socket.resetAndDestroy()

@@ -7,14 +7,14 @@ import type { RequestSyntaxError } from './parser/syntax-error.ts'
 /** A connection, as those see it who serve its requests. */
 export type ServedConnection = {
   readonly socket: Socket
-  /** Answers what is no request by hand, and ends the connection. */
+  /** Answers malformed input without a request object, and ends the connection. */
   refuse(
     reply: { readonly status: number; readonly reason: string; readonly body: Buffer },
     fields: readonly string[],
   ): void
-  /** Ends it behind what was written, and reads on for a moment, so that what was written arrives. */
+  /** Ends it after the written bytes, and reads on for a moment, so that they arrive. */
   closeSoon(): void
-  /** Gives the socket away, paused and without listeners. Returns what has come behind the request in flight. */
+  /** Gives the socket away, paused and without listeners. Returns the bytes received after the request in flight. */
   becomeTunnel(): Buffer
 }
 
@@ -40,7 +40,7 @@ export type Http1Service = {
   ): void
   /** The client speaks HTTP/2 without TLS. Undefined where that is not served. */
   readonly onPreface: ((socket: Socket, bytes: Buffer) => void) | undefined
-  /** What was thrown is a bug. */
+  /** The exception is a bug. */
   onException(error: unknown, exchange: Exchange | undefined): void
 }
 

@@ -1,10 +1,10 @@
 import type { Http2Stream } from './stream.ts'
 
-/** How long what is left of a request may come when its response is complete. */
+/** How long the rest of a request may still arrive after its response is complete. */
 const PATIENCE_MS = 1_000
 
 /**
- * Streams whose response is complete while the client still sends its request. For a second what comes is read and dropped. A client
+ * Streams whose response is complete while the client still sends its request. For a second further data is read and dropped. A client
  * that has not ended the request by then is asked not to send the rest (RFC 9113 section 8.1). Where it is asked at once, together with
  * the response, curl takes that for an error and loses the response.
  */

@@ -36,18 +36,18 @@ export type Http2Options = {
   onHeadersTooLarge(request: Http2Request, response: Http2Response): void
   /** A request was malformed, and its stream was reset. */
   onMalformed(): void
-  /** An exception of the connection itself, which is a bug. The connection is closed. */
+  /** An exception in the connection itself, which is a bug. The connection is closed. */
   onException(error: unknown): void
 }
 
 /** How long a client may take to close its connection after a GOAWAY. */
 const LINGER_MS = 2_000
-/** An error of a stream counts as so many frames that are of no use. */
+/** A stream error counts as this many frames without effect. */
 const ERROR_WEIGHT = 10
 
 const tooLarge: RequestFields = { method: 'GET', path: '/', headers: [], contentLength: undefined }
 
-/** The server's side of a connection of HTTP/2 (RFC 9113). */
+/** The server's side of an HTTP/2 connection (RFC 9113). */
 export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents<Http2Stream> {
   readonly socket: Socket
   readonly output: Http2Output<Http2Stream>
@@ -70,7 +70,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   #lastServed = LAST_STREAM
   #isPaused = false
   #isReading = false
-  /** The client has said GOAWAY, which is about streams of the server: it may still send requests (RFC 9113 section 6.8). */
+  /** The client has sent GOAWAY, which concerns streams of the server: it may still send requests (RFC 9113 section 6.8). */
   #endsWhenIdle = false
   #cutOff: NodeJS.Timeout | undefined
 
@@ -257,7 +257,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.output.send(numbersFrame(frameTypes.goaway, 0, 0, lastStream, code))
   }
 
-  /** Ends the connection now, with a GOAWAY. What is in flight is lost. */
+  /** Ends the connection now, with a GOAWAY. Requests in flight are aborted. */
   leave(code: number = errorCodes.noError): void {
     if (this.isClosed) return
     this.#sendGoaway(this.lastStream, code)
@@ -265,7 +265,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.#dropStreams()
   }
 
-  /** What is to be sent goes out. What still comes is dropped: with it unread the system would reset the connection. */
+  /** Flushes the output. Further input is read and dropped: unread, it would make the system reset the connection. */
   #end(): void {
     if (this.isClosed) return
     this.isClosed = true

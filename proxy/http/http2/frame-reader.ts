@@ -54,7 +54,7 @@ export class FrameReader {
     this.#sink = sink
   }
 
-  /** A frame has begun, and is not over. DATA is not meant, which is handed on as it comes. */
+  /** A frame other than DATA is incomplete. DATA is passed on as it arrives. */
   get isWithinFrame(): boolean {
     return this.#state === inPayload || (this.#state <= inHead && this.#have > 0)
   }

@@ -1,4 +1,4 @@
-// What frames of HTTP/2 are made of (RFC 9113 sections 4.1, 6 and 7).
+// The parts of HTTP/2 frames (RFC 9113 sections 4.1, 6 and 7).
 
 export const frameTypes = {
   data: 0,

@@ -9,7 +9,7 @@ const nothing: Buffer = Buffer.alloc(0)
 /** The header block that arrives on a connection, of one frame or of several (RFC 9113 section 4.3). */
 export class HeaderBlock {
   readonly #maxBytes: number
-  /** What has come, from the beginning of one piece of memory: in pieces of its own each frame of a byte would take a hundred. */
+  /** The received bytes, from the beginning of one buffer: in buffers of their own, frames of one byte would take a hundred each. */
   #room = nothing
   #bytes = 0
   /** Parts of it have arrived, and not the last one. */

@@ -36,7 +36,7 @@ const LATE_WEIGHT = 0.25
 const PRIORITY_BYTES = 5
 const MIN_GOAWAY_BYTES = 8
 
-/** What comes in on a connection of HTTP/2: frames, in the order and with the content that RFC 9113 allows. */
+/** The input of an HTTP/2 connection: frames, in the order and with the content that RFC 9113 allows. */
 export class Incoming implements FrameSink {
   /** Monotonic milliseconds since when headers, or another frame than DATA, have begun and not ended. */
   partSinceMs: number | undefined
@@ -50,7 +50,7 @@ export class Incoming implements FrameSink {
   #dataStream: Http2Stream | undefined
   #dataEnds = false
   #dataHasContent = false
-  /** Bytes of the payload of the DATA frame that begun which are no content. */
+  /** Padding bytes in the payload of the current DATA frame. */
   #dataPadding = 0
   /** Streams for which this read has brought content that they have not given out. */
   #withContent: Http2Stream[] = []
@@ -152,7 +152,10 @@ export class Incoming implements FrameSink {
     else this.#onLateHeaders(id, list, endsStream)
   }
 
-  /** Trailers may come on a stream that was reset before the client could know. A request may not: its number is to be new (section 5.1.1). */
+  /**
+   * Trailers may come on a stream that was reset before the client could know. A request may not: its stream id must be new
+   * (section 5.1.1).
+   */
   #onLateHeaders(id: number, list: readonly string[] | undefined, endsStream: boolean): void {
     if (list?.[0]?.startsWith(':'))
       throw new ConnectionError(errorCodes.protocolError, 'request on a stream id that is not new')
@@ -213,7 +216,7 @@ export class Incoming implements FrameSink {
   }
 
   onDataEnd(): void {
-    // What waits for a slow backend is bounded by the windows of streams: one that waits is not to hold up the others.
+    // The windows of streams bound the data pending for a slow backend: one pending stream must not block the others.
     if (this.#receiveWindow < INITIAL_WINDOW / 2) {
       this.#owner.output.send(
         numbersFrame(frameTypes.windowUpdate, 0, 0, INITIAL_WINDOW - this.#receiveWindow),

@@ -38,7 +38,7 @@ export type OutgoingStream = {
 export type OutputEvents<Stream> = {
   /** The end of the response of a stream was written. */
   onLocalEnd(stream: Stream): void
-  /** A response was cut short: its stream is to be reset. */
+  /** A response was truncated: resets its stream. */
   onCut(stream: Stream): void
   /** All of a response was handed to the system. */
   onSent(stream: Stream): void
@@ -46,7 +46,7 @@ export type OutputEvents<Stream> = {
 }
 
 /**
- * What goes out on a connection of HTTP/2: frames, within the windows that the client gives, streams in turns. All that is given in
+ * The output of an HTTP/2 connection: frames, within the windows that the client gives, streams in turns. All that is given in
  * one turn of the event loop is one write, as far as the client reads.
  */
 export class Http2Output<Stream extends OutgoingStream> implements Flushable {
@@ -72,7 +72,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     socket.on('drain', () => this.#schedule())
   }
 
-  /** The client does not take what is sent. */
+  /** The client does not read its responses. */
   get isFull(): boolean {
     return this.#bytes + this.#socket.writableLength > MOST_WAITING
   }
@@ -90,11 +90,11 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     this.#schedule()
   }
 
-  /** Something of a response is to be sent. */
+  /** A response has data to send. */
   begin(stream: Stream): void {
     if (!stream.isOpen) return
     this.#addTurn(stream)
-    // Where nothing can be written, what was given is at least to be kept in memory of its own.
+    // If nothing can be written, detach the given data from its shared buffer at least.
     this.#schedule()
   }
 

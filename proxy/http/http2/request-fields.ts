@@ -15,7 +15,7 @@ const illegalInPseudoValue = /[^\x21-\x7e\x80-\xff]/
 const scheme = /^https?$/i
 const digits = /^\d{1,16}$/
 
-/** Of HTTP/1 only (section 8.2.2). */
+/** Fields that only HTTP/1 has (section 8.2.2). */
 const ofConnection = new Set(['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 
 /**

@@ -9,7 +9,7 @@ export type RequestStream = {
   onTaken(bytes: number): void
 }
 
-/** A request of HTTP/2: the half of its stream that comes from the client. */
+/** An HTTP/2 request: the half of its stream that comes from the client. */
 export class Http2Request extends ClientRequest {
   readonly httpVersion = '2.0'
   readonly httpVersionMajor = 2

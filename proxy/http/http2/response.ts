@@ -6,9 +6,9 @@ import { ownBytes } from '../message/own-copy.ts'
 
 /** The stream of a response. */
 export type ResponseStream = {
-  /** The client does not take what is sent to it. */
+  /** The client does not read its responses. */
   readonly isFull: boolean
-  /** Something of the response is to be sent. */
+  /** The response has data to send. */
   begin(): void
   /** Sends an interim response. */
   sendInformation(status: number, fields: readonly string[]): void
@@ -23,7 +23,7 @@ const MOST_WAITING = 16 * 1024
 
 const nothing: readonly string[] = []
 
-/** The response on a stream of HTTP/2. What is given in one turn of the event loop goes out together, in as few frames as it takes. */
+/** The response on an HTTP/2 stream. All data of one turn of the event loop goes out together, in as few frames as possible. */
 export class Http2Response extends ClientResponse {
   readonly shouldKeepAlive = true
   readonly #stream: ResponseStream
@@ -32,9 +32,9 @@ export class Http2Response extends ClientResponse {
   #isHeadDue = false
   /** The head is given and was not written. */
   #isHeadWaiting = false
-  /** What is left of a piece of which the rest was taken: comes first. */
+  /** The rest of a partly sent piece: comes first. */
   #part: Buffer | undefined
-  /** What has waited for longer than a turn: comes next. */
+  /** Pieces pending for longer than a turn: come next. */
   #kept: ByteQueue | undefined
   #pieces: Buffer[] = []
   #firstPiece = 0
@@ -131,7 +131,7 @@ export class Http2Response extends ClientResponse {
     this.#stream.destroyConnection()
   }
 
-  /** The head, once, if it is to be written before anything else can be. */
+  /** The head, once, if it has to be written before anything else. */
   takeHead(): readonly string[] | undefined {
     if (!this.#isHeadWaiting) return undefined
     this.#isHeadWaiting = false
@@ -145,12 +145,12 @@ export class Http2Response extends ClientResponse {
     return this.#waitingBytes
   }
 
-  /** Nothing of the body follows but what waits. */
+  /** No more of the body follows than the pending pieces. */
   get isLast(): boolean {
     return this.writableEnded && !this.#isCut
   }
 
-  /** What was given is all there will be, and the client is to know that it is not all. */
+  /** Nothing more will be written, and the client must see that the response is truncated. */
   get isCut(): boolean {
     return this.#isCut
   }
@@ -191,7 +191,7 @@ export class Http2Response extends ClientResponse {
     this.#firstPiece = 0
   }
 
-  /** What waits stays for longer than this turn: it is to keep no memory but its own. */
+  /** The pending pieces stay for longer than this turn: detaches them from shared buffers. */
   keepWaiting(): void {
     if (this.#pieces.length > 0 && this.#part === undefined && !this.#kept?.bytes)
       this.#part = this.#takePiece()

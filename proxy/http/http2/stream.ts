@@ -57,12 +57,12 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     return this.#receiveWindow < 0 ? errorCodes.flowControlError : undefined
   }
 
-  /** Content has come that is to be given out. */
+  /** Content has arrived that the stream has to emit. */
   hasContent(): boolean {
     return this.#content !== undefined && !this.#content.isEmpty
   }
 
-  /** Takes content, which is given out at the end of the read, or now if it is long. Returns the code of the error that it is, if it is one. */
+  /** Takes content, which is emitted at the end of the read, or now if it is long. Returns the error code if the content is an error. */
   onData(bytes: Buffer, from: number, to: number): number | undefined {
     if (this.#contentLeft !== undefined && (this.#contentLeft -= to - from) < 0)
       return errorCodes.protocolError
@@ -100,7 +100,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.#taken = 0
   }
 
-  /** The response is complete: what is left of the request is dropped, for which the client gets its windows. */
+  /** The response is complete: the rest of the request is dropped, and the client gets window updates for it. */
   dropRest(): void {
     this.giveOut()
     const { waitingBytes } = this.request

@@ -1,6 +1,6 @@
 import { ownBytes } from './own-copy.ts'
 
-/** What is shorter is copied: a slice of a few bytes would hold on to the whole read that it came with. */
+/** Shorter pieces are copied: a slice of a few bytes would hold on to the whole read that it came with. */
 const LEAST_KEPT_WHOLE = 4 * 1024
 const ROOM_BYTES = 4 * 1024
 /** Places of pieces that were taken out, in a queue that is never empty. */
@@ -77,7 +77,7 @@ export class ByteQueue {
     return copied
   }
 
-  /** What is copied next is a piece of its own. */
+  /** The next copy starts a new piece. */
   #endRoom(): void {
     this.#roomStart = this.#roomEnd
   }

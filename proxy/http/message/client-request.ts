@@ -11,7 +11,7 @@ type RequestEvent = 'data' | 'end' | 'close'
 type Listener = (...args: never[]) => void
 
 /**
- * A request of a client, of either version of HTTP. Its body is read as a stream is: it flows from the first listener of
+ * A request from a client, over either HTTP version. Its body is read like a stream: it flows from the first listener of
  * `data` or from `resume` on, in later turns of the event loop, unless it has been paused.
  *
  * Events: `data`, with a piece of the body; `end`, once all of the body has been given out; `close`, last and once: the body
@@ -132,7 +132,7 @@ export abstract class ClientRequest {
   /** Called when bytes of the body have been given out. */
   protected abstract onTaken(bytes: number): void
 
-  /** Gives out what waits in a later turn, so that no listener is called while it is being added. */
+  /** Emits the pending data in a later turn, so that no listener is called while it is being added. */
   #schedule(): void {
     if (this.#scheduled || this.#closed) return
     this.#scheduled = true

@@ -1,6 +1,6 @@
 import type { ClientRequest } from './client-request.ts'
 
-/** The response to a request of a client, of either version of HTTP. */
+/** The response to a request from a client, over either HTTP version. */
 export abstract class ClientResponse {
   readonly req: ClientRequest
   /** Called once, when the response is over: its last byte was handed to the system, or it was broken off, or its client has gone. */
@@ -30,7 +30,7 @@ export abstract class ClientResponse {
    * Gives the head, which goes out with the first piece of the body, or with `flushHead`.
    *
    * @param fields name, value, name, value… with names in lower case; a name may repeat. What HTTP/2 has no use for is not among them
-   *   for a response of HTTP/2
+   *   for an HTTP/2 response
    */
   abstract writeHead(status: number, fields: readonly string[]): void
   /** Sends the head before there is anything of the body. */
@@ -44,7 +44,7 @@ export abstract class ClientResponse {
   /** 100 Continue (RFC 9110 section 10.1.1), unless the response has begun. */
   abstract writeContinue(): void
   /**
-   * An interim response of the backend (RFC 9110 section 15.2), unless the response has begun, or the client does not take what is
+   * An interim response of the backend (RFC 9110 section 15.2), unless the response has begun, or the client does not read what is
    * there for it, or understands none (HTTP/1.0).
    *
    * @param fields name, value, name, value… with names in lower case
@@ -53,7 +53,7 @@ export abstract class ClientResponse {
 
   /**
    * To be called before the head of a response that is given while the request's body may still be on its way. A short body is
-   * read and dropped. For a long one the connection of HTTP/1 ends after the response, and over HTTP/2 the client is asked not to
+   * read and dropped. For a long one the HTTP/1 connection ends after the response, and over HTTP/2 the client is asked not to
    * send the rest (RFC 9113 section 8.1).
    */
   abstract endAfterResponse(): void
@@ -62,7 +62,7 @@ export abstract class ClientResponse {
    * ends with it. Does nothing over HTTP/2.
    */
   abstract closeAfterResponse(): void
-  /** Ends the response early, behind what was written, such that the client can tell that it is incomplete. */
+  /** Truncates the response after the written bytes, such that the client can tell that it is incomplete. */
   abstract cutShort(): void
   /** Aborts a response that cannot be completed, so that no client can take it for complete. */
   abstract breakOff(): void

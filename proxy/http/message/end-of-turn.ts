@@ -10,7 +10,7 @@ export type Reader = {
   readKept(): void
 }
 
-/** Larger pieces are read at once: more follows in the same turn mostly, and would have to be joined with what is kept. */
+/** Larger pieces are read at once: more follows in the same turn mostly, and would have to be joined with the buffered bytes. */
 export const MOST_KEPT_BYTES = 8 * 1024
 
 /** So many connections are read or written together, earlier than at the end of the turn, so that the first does not wait long. */
@@ -23,7 +23,7 @@ let isReading = false
 let isScheduled = false
 
 /**
- * Reads what has arrived when the turn of the event loop is over, and before anything is written. Where a request is read, decided and
+ * Reads the received bytes when the turn of the event loop is over, and before anything is written. Where a request is read, decided and
  * forwarded between two system calls, the processor has to find all that code and data again after each of them.
  */
 export function readAtEndOfTurn(reader: Reader): void {
@@ -38,13 +38,13 @@ export function readAtEndOfTurn(reader: Reader): void {
  */
 export function flushAtEndOfTurn(flushable: Flushable): void {
   const count = single.push(flushable)
-  // What is written while all is read goes out right behind that.
+  // Output written during these reads is flushed right after them.
   if (isReading) return
   if (count < MOST_AT_ONCE) schedule()
   else writeSingle()
 }
 
-/** As `flushAtEndOfTurn`, and never earlier: for connections that join what comes in one turn. */
+/** As `flushAtEndOfTurn`, and never earlier: for connections that join the bytes of one turn. */
 export function joinAtEndOfTurn(flushable: Flushable): void {
   joined.push(flushable)
   schedule()

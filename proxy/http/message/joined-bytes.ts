@@ -1,4 +1,4 @@
-/** A part of this length is better passed on by itself: copying it costs more than what follows. */
+/** A part of this length is better passed on by itself: copying it costs more than handling it. */
 export const LEAST_ALONE = 4 * 1024
 const FIRST_ROOM_BYTES = 256
 /** Up to this length, copying in a loop is cheaper than a call. */
@@ -7,7 +7,7 @@ const SHORT_BYTES = 32
 const nothing = Buffer.alloc(0)
 
 /**
- * Joins parts of the bytes that one read has brought, so that what follows costs the same however small the parts are. A single part
+ * Joins parts of the bytes of one read, so that later steps cost the same however small the parts are. A single part
  * is not copied.
  */
 export class JoinedBytes {

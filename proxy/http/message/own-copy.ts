@@ -7,7 +7,10 @@ export function ownCopy(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
 
-/** The same bytes in memory of their own: a short copy by `Buffer.from` lies in memory that it shares with others, and keeps all of that. */
+/**
+ * The same bytes in memory of their own: a short copy by `Buffer.from` lies in memory that it shares with others, and keeps all
+ * of that.
+ */
 export function copyBytes(bytes: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length)
   copy.set(bytes)
@@ -18,8 +21,8 @@ export function copyBytes(bytes: Buffer): Buffer {
 const LEAST_SHARE = 1 / 4
 
 /**
- * The same bytes, in memory of their own where they are a small part of what they keep. What is read of a backend lies in memory with
- * much else: what waits for a slow client is copied.
+ * The same bytes, copied to memory of their own if they are a small part of the buffer that they keep alive. Bytes read from a
+ * backend share a buffer with many others, so pending bytes for a slow client are copied.
  *
  * @param piece that is not written to any more
  */

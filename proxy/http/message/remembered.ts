@@ -3,14 +3,15 @@ import { ownCopy } from './own-copy.ts'
 const ADDED_OF_NEW = 8
 
 /**
- * What was made of texts that come again and again, such as names of headers, by the text.
+ * A cache of results by text, for texts that recur, such as header names.
  *
- * Clients choose the texts, so it is bounded, and whatever they have filled it with makes room again: what is added goes to the younger
- * of two generations, and what is used in the older one moves there. A full one becomes the older, and the older is dropped. Usual texts
- * are always in the younger one. A list of the least recently used would have to be kept in order with each use.
+ * Clients choose the texts, so it is bounded, and whatever they have filled it with makes room again: new entries go to the
+ * younger of two generations, and entries used in the older one move there. A full one becomes the older, and the older is
+ * dropped. Usual texts are always in the younger one. A list of the least recently used would have to be kept in order with each
+ * use.
  *
- * Once one is full, an eighth of what is new is added, and so is what comes again sooner or later: to add costs as much as to find out
- * what a text means, and a client that sends new ones all the time is not to cost more for it.
+ * Once one is full, an eighth of the new texts is added, so that recurring texts get in sooner or later: to add costs as much as
+ * to find out what a text means, and a client that sends new ones all the time is not to cost more for it.
  */
 export class Remembered<Value> {
   readonly #mostYounger: number

@@ -62,11 +62,11 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   readonly #now: () => number
   readonly #parser: ResponseParser
   #exchange: UpstreamExchange | undefined
-  /** The head of a request without a body, which is sent at the end of this turn. */
+  /** The pending head of a request without a body, flushed at the end of this turn. */
   #unsent = ''
   /** Nothing of the request has been given to the operating system: what the backend sends before that answers another one, or none. */
   #isUnwritten = false
-  /** What has come in this turn of a response that has not begun, and is read at its end. */
+  /** Bytes received in this turn for a response that has not begun; read at the end of the turn. */
   #kept: Buffer | undefined
   /** Whose exchange it serves, or has served last. */
   client = ''
@@ -296,7 +296,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
   }
 
   /**
-   * What comes begins the response to a request that was sent as a whole. Anything else is read at once: it might pass for that later.
+   * The received bytes begin the response to a completely sent request. Other bytes are read at once: later they might pass for one.
    * So is what may begin a tunnel, which takes the connection over before that ends.
    */
   get #isDue(): boolean {

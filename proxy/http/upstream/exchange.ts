@@ -8,7 +8,7 @@ export type UpstreamExchange = {
   readonly method: string
   /** Whose request it is: connections are shared fairly between clients. */
   readonly client: string
-  /** The client has disconnected: no connection is to be opened for it. */
+  /** The client has disconnected: do not open a connection for it. */
   readonly cancelled: boolean
   /** The request has a body of which a part has not arrived from the client. */
   readonly bodyPending: boolean
@@ -21,7 +21,7 @@ export type UpstreamExchange = {
   onInformation(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onBody(chunk: Buffer, last: boolean): void
-  /** All data of one read has been handed over: what was buffered for a single write can be flushed. */
+  /** All data of one read has been handed over: the bytes buffered for a single write can be flushed. */
   onPause(): void
   /** Behind the body, before `onEnd`: name, value, name, value… Names are tokens, in lower case from HTTP/2. */
   onTrailers(fields: readonly string[]): void
@@ -42,7 +42,7 @@ export type Http1Channel = Channel & {
   /** Sends a request without a body at the end of this turn. */
   sendHead(head: string): void
   /**
-   * Holds back what is written to the socket until the end of this turn.
+   * Corks the socket until the end of this turn.
    *
    * @param onWritten called before it is sent. Not called where the connection fails before that: the backend has seen nothing then
    */

@@ -42,12 +42,12 @@ export function connectionOpener(
       keepAlive: true,
       allowHalfOpen: true,
     }
-    // A session of HTTP/2 reads from below the socket.
+    // An HTTP/2 session reads from below the socket.
     if (url.protocol === 'h2c:') return (ready) => connect(options, ready)
     return (ready) => connectWithReadBuffer(options, ready)
   }
   const port = Number(url.port || 443)
-  // An address is no server name, and the dot of an absolute name is none of it (RFC 6066 section 3). The certificate is checked all the same.
+  // SNI takes neither an address nor the final dot of an absolute name (RFC 6066 section 3). The certificate is checked all the same.
   const servername = isIP(name) ? '' : name.replace(/\.$/, '')
   let session: Buffer | undefined
   return (ready) => {
@@ -69,10 +69,10 @@ export function connectionOpener(
 }
 
 /**
- * Connects with a buffer that is read into. By itself Node allocates 64 KiB for each read, and then gives back what was not filled,
+ * Connects with a buffer that is read into. By itself Node allocates 64 KiB for each read, and then gives back the unfilled rest,
  * which costs more than to copy a short response.
  *
- * What has been handed on is never written over: a piece of less than half of the buffer is copied, a larger one keeps the buffer, and the
+ * Bytes passed on are never overwritten: a piece of less than half of the buffer is copied, a larger one keeps the buffer, and the
  * next read gets another.
  */
 function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): Socket {
@@ -91,7 +91,7 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
     try {
       socket.emit('data', piece)
     } catch (error) {
-      // Node does not ask for another buffer then, and would write over what was handed on.
+      // Node does not ask for another buffer then, and would overwrite the bytes passed on.
       socket.destroy()
       throw error
     }

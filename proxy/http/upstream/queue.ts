@@ -54,7 +54,7 @@ export class ExchangeQueue {
   /**
    * Takes out the next one whose client is still there.
    *
-   * @param mayHave whether a client may have what is waited for; those that may not keep their turn
+   * @param mayHave whether a client may take the awaited resource; others keep their place
    */
   take(mayHave: (client: string) => boolean): UpstreamExchange | undefined {
     for (const [client, waiting] of this.#clients) {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-// When a write fails, Node destroys a socket, and with it what has arrived and has not been read. Its sockets take no option
+// When a write fails, Node destroys a socket, and with it the received bytes that have not been read. Its sockets take no option
 // for that: `autoDestroy` is set in their constructor. So the states of the stream are changed here, and nowhere else.
 
 type States = Record<
@@ -13,7 +13,7 @@ export function surviveWriteErrors(socket: Socket): void {
   setAutoDestroy(socket, false)
 }
 
-/** To be called for such a socket that becomes a tunnel, which waits for its `close`. */
+/** To be called for such a socket that becomes a tunnel, as the tunnel waits for its `close`. */
 export function endOnWriteErrors(socket: Socket): void {
   setAutoDestroy(socket, true)
 }
@@ -24,11 +24,11 @@ function setAutoDestroy(socket: Socket, value: boolean): void {
   _writableState.autoDestroy = value
 }
 
-/** To be called when such a socket has emitted `error` and is not destroyed: what has arrived can be read. */
+/** To be called when such a socket has emitted `error` and is not destroyed: the received bytes can be read. */
 export function readOnAfterError(socket: Socket): void {
   const { _readableState } = statesOf(socket)
   _readableState.errored = null
-  // Otherwise what waits in the stream would be taken out of it and given to nobody.
+  // Otherwise the data buffered in the stream would be taken out of it and lost.
   _readableState.errorEmitted = false
 }
 

@@ -15,16 +15,16 @@ export type Http1Limits = {
   readonly headersMs: number
 }
 
-/** What is done with requests, and with what is none. */
+/** Handlers for requests, and for input that is not a request. */
 export type Http1Handlers = Pick<Http1Service, 'onRequest' | 'onFault' | 'onPreface' | 'onException'>
 
-/** The connections of HTTP/1 of one listener. */
+/** The HTTP/1 connections of one listener. */
 export type Http1Connections = {
   /** Serves a connection. */
   serve(socket: Socket): void
   /**
    * From now on every response tells its client that the connection closes (RFC 9112 section 9.6), also those to requests in
-   * flight, unless the response has begun. What has arrived whole by now is still served.
+   * flight, unless the response has begun. Requests that have arrived completely are still served.
    */
   endAfterResponses(): void
   /** Those on which no request is in flight, not even a part of its head, and every response has been sent. */
@@ -63,7 +63,7 @@ export function createHttp1Connections(
     now,
   }
 
-  /** What is overdue on a connection: the head of a request, which has begun, or another request. */
+  /** The overdue part of a connection: the head of a request that has begun, or another request. */
   const overdueOn = (connection: Http1Connection, nowMs: number): 'head' | 'request' | undefined => {
     const { headSinceMs, idleSinceMs } = connection
     if (headSinceMs !== undefined) return nowMs - headSinceMs >= headersMs ? 'head' : undefined
@@ -76,7 +76,7 @@ export function createHttp1Connections(
     isEnding = false
     const nowMs = now()
     for (const connection of connections.splice(0, mostEndedInTurn)) {
-      // What is kept until the end of the turn has arrived in time.
+      // Bytes buffered until the end of the turn arrived in time.
       connection.readKept()
       const overdue = overdueOn(connection, nowMs)
       if (overdue === 'head') connection.timeOut()
@@ -101,7 +101,7 @@ export function createHttp1Connections(
       socket.once('close', () => open.delete(connection))
     },
     endAfterResponses() {
-      // What is kept until the end of the turn has arrived too.
+      // Bytes buffered until the end of the turn have arrived too.
       for (const connection of open) connection.readKept()
       isStopping = true
       for (const connection of open) connection.stop()

@@ -8,16 +8,16 @@ export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | '
   readonly headersMs: number
 }
 
-/** What is done with requests, and with what is not a request. */
+/** Handlers for requests, and for input that is not a request. */
 export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now'>
 
-/** The connections of HTTP/2. */
+/** The HTTP/2 connections. */
 export type Http2Connections = {
   /**
    * Serves a connection.
    *
    * @param socket from which nothing is read any more by others
-   * @param first what was read of it, from the preface on
+   * @param first the bytes read from it, from the preface on
    */
   serve(socket: Socket, first?: Buffer): void
   /**
@@ -80,7 +80,7 @@ export function createHttp2Connections(
   }
 }
 
-/** The connection of HTTP/2 on a socket, which with TLS is the one around the system's. */
+/** The HTTP/2 connection on a socket; with TLS, on the TLS socket around the system's. */
 export function http2ConnectionOn(socket: Socket): Http2Connection | undefined {
   return connectionsOfSockets.get(socket)
 }

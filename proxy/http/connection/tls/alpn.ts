@@ -1,4 +1,4 @@
-/** What is spoken over TLS, the best first (RFC 7301; `http/1.0` is what curl offers with `--http1.0`). */
+/** Protocols spoken over TLS, the preferred one first (RFC 7301; curl offers `http/1.0` with `--http1.0`). */
 const protocols = ['h2', 'http/1.1', 'http/1.0']
 
 /**

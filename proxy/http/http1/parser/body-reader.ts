@@ -8,7 +8,7 @@ import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives the body of one request. */
 export type BodySink = {
-  /** Some of it, never empty: all that one read has brought, but for what came in long chunks. */
+  /** Some of it, never empty: all bytes of one read, except those of long chunks. */
   onBody(piece: Buffer): void
   /** All of it has arrived. @param trailers name, value, name, value… as they came */
   onBodyEnd(trailers: readonly string[]): void
@@ -82,7 +82,7 @@ export class BodyReader {
       this.#trailers = undefined
       return end
     } finally {
-      // What comes before an error is as good as if it had come in a read of its own.
+      // Bytes before an error are as valid as if they had come in a read of their own.
       this.#giveOut()
     }
   }

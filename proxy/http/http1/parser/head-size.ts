@@ -8,8 +8,8 @@ export type HeadLimits = {
 }
 
 /**
- * How much has come of a head, or of trailers. It is counted line by line, and what has come of an unfinished line with them: a head
- * that never ends costs what it may have, and no more. Each line counts with all its bytes, as there is none that costs nothing.
+ * The size received of a head, or of trailers. It is counted line by line, with the received part of an unfinished line: a head
+ * that never ends costs the maximum and no more. Each line counts with all its bytes, as every line costs something.
  */
 export class HeadSize {
   readonly #limits: HeadLimits

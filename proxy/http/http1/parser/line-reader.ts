@@ -4,7 +4,7 @@ import { RequestSyntaxError } from './syntax-error.ts'
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 
-/** What stands in no line of a request: control characters, and line ends that are no CRLF (RFC 9112 section 2.2). */
+/** Characters that no line of a request may contain: control characters, and line ends other than CRLF (RFC 9112 section 2.2). */
 const illegal = /[^\t\x20-\x7e\x80-\xff]/
 
 const illegalInLines = /[^\t\r\n\x20-\x7e\x80-\xff]/

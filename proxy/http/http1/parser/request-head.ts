@@ -64,7 +64,7 @@ export class HeadReader {
     return this.#method !== ''
   }
 
-  /** Forgets what was read of a head. */
+  /** Discards the part of a head read so far. */
   clear(): void {
     this.#method = ''
     this.#size.clear()

@@ -40,13 +40,13 @@ export class RequestParser {
     this.#head = new HeadReader(limits)
   }
 
-  /** A request has begun to arrive, and its head is not there yet. Empty lines before it are none of it. */
+  /** A request has begun to arrive, and its head is incomplete. Leading blank lines are ignored. */
   get isInHead(): boolean {
     return !this.#isInBody && (this.#head.hasBegun || this.#lines?.isEmpty === false)
   }
 
   /**
-   * Takes the next bytes of the connection, up to the end of a request. Returns where that is; the rest is to be given again when
+   * Takes the next bytes of the connection, up to the end of a request. Returns where that is; the caller must pass the rest again when
    * the next request may be read.
    *
    * @throws {RequestSyntaxError}

@@ -1,4 +1,4 @@
-/** What is wrong with what a client has sent: it is no request, or one of its parts is larger than it may be. */
+/** An error in a client's input: it is not a request, or one of its parts is too large. */
 export type SyntaxFault = 'syntax' | 'head-size' | 'extension-size'
 
 /** A client's bytes violate RFC 9112. The message says how, without anything of the request, and is for the log only. */

@@ -2,7 +2,7 @@ import { ConnectionError, errorCodes } from '../frames.ts'
 import { decodeHuffman } from './huffman.ts'
 import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 
-/** Bytes of the dynamic table, which is what clients may use unless they are told otherwise. */
+/** Bytes of the dynamic table: the default size that clients may use. */
 const TABLE_BYTES = 4096
 /** 2^28 and more stands for nothing that could be here. */
 const MOST_INTEGER_BYTES = 5
@@ -10,8 +10,8 @@ const MOST_INTEGER_BYTES = 5
 /**
  * Decodes the lists of fields of one connection, in order (RFC 7541). Names and values have one character a byte.
  *
- * Memory is bounded by the dynamic table, and by the list that is read: what is over its limit is decoded, because the table depends
- * on it, and not kept.
+ * Memory is bounded by the dynamic table, and by the list that is read: fields beyond its limit are still decoded, because the
+ * table depends on it, and not kept.
  */
 export class HpackDecoder {
   /** Name, value, name, value… with the newest entry last. */
@@ -31,7 +31,7 @@ export class HpackDecoder {
 
   /**
    * @returns name, value, name, value…; undefined where the list is over its limit
-   * @throws {ConnectionError} for what is no list: what follows could not be decoded either
+   * @throws {ConnectionError} for an invalid header block: later blocks could not be decoded either
    */
   decode(block: Buffer): string[] | undefined {
     this.#block = block

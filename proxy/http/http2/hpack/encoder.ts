@@ -2,7 +2,7 @@ import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 
 /** Bytes of the dynamic table that are used, however many the client offers. */
 const TABLE_BYTES = 4096
-/** What is longer would push out too much else. */
+/** Longer values would evict too many others. */
 const LONGEST_ENTRY = 512
 /** Names of which the last value is known, so that what repeats is put into the table. */
 const MOST_NAMES = 64
@@ -21,7 +21,7 @@ for (let i = STATIC_ENTRIES; i > 0; i--) {
 /** Where lists are encoded to, before they are copied. Grows to the largest. */
 let room = Buffer.allocUnsafeSlow(16 * 1024)
 
-/** What is in the table of one name: its last value, and under which number it went in. */
+/** The table entry of one name: its last value, and its insertion number. */
 type Known = { value: string; entry: number }
 
 /**

@@ -44,7 +44,7 @@ export function listBytes(raw: readonly string[]): number {
 }
 
 /**
- * Reads the head of a response as strictly as that of HTTP/1.1 is read.
+ * Reads the head of a response as strictly as an HTTP/1.1 head.
  *
  * @param raw name, value, name, value… as received, pseudo-fields among them
  * @param isWhole nothing follows it
@@ -68,7 +68,7 @@ export function readResponseHead(raw: readonly string[], isWhole = false): Respo
       if (!lengthDigits.test(value)) throw new ResponseSyntaxError('invalid Content-Length')
       contentLength = value
     }
-    // What is of a connection has no meaning here (RFC 9113 section 8.2.2).
+    // Connection-specific headers have no meaning here (RFC 9113 section 8.2.2).
     if (role === 'end-to-end' || role === 'content-length' || role === 'connection-login')
       fields.push(name, value)
   }

@@ -15,7 +15,7 @@ export class NegotiatedPool implements ServerPool {
   /**
    * @param createHttp1 makes the pool for HTTP/1.1
    * @param createHttp1.onError to be called when a connection of it fails
-   * @param options of HTTP/2, whose connections offer both
+   * @param options of the HTTP/2 pool, whose connections offer both
    */
   constructor(createHttp1: (onError: () => void) => UpstreamPool, options: Http2PoolOptions) {
     this.#http1 = createHttp1(() => {

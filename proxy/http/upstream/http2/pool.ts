@@ -25,7 +25,7 @@ const TIMES_FREE = 3
 const FEWEST_QUEUED = 128
 
 /**
- * Connections of HTTP/2 to the backend, each with many requests at a time. A further one is opened where those that are there have
+ * HTTP/2 connections to the backend, each with many concurrent requests. A further one is opened where those that are there have
  * as many as the backend allows.
  */
 export class Http2Pool implements ServerPool, SessionOwner {

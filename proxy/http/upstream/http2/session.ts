@@ -50,7 +50,7 @@ export type SessionOwner = {
   onGone(session: UpstreamSession, kind: FailureKind, message: string): void
 }
 
-/** A connection of HTTP/2 to the backend. */
+/** An HTTP/2 connection to the backend. */
 export class UpstreamSession implements StreamOwner {
   readonly session: ClientHttp2Session
   readonly scheme: 'http' | 'https'

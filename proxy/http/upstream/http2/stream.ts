@@ -26,7 +26,7 @@ export type StreamOwner = {
 }
 
 /**
- * One exchange on a stream of HTTP/2.
+ * One exchange on an HTTP/2 stream.
  *
  * The pool checks deadlines periodically, so that no request needs a timer of its own.
  */
@@ -35,7 +35,7 @@ export class UpstreamStream implements Http2Channel {
   readonly client: string
   /** More of the request can be sent. */
   takesRequest = true
-  /** The backend does not take what is sent to it. */
+  /** The backend does not read the request body. */
   isStalled = false
   readonly #owner: StreamOwner
   readonly #timeouts: UpstreamTimeouts

@@ -102,7 +102,7 @@ export class UnansweredConnections {
   }
 
   /**
-   * Whether a free connection is to be closed now. Ask again after each.
+   * Whether to close a free connection now. Ask again after each.
    *
    * @param accepted the number of connections that the backend has accepted, the free ones included
    */

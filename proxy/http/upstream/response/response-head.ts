@@ -2,7 +2,7 @@ import { logsInConnection } from '../../fields/connection-login.ts'
 import { classifyResponseField, connectionOptions, type FieldClass } from '../../fields/header-roles.ts'
 import { ownCopy } from '../../message/own-copy.ts'
 
-/** What ends a response's body (RFC 9112 section 6.3). */
+/** How a response's body ends (RFC 9112 section 6.3). */
 export type BodyFraming =
   | { readonly kind: 'none' }
   | { readonly kind: 'length'; readonly bytes: number }
@@ -47,7 +47,7 @@ const LONGEST_REMEMBERED_HEAD = 4 * 1024
 const MOST_REMEMBERED_LINES = 32
 
 /**
- * Reads the response heads of one connection as strictly as RFC 9112 allows: what is read leniently here could be read
+ * Reads the response heads of one connection as strictly as RFC 9112 allows: a head read leniently here could be read
  * otherwise by the client. Folded lines, bare CR or LF, a space before the colon, both framings, differing lengths and
  * transfer codings other than a single `chunked` are errors.
  *

@@ -25,7 +25,7 @@ export type ResponseSink = {
   onInformation(head: ResponseHead): void
   onHead(head: ResponseHead): void
   /**
-   * Some of the body, never empty: all that one read has brought, but for what came in long chunks. `last` where it is already known
+   * Some of the body, never empty: all bytes of one read, except those of long chunks. `last` where it is already known
    * to complete the body.
    */
   onBody(chunk: Buffer, last: boolean): void
@@ -118,7 +118,7 @@ export class ResponseParser {
     try {
       this.#readAll(input)
     } finally {
-      // What comes before an error is as good as if it had come in a read of its own.
+      // Bytes before an error are as valid as if they had come in a read of their own.
       this.#giveOut()
     }
   }
@@ -175,7 +175,7 @@ export class ResponseParser {
     const before = this.#held.length
     if (before > 0) this.#held.append(chunk)
     const bytes = before > 0 ? this.#held.bytes : chunk
-    // However small the pieces are, each byte is looked at once: a head that is unfinished ends in what is new, or not at all.
+    // However small the pieces are, each byte is looked at once: an unfinished head ends in the new bytes, or not at all.
     const headEnd = before === 0 || chunk.includes(lineFeed) ? headEndIn(bytes, before, this.#bareLf) : -1
     // The last of an unfinished head may be all but the final LF of its end.
     if (headEnd === -1 ? bytes.length > maxHeadBytes + 3 : headEnd > maxHeadBytes)
@@ -195,7 +195,7 @@ export class ResponseParser {
     return this.#begin(head, end, chunk.subarray(end - before))
   }
 
-  /** Of an empty line behind an interim response the CR alone may be here, which is held. */
+  /** The CR alone of an empty line after an interim response may have arrived: it is held. */
   #withoutBlankLine(chunk: Buffer): Buffer {
     const bytes = this.#held.length > 0 ? Buffer.concat([this.#held.bytes, chunk]) : chunk
     this.#held.clear()

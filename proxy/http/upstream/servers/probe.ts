@@ -6,7 +6,7 @@ import type { ServerPlace } from './server.ts'
  * Asks a server whether it works.
  *
  * @param signal aborted when there is no more time for an answer
- * @returns undefined where it does, else what is wrong; never rejects
+ * @returns undefined if it does, else the failure; never rejects
  */
 export type Probe = (place: ServerPlace, signal: AbortSignal) => Promise<string | undefined>
 

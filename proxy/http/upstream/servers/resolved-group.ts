@@ -108,7 +108,7 @@ export class ResolvedGroup implements UpstreamSender {
       forMs = found.forMs
       this.#use(url, found.addresses)
     } catch {
-      // What fails to connect says so with the request.
+      // A connection failure is reported with the request.
     }
     if (this.#isOver) return
     this.#timers.set(url, setTimeout(() => void this.#resolve(url, name), forMs).unref())
@@ -122,7 +122,7 @@ export class ResolvedGroup implements UpstreamSender {
       const found = this.#resolved.get(each) ?? []
       return (found.length === 0 ? [undefined] : found).map((address) => this.#serverOf(each, address))
     })
-    // Two URLs may differ in what is not used here only.
+    // Two URLs may differ only in parts that are not used here.
     const byId = new Map(next.map((server) => [server.id, known.get(server.id) ?? server]))
     this.#group.replace([...byId.values()])
     this.#prober?.use(this.servers)

@@ -10,7 +10,7 @@ const LINGER_MS = 120_000
 const LINGER_CHECK_MS = 1_000
 
 /**
- * What says that something is wrong with the server itself, or with the way to it. Not that it is silent in the middle of a response: of
+ * Failures that point at the server itself, or at the way to it. Not that it is silent in the middle of a response: of
  * an event stream that is no fault, and a client could eject servers with it.
  */
 const failures: ReadonlySet<FailureKind> = new Set([
