@@ -2,7 +2,7 @@ import type { Policy } from '../policy.ts'
 import type { Charge } from './limiter.ts'
 
 /**
- * What is known of one client under one policy.
+ * The state of one client under one policy.
  *
  * - `store`: by the counters that decide, in Redis or embedded.
  * - `local`: by this process's own, which decide while Redis is away, or by what it knows of a client that it refuses without asking.
@@ -37,7 +37,7 @@ export type CounterAdmin = {
   forget(policyName: string | undefined, partitionKey: string): void
 }
 
-/** What a counter holds, or undefined where there is none. */
+/** The value of a counter, or undefined if it does not exist. */
 export type CounterReading = { readonly used: number; readonly resetMs: number } | undefined
 
 export function toState(

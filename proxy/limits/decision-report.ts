@@ -6,7 +6,7 @@ import { oneStateEach } from './headers/one-state-each.ts'
 /**
  * Reports how each policy of a request ended.
  *
- * @returns the names of the policies in shadow that would have refused the request; undefined where there is none
+ * @returns the names of the policies in shadow that would have refused the request; undefined if there is no such policy
  */
 export function reportDecision(
   telemetry: Pick<Telemetry, 'decided' | 'nearLimit'>,

@@ -25,7 +25,7 @@ export type PolicyState = {
   readonly reservation?: Reservation
 }
 
-/** What was reserved for a request under a policy until its cost is known. */
+/** The units reserved for a request under a policy until its cost is known. */
 export type Reservation = {
   readonly charge: Charge
   readonly units: number
@@ -67,9 +67,9 @@ export type Limiter = {
    */
   decide(charges: readonly Charge[]): Decision | Promise<Decision>
   /**
-   * Settles a reservation, once: what was reserved beyond the real cost is given back to the window that it was taken
-   * from, if that has not ended; what is missing is added to the running window. Nobody waits for it. Where the store
-   * does not hear of it, the reservation stays counted until its window ends, or its gateway is taken for dead.
+   * Settles a reservation, once: units reserved beyond the real cost are refunded to the window that they were taken from, if
+   * that has not ended; missing units are charged to the running window. Nobody waits for it. Where the store does not hear of
+   * it, the reservation stays counted until its window ends, or its gateway is taken for dead.
    *
    * @param costUnits what the request has cost, a whole number from 0; of no meaning under `concurrency`
    */

@@ -19,7 +19,7 @@ export class AuthRequest {
   readonly #request: ClientRequest
   readonly #response: ClientResponse
   readonly #form: AuthRequestForm | undefined
-  /** What is told nginx as 403. */
+  /** Refusals that nginx gets as 403. */
   refusedWith: number | undefined
 
   constructor(options: HandlerOptions, peer: Peer, request: ClientRequest, response: ClientResponse) {

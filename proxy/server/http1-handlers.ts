@@ -26,7 +26,7 @@ export type Http1Deps = {
   readonly onPreface: Http1Handlers['onPreface']
 }
 
-/** Connects what connections of HTTP/1 bring to the handler. */
+/** Passes the requests of HTTP/1 connections to the handler. */
 export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
   const { telemetry, onException, onFault, onPreface } = deps
   return {
@@ -90,7 +90,7 @@ function serveHandshake(
   handler(request, response, open)
 }
 
-/** Answers what could not be read, and closes the connection, as what follows cannot be trusted. */
+/** Answers a malformed request, and closes the connection, as the bytes after it cannot be trusted. */
 function answerFault(connection: ServedConnection, { reply }: Fault, exchange: Exchange | undefined): void {
   if (!exchange) return connection.refuse(reply, [])
   const { response } = exchange

@@ -13,8 +13,8 @@ import { answerPlainHttp, isPlainHttp, plainHttp } from './plain-http.ts'
 export type ListenerDeps = Omit<Http1Deps, 'onPreface'> & {
   readonly limits: Http1Limits
   /**
-   * Serves connections of HTTP/2, which are handed to it: those that agreed on it with TLS, otherwise those that begin with its
-   * preface. Undefined where there are none.
+   * Serves the HTTP/2 connections handed to it: those that negotiated it with TLS, otherwise those that begin with its preface.
+   * Undefined without HTTP/2.
    */
   readonly http2: Http2Connections | undefined
   /** Monotonic milliseconds. */

@@ -2,10 +2,10 @@ import { Socket } from 'node:net'
 import { errors } from '../../shared/error-replies.ts'
 import type { Fault } from '../http/connection/http1/faults.ts'
 
-/** What is left unread would reset the connection, and the response with it. */
+/** Unread data would reset the connection, and the response with it. */
 const LINGER_MS = 2_000
 
-/** HTTP without TLS on the port of HTTPS, as nginx answers it. */
+/** The response to plain HTTP on the HTTPS port, as nginx sends it. */
 export const plainHttp: Fault = {
   reply: errors.plainHttp,
   rejection: 'framing',

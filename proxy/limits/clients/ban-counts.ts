@@ -9,7 +9,7 @@ export type BanCounts = {
   /**
    * Counts a refusal. Never rejects.
    *
-   * @returns where the client is to be banned now, which ban in a row it is, from 1; otherwise 0. Of several processes that
+   * @returns the number of the ban in a row, from 1, if the client must be banned now; otherwise 0. Of several processes that
    *   count at the same time, one gets it
    */
   countRefusal(partitionKey: string): Promise<number>
@@ -38,7 +38,7 @@ export function createBanCounts(
     readonly redis: RedisClient | undefined
     readonly keyStart: string
     readonly isAnswering: () => boolean
-    /** Milliseconds of a monotonic clock, for what is counted in this process. */
+    /** Milliseconds of a monotonic clock, for the counts in this process. */
     readonly now: () => number
   },
 ): BanCounts {

@@ -5,8 +5,8 @@ import type { Ban, EntryId } from './client-entry.ts'
 const SITE_BITS = 48
 
 /**
- * The bans that rules have made of clients in one IPv6 network of 48 bits. For a bound on them: who has such a network could fill the table of
- * bans with it, and nobody else would be banned any more.
+ * The bans that rules have made of clients in one IPv6 network of 48 bits. They are bounded: the owner of such a network could
+ * fill the table of bans with it, and nobody else would be banned any more.
  */
 export class BanNetworks {
   readonly #ids = new Map<string, Set<EntryId>>()

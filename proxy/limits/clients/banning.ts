@@ -7,7 +7,7 @@ import type { BanCounts, BanTerms } from './ban-counts.ts'
 import { loggedClient, banLengthMs, MOST_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
-/** A rule's ban at work: counts refusals, in the background, and bans whoever has too many. */
+/** A rule's ban at work: counts refusals, in the background, and bans clients with too many. */
 export type Banning = {
   /** Called with each refusal under a policy that has a `ban`. */
   refused(policy: Policy, partitionKey: string): void

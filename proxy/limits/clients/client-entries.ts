@@ -23,7 +23,7 @@ export type AppliedBan = { readonly policy: Policy | undefined; readonly leftMs:
 
 /**
  * This process's copy of the bans and overrides that are set at run time. Looked at for each request, so it is plain maps:
- * where there are none, a request pays for three comparisons of numbers.
+ * without entries, a request pays for three comparisons of numbers.
  */
 export class ClientEntries {
   readonly #networks = new BanNetworks()
@@ -31,7 +31,7 @@ export class ClientEntries {
   readonly #overrides = new EntryMap<ClientOverride>()
   readonly #now: () => number
   #evictions = 0
-  /** Called with each limit of a client that is another one now than what was known of it. */
+  /** Called with each limit of a client that has changed. */
   onOverride: ((policyName: string, partitionKey: string) => void) | undefined
 
   /** @param now milliseconds of a monotonic clock */
@@ -78,7 +78,7 @@ export class ClientEntries {
     return changed ?? charges
   }
 
-  /** What is said of a client under a policy, for operators. */
+  /** The entry of a client under a policy, for operators. */
   describe({ policy, partitionKey }: Charge): {
     readonly bannedForMs?: number
     readonly overriddenForMs?: number
@@ -104,10 +104,11 @@ export class ClientEntries {
   }
 
   /**
-   * Makes room for one more ban by a rule: where its IPv6 network of 48 bits has too many, the one of them that ends soonest goes, and where
-   * the table is full those that end soonest of all, several at a time so that the next ones find room at once. Bans of operators stay.
+   * Makes room for one more ban by a rule: where its IPv6 network of 48 bits has too many, the one of them that ends soonest
+   * goes, and where the table is full those that end soonest of all, several at a time so that the next ones find room at once.
+   * Bans of operators stay.
    *
-   * @returns which are gone
+   * @returns the entries that are gone
    */
   makeRoomFor(ban: Ban): readonly EntryId[] {
     const nowMs = this.#now()
@@ -150,7 +151,7 @@ export class ClientEntries {
     return [this.#bans.delete(id, nowMs), this.#overrides.delete(id, nowMs)].includes(true)
   }
 
-  /** How long an entry still lasts; 0 where there is none. */
+  /** How long an entry still lasts; 0 without one. */
   leftMs(id: EntryId): number {
     const nowMs = this.#now()
     return this.#bans.leftMs(id, nowMs) || this.#overrides.leftMs(id, nowMs)

@@ -1,6 +1,6 @@
 import { partName, type BanPolicy, type Policy } from '../../policy.ts'
 
-/** What is said of one client at run time, by an operator or by a rule's `ban`, until a given time. */
+/** An entry about one client, set at run time by an operator or by a rule's `ban`, until a given time. */
 export type ClientEntry = Ban | ClientOverride
 
 export type Ban = {
@@ -93,7 +93,7 @@ export function kindOf(id: EntryId): ClientEntry['kind'] {
 }
 
 /**
- * Takes what was parsed from JSON as an entry. What another version of the gateway may have written is undefined.
+ * Reads an entry from parsed JSON. Undefined for the formats of other versions of the gateway.
  */
 export function readEntry(value: unknown): ClientEntry | undefined {
   if (typeof value !== 'object' || value === null) return undefined
@@ -123,7 +123,7 @@ function shareText(text: string): string {
 
 /**
  * What lines of the log and webhooks call a client: its address, or the hash of what else it is counted by. Undefined for an address where
- * none is to be told.
+ * it must not be reported.
  */
 export function loggedClient(partitionKey: string, logAddresses: boolean): string | undefined {
   return logAddresses || partitionKey.startsWith('h:') ? partitionKey : undefined

@@ -12,7 +12,7 @@ type WithLines = Pick<ClientRequest, 'rawHeaders'>
 
 /** `allowList`, `denyList` and the rules' `overrides`, compiled once. */
 export type ClientLists = {
-  /** Whether a request is to be refused before any rule. */
+  /** Whether to refuse a request before any rule. */
   denies(client: ClientAddress, request: WithLines): boolean
   /** Whether a request is exempt from all rules and bans. */
   allows(client: ClientAddress, request: WithLines): boolean

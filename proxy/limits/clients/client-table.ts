@@ -15,7 +15,7 @@ export type ClientTable = {
   readonly operations: EntryOperations
   /** The table of limits is another one now: its policies, without their overrides. */
   usePolicies(policies: readonly Policy[]): void
-  /** Resolves when what is kept has been read, or after a short wait. */
+  /** Resolves when the stored entries have been read, or after a short wait. */
   ready(): Promise<void>
   close(): void
 }

@@ -22,7 +22,7 @@ export type EntryStore = {
    */
   extend(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   remove(id: EntryId): Promise<EntryOutcome>
-  /** Resolves when what is kept has been read, or after a short wait. */
+  /** Resolves when the stored entries have been read, or after a short wait. */
   ready(): Promise<void>
   close(): void
 }

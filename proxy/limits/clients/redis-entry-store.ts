@@ -22,7 +22,7 @@ const NOT_UNDERSTOOD =
 const READY_MS = 1000
 
 /**
- * Bans and overrides in Redis, which all replicas and workers copy. Each process asks four times a second for what has
+ * Bans and overrides in Redis, which all replicas and workers copy. Each process polls four times a second for what has
  * changed since it last asked. Keys, all in one slot of a cluster:
  *
  * - `<prefix>:{clients}`: a hash of all entries: when each ends, by the clock of Redis, and its JSON
@@ -44,7 +44,7 @@ export function createRedisEntryStore(options: {
   const { entries, redis, isAnswering, timeoutMs, log } = options
   const entriesKey = `${options.keyPrefix}:{clients}`
   const changesKey = `${entriesKey}:changes`
-  /** The last change that has been read; undefined: all is to be read. */
+  /** The last change that has been read; undefined: everything must be read. */
   let lastChange: string | undefined
   /** Whether there was an entry that this version does not know, which is logged once. */
   let isNotUnderstood = false
@@ -70,7 +70,7 @@ export function createRedisEntryStore(options: {
       isNotUnderstood = true
       log.warn({ key: entriesKey }, NOT_UNDERSTOOD)
     }
-    // It was removed, also from what was to be written yet.
+    // It was removed, also from the pending writes.
     unsaved.delete(id)
     entries.delete(id)
   }
@@ -112,7 +112,10 @@ export function createRedisEntryStore(options: {
     return change(idOf(entry), most, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
   }
 
-  /** What goes here goes everywhere. Commands are executed in their order, so there is room for one that is written behind it. */
+  /**
+   * An entry accepted here is accepted everywhere. Commands are executed in their order, so there is room for one that is written
+   * after it.
+   */
   function removeAll(ids: readonly EntryId[]): void {
     for (const id of ids) {
       unsaved.delete(id)
@@ -187,7 +190,7 @@ export function createRedisEntryStore(options: {
  *        lasts longer is to stay
  * reply  'done', 'absent' or 'full'
  *
- * What has ended is removed in passing. All keys end an hour after the last entry.
+ * Expired entries are removed in passing. All keys end an hour after the last entry.
  */
 const changeScript = script(`
 local time = redis.call('TIME')
@@ -231,7 +234,7 @@ return reply
  * KEYS   entries, changes
  * ARGV   the last change that is known, or ''
  * reply  the last change there is, the time in milliseconds, and where it is not the known one 1 if all entries follow,
- *        otherwise 0; then ids and what is kept of each, or false
+ *        otherwise 0; then ids with the entry of each, or false
  */
 const readChangesScript = script(`
 local change = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]

@@ -10,7 +10,7 @@ export type BodyReader = {
   push(chunk: Buffer): void
   /** Not below 0, a whole number; undefined where nothing that was read says so. */
   valueAt(path: string): number | undefined
-  /** What has come is all of a JSON text, or events. */
+  /** The received bytes are a complete JSON text, or events. */
   readonly isWhole: boolean
   /** If nothing more comes, what it says of its cost is complete. */
   readonly saidLast: boolean
@@ -78,7 +78,7 @@ function createEventReader(paths: readonly string[], isMeasured: boolean): BodyR
   return {
     push: (chunk) => events.push(chunk),
     valueAt: (path) => events.valueAt(path),
-    // What stands behind the last blank line is an event that was cut off, and does not count.
+    // Text after the last blank line is a truncated event, and does not count.
     isWhole: true,
     get saidLast() {
       return events.saidLast

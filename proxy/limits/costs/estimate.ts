@@ -6,7 +6,7 @@ const BYTES_PER_TOKEN = 3
 
 /** Bytes of the first event of a stream that can be there without any text. */
 const FRAME_BYTES = 512
-/** Pieces of an event that are compared with those of the event before. What is behind them is taken for text. */
+/** Pieces of an event that are compared with those of the event before. The pieces after them are taken for text. */
 const MAX_PIECES = 64
 
 /** Estimated tokens of a text. */
@@ -16,7 +16,7 @@ export function tokensOf(bytes: number): number {
 
 /**
  * Estimates the tokens of a stream from its events: each is at least one token, since most backends send every token as it comes. Text is
- * what differs from the event before: the quotes of JSON divide an event into pieces, and those that stay, such as an identifier, are
+ * the difference from the event before: the quotes of JSON divide an event into pieces, and those that stay, such as an identifier, are
  * not text.
  */
 export class EventTokens {

@@ -21,7 +21,7 @@ export function findMember(text: string, path: readonly string[]): Found {
   let depth = 0
   /** How many of the open objects are on the path, the outermost first. */
   let onPath = 0
-  /** What comes next is the value of a member of the path, or the whole text. */
+  /** The next value is that of a member of the path, or the whole text. */
   let expects = true
   let unusual = 0
   let found: Found | undefined

@@ -1,4 +1,4 @@
-/** A name of one of the paths, and what stands below it. */
+/** A name of one of the paths, and the names below it. */
 type PathNode = {
   readonly name: Buffer
   readonly members: Map<string, PathNode>
@@ -24,7 +24,7 @@ const inNumber = 3
 
 /**
  * Finds numbers in a JSON text of any length as it arrives in pieces, with memory for the paths alone. For a valid text the numbers are
- * those that `JSON.parse` gives, the last one where a name repeats. What is not on the way to a number is not checked: logarithms that
+ * those that `JSON.parse` gives, the last one where a name repeats. Values not on the way to a number are not checked: logarithms that
  * Python writes as `NaN` do not hide the cost of a response.
  */
 export class JsonNumbers {
@@ -101,7 +101,7 @@ export class JsonNumbers {
     node.place = place
   }
 
-  /** Whether what is read stands directly in an object or an array that is on the way. */
+  /** Whether the value being read stands directly in an object or an array that is on the way. */
   get #isOnWay(): boolean {
     return this.#depth === this.#levels.length
   }
@@ -247,7 +247,7 @@ export class JsonNumbers {
       const name = this.#readEscaped()
       return name === undefined ? undefined : members.get(name)
     }
-    // Most names are none of these: they are told by their length.
+    // Most names are not among these: their length tells.
     for (const member of members.values())
       if (member.name.length === this.#nameBytes && this.#isNamed(member.name)) return member
     return undefined

@@ -16,7 +16,7 @@ export function areRequested(charges: readonly Charge[]): boolean {
 
 /**
  * Why the body of a request is not read, as its head says: it has none (`missing`), or one that a backend could read
- * otherwise than as JSON. Undefined where it is to be read.
+ * otherwise than as JSON. Undefined if it has to be read.
  */
 export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
   if (!request.hasContent) return 'missing'
@@ -47,7 +47,7 @@ function isJson(line: string): boolean {
  * number, `otherwise` counts; where it says something that could be read as any number, all of the quota, so that nobody
  * pays less for sending what cannot be read.
  *
- * @param body all of it, or why there is none to read
+ * @param body all of it, or why it cannot be read
  */
 export function withRequestedUnits(
   charges: readonly Charge[],
@@ -84,7 +84,7 @@ function parse(body: Buffer | UnreadReserve): { readonly json: string } | { read
 /** Keeps a byte order mark, so that the text is no valid JSON. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The largest of the numbers that a request says, or why there is none: of several reasons the most suspicious. */
+/** The largest of the numbers that a request states, or why it states none: of several reasons the most suspicious. */
 function largestAt(json: string, { paths }: RequestedUnits): number | UnreadReserve {
   let largest: number | undefined
   for (const path of paths) {

@@ -26,8 +26,8 @@ export type SettlementOptions = {
 }
 
 /**
- * Settles what was reserved for one request, each reservation once, as soon as what the request has cost is known: by the
- * status code, a header or the body of the response, or by its end where requests in flight are counted. What is never
+ * Settles the reservations of one request, each once, as soon as the cost of the request is known: by the
+ * status code, a header or the body of the response, or by its end where requests in flight are counted. A reservation that is never
  * known, such as after a failure of the backend, stays as it was reserved, or is estimated where the rule says so.
  */
 export class Settlement {
@@ -51,7 +51,7 @@ export class Settlement {
     }
   }
 
-  /** The headers that tell what is left, by what is settled so far. */
+  /** The headers with the remaining quota, as settled so far. */
   get responseHeaders(): string[] {
     return this.#options.limitHeaders(this.#states)
   }
@@ -157,24 +157,24 @@ export class Settlement {
   }
 
   /**
-   * Nothing says for certain what the request has cost: that is never less than what was reserved, so that nobody gains by it.
+   * The cost of the request is unknown: it counts no less than the reserved units, so that nobody gains by it.
    *
-   * @param leastUnits what is known
+   * @param minUnits the known units
    */
-  #settleUnread(reservation: Reservation, reason: UnreadCost, leastUnits = 0): void {
+  #settleUnread(reservation: Reservation, reason: UnreadCost, minUnits = 0): void {
     const { policy } = reservation.charge
     // Responses that are errors need not say it: nothing was made for them.
     const isError = (this.#head?.status ?? 0) >= 400
     const estimate = estimates(policy) && !isError ? this.#estimatedUnits() : 0
     this.#options.onUnread(policy, isError && reason !== 'cut' ? 'status' : reason)
-    this.#settleFor(reservation, Math.max(reservation.units, leastUnits, estimate))
+    this.#settleFor(reservation, Math.max(reservation.units, minUnits, estimate))
   }
 
   #estimatedUnits(): number {
     return tokensOf(this.#options.requestBytes()) + (this.#body?.tokens ?? 0)
   }
 
-  /** What costs more than the quota uses it up. */
+  /** A cost above the quota uses it up. */
   #settleFor(reservation: Reservation, units: number): void {
     this.#settle(reservation, Math.min(units, reservation.charge.policy.quota))
   }

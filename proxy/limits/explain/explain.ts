@@ -25,7 +25,10 @@ export type Explanation = {
   /** What rules match the path as: how backends may read it. */
   readonly readings: readonly string[]
   readonly host: string | null
-  /** Where it goes if it is let pass: the name of a route, or `default` for `upstream`. Null where no route matches, or nothing was read. */
+  /**
+   * Where it goes if it is let pass: the name of a route, or `default` for `upstream`. Null where no route matches, or nothing
+   * was read.
+   */
   readonly upstream: string | null
   readonly client: ExplainedClient
   readonly rules: readonly ExplainedRule[]
@@ -33,7 +36,7 @@ export type Explanation = {
 
 export type ExplainedClient = {
   readonly address: string
-  /** What counts as one client under `key: ip`: the address, or the network of an IPv6 address. */
+  /** The client under `key: ip`: the address, or the network of an IPv6 address. */
   readonly counts: string
   readonly peer: string
   readonly why: string

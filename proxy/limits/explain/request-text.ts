@@ -22,7 +22,7 @@ export function isHeaderName(text: string): boolean {
 }
 
 /**
- * The request line and the headers of HTTP/1.1, one character a byte. `Host`, unless there is one, is what a request of
+ * The HTTP/1.1 request line and headers, one character a byte. `Host`, if missing, is the one that a request of
  * HTTP/1.0 without one gets.
  *
  * @param defaultHost that of the backend

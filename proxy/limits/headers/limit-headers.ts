@@ -6,7 +6,7 @@ import { xRateLimitHeaders } from './x-ratelimit-headers.ts'
 /** A form in which clients are told their limits. */
 type LimitHeaderFormat = 'ietf' | 'x-ratelimit'
 
-/** Makes the headers that tell what is left, for a response on a limited endpoint, allowed or refused: name, value, name, value… */
+/** Makes the headers with the remaining quota, for a response on a limited endpoint, allowed or refused: name, value, name, value… */
 export type LimitHeaders = (states: readonly PolicyState[]) => string[]
 
 /** Makes the headers in each of these formats; none without a format. */

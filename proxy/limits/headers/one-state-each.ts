@@ -2,7 +2,7 @@ import type { PolicyState } from '../limiter.ts'
 
 /**
  * One state for each policy. Where a request counted for several clients under one, that of the client with least left,
- * which is the one that the policy refuses first. Clients may have other quotas under a policy: its name tells it.
+ * the one that the policy refuses first. Clients may have other quotas under a policy: its name tells it.
  *
  * @param states in the order of the charges: those of a policy side by side
  */

@@ -21,8 +21,8 @@ export function rateLimitPolicyHeader(states: readonly PolicyState[]): string | 
 }
 
 /**
- * `RateLimit`: what is left under each policy, and the seconds until more is left, rounded up: the effective window of
- * section 4.1.2, within which the client can use no more than what is left.
+ * `RateLimit`: the remaining quota under each policy, and the seconds until more is left, rounded up: the effective window of
+ * section 4.1.2, within which the client can use no more than the remaining quota.
  */
 export function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
   let list: string | undefined

@@ -84,11 +84,11 @@ export function headerValues(
   // Blanks around a value are no part of it (RFC 9110 section 5.5).
   const text = withoutBlanksAround(sent).toLowerCase()
   const [number, ...others] = numberValues(text, isNumber)
-  // Letter case matters in what is no number.
+  // Letter case matters in values other than numbers.
   return number === undefined || number === text ? tokenKeys(sent) : [number, ...others]
 }
 
-/** As `tokenKeys`, of a value in lower case: what is behind the payload of a JSON Web Token does not count. */
+/** As `tokenKeys`, of a value in lower case: anything after the payload of a JSON Web Token does not count. */
 export function withoutSignatures(values: readonly string[]): readonly string[] {
   if (!values.some((value) => value.startsWith('ey'))) return values
   return [...new Set(values.map((value) => lowerCaseToken.exec(value)?.[0] ?? value))]

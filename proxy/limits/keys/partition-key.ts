@@ -31,7 +31,7 @@ export const tooManyValues = Array.from({ length: mostReadings + 1 }, (_, i) => 
  * with a value that the backend does not read.
  *
  * By address alone, the key is the address or network itself, and of a policy for all clients together it is `global`; so it
- * is where these are what is left of `first`. Else it is `h:` and a hash of all parts, as headers can carry
+ * is where these are the values left of `first`. Else it is `h:` and a hash of all parts, as headers can carry
  * secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously separated.
  *
  * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `mostReadings`

@@ -8,7 +8,7 @@ function policyKey({ name, override }: Policy): string {
 }
 
 /**
- * The rules of a new table, in which policies that have not changed are the objects that are in force: what is kept for
+ * The rules of a new table, in which policies that have not changed are the objects that are in force: the state kept for
  * these, such as clients that are known to be over a limit, stays.
  *
  * @returns also the keys of the policies that are new or changed
@@ -29,7 +29,7 @@ export function* continueRules(
 }
 
 /**
- * The same where another process has found out what is revised. Those policies get a revision, by which that process tells
+ * The same if another process has determined the revised policies. Those policies get a revision, by which that process tells
  * them from those of requests that have begun before.
  */
 export function* reviseRules(

@@ -1,10 +1,10 @@
 import type { Steps } from '../../../shared/steps.ts'
 
-/** What is kept for some hosts only, found by the host of a request. */
+/** A table of values for some hosts only, found by the host of a request. */
 export type HostTables<Table> = {
   /**
    * @param host of `comparableHost`
-   * @returns what is kept for the name itself, and for all names below one that it ends in
+   * @returns the values for the name itself, and for all names below one that it ends in
    */
   find(host: string): Table[]
 }
@@ -17,7 +17,7 @@ const below = '*.'
  * not on how many hosts there are.
  *
  * @param rules each for one host at least: names of `comparableHost`, or `*.` and such a name
- * @param compile makes what is kept for a host of all its rules, in their order
+ * @param compile makes the value of a host from all its rules, in their order
  */
 export function* createHostTables<Rule extends { readonly hosts: readonly string[] }, Table>(
   rules: readonly Rule[],

@@ -2,7 +2,7 @@ import { comparable } from '../../request/target/comparable-path.ts'
 import { readMatchPaths } from '../../request/target/match-path.ts'
 
 /**
- * Finds what is kept under the patterns that match a path, in time that depends on the path and on the patterns that
+ * Finds the values of the patterns that match a path, in time that depends on the path and on the patterns that
  * begin like it, not on how many there are. For patterns with a `:name` or a final `*`; literal paths need only a Map.
  *
  * Each node is reached in one way only, so a walk visits a node at most once: no path makes it explode.
@@ -67,7 +67,7 @@ export function createPathTree<Value>(): PathTree<Value> {
   return { literals: new Map(), any: undefined, ending: undefined, beginning: undefined }
 }
 
-/** @returns what is kept under the pattern, made on first use */
+/** @returns the value of the pattern, made on first use */
 export function valueAt<Value>(tree: PathTree<Value>, pattern: PathPattern, create: () => Value): Value {
   let node = tree
   for (const segment of pattern) {
@@ -83,7 +83,7 @@ export function valueAt<Value>(tree: PathTree<Value>, pattern: PathPattern, crea
 }
 
 /**
- * Appends to `found` what is kept under the patterns that match.
+ * Appends the values of the matching patterns to `found`.
  *
  * @param from where the path's next segment begins
  */

@@ -6,7 +6,7 @@ import { matchesSegments, readPattern, type PathPattern } from './path-tree.ts'
 type PlacedName = { readonly pattern: PathPattern; readonly place: number }
 
 /**
- * Finds what stands for a `:name` of a rule's patterns. Each reading of a path may have another value there; the
+ * Finds the value of a `:name` of a rule's patterns. Each reading of a path may have another value there; the
  * backend's is one of them.
  *
  * @param patterns all patterns of the rule; each has the name once, and those that match the same paths have it in the

@@ -96,7 +96,7 @@ function* compilePaths(rules: readonly Rule[], inTableOrder: InTableOrder): Step
 
 type PlacedMark = { readonly pattern: PathPattern; readonly mark: Mark }
 
-/** @returns what finds the rules of a match path */
+/** @returns a function that finds the rules of a match path */
 function* compilePathRules(rules: readonly Rule[]): Steps<(matchPath: string) => PathRules> {
   const tree = createPathTree<Leaf>()
   const leaves = new Set<Leaf>()
@@ -154,7 +154,7 @@ function* compilePathRules(rules: readonly Rule[]): Steps<(matchPath: string) =>
   }
 }
 
-/** What is no single method may be read as any: a list, of which backends take the first or the last, or nonsense. */
+/** A value other than a single method may be read as any method: a list, of which backends take the first or the last, or nonsense. */
 function matchOverride(pathRules: PathRules, override: string | string[]): readonly Policy[] {
   return typeof override === 'string' && methodToken.test(override)
     ? pathRules.forMethod(override)

@@ -2,7 +2,7 @@ import { beginsWithUrl, type Target } from '../../request/target/target.ts'
 import { readMatchPaths } from '../../request/target/match-path.ts'
 import { createPathTree, findInTree, readRoutePattern, valueAt } from './path-tree.ts'
 
-/** What is left of a target, and what was taken off. */
+/** The rest of a target, and the prefix removed from it. */
 export type Stripped = {
   /** As the pattern writes it: `/v1`. */
   readonly prefix: string
@@ -20,7 +20,7 @@ export type StripPrefix = (
  * as it was sent.
  *
  * Rules have read the whole path, in every way in which a backend may read it. That they have read what the backend gets is
- * certain only if each reading of the rest, with the prefix before it, is one of the whole. So what climbs above its root in a
+ * certain only if each reading of the rest, with the prefix before it, is one of the whole. So a path that climbs above its root in a
  * reading of the rest is refused, as it is in the whole path: `/v1/..;/x`.
  *
  * @param paths the patterns of a route; of those that match, the one with the longest prefix counts
@@ -35,7 +35,7 @@ export function createPrefixStripper(paths: readonly string[]): StripPrefix {
     if (prefix === '') return undefined
     const end = endOfNames(path, prefix.split('/').length - 1)
     const rest = path.slice(end) || '/'
-    // Rules take what follows `//` for a host once.
+    // Rules read the text after `//` as a host once.
     if (rest.startsWith('//') && path.lastIndexOf('//', end - 1) !== -1) return undefined
     if (beginsWithUrl(rest) || typeof readMatchPaths(rest, { hasFormat: false }) === 'string')
       return undefined

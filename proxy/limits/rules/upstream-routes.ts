@@ -23,7 +23,7 @@ export type UpstreamRoute = {
   readonly requestHeaders?: readonly string[]
   /** The literal prefix of the pattern is taken off. There are `paths` then, and each has one. */
   readonly stripPrefix?: true
-  /** PEM certificates of those who have signed the certificates of the servers, in place of those of `UPSTREAM_CA_FILE`. */
+  /** PEM certificates of the authorities of the servers' certificates, in place of those of `UPSTREAM_CA_FILE`. */
   readonly authorities?: string
 }
 
@@ -43,7 +43,7 @@ export type Balance = 'least-connections' | 'round-robin'
 /** The routes, compiled once. To find one costs the same with ten routes or ten thousand. */
 export type RouteTable<Found> = {
   /**
-   * What was compiled with the first route that matches the resolved path.
+   * The compiled value of the first route that matches the resolved path.
    *
    * @param host as forwarded, of `readHost`
    */
@@ -57,7 +57,7 @@ type Placed = { readonly route: Pick<UpstreamRoute, 'paths'>; readonly order: nu
 const noRoute = Number.POSITIVE_INFINITY
 const everyPath = ['/*']
 
-/** @param found what is found, for each route in the table's order */
+/** @param found the value of each route, in the table's order */
 export function* compileRoutes<Found>(
   routes: readonly Pick<UpstreamRoute, 'hosts' | 'paths'>[],
   found: readonly Found[],
@@ -76,7 +76,7 @@ export function* compileRoutes<Found>(
   }
 }
 
-/** @returns what finds the place of the first route that matches, whatever hosts they are for */
+/** @returns a function that finds the place of the first route that matches, whatever hosts they are for */
 function* compilePaths(routes: readonly Placed[]): Steps<(routePath: string) => number> {
   const tree = createPathTree<First>()
   for (const { route, order } of routes) {

@@ -14,10 +14,10 @@ export type RemoteCounters = {
    * Decides a batch of requests in one round trip.
    *
    * @param isAwaited false once the batch has timed out: then nothing more may be sent
-   * @returns two values for each charge, request by request: what remains, or -1 where the quota is exceeded, and the
+   * @returns two values for each charge, request by request: the remaining quota, or -1 where the quota is exceeded, and the
    *   milliseconds until the window ends; for a request that could not be decided, the reason in place of the first.
    *   Behind all these a value that is not looked at, and the tickets of the charges of which `takesUnits` holds, in
-   *   the same order; they may be left out where there are none
+   *   the same order; they may be left out if there are none
    */
   ask(requests: readonly (readonly Charge[])[], isAwaited: () => boolean): Promise<readonly unknown[]>
   /** The store has counted a charge, as its answer says that came after the decision had been made without it. */

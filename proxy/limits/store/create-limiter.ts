@@ -123,7 +123,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     keyPrefix,
     isAnswering: () => redisWithFallback.storeState() === 'available',
     heard(partitionKey, policyName, isNew) {
-      // What was counted here since an old reset is not to be forgotten.
+      // An old reset must not remove requests counted here since.
       if (isNew) forget(policyName, partitionKey)
       else forgotten(policyName, partitionKey)
     },

@@ -9,11 +9,11 @@ export type LateAnswer = {
   readonly leftMs: number
   /** The instant at which it was counted, where the reply says it. */
   readonly countedAt: unknown
-  /** Where to find what was reserved; undefined where nothing is reserved under the policy. */
+  /** Where to find the reservation; undefined if nothing is reserved under the policy. */
   readonly ticket: Ticket | undefined
   /**
    * What became of the charge meanwhile. `admitted`: it was let through without being counted, so that what the store has counted
-   * is right. `counted`: it was let through and counted in this process as well. `refused`: it is to be counted nowhere.
+   * is right. `counted`: it was let through and counted in this process as well. `refused`: it must be counted nowhere.
    */
   readonly meanwhile: 'admitted' | 'counted' | 'refused'
 }

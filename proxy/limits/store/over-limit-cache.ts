@@ -62,7 +62,7 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
     },
 
     note(charges, refusal, askedAtMs, knownForMs) {
-      // What is given back, or another cost, lets the client through again at any time.
+      // A refund, or a lower cost, lets the client through again at any time.
       if (askedAtMs <= forgottenAtMs || isReserved(refusal.refusedBy) || refusal.refusedBy.cost) return
       const { refusedBy, states } = refusal
       const refusing = states.findIndex(({ policy, exceeded }) => exceeded && policy === refusedBy)

@@ -1,7 +1,7 @@
 import { isReserved, reservedUnits, takesUnits, type Policy } from '../../policy.ts'
 import type { Charge, Decision, PolicyState, Reservation, Ticket } from '../limiter.ts'
 
-/* How the reply to a batch is read; `RemoteCounters.ask` says what is in it. */
+/* How the reply to a batch is read; `RemoteCounters.ask` describes its contents. */
 
 /** The tickets in a reply, to be taken one after the other. */
 export function readTickets(
@@ -12,7 +12,7 @@ export function readTickets(
   return reply.length > start ? reply.slice(start).values() : undefined
 }
 
-/** The decision that the store's values from `start` on stand for, or the reason why there is none. */
+/** The decision that the store's values from `start` on stand for, or the reason for having none. */
 export function readDecision(
   charges: readonly Charge[],
   reply: readonly unknown[],

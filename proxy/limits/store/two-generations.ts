@@ -3,7 +3,7 @@ import type { TableUse } from '../../telemetry/telemetry.ts'
 type Generation<Owner, Entry> = { readonly tables: Map<Owner, Map<string, Entry>>; size: number }
 
 /**
- * A map of bounded size whose entries end by themselves, such as what is known of clients under each policy.
+ * A map of bounded size whose entries end by themselves, such as the known state of clients under each policy.
  *
  * Bounded by two generations: entries are added to the younger one; when it holds half of the bound it becomes the
  * older one, and the previous older one is dropped. That costs nothing per entry, whereas a list of the least recently

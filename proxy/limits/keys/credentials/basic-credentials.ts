@@ -28,9 +28,9 @@ function decode(text: string): string {
 }
 
 /**
- * What stands before the padding that ends it: the first `=` behind two or more characters of a group of four.
+ * The text before the padding that ends it: the first `=` behind two or more characters of a group of four.
  *
- * @param whole how long a group has to be with its padding; what is shorter is skipped
+ * @param whole how long a group has to be with its padding; shorter ones are skipped
  */
 function upToPadding(text: string, whole: number): string {
   let kept = ''

@@ -4,7 +4,7 @@ import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
 import { canonicalCredentials, tokenParameter, withoutBlanksAround } from './credentials.ts'
 
 /**
- * How backends split the field: with which blanks between the words. Only the first two are blanks of HTTP; JavaScript's `\s`
+ * How backends split the field: with which blanks between the words. Only the first two are blanks in HTTP; JavaScript's `\s`
  * has U+00A0, and Python's `str` U+0085 too.
  */
 const splitters = [/[\t \x85\xa0]+/, / /, /[\t ]+/, /[\t \xa0]+/]
@@ -19,7 +19,7 @@ const schemes = new Set(['basic', 'bearer', 'jwt', 'token'])
 const punctuation = new Set([',', ';', '"', "'"])
 
 /**
- * What the credentials in `Authorization` count by: one text for each way in which backends read them, which is one for usual
+ * The keys of the credentials in `Authorization`: one text for each way in which backends read them, so one for usual
  * credentials. What some backend takes for the same credentials has a text in common.
  *
  * - A JSON Web Token counts by its header and payload, wherever it stands: its signature has endless spellings.
@@ -42,7 +42,7 @@ export function credentialKeys(value: string): readonly string[] {
   if (token && tokens.length === 1 && isPlain && words.length === 2 && usualToken.test(second))
     if (second.startsWith(token.signed)) return [...keys]
   if (words.length === 1) addWord(keys, scheme)
-  // A blank that is none of HTTP may stand before the only word.
+  // A blank unknown to HTTP may stand before the only word.
   if (words.length > 1 || value.length > trimmed.length) {
     const isBasic = scheme.toLowerCase() === 'basic'
     const taken = isPlain ? new Set([second]) : wordsOf(value, words)
@@ -80,7 +80,7 @@ function comparableWord(word: string): string {
   return significant.replaceAll('+', '-').replaceAll('/', '_')
 }
 
-/** What is long may be a token that somebody has put an `=` into. */
+/** A long value may be a token that somebody has put an `=` into. */
 function isParameter(word: string): boolean {
   return parameter.test(word) && (usualParameter.test(word) || comparableWord(word) === word)
 }

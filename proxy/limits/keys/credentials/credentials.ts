@@ -30,11 +30,11 @@ const jsonWebToken = /^([\w-]+\.[\w-]+\.)([\w+/-]+)=*$/
  * is never forwarded.
  *
  * The scheme is case-insensitive, and behind it there may be any number of blanks (RFC 9110 section 11.4). A token is
- * one word: many backends take the second word of the field and do not look at what follows. The bits that base64
+ * one word: many backends take the second word of the field and ignore the rest. The bits that base64
  * leaves over in its last character, its padding and its second alphabet make no difference to most decoders.
  *
  * The usual spelling comes back unchanged, so that counters keep their keys. Several lines have been joined with
- * `, ` before; what is not of the form `scheme credentials` stays as it is, but for blanks around it.
+ * `, ` before; a value not of the form `scheme credentials` stays as it is, but for blanks around it.
  */
 export function canonicalCredentials(value: string): string {
   const trimmed = withoutBlanksAround(value)

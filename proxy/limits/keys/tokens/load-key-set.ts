@@ -18,7 +18,7 @@ const MOST_BYTES = 1024 * 1024
 /** The shortest secret for HS256 (RFC 7518 section 3.2). */
 const SHORTEST_SECRET = 32
 
-/** Loads what is at a place, as text. Rejects where there is none, or nothing that could be a key set. */
+/** Loads the text at a place. Rejects if there is none, or if it cannot be a key set. */
 export async function loadKeySet(place: KeySetPlace): Promise<string> {
   if (place.kind === 'secret') return checkSecret(await readFile(place.path, 'utf8'))
   return checkKeySet(place.kind === 'url' ? await fetchText(place.url) : await readFile(place.path, 'utf8'))
@@ -46,7 +46,7 @@ export function checkSecret(text: string): string {
   return secret
 }
 
-/** Throws for what is no key set. */
+/** Throws if the value is not a key set. */
 export function checkKeySet(text: string): string {
   const json = withoutMark(text)
   const read: unknown = JSON.parse(json)

@@ -1,4 +1,4 @@
-/** A set of bounded size that forgets what was added first: two generations, of which the older one is dropped. */
+/** A set of bounded size that forgets its oldest members first: two generations, of which the older one is dropped. */
 export class RecentlySeen {
   readonly #capacity: number
   #younger = new Set<string>()

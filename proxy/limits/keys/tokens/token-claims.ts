@@ -8,7 +8,7 @@ import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from 
 /** What a verified token says, of what rules count by. */
 export type Claims = ReadonlyMap<string, string>
 
-/** A token as it was sent: what is signed, and the characters of base64url that follow, which its signature begins. */
+/** A token as it was sent: the signing input, and the characters of base64url after it, with which its signature begins. */
 export type SentToken = { readonly signed: string; readonly signature: string }
 
 export type TokenVerifier = {
@@ -186,7 +186,7 @@ async function payloadOf(
 
 const times = new Set(['exp', 'nbf', 'iat'])
 
-/** Texts and numbers; what is a list or an object names nobody. */
+/** Texts and numbers; a list or an object names nobody. */
 function pick(payload: JWTPayload, names: readonly string[]): Claims {
   const claims = new Map<string, string>()
   for (const name of names) {

@@ -9,7 +9,7 @@ export type ReadClaims = readonly Claims[] | 'too-many'
 
 /** Reads the tokens of a request, where a rule counts by what they say. */
 export type TokenReader = {
-  /** Undefined where no policy needs them, and where there is none that can be verified. */
+  /** Undefined if no policy needs them, or if none can be verified. */
   read(
     policies: readonly Policy[],
     request: Pick<ClientRequest, 'rawHeaders'>,
@@ -25,7 +25,7 @@ export function claimNames(policies: readonly Policy[]): string[] {
 
 /**
  * Finds tokens in `Authorization` as lenient backends do: of any scheme, before other words, with characters in the signature
- * that are none of base64. Of these a backend takes one; each that is verified counts.
+ * outside base64. A backend takes one of these; each that is verified counts.
  *
  * @param policies all that a request can come under, those of overrides included
  */

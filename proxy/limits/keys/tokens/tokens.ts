@@ -6,17 +6,17 @@ import { keepKeySet, type KeySetSource } from './key-set.ts'
 import { loadKeySet, type KeySetPlace } from './load-key-set.ts'
 import { claimNames, createTokenReader, type TokenReader } from './token-reader.ts'
 
-/** How tokens that rules count by are verified. What is undefined is not checked. */
+/** How to verify the tokens that rules count by. Undefined fields are not checked. */
 export type TokenSettings = {
   readonly place: KeySetPlace
   readonly issuer: string | undefined
   readonly audience: string | undefined
 }
 
-/** What reads tokens, and how to wait for its keys and close it. */
+/** The token reader, and how to wait for its keys and close it. */
 export type Tokens = {
   readonly reader: TokenReader
-  /** The same for questions of operators, which are not counted in metrics. */
+  /** The same for questions from operators, not counted in metrics. */
   readonly uncounted: TokenReader
   readonly place: KeySetPlace
   readonly keySet: KeySetSource

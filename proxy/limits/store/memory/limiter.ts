@@ -19,23 +19,23 @@ export type MemoryLimiter = {
   addInFlight(charge: Charge): void
   removeInFlight(charge: Charge): void
   /**
-   * Returns what is still to be added to the shared counters, of at most `limit` counters and times of sliding windows, each
+   * Returns the counts pending sync with the shared counters, of at most `limit` counters and times of sliding windows, each
    * once. Empty if there is nothing left.
    */
   takeUnsaved(limit: number): UnsavedCharge[]
   hasUnsaved(): boolean
   /**
-   * What is counted here for one request of the client is in the shared counters already: it is not to be added. Returns false
+   * The local count of one request of the client is in the shared counters already: removes it from the pending sync. Returns false
    * where it has been handed out, and where its cost may still change.
    */
   takeBackUnsaved(charge: Charge): boolean
-  /** What is counted for a client; counts nothing. */
+  /** The count of a client; counts nothing. */
   read(charge: Charge): CounterReading
-  /** Forgets what is counted for a client under the policy of this name, or under all; not its requests in flight. */
+  /** Forgets the counts of a client under the policy of this name, or under all; not its requests in flight. */
   forget(policyName: string | undefined, partitionKey: string): void
   /**
-   * The table of limits is another one now: what was counted under policies that are not in it, by their name, window and
-   * algorithm, is freed, but not what is still to be added to the shared counters.
+   * The table of limits has changed: frees counts under policies that are not in it, by their name, window and algorithm, except
+   * those pending sync with the shared counters.
    *
    * @param policies of all rules, those of overrides included
    */
@@ -58,7 +58,7 @@ const CLOCK_STEPS_IN_MS = 1024
 type Place = { readonly counts: MemoryCounts; readonly table: number }
 
 /**
- * Counts in this process: at most `maxKeys` clients of each algorithm. When it is full, what ends first is evicted. A counter,
+ * Counts in this process: at most `maxKeys` clients of each algorithm. When it is full, the counter that ends first is evicted. A counter,
  * or a client of a sliding window with its share of times, takes at most 200 bytes of resident memory with an address as its
  * key. Decisions are synchronous; there is nothing to close.
  *
@@ -87,7 +87,7 @@ export function createMemoryLimiter(options: {
 
   function addPlace(policy: Policy): Place {
     const table = tableByCounts.get(countedAs(policy)) ?? addTable(policy)
-    // Of what is added to the shared counters no more is kept than the largest quota allows.
+    // No more is kept for the shared counters than the largest quota allows.
     if ((policies[table]?.quota ?? 0) < policy.quota) policies[table] = policy
     const place = { counts: findCounts(algorithmOf(policy)), table }
     places.set(policy, place)

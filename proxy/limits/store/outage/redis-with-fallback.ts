@@ -16,7 +16,7 @@ export type RedisWithFallback = Limiter & {
   readonly shared: RedisLimiter
   readonly local: MemoryLimiter
   storeState(): 'available' | 'unavailable'
-  /** Forgets what was counted locally for a client, including what is still to be added to Redis. */
+  /** Forgets the local counts of a client, including those pending sync with Redis. */
   forgetLocal(policyName: string | undefined, partitionKey: string): void
   close(): void
 }
@@ -119,7 +119,7 @@ export function createRedisWithFallback(options: {
     const { isLocal, units, charge } = reservation
     const isMore = costUnits > units && charge.policy.algorithm !== 'concurrency'
     if (isLocal) local.settle(reservation, costUnits)
-    // What is missing is added here, and to Redis when it answers.
+    // The missing units are charged here, and in Redis when it answers.
     else if (isMore && breaker.isOpen) local.settle({ ...reservation, isLocal: true }, costUnits)
     else shared.settle(reservation, costUnits)
   }
@@ -163,7 +163,7 @@ export function createRedisWithFallback(options: {
   }
 
   /**
-   * Adds what was admitted locally to Redis, a part at a time. Resolves to whether everything was added. Under load
+   * Adds the locally admitted requests to Redis, a part at a time. Resolves to whether everything was added. Under load
    * there is always something new to add, so the breaker closes when the last part is sent, not when it is answered:
    * later commands follow it on the same connection.
    */

@@ -9,7 +9,7 @@ export type ClusterNodes = {
    */
   readonly askNode: (charges: readonly Charge[]) => Promise<readonly unknown[]>
   /**
-   * Takes back from the charge's counter what was counted: in the window that had `leftMs` to go, or as `countedAt`, or
+   * Takes the counted units back from the charge's counter: in the window that had `leftMs` to go, or as `countedAt`, or
    * where it has a ticket as that says.
    */
   readonly giveBack: (counted: Counted) => Promise<unknown>
@@ -26,7 +26,7 @@ export type Counted = {
 
 /**
  * Asks a cluster about one request. Counters of one partition key share a hash slot, so a request whose rules count by
- * the same key, which is the rule, is one command and atomic. Where its rules count by different keys (an address here,
+ * the same key, as most do, is one command and atomic. Where its rules count by different keys (an address here,
  * a header there) their counters may be on different nodes, and no command can decide about both: each part is decided
  * by itself, and where one refuses, what the others have counted is given back. For that moment a client may find less
  * left than there is, and be refused; more than the quota never passes. Where a part cannot be decided, the request is

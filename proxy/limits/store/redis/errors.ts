@@ -20,7 +20,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
 
 /**
  * The code with which an error of Redis begins (`READONLY`, `NOPERM`, …), in whatever form the engine writes it; an empty
- * text where there is none. Looked for at the beginning only: what follows may repeat what a client has sent.
+ * text without one. Looked for at the beginning only: the rest may repeat text from a client.
  *
  * @param error as a command was rejected with it, or its text, such as `redis.pcall` returns it
  */

@@ -122,7 +122,7 @@ export function createRedisOperations(options: {
  * KEYS   the counters
  * ARGV   for each counter its window in milliseconds; then one string with a letter for each: `f` fixed, `s` sliding, `C`
  *        requests in flight, `T` a token bucket
- * reply  for each counter the requests that count, or an error text where it is none; and the milliseconds until more is
+ * reply  for each counter the requests that count, or an error text if it is not a counter; and the milliseconds until more is
  *        left, 0 where nothing counts; of a bucket 0 and its debt in microseconds
  */
 const readScript = script(`

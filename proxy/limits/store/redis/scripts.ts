@@ -14,15 +14,15 @@ import { slidingLua } from './sliding.ts'
  *        - of the algorithm: `f` fixed, `s` sliding, `F` and `S` where units are reserved
  *        - `T` a token bucket, whose quota and window are what a full one holds and how long it takes to be full
  *        - `C` requests in flight, whose window is how long one is believed without a renewal
- * reply  for each charge what remains, or -1 where the quota is exceeded, and how long until more is left, in
+ * reply  for each charge the remaining quota, or -1 if the quota is exceeded, and how long until more is left, in
  *        milliseconds for a fixed window and in microseconds for a sliding one and a bucket; in place of the first charge's
  *        remainder the error text, where Redis has refused to touch one of the request's counters. Behind all these,
  *        where a letter is not `f`, the time by which it was counted, in microseconds; and for each letter in upper
  *        case where to find the reservation: when the fixed window ends, in milliseconds; the time in the sliding one; or
- *        when it was taken out of the bucket, when it will have run out, since when that is not full, and what has been
+ *        when it was taken out of the bucket, when it will have run out, since when that is not full, and the units
  *        given back since then
  *
- * A counter is counted up first and set right after if that was too much: two commands a charge for what is allowed,
+ * A counter is counted up first and set right after if that was too much: two commands a charge for allowed requests,
  * and three where the window slides. That is the most frequent answer by far, since the gateways themselves refuse
  * clients known to be over the limit. Nothing else runs in between, so nobody ever sees the wrong count. `pcall`, because
  * one broken counter is no reason to fail the other requests. Where the user lacks a right, the request fails: what it

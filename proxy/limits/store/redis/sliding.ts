@@ -8,7 +8,7 @@
  *
  * How many are to go is found in steps of twice the size, then by halving: mostly it is one, but thousands must not
  * cost thousands of commands. Should Redis's clock have been set back, then the list is not in order; but whatever has
- * left was admitted later than what stands before it, which is right to go too. A list that begins in the future is taken to be
+ * left was admitted later than the times before it, which must go too. A list that begins in the future is taken to be
  * of now, so that it does not count for as long as the clock was set back.
  */
 export const slidingLua = `

@@ -42,7 +42,7 @@ export type Answer = {
   readonly reply: readonly (number | string)[]
 }
 
-/** Tells what is said of some clients only from what the rule says of the others, and what is said now from what was. */
+/** Distinguishes the limits of single clients from the rule's limit, and current limits from earlier ones. */
 export function nameOf(policy: Policy): string {
   const { name, override, isSetAtRunTime, quota, revision } = policy
   let written = override === undefined ? name : `${name}#${override}`

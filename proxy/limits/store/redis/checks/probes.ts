@@ -27,7 +27,7 @@ export type Probes = {
   followMaster(reason: string): void
 }
 
-/** Of what is looked at beside the requests: it takes several round trips. */
+/** Timeout of the checks beside the requests, which take several round trips. */
 const CHECK_TIMEOUT_MS = 1000
 
 /** Enough that every master of a usual cluster has one: with 3 masters, all but once in 10^5 tries. */

@@ -19,7 +19,7 @@ const SHARDED =
 
 /**
  * Finds out whether a proxy such as predixy or twemproxy is in front of several servers. It sends a script where its first
- * key leads, with all other keys, and each of them counts there for what is on another server otherwise: no command fails, and
+ * key leads, with all other keys, and each of them counts there instead of on its own server: no command fails, and
  * clients get a multiple of their quota. So keys are written by one script, and deleted one by one: a proxy leads those
  * commands elsewhere, and they find nothing.
  *

@@ -104,7 +104,7 @@ function fieldOf(info: string, name: string): string | undefined {
 
 /**
  * KEYS   the mark
- * ARGV   the text to set where there is none, and for how many milliseconds it is kept from now on
+ * ARGV   the text to set if the key does not exist, and for how many milliseconds it is kept from now on
  * reply  the text that is there
  */
 const markScript = script(`

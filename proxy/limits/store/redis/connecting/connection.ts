@@ -23,7 +23,7 @@ export type RedisConnection = {
    * served, which would else be counted locally only because it came too soon.
    */
   connected(timeoutMs: number): Promise<void>
-  /** Ends the connection at once; what is in flight fails. */
+  /** Ends the connection at once; commands in flight fail. */
   close(): void
 }
 

@@ -44,9 +44,9 @@ export function commonOptions() {
   return {
     // A command that was sent may have been executed. Sent again after a reconnect, it would count twice.
     autoResendUnfulfilledCommands: false,
-    // What is in flight when a connection is lost fails at once, instead of after 20 attempts to reconnect.
+    // Commands in flight when a connection is lost fail at once, instead of after 20 attempts to reconnect.
     maxRetriesPerRequest: 0,
-    // A connection whose answers are overdue for so long is dead, even if TCP keeps it open. It also bounds what waits on
+    // A connection whose answers are overdue for so long is dead, even if TCP keeps it open. It also bounds the commands pending on
     // a server that hangs: only probes are sent there, and none of them is older than this.
     socketTimeout: 2000,
     // How long the other side has to hang up as well, once we have: a server that hangs does not, and the next one waits.

@@ -22,7 +22,7 @@ const FORMS =
  * `redis+cluster://…`, the last two with several hosts, all of them with `rediss` for TLS. IPv6 addresses stand in
  * brackets; user and password are percent-encoded where they need it.
  *
- * @throws Error whose message says what is wrong, without the password
+ * @throws Error with the mistake in its message, without the password
  */
 export function parseRedisUrl(url: string): RedisAddress {
   const parts = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/?#@]*)(?:\/([^?#]*))?$/i.exec(url)

@@ -15,9 +15,9 @@ export type Poll = {
  * Unlike a subscription, polling misses nothing when a connection is lost, needs no connection of its own and works the
  * same in every topology; see docs/decisions/operators-interface.md.
  *
- * @param options.look reads what has changed; never called again before it has ended
+ * @param options.look reads the changes; never called again before it has ended
  * @param options.isAnswering whether there is any use in asking
- * @param options.key what is read, for the log
+ * @param options.key the key that is read, for the log
  * @param options.failed the message to log where Redis replies with an error
  */
 export function createPoll(options: {

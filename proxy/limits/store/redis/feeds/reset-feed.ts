@@ -116,7 +116,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1
 `)
 
-/** Undefined for what is no entry of a gateway. */
+/** Undefined if the text is not the entry of a gateway. */
 function readEntry(text: string): Entry | undefined {
   try {
     const entry: unknown = JSON.parse(text)

@@ -34,7 +34,7 @@ return 1
 `)
 
 /**
- * Adds to counters what was admitted without them, once, however often it is sent.
+ * Adds requests admitted without the counters to them, once, however often it is sent.
  *
  * KEYS   a mark that records that it was done; then the counters of fixed windows; then token buckets; then sliding windows
  * ARGV   how long the mark is kept, in milliseconds, and how many counters are of fixed windows, and how many are buckets.

@@ -57,7 +57,7 @@ export function createLeases(options: {
     await runScript(redis, renewScript, keys.length, [...keys, String(LEASE_MS), ...names])
   }
 
-  /** What fails is tried again before the requests are taken to be over. */
+  /** A failed renewal is retried before the requests count as over. */
   const renew = (): Promise<void> => renewAll().catch(() => undefined)
 
   function renewLater(): void {

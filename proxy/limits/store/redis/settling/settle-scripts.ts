@@ -3,12 +3,12 @@ import { callsLua } from '../checks/rights.ts'
 import { script } from '../run-script.ts'
 
 /**
- * Settles reservations: gives units back to the window that they were taken from, or adds what is missing to the one that
- * runs. A fixed window is known by its end, which is the same to a few milliseconds whenever it is read, and differs from
+ * Settles reservations: gives units back to the window that they were taken from, or charges missing units to the one that
+ * runs. A fixed window is known by its end, the same to a few milliseconds whenever it is read, and differs from
  * that of any other window of the counter by about the window's length.
  *
  * KEYS   the counter of each reservation
- * ARGV   for each reservation the letter of its algorithm, as for the decision; where it is to be found, as the decision
+ * ARGV   for each reservation the letter of its algorithm, as for the decision; its place, as the decision
  *        replied; the units to give back, or below 0 to add; and the window in milliseconds, or of a bucket how long it
  *        takes to get one unit back
  * reply  how many there were

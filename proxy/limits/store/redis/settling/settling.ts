@@ -6,7 +6,7 @@ import { settleScript } from './settle-scripts.ts'
 export type Settling = {
   /**
    * Gives back units of a reservation, or, below 0, adds them. Sent once, with all others of this turn of the event loop;
-   * where it does not reach Redis, what was reserved stays counted until its window ends.
+   * if it does not reach Redis, the reserved units stay counted until their window ends.
    */
   settle(reservation: Reservation, units: number): void
 }
@@ -15,7 +15,7 @@ export type Settling = {
 const SETTLED_IN_COMMAND = 256
 
 /**
- * Sends what is to be settled to Redis. In a cluster each reservation is a command of its own, as a command reaches one
+ * Sends settlements to Redis. In a cluster each reservation is a command of its own, as a command reaches one
  * node only.
  *
  * @param options.keyOf the counter of a reservation
