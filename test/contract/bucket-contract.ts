@@ -108,7 +108,7 @@ export function describeBucketContract(
       expect(await usedBy(charges)).toBe(37)
     })
 
-    test('what is given back is in the bucket again', async () => {
+    test('refunded units are in the bucket again', async () => {
       const charges = chargeAll(newClient(), [policies.login])
       const decisions = await decideAtOnce(limiters, 50, charges)
       expect(countAllowed(decisions)).toBe(5)
@@ -119,7 +119,7 @@ export function describeBucketContract(
       expect(countAllowed(await decideAtOnce(limiters, 50, charges))).toBe(3)
     })
 
-    test('costs above what was reserved are added, below it given back', async () => {
+    test('costs above the reservation are charged, below it refunded', async () => {
       const charges = chargeAll(newClient(), [policies.tokens])
       const settle = async (costUnits: number): Promise<void> => {
         for (const reservation of reservationsOf(await ask(charges)))
@@ -133,7 +133,7 @@ export function describeBucketContract(
       expect((await ask(charges)).outcome).toBe('refused')
     })
 
-    test('a shadow takes what there is', async () => {
+    test('a shadow rule takes only the units that the bucket has', async () => {
       const charges = chargeAll(newClient(), [policies.shadow])
       expect(countAllowed(await decideAtOnce(limiters, 6, charges))).toBe(6)
       expect(await usedBy(charges)).toBe(2)
@@ -149,7 +149,7 @@ export function describeBucketContract(
       expect((await subject.operations.inspect(charges)).map(({ used }) => used)).toEqual([1, 1, 1])
     })
 
-    test('an operator fills it again', async () => {
+    test('a reset by an operator fills the bucket again', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
       await decideAtOnce(limiters, 100, charges)
       expect(await subject.operations.reset(charges)).toBe('done')

@@ -21,7 +21,7 @@ const policies = {
   narrow: makePolicy('reserved.narrow', 1, 60_000),
 }
 
-/** What every counter store promises of what is reserved first, and settled when its cost is known. */
+/** The promises of every counter store about reservations, which are settled when their cost is known. */
 export function describeReservationContract(
   name: string,
   start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
@@ -36,7 +36,7 @@ export function describeReservationContract(
     })
     afterAll(() => subject.close())
 
-    /** Asks a limiter of the subject, and says what was reserved. */
+    /** Asks a limiter of the subject, and returns the reservations. */
     async function reserve(charges: readonly Charge[], replica = 0) {
       const decision = await limiters[replica % limiters.length]?.decide(charges)
       return { decision, reservations: reservationsOf(decision) }
@@ -62,7 +62,7 @@ export function describeReservationContract(
     }
 
     test.each([policies.login, policies.slidingLogin])(
-      '$name: what is given back can be used again',
+      '$name: refunded units can be used again',
       async (policy) => {
         const charges = chargeAll(newClient(), [policy])
         for (let round = 0; round < 12; round++) {
@@ -101,7 +101,7 @@ export function describeReservationContract(
       expect(await usedBy(charges)).toBe(2)
     })
 
-    test('nor to the next one after it was given back as a whole', async () => {
+    test('a reservation of an ended window that was refunded completely gives nothing back to the next one', async () => {
       const charges = chargeAll(newClient(), [policies.brief])
       const first = await reserve(charges)
       settle(first.reservations, 0)
@@ -112,7 +112,7 @@ export function describeReservationContract(
       expect(state?.resetMs).toBeGreaterThan(900)
     })
 
-    test('costs above what was reserved are added, below it given back', async () => {
+    test('costs above the reservation are charged, below it refunded', async () => {
       const charges = chargeAll(newClient(), [policies.tokens])
       settle((await reserve(charges)).reservations, 40)
       await untilUsed(charges, 40)
@@ -164,7 +164,7 @@ export function describeReservationContract(
       })
     })
 
-    test('a shadow reserves what there is, and no more', async () => {
+    test('a shadow rule reserves only the remaining units', async () => {
       const charges = chargeAll(newClient(), [policies.shadow])
       const decisions = await decideAtOnce(limiters, 6, charges)
       expect(countAllowed(decisions)).toBe(6)
@@ -186,7 +186,7 @@ export function describeReservationContract(
       expect((await subject.operations.inspect(charges)).map(({ used }) => used)).toEqual([1, 1, 3, 1, 1])
     })
 
-    /** Everything that was asked for before has come to the counters, as what is asked for now comes behind it. */
+    /** All earlier requests have reached the counters, as later commands are executed after them. */
     async function settled(): Promise<void> {
       for (let turn = 0; turn < 3; turn++) {
         for (const replica of limiters.keys())

@@ -64,7 +64,7 @@ const ids = ({ entries }: Pick<Replica, 'entries'>): string[] =>
     .map(({ id }) => id)
     .toSorted()
 
-test('a change is heard by another replica, and what was there before it started is read at the start', async () => {
+test('another replica learns of a change, and reads earlier entries when it starts', async () => {
   const { first, second, redis } = await openReplicas()
   const entry: ClientEntry = { kind: 'override', policy: 'api', partitionKey: 'h:x', requests: 7, label: 'A' }
   expect(await first.store.put(ban('192.0.2.1'), 60_000)).toBe('done')
@@ -84,7 +84,7 @@ test('a change is heard by another replica, and what was there before it started
   expect(ids(await openReplica(redis))).toEqual(['override api h:x'])
 })
 
-test('a thousand changes at once are all heard', async () => {
+test('a replica learns of a thousand changes made at once', async () => {
   const { first, second } = await openReplicas()
   await Promise.all(Array.from({ length: 1000 }, (_, i) => first.store.put(ban(addressOf(i)), 60_000)))
   await eventually('a thousand bans are heard of', () =>
@@ -96,7 +96,7 @@ test('a thousand changes at once are all heard', async () => {
   )
 })
 
-test('what has ended is gone everywhere, and nothing of it stays in Redis', async () => {
+test('an expired ban is gone from every replica and from Redis', async () => {
   const { first, second, redis } = await openReplicas()
   await first.store.put(ban('192.0.2.1'), 60_000)
   await eventually('the other replica has heard of the ban', () => expect(ids(second)).toHaveLength(1))
@@ -159,7 +159,7 @@ test('a ban that was lifted meanwhile does not come back from a replica that was
   expect([...ids(first), ...ids(second)]).toEqual([])
 })
 
-test('what an operator says of a client takes the place of what was to be written yet', async () => {
+test('an operator’s entry replaces the pending write of a rule', async () => {
   const { first, second } = await openReplicas()
   first.state.isAnswering = false
   await first.store.extend(ban('192.0.2.1'), 3_600_000)
@@ -175,11 +175,11 @@ test('a replica that has heard nothing for more than an hour reads all', async (
   await first.store.put(ban('192.0.2.1'), 60_000)
   // Two hours ago, as if nothing had changed since.
   const changes = 'sluice:1:{clients}:changes'
-  // As Redis's clock, which is that of this machine or of its container.
+  // Like the clock of Redis: that of this machine or of its container.
   await redis.zadd(changes, (Date.now() - 7_200_000) * 1000, 'ban * 192.0.2.1')
   const late = await openReplica(redis)
   expect(ids(late)).toEqual(['ban * 192.0.2.1'])
-  // Since then one was lifted, which is told no more, and another made.
+  // Since then one was lifted, which is not reported any more, and another was made.
   await redis.hdel('sluice:1:{clients}', 'ban * 192.0.2.1')
   await first.store.put(ban('192.0.2.2'), 60_000)
   await eventually('all is read again', () => expect(ids(late)).toEqual(['ban * 192.0.2.2']))
@@ -294,7 +294,7 @@ test('a ban under all rules is of a value where it stands, not of the same value
   expect([isBanned(header), isBanned(path), isBanned(again)]).toEqual([true, false, true])
 })
 
-test('Redis that has lost everything is believed', async () => {
+test('a Redis that has lost everything empties the entries of a replica', async () => {
   const { first, second, redis } = await openReplicas()
   await first.store.put(ban('192.0.2.1'), 60_000)
   await eventually('the other replica has heard of the ban', () => expect(ids(second)).toHaveLength(1))
@@ -306,9 +306,9 @@ test('Redis that has lost everything is believed', async () => {
   await eventually('the next ban is heard of', () => expect(ids(second)).toEqual(['ban * 192.0.2.3']))
 })
 
-test('what another version has written there is passed over', async () => {
+test('entries that another version has written are ignored', async () => {
   const { first, redis } = await openReplicas()
-  // As Redis's clock, which is that of this machine or of its container.
+  // Like the clock of Redis: that of this machine or of its container.
   const later = Date.now() + 60_000
   await redis.hset('sluice:1:{clients}', {
     'ban * 192.0.2.1': `${later} {"kind":"ban","partitionKey":"192.0.2.9","by":"operator"}`,
@@ -322,7 +322,7 @@ test('what another version has written there is passed over', async () => {
 
 /** As if so many had been put there, in two commands. */
 async function fillRedis(redis: Redis, entries: readonly ClientEntry[]): Promise<void> {
-  // As Redis's clock, which is that of this machine or of its container.
+  // Like the clock of Redis: that of this machine or of its container.
   const endsAt = Date.now() + 60_000
   const key = 'sluice:1:{clients}'
   await redis.hset(key, ...entries.flatMap((entry) => [idOf(entry), `${endsAt} ${JSON.stringify(entry)}`]))

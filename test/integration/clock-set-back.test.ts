@@ -7,7 +7,7 @@ import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters
 import { freshRedis } from '../support/redis/redis.ts'
 
 /*
- * Redis's clock is set back by an hour, or a replica whose clock is behind takes over. What was counted before must not count for
+ * Redis's clock is set back by an hour, or a replica whose clock is behind takes over. Earlier requests must not count for
  * that hour. Its keys are as after such a change: of the future.
  */
 

@@ -8,9 +8,9 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * An answer that comes after the deadline says what Redis has counted. The requests in question were decided without it: what was
- * counted in this process is not added to Redis on top of that, and what was refused is given back. Replies are held by a relay
- * until every request has been decided, so nothing here depends on how long something takes.
+ * An answer that comes after the deadline tells which requests Redis has counted. They were decided without it: their local
+ * counts are not added to Redis on top of that, and refused requests are refunded. Replies are held by a relay until every
+ * request has been decided, so nothing here depends on how long something takes.
  */
 
 const quota = 1000
@@ -81,7 +81,7 @@ async function decideThroughPauses(
   return {
     decisions,
     async used() {
-      // What is owed is added with the next answer.
+      // The pending units are added with the next answer.
       await limiter.decide(chargeAll('ip:192.0.2.2', [other]))
       const [state] = await limiter.inspect(chargeAll(client, [policy]))
       return state?.source === 'store' ? state.used : undefined

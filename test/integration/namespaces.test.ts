@@ -44,7 +44,7 @@ test('gateways of different namespaces count apart, those of one together, and r
   expect(keys).toHaveLength(7)
 })
 
-test('no key leaves its namespace, through decisions, settlements, resets, probes and what is added after an outage', async () => {
+test('no key leaves its namespace, through decisions, settlements, resets, probes and the sync after an outage', async () => {
   const server = await startRedisServer()
   const operator = openRedis(server.url)
   await operator.acl('SETUSER', 'shop', 'on', '>password', '~sluice:shop:*', '+@all')
@@ -74,7 +74,7 @@ test('no key leaves its namespace, through decisions, settlements, resets, probe
   await relay.set({ kind: 'none' })
   await eventually('Redis decides again', () => expect(limiter.telemetry.breaker).toEqual(['open', 'closed']))
 
-  await eventually('what was admitted meanwhile is added', async () =>
+  await eventually('requests admitted meanwhile are added', async () =>
     expect(await operator.get(`sluice:shop:1:{${client}}:login:60000`)).toBe('3'),
   )
   expect(await limiter.inspect(charges)).toMatchObject([{ used: 3 }, { used: 3 }])

@@ -109,7 +109,7 @@ describe('Redis that hangs', () => {
     const login = makePolicy('login', 1000, 60_000)
     const asked: ReturnType<typeof decideWithin>[] = []
     for (let turn = 0; turn < 40; turn++) {
-      // The first three run into the timeout. What is asked 65 ms later, or more, does not have to wait for its own.
+      // The first three run into the timeout. Requests 65 ms later, or more, do not have to wait for their own timeout.
       const withinMs = turn < 16 ? 2 * storeTimeoutMs : storeTimeoutMs - 15
       asked.push(decideWithin(withinMs, limiter, chargeAll(newClient(), [login])))
       await sleep(5)
@@ -270,7 +270,7 @@ describe('unreachable Redis', () => {
 })
 
 describe('connections that are cut all the time', () => {
-  test('count what was admitted, plus at most the requests in flight at each cut', async () => {
+  test('count the admitted requests, plus at most those in flight at each cut', async () => {
     const server = await startRedisServer()
     // A cut is noticed at once. What only comes late on a busy machine is not to count as cut.
     const limiter = await openAnsweringLimiter(server.url, 30_000)
@@ -297,7 +297,7 @@ describe('connections that are cut all the time', () => {
       await Promise.all(decisions)
     }
     await waitUntilAnswering(limiter)
-    // What is still owed is added with the next answer.
+    // The pending units are added with the next answer.
     await limiter.decide(chargeAll(newClient(), [policy]))
     expect(admitted).toBe(1000)
     const counted = await eventually('all that was admitted is counted', async () => {

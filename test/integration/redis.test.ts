@@ -21,7 +21,7 @@ let limiter: RunningLimiter
 
 const login = makePolicy('login', 3, 60_000)
 
-// A server of this file's own: it counts commands and flushes scripts, which are the whole server's.
+// A server for this file alone: it counts commands and flushes scripts, which affects the whole server.
 beforeAll(async () => {
   server = await startRedisServer()
   redis = new Redis(server.url)
@@ -116,7 +116,7 @@ describe('the commands to Redis', () => {
     expect(await callsOf('evalsha')).toBe(4)
   })
 
-  test('are none for a client known to be over the limit, until its window ends', async () => {
+  test('are not sent for a client known to be over the limit, until its window ends', async () => {
     const client = newClient()
     const brief = makePolicy('brief', 1, 1000)
     await limiter.decide(chargeAll(client, [brief]))

@@ -21,7 +21,7 @@ test('a gateway that was cut off hears of a reset before it adds what it had adm
   const near = await openAnsweringLimiter(redis.url, 2000)
   const far = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`, 2000)
   const [reset, other] = [newClient(), newClient()]
-  // The far one has looked at the list once, or it could not know what is new there: it lets a client in again.
+  // The remote one has read the list once, or it could not recognize new entries: it lets a client in again.
   const early = newClient()
   expect(countAllowed(await decideAtOnce([far], 8, chargeAll(early, [login])))).toBe(5)
   await near.reset(chargeAll(early, [login]))
@@ -62,7 +62,7 @@ test('if the list of resets is lost or replaced, only the cache of clients over 
   expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
 })
 
-test('what is told of a client is what becomes of its next request, also where Redis has lost its counters', async () => {
+test('the reported state of a client predicts its next request, even if Redis has lost its counters', async () => {
   const url = await freshRedis()
   const [near, far] = [await openAnsweringLimiter(url, 2000), await openAnsweringLimiter(url, 2000)]
   const redis = openRedis(url)

@@ -93,7 +93,7 @@ describe('the keys', () => {
     expect(await decide({ algorithm: 'fixed' })).toMatchObject({ states: [{ remaining: 2 }] })
     expect(await decide({ quota: 10 })).toMatchObject({ outcome: 'allowed', states: [{ remaining: 6 }] })
 
-    // Four count now. One more is allowed when less than two do, which is when the third has left.
+    // Four count now. One more is allowed when less than two do, so when the third has left.
     const lowered = await decide({ quota: 2 })
     expect(lowered).toMatchObject({ outcome: 'refused', states: [{ remaining: 0 }] })
     const leftMs = lowered.outcome === 'refused' ? lowered.states[0]?.resetMs : NaN
@@ -192,7 +192,7 @@ describe('requests admitted during an outage of Redis', () => {
     })
   }
 
-  /** In whole seconds, which is how far the ages in these tests are apart. */
+  /** In whole seconds, the distance of the ages in these tests. */
   async function agesInRedis(client: string): Promise<number[]> {
     const atUs = await beginningUs()
     return (await timesOf(client, five)).map((timeUs) => Math.round((atUs - timeUs) / 1_000_000) + 0)

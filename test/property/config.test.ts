@@ -11,7 +11,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { runs } from '../support/random/runs.ts'
 
 /**
- * Whatever stands in the environment or in the file, either it is taken or it is told what is wrong: one line for each
+ * Any environment and any file are either accepted or rejected with a message: one line for each
  * mistake, fit for a terminal. Nothing else is ever thrown, as that would be a stack trace for the operator.
  */
 const settings = Object.entries(gatewayTable)

@@ -11,7 +11,7 @@ import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-row
  */
 
 test.each(readdirSync(join(repositoryRoot, rowsFolder)))(
-  'what time a byte takes: %s',
+  'a byte from a client costs bounded CPU time: %s',
   async (file) => {
     expect(await measureRows(repositoryRoot, file, ['time'], runs(10))).toEqual([])
   },

@@ -6,7 +6,7 @@ import { known, spell } from '../backends/credentials/spellings.ts'
 import { seededRandom } from '../support/http/raw-client.ts'
 import { runs } from '../support/random/runs.ts'
 
-// The attack: one credential in endless spellings, each of which is another client. `npm run test:backends` asks real libraries
+// The attack: one credential in endless spellings, each counted as another client. `npm run test:backends` asks real libraries
 // which of these they accept; here are the readings that accept the most, in a few lines each.
 
 type Reader = (value: string) => string | undefined
@@ -21,7 +21,7 @@ const readers: Readonly<Record<string, Reader>> = {
   'the last word': (value) => value.split(/\s+/).at(-1),
   'a token in the second word': (value) => contentOf(value.split(' ')[1]),
   'a token behind Bearer': (value) => contentOf(/bearer\s+(\S+)/i.exec(value)?.[1]),
-  'a token in what is left without Bearer': (value) => contentOf(value.replace('Bearer ', '')),
+  'a token in the text left without Bearer': (value) => contentOf(value.replace('Bearer ', '')),
   'user and password as PHP reads them': (value) =>
     /^basic /i.test(value) ? decoded(skipOthers(value.slice(6))).split('\0')[0] : undefined,
   'user and password of any scheme': (value) => decoded(value.split(' ')[1] ?? ''),

@@ -41,7 +41,7 @@ describe('credentials', () => {
         fc.option(blank),
         bytes,
         ([name, spelt], word, before, after, rest) => {
-          // What follows the token is read by nobody.
+          // No backend reads the text after the token.
           const tail = after === null ? '' : after + rest
           fc.pre(!/token=/i.test(tail))
           expect(canonicalCredentials(`${spelt}${before}${word}${tail}`)).toBe(

@@ -9,7 +9,7 @@ import type { Http2Response } from '../../proxy/http/http2/response.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The server of HTTP/2 against Node's client, which is nghttp2: what one of them says is what the other reads, for random requests,
+ * The HTTP/2 server against Node's client (nghttp2): each reads exactly the messages of the other, for random requests,
  * responses, pauses, windows and tables, and however the bytes are cut on the way.
  */
 
@@ -35,7 +35,7 @@ const seen = new Map<string, Seen>()
 const failures: unknown[] = []
 let server: Server
 let relay: Server
-/** Sizes of the reads that a relay makes of what passes it. */
+/** Sizes of the reads into which a relay cuts the bytes. */
 let cuts: readonly number[] = []
 
 function bodyOf(sizes: readonly number[] | undefined): Buffer {
@@ -190,7 +190,7 @@ const settings = fc.record(
 
 let number = 0
 
-test('what Node’s client says is read, and what is answered is read by it', async () => {
+test('the server reads the requests of Node’s client, and that client reads its responses', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyExchange, { minLength: 1, maxLength: 12 }),

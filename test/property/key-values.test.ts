@@ -7,7 +7,7 @@ import { queryValues } from '../../proxy/request/values/query-values.ts'
 import { runs } from '../support/random/runs.ts'
 
 // The attack: a client that sends one value in ever new spellings, each of which the backend reads as that value and the
-// gateway as a new client. Whatever a backend reads must be among what is counted.
+// gateway as a new client. Any value that a backend reads must be among the counted ones.
 
 type Reader = (sent: string) => readonly (string | undefined)[]
 
@@ -143,7 +143,7 @@ Object.assign(cookieReaders, {
     ),
 } satisfies Record<string, Reader>)
 
-/** Where a cookie is cut short, what is left has to have something that could be a name. */
+/** If a cookie is truncated, the rest must contain a possible name. */
 const namesNobody = /^[^0-9A-Za-z]*$/
 
 const piece = fc.constantFrom(

@@ -11,7 +11,7 @@ import { measureRows, repositoryRoot, rowsFolder } from '../support/cost/run-row
  */
 
 test.concurrent.each(readdirSync(join(repositoryRoot, rowsFolder)))(
-  'what is kept of a byte: %s',
+  'a byte from a client keeps bounded memory alive: %s',
   async (file) => {
     expect(await measureRows(repositoryRoot, file, ['memory'], runs(10))).toEqual([])
   },

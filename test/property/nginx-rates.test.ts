@@ -80,7 +80,7 @@ test.each([
   )
 })
 
-// 5r/m is 83 thousandths of a request in a second there, which are 4.98 in a minute.
+// 5r/m is 83 thousandths of a request in a second there, so 4.98 in a minute.
 test.each([
   [5, 10],
   [30, 0],

@@ -16,15 +16,16 @@ import { runs } from '../support/random/runs.ts'
 
 /*
  * The attack: requests that the gateway reads in one way and a proxy before it, or a backend, in another. So the same bytes, in
- * the same pieces, go to the parser of this gateway and to llhttp, which is that of Node's server. What is read here llhttp must
- * read in the same way, to the byte at which the request ends. What is refused here may be read there, by the rules in the table.
+ * the same pieces, go to the parser of this gateway and to llhttp, the parser of Node's server. A request that is read here must
+ * be read by llhttp in the same way, to the byte at which it ends. A request that is refused here may be read there, by the rules
+ * in the table.
  */
 
 type Stricter = {
   readonly name: string
   readonly section: string
   readonly example: string
-  /** What is said of it here. */
+  /** The message for it here. */
   readonly refused: RegExp
   readonly covers: RegExp
 }
@@ -64,7 +65,7 @@ const stricter: readonly Stricter[] = [
     covers: /transfer-encoding:[^\n]*\t[\t ]*\r/i,
   },
   {
-    name: 'the method of the preface of HTTP/2, which is none',
+    name: 'PRI of the HTTP/2 preface, which is not a method',
     section: 'RFC 9113 section 3.4',
     example: 'PRI /\r\n\r\n',
     refused: /^unknown method/,
@@ -92,7 +93,7 @@ const readWithNode = createNodeReader()
 function differenceBetween(here: RequestsReading, node: RequestsReading): string | undefined {
   for (const [i, request] of here.requests.entries()) {
     const other = node.requests[i]
-    // What is refused in the same piece as its head may not have been given out there.
+    // A body refused in the same piece as its head may not have been emitted there.
     if (!other && node.stopped) return undefined
     if (!other)
       return request.endedIn === undefined && node.refused !== undefined

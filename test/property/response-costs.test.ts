@@ -4,7 +4,7 @@ import { createBodyReader } from '../../proxy/limits/costs/body-reader.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*
- * The attack: an answer whose cost is not read, because of its length, its pieces or what stands beside the number. What is read is
+ * The attack: an answer whose cost is not read, because of its length, its pieces or the text beside the number. The number read is
  * held against `JSON.parse`, which sees all of the text at once.
  */
 
@@ -65,7 +65,7 @@ const name = fc
       ? JSON.stringify(text)
       : `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`,
   )
-/** What is looked for, but its outermost name. */
+/** The path of the number, without its outermost name. */
 const usual = fc.constantFrom(
   '{"total_tokens":7}',
   '{"usage":{"total_tokens":8}}',
@@ -87,7 +87,7 @@ const { value } = fc.letrec<{ value: string; object: string; array: string }>((t
     .tuple(fc.array(tie('value'), { maxLength: 5 }), blank)
     .map(([items, end]) => `[${items.join(`${end},`)}${end}]`),
 }))
-/** What stands before the number makes the text as long as it gets. */
+/** The text before the number makes the document as long as it gets. */
 const document = fc
   .tuple(fc.array(fc.tuple(name, value), { maxLength: 6 }), fc.boolean())
   .map(([members, isObject]) =>

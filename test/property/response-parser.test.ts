@@ -13,7 +13,7 @@ import { runs } from '../support/random/runs.ts'
 /*
  * The attack: a response that the gateway reads in one way and a client, or a proxy before it, in another. Somebody's own
  * content then becomes the answer to somebody else's request. So the same bytes, in the same pieces, go to the parser of
- * this gateway and to llhttp, which is that of Node's client. What is refused here may be read there, but never the other way
+ * this gateway and to llhttp, the parser of Node's client. A response that is refused here may be read there, but never the other way
  * round, and what both read must be the same, to the byte at which the message ends: but for what the table has.
  */
 
@@ -23,10 +23,10 @@ type Explained = {
   /** The difference, in words. */
   readonly name: string
   readonly section: string
-  /** Why what is done here is safe. */
+  /** Why the behaviour here is safe. */
   readonly why: string
   readonly example: string
-  /** What is read here of the example. */
+  /** The result of reading the example here. */
   readonly reads: string
   readonly covers: (both: Both, bytes: string) => boolean
 }
@@ -65,9 +65,9 @@ const explained: readonly Explained[] = [
       /\n0+[\t ;\r][^]*\n(?:content-length|transfer-encoding):/i.test(bytes),
   },
   {
-    name: 'an interim response that says close, or is of HTTP/1.0',
+    name: 'an interim response with close, or in HTTP/1.0',
     section: 'RFC 9110 section 15.2',
-    why: 'the request is still unanswered: what follows is its final response, whose own head decides what becomes of the connection',
+    why: 'the request is still unanswered: its final response follows, whose own head decides about the connection',
     example: `HTTP/1.1 103 Early\r\nConnection: close\r\n\r\n${ok}Content-Length: 2\r\n\r\nhi`,
     reads: 'hi',
     covers: ({ here, node }) => node.refused === 'HPE_CLOSED_CONNECTION' && here.interim.length > 0,

@@ -102,7 +102,7 @@ const keyPrefix = keyPrefixOf(undefined)
 
 type Asked = { readonly client: string; readonly applied: readonly Policy[] }
 
-/** For each charge what remains or -1, and under a sliding window the milliseconds until more is left. */
+/** For each charge the remaining quota or -1, and under a sliding window the milliseconds until more is left. */
 async function ask(asked: readonly Asked[], nowUs: number): Promise<unknown[]> {
   const charges = asked.flatMap(({ client, applied }) =>
     applied.map((policy, index) => ({

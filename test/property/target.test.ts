@@ -222,7 +222,7 @@ describe('a reading of the path', () => {
     const delimiter = fc.constantFrom(';', '%3b', '%3F', '%23', ';a=1;', '/;', ';%2F')
     fc.assert(
       fc.property(base, delimiter, pieces, (names, between, rest) => {
-        // What climbs out of the path is refused, or names another path when it is made canonical.
+        // A path that climbs out of the route is refused, or names another path in canonical form.
         const raw = `/${names.join('/')}${between}${rest.replaceAll(/\.|%2e|:/gi, '')}`
         expect(readings(raw)).toContain(`/${names.join('/')}`)
       }),

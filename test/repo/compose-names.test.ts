@@ -59,7 +59,7 @@ describe.each(files)('%s', (_name, { services, networks = {} }) => {
     external.some((name) => networksOf(service).has(name)),
   )
 
-  test('what joins the network of a project, and what that is in a network with, has a name that no project has', () => {
+  test('services that join the network of a project, and their neighbours, have names that no project has', () => {
     const shared = new Set(joining.flatMap((service) => [...networksOf(service).keys()]))
     const seen = Object.entries(services).filter(([, service]) =>
       [...networksOf(service).keys()].some((network) => shared.has(network)),
@@ -68,7 +68,7 @@ describe.each(files)('%s', (_name, { services, networks = {} }) => {
     expect(names.filter((name) => !own.test(name))).toEqual([])
   })
 
-  test('what is in more than one network asks for a Redis by such a name', () => {
+  test('a service in more than one network refers to Redis by such a name', () => {
     const inSeveral = Object.values(services).filter((service) => networksOf(service).size > 1)
     const redis = inSeveral.flatMap(({ environment = {} }) =>
       hostsIn({ environment: { url: environment['REDIS_URL'] ?? '' } }),
@@ -76,7 +76,7 @@ describe.each(files)('%s', (_name, { services, networks = {} }) => {
     expect(redis.filter((host) => !own.test(host))).toEqual([])
   })
 
-  test('a name that begins so is that of a service or an alias', () => {
+  test('a name with the prefix belongs to a service or an alias', () => {
     const names = Object.entries(services).flatMap(([name, service]) => [
       name,
       ...[...networksOf(service).values()].flat(),

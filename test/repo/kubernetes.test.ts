@@ -39,12 +39,7 @@ describe('the check of manifests', () => {
   }
 
   test.each([
-    [
-      'a port that there is none of',
-      'targetPort: admin',
-      'targetPort: metrics',
-      'Service sluice-admin: port metrics',
-    ],
+    ['an unknown port', 'targetPort: admin', 'targetPort: metrics', 'Service sluice-admin: port metrics'],
     [
       'a probe of no port',
       'path: /readyz, port: admin',
@@ -74,7 +69,7 @@ describe('the check of manifests', () => {
   })
 
   test.each([
-    ['a field that there is none of', 'periodSeconds: 10', 'periodSecond: 10', /periodSecond/],
+    ['an unknown field', 'periodSeconds: 10', 'periodSecond: 10', /periodSecond/],
     ['a field at the wrong place', 'automountServiceAccountToken', 'readOnlyRootFilesystem', /readOnlyRoot/],
     ['a text for a number', 'replicas: 1', 'replicas: "1"', /not assignable/],
     ['a number for a text', "value: '9090'", 'value: 9090', /not assignable/],

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 /*
  * A wait without an end hangs, one that is too short fails on a busy machine, and a test that is repeated until it passes hides why it
- * fails. What comes in its own time is waited for by test/support/wait/.
+ * fails. Use test/support/wait/ to wait for asynchronous results.
  */
 
 const folder = join(import.meta.dirname, '..')

@@ -7,7 +7,7 @@ const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(res
 // The queue is one of the process: what another file has left in it would count among the sixteen.
 beforeEach(endOfTurn)
 
-/** Connections that note what is done with them. */
+/** Connections that record the calls. */
 function noting() {
   const done: string[] = []
   const reader = (name: string, then?: () => void) => ({
@@ -25,7 +25,7 @@ function noting() {
   return { done, reader, flushable }
 }
 
-test('all is read, then written, and what is joined comes last', async () => {
+test('all connections are read, then written, and the joining ones come last', async () => {
   const { done, reader, flushable } = noting()
   joinAtEndOfTurn(flushable('joined'))
   flushAtEndOfTurn(flushable('written'))
@@ -40,7 +40,7 @@ test('all is read, then written, and what is joined comes last', async () => {
   ])
 })
 
-test('the sixteenth has all sixteen read and written at once', async () => {
+test('the sixteenth connection causes all sixteen to be read and written at once', async () => {
   const { done, reader, flushable } = noting()
   for (let i = 1; i <= 17; i++)
     readAtEndOfTurn(reader(`read ${i}`, () => flushAtEndOfTurn(flushable(`written ${i}`))))
@@ -50,7 +50,7 @@ test('the sixteenth has all sixteen read and written at once', async () => {
   expect(done.slice(32)).toEqual(['read 17', 'written 17'])
 })
 
-test('what one throws is an uncaught exception and holds up no other', async () => {
+test('an exception of one connection is uncaught and does not block the others', async () => {
   const { done, reader, flushable } = noting()
   const uncaught = nextUncaughtException()
   const fail = (): never => {
@@ -61,7 +61,7 @@ test('what one throws is an uncaught exception and holds up no other', async () 
   flushAtEndOfTurn(flushable('written'))
   joinAtEndOfTurn(flushable('joined'))
   expect(await uncaught).toEqual(new Error('a bug'))
-  // A pool of a test before, in this process, may have read and written earlier, by its timer, which does not join.
+  // A pool of a test before, in this process, may have read and written earlier, by its timer, and does not join.
   await endOfTurn()
   expect(done).toEqual(['failing', 'other', 'written', 'joined'])
 })

@@ -92,7 +92,7 @@ const headers: CostRow = {
 }
 const addresses = createAddressReader([])
 
-/** What looks like the header of a JSON Web Token, from each of several places in it. */
+/** Texts that look like the header of a JSON Web Token, from each of several places in it. */
 const tokens = [
   'eyeyeyeyeyeyeyey.',
   'eyJeyJeyJeyJeyJeyJ.',

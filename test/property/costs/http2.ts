@@ -123,7 +123,7 @@ export const rows: readonly CostRow[] = [
   },
   {
     ...connections,
-    name: 'frames of HTTP/2',
+    name: 'HTTP/2 frames',
     units: [
       frame(frameTypes.ping, 0, 0, '12345678'),
       frame(frameTypes.settings, 0, 0, ''),

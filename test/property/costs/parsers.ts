@@ -107,7 +107,7 @@ export const rows: readonly CostRow[] = [
   })),
   {
     ...requests,
-    name: 'what comes before a request',
+    name: 'blank lines before a request',
     units: ['\r\n', '\r', '\n', ' '],
     atoms: ['\r\n', '\r', '\n', '\0'],
     wrap: (content) => `${content}GET / HTTP/1.1\r\n\r\n`,

@@ -49,7 +49,7 @@ const escapedQueries: CostRow = {
 }
 
 const targets: CostRow = {
-  name: 'a target, and what stands for a name in it',
+  name: 'a target, and the value of a name in its path',
   // Of `MAX_TARGET_SIZE`.
   largestBytes: 8 * 1024,
   onlyWhole: true,

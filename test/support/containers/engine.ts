@@ -23,7 +23,7 @@ export async function findEngine(timeoutMs: number): Promise<Engine | undefined>
   return within(timeoutMs, getContainerRuntimeClient())
 }
 
-/** The container engine of this machine; rejects where there is none. */
+/** The container engine of this machine; rejects if there is none. */
 export async function requireEngine(): Promise<Engine> {
   const engine = await findEngine(10_000)
   if (!engine) throw new Error('The container tests need a container engine that answers, such as Docker.')

@@ -11,7 +11,7 @@ export type Manifest = {
 
 const root = join(import.meta.dirname, '../../..')
 
-/** The objects in YAML that kubectl would be given, read as it does: by YAML 1.1. Throws where it is none. */
+/** The objects in YAML that kubectl would be given, read as it does: by YAML 1.1. Throws if it is not valid. */
 export function readManifests(yaml: string): readonly Manifest[] {
   return parseAllDocuments(yaml, { version: '1.1' })
     .map((document) => {
@@ -32,7 +32,7 @@ const groups: Readonly<Record<string, string>> = {
 const operatorGroup = 'monitoring.coreos.com/v1'
 
 /**
- * What is wrong with manifests by the types that are generated from the API's published schemas: a field that there is none
+ * Mistakes in manifests by the types that are generated from the API's published schemas: an unknown field
  * of, one that is missing, a value of another type. Of kinds of the Prometheus operator nothing is known.
  */
 export function findMistakes(manifests: readonly Manifest[]): string[] {

@@ -25,7 +25,7 @@ export function configFilesOf(manifests: readonly Manifest[]): Readonly<Record<s
   return (manifests.find(({ kind }) => kind === 'ConfigMap') as unknown as ConfigMap).data
 }
 
-/** What the gateway finds wrong with its variables and its file, but for files of secrets, which are not there. */
+/** The mistakes that the gateway finds in its variables and its file, but for files of secrets, which are not there. */
 export function findWrongSettings(manifests: readonly Manifest[]): readonly string[] {
   const { CONFIG_FILE, TLS_CERT_FILE, TLS_KEY_FILE, ...variables } = variablesOf(manifests)
   if (CONFIG_FILE !== '/etc/sluice/sluice.yaml') throw new Error(`CONFIG_FILE is ${CONFIG_FILE ?? 'unset'}`)

@@ -17,7 +17,7 @@ const MOST_GROWTH = 24
 /** Shorter times are summed up until they can be told from the clock's own. */
 const LEAST_SAMPLE_MS = 0.5
 const SAMPLES = 7
-/** What takes so many times as long as it may is not measured again. */
+/** An input that takes this many times its bound is not measured again. */
 const BEYOND_DOUBT = 5
 /** With so many excesses of a reader, the others say nothing new. */
 const ENOUGH = 3
@@ -39,7 +39,7 @@ const collect = runInNewContext('gc') as () => void
 /** In which pieces an input arrives. */
 type Way = 'whole' | 'single bytes'
 
-/** What is measured. Pieces of a body are counted with the memory: neither hangs on what else the machine does. */
+/** The measured quantity. Pieces of a body are counted with the memory: neither depends on the load of the machine. */
 export type Cost = 'time' | 'memory'
 
 /** A cost that is over a bound. */
@@ -75,7 +75,7 @@ function excessesOfTime(row: CostRow, units: readonly string[]): Excess[] {
       if (what !== undefined) excesses.push({ row: row.name, unit, way, what })
     }
   }
-  // What else the machine does may go on for as long as all samples of one input take: what is true shows again.
+  // Other load on the machine may last as long as all samples of one input: a true excess shows again.
   return excesses.filter(({ unit, way }) => way !== 'endless' && excessOfTime(row, unit, way) !== undefined)
 }
 
@@ -133,7 +133,7 @@ function* piecesOf(input: Buffer, pieceBytes: number): Generator<Buffer> {
 /** One piece for each value of a byte. */
 const singleBytes = Array.from({ length: 256 }, (_, byte) => Buffer.of(byte))
 
-/** Pieces whose own memory does not slow down what is measured. */
+/** Pieces whose own memory does not slow down the measurement. */
 function lightPiecesOf(input: Buffer, way: Way): readonly Buffer[] {
   return way === 'whole' ? [input] : Array.from(input, (byte) => singleBytes[byte] ?? input)
 }
@@ -142,7 +142,7 @@ function pieceBytesOf(way: Way, input: Buffer): number {
   return way === 'whole' ? input.length : 1
 }
 
-/** @returns what has read them, with all that it keeps */
+/** @returns the reader of the pieces, with all that it keeps */
 function read(row: CostRow, pieces: Iterable<Buffer>): ByteReader {
   const reader = row.open()
   try {
@@ -209,7 +209,7 @@ function knownWork(): void {
   }
 }
 
-/** Milliseconds of CPU that one run takes. Of the process, which has one thread: Linux counts those of a thread in steps of 4 ms. */
+/** CPU milliseconds of one run, measured for the single-threaded process: Linux counts those of a thread in steps of 4 ms. */
 function timeOf(run: () => void): number {
   for (let times = 1; ; times *= 4) {
     const before = process.cpuUsage()
@@ -220,7 +220,7 @@ function timeOf(run: () => void): number {
   }
 }
 
-/** Readers of one input, whose memory is to be measured. */
+/** Readers of one input, whose memory is measured. */
 type Holding = {
   readonly of: Pick<Excess, 'row' | 'unit' | 'way'>
   readonly inputBytes: number

@@ -6,10 +6,10 @@
  * `{n}` is the number of the repetition: names that are all different.
  */
 export type CostRow = {
-  /** What is read. */
+  /** The input. */
   readonly name: string
   /**
-   * The most bytes of one input: what is longer is refused, or is handed on in parts. Of more than that no reader keeps anything,
+   * The most bytes of one input: longer input is refused, or passed on in parts. Of more than that no reader keeps anything,
    * however much it is given.
    */
   readonly largestBytes: number

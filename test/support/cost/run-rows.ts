@@ -7,7 +7,7 @@ export const repositoryRoot = join(import.meta.dirname, '../../..')
 export const rowsFolder = 'test/property/costs'
 
 /**
- * Measures the readers of a file, and returns what costs too much.
+ * Measures the readers of a file, and returns those that cost too much.
  *
  * @param root of the source that is measured
  * @param draws how many units are drawn beside those of a row

@@ -2,7 +2,7 @@ import { measure, type Cost } from './measure.ts'
 import type { CostRow } from './row.ts'
 
 /*
- * Measures the readers of one file in a process of its own, whose heap and compiled code are theirs. Prints what is over a bound
+ * Measures the readers of one file in a process of its own, whose heap and compiled code are theirs. Prints the readers over a bound
  * as a JSON list. Arguments: the file, which costs, how many inputs are drawn for each reader, the seed, and a part of the names.
  */
 

@@ -22,7 +22,7 @@ async function startHost(): Promise<number> {
 
 /**
  * Runs `sluice` with these arguments, in a process that it shares with the other commands of the test file: that takes a
- * twentieth of the time that a process takes. Not for `run`, standard input and what is about the process.
+ * twentieth of the time that a process takes. Not for `run`, standard input and tests of the process itself.
  *
  * @param env the whole environment
  */

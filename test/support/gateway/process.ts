@@ -70,7 +70,7 @@ export function spawnNode(
   options: SpawnOptions = {},
 ): NodeProcess {
   const checks = gatewayScripts.includes(script) ? ['--import', poolCheck] : []
-  // Hundreds of processes are started: with what run.js keeps of a start, the next costs half as much.
+  // Hundreds of processes are started: with the compile cache of run.js, the next start costs half as much.
   const cache = { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }
   const command = [...checks, resolve(repositoryRoot, script), ...args]
   return spawnCommand(process.execPath, { ...cache, ...env }, command, options)
@@ -124,7 +124,7 @@ export function spawnCommand(
 
   const findLine = (pattern: RegExp): RegExpMatchArray | undefined => {
     for (const text of [stdout, stderr]) {
-      // What follows the last line feed is a line only once the process has ended.
+      // Text after the last line feed is a line only once the process has ended.
       const lines = text.split('\n').slice(0, ended ? undefined : -1)
       for (const line of lines) {
         const match = line.match(pattern)

@@ -6,7 +6,7 @@ import { makeTemporaryDirectory } from '../run/temporary-directory.ts'
 
 type Environment = Record<string, string>
 
-/** What is wrong with settings, in the order in which it is told; empty where they are right. */
+/** The mistakes in settings, in the order in which they are reported; empty if they are valid. */
 export function problemsOf(env: Environment, cwd = makeTemporaryDirectory()): readonly string[] {
   try {
     loadGatewaySettings(env, cwd)

@@ -5,7 +5,7 @@ import { createLog } from '../../../shared/log.ts'
 import { closeOnSignal } from '../../../shared/shutdown.ts'
 
 // A process with a log, a guard and a shutdown, and nothing else: it does over HTTP what it is told to. Its port is
-// printed on standard error, as standard output is what is under test.
+// printed on standard error, as standard output is under test.
 
 const log = createLog('small', 'info')
 let uncaught = 0

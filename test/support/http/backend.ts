@@ -23,7 +23,7 @@ export type Backend = {
   readonly seen: SeenRequest[]
 }
 
-/** A backend that notes what arrives. It answers each request with 200 and `ok` unless told otherwise. */
+/** A backend that records its requests. It answers each with 200 and `ok` unless told otherwise. */
 export async function startBackend(answer?: RequestListener): Promise<Backend> {
   const seen: SeenRequest[] = []
   const server = createServer((request, response) => {

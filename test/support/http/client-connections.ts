@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { atEndOfFile } from '../run/at-end.ts'
 
-/** A client's connection, and what has come back over it. */
+/** A client's connection, and the bytes received over it. */
 export type ClientConnection = {
   readonly socket: Socket
   received(): string

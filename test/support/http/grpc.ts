@@ -53,7 +53,7 @@ export type GrpcServer = {
 }
 
 /**
- * - `Unary` answers with what it got, and as metadata and trailers what came as `echo` and `echo-bin`; with `fail` as the message by an
+ * - `Unary` echoes its message, and returns `echo` and `echo-bin` as metadata and trailers; with `fail` as the message by an
  *   error, with `wait` never.
  * - `Collect` answers with the length of what it got.
  * - `Count` sends so many messages of so many bytes, `N SIZE`.

@@ -28,7 +28,7 @@ atEndOfFile(() => {
 })
 
 /**
- * A connection of HTTP/2 to a gateway of this machine. Errors of it are seen by its requests.
+ * An HTTP/2 connection to a gateway on this machine. Errors of it are seen by its requests.
  *
  * @param options.cleartext by prior knowledge, in place of TLS
  */

@@ -8,7 +8,7 @@ export type RecordedRequest = {
   readonly fields: readonly (readonly [name: string, value: string])[]
   /** Content, with chunks taken apart. */
   body: string
-  /** The framing, and after a 101 what came through the tunnel, as sent. */
+  /** The framing, and after a 101 the bytes of the tunnel, as sent. */
   rest: string
   complete: boolean
 }
@@ -57,7 +57,7 @@ export class LenientRequestReader {
     return this.#text
   }
 
-  /** After a 101: what follows is no HTTP. */
+  /** After a 101: the following bytes are not HTTP. */
   beginTunnel(request: RecordedRequest): void {
     this.#tunnel = request
     this.push('')

@@ -1,6 +1,6 @@
 /**
  * How backends read the path that they are sent, written slowly and apart from the gateway's own code. Each gives the
- * path that its routes are matched with, or undefined where it refuses. What is data in a segment although it is a slash
+ * path that its routes are matched with, or undefined where it refuses. Data in a segment that is a slash
  * stays `%2f`.
  */
 export type PathReader = (path: string) => string | undefined
@@ -84,14 +84,14 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   },
   /** Python's `urlsplit` of the target. */
   urlsplit: (path) => tidy(decode(path.replace(/^\/\/[^/?#]*/, '')).split('/')),
-  /** The URL behind the first slash: image proxies, and what resolves a target against its base. */
+  /** The URL after the first slash: image proxies, and libraries that resolve a target against its base. */
   urlInside: (path) =>
     tidy(
       decode(path)
         .replace(/^\/+[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
         .split('/'),
     ),
-  /** PHP on Apache or on FPM: what follows a script is its PATH_INFO. */
+  /** PHP on Apache or on FPM: the text after a script is its PATH_INFO. */
   pathInfo: (path) => {
     return resolveMerged(decode(path))?.replace(/(\.(?:php|cgi|aspx))\/.*$/i, '$1')
   },

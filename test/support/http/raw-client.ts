@@ -21,7 +21,7 @@ export type Conversation = {
 export type ConverseOptions = {
   /** The client's address, one of loopback. */
   readonly from: string
-  /** Final responses to wait for before `then` is sent, or before hanging up where there is none. */
+  /** Final responses to wait for before `then` is sent, or before hanging up without `then`. */
   readonly responses: number
   /** Sent after those responses; the conversation then lasts until the gateway closes the connection. */
   readonly then?: string | undefined
@@ -37,7 +37,7 @@ const longestSilenceMs = 8_000
 
 /**
  * Sends pieces of bytes over a connection of its own, each in a packet of its own as far as that can be had, and reads
- * what comes back. Rejects when nothing comes for too long.
+ * the bytes received. Rejects when nothing arrives for too long.
  */
 export function converse(
   port: number,
@@ -66,11 +66,11 @@ export function converse(
       for (const [index, piece] of pieces.entries()) {
         if (!socket.writable) return
         await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
-        // Small writes are done at once: what comes back would be read only after the last of them, or never, if the
+        // Small writes are done at once: responses would be read only after the last of them, or never, if the
         // connection is reset before.
         if (index % 64 !== 63) continue
         await new Promise((resolve) => setImmediate(resolve))
-        // Thousands of pieces take their time on a busy machine: silence is what follows them.
+        // Thousands of pieces take their time on a busy machine: silence counts after the last of them.
         timer.refresh()
       }
       if (options.halfClose) socket.end()
@@ -98,7 +98,7 @@ export function converse(
   })
 }
 
-/** Takes the responses that are complete from what was received. */
+/** Takes the complete responses from the received bytes. */
 export function readConversation(
   received: string,
   ended: Conversation['ended'],
@@ -185,7 +185,7 @@ export function seededRandom(seed: number): () => number {
 
 let clients = 0
 
-/** A client address nobody has used in this process: what arrives at a backend from it can be told apart. */
+/** A client address not used before in this process, so that its requests can be recognized at a backend. */
 export function freshAddress(): string {
   clients++
   return `127.${1 + (clients >> 16)}.${(clients >> 8) & 255}.${clients & 255}`

@@ -25,7 +25,7 @@ export type Frame = {
   readonly payload: Buffer
 }
 
-/** A connection of HTTP/2 on which every frame is written by hand. */
+/** An HTTP/2 connection on which every frame is written by hand. */
 export type RawHttp2 = {
   readonly socket: Socket
   /** All frames that have arrived. */
@@ -45,7 +45,7 @@ export const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
  * @param hangsUp whether it closes the connection too when the server has
  * @param cleartext without TLS, by prior knowledge
  * @param inPieces sends the preface and the settings byte by byte
- * @param before what is sent before the preface
+ * @param before the bytes sent before the preface
  */
 export async function connectRawHttp2(
   port: number,

@@ -95,7 +95,7 @@ async function send(
     await new Promise<void>((written) => socket.write(piece, 'latin1', () => written()))
   }
   if (then === 'close') socket.end()
-  // What was written must have arrived, or there would be nothing to see of it.
+  // The written bytes must have arrived, or there would be nothing to see of them.
   if (then === 'reset') setTimeout(() => socket.resetAndDestroy(), 20)
 }
 

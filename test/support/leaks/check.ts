@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { closeNew, describeNew, listResources, type Resources } from './resources.ts'
 
-/** What is closed at the end of a test takes a few turns of the event loop, of this process or of its peer. */
+/** Closing resources at the end of a test takes a few turns of the event loop, of this process or of its peer. */
 const GRACE_MS = 3_000
 
 /**
- * Resolves when everything that was opened since `before` is closed. What is not after a moment is closed here, for the
+ * Resolves when everything that was opened since `before` is closed. Anything still open after a moment is closed here, for the
  * next test file's sake.
  *
  * @throws if something was left, with a line for each

@@ -42,7 +42,7 @@ export function listResources(): Resources {
   return { handles: new Set(activeHandles()), counts }
 }
 
-/** What is there `now` and was not `before`, in words, one for each. */
+/** A text for each resource that exists `now` and did not exist `before`. */
 export function describeNew(before: Resources, now: Resources): string[] {
   const counted = [...now.counts].flatMap(([what, count]) => {
     const more = count - (before.counts.get(what) ?? 0)

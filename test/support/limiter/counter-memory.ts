@@ -26,7 +26,7 @@ function ask(from: number, to: number): void {
   }
 }
 
-/** Without what the questions have left for the collector, which is more or less as it happens to run. */
+/** Without the garbage of the questions, which varies with the runs of the collector. */
 function readResidentBytes(): number {
   collectGarbage()
   return process.memoryUsage.rss()

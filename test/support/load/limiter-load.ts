@@ -125,7 +125,7 @@ export function watchSharing(
   return watch
 }
 
-/** How far Redis is from what was admitted: what it has forgotten, and what it counted that nobody was admitted for. */
+/** The difference between the counts in Redis and the admitted requests: lost counts, and counts without an admitted request. */
 export async function compareCounts(
   limiter: RunningLimiter,
   load: Load,

@@ -8,8 +8,8 @@ export function readResidentBytes(pid: number): number {
 }
 
 /**
- * What a gateway has in use of JavaScript's heap and of the buffers outside of it, with what is not collected yet, by its
- * own metrics. The least of several readings is about what is really held.
+ * What a gateway has in use of JavaScript's heap and of the buffers outside of it, with uncollected garbage, by its own metrics.
+ * The least of several readings is close to the memory really held.
  */
 export async function readUsedBytes(adminPort: number): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${adminPort}/metrics`)

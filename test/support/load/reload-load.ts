@@ -14,7 +14,7 @@ export type LoadResult = {
 }
 
 /**
- * Sends requests without a pause over kept-alive connections of HTTP/1.1 and of HTTP/2, and messages over open WebSockets,
+ * Sends requests without a pause over kept-alive HTTP/1.1 and HTTP/2 connections, and messages over open WebSockets,
  * to a gateway that serves HTTPS and whose backend echoes messages. Any answer but 200, any connection that ends, and any
  * message without its echo is a failure.
  *

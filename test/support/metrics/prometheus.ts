@@ -9,7 +9,7 @@ export type Exposition = {
   readonly samples: readonly Sample[]
   /** Metric name to type. */
   readonly types: ReadonlyMap<string, string>
-  /** The value of the one sample with this name and just these labels. Throws when there is none. */
+  /** The value of the one sample with this name and just these labels. Throws if there is no such sample. */
   value(name: string, labels?: Readonly<Record<string, string>>): number
 }
 

@@ -5,12 +5,12 @@ import { freePort } from './ports.ts'
 import { atEndOfFile } from '../run/at-end.ts'
 
 /**
- * How a relay treats what arrives from now on, on connections old and new.
+ * How a relay treats bytes that arrive from now on, on connections old and new.
  *
  * - `none`: passes it on.
  * - `delay`: passes it on that much later, in order.
  * - `trickle`: passes it on in pieces of so many bytes, with a pause after each.
- * - `pause`: keeps it until the fault is over; what does not fit into the buffers is not read.
+ * - `pause`: keeps it until the fault is over; bytes that do not fit into the buffers are not read.
  * - `swallow-replies`: requests arrive, their replies are lost.
  * - `swallow`: a black hole: nothing arrives, nothing comes back, and nobody hangs up.
  * - `refuse`: no connection is accepted, and those there are end.
@@ -70,7 +70,7 @@ export async function startRelay(targetPort: number): Promise<Relay> {
     carry(link, link.server, client, 'replies')
   })
 
-  /** Passes on what comes from one side, in order, for as long as both are there. */
+  /** Passes on the bytes of one side, in order, for as long as both are connected. */
   function carry(link: Link, from: Socket, to: Socket, direction: Direction): void {
     let last: Promise<void> = Promise.resolve()
     const next = (deliver: () => Promise<void> | void): void => {

@@ -11,9 +11,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { readQuestion, writeAnswer } from './dns-records.ts'
 
 /*
- * Run in a network namespace of its own, whose name server is 127.0.0.53 and whose hosts file names `hosted.test`: a gateway before a backend that is
- * reached by its address, by that name, and by `answered.test`, which the name server answers for once and then never again.
- * `dead.test` is never answered. Prints what requests got, as JSON.
+ * Run in a network namespace of its own, whose name server is 127.0.0.53 and whose hosts file names `hosted.test`: a gateway
+ * before a backend that is reached by its address, by that name, and by `answered.test`, which the name server answers for once
+ * and then never again. `dead.test` is never answered. Prints what requests got, as JSON.
  *
  *     node silent-names-process.ts SETTINGS
  *
@@ -125,7 +125,7 @@ async function measure(port: number, path: string, everyMs = EVERY_MS): Promise<
     )
     await wait(everyMs)
   }
-  // What is not asked about may take as long as it likes.
+  // Requests that are not measured may take as long as they like.
   if (everyMs === EVERY_MS) await Promise.all(pending)
   times.sort((one, other) => one - other)
   const at = (part: number): number => Math.round(times[Math.floor((times.length - 1) * part)] ?? 0)

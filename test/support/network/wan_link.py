@@ -1,6 +1,6 @@
 """A link as it is between continents: small segments, small buffers, and so many bytes a second.
 
-Relays connections from a port of its own, which it prints, to a port of 127.0.0.1. What comes back is read slowly:
+Relays connections from a port of its own, which it prints, to a port of 127.0.0.1. The replies are read slowly:
 Node cannot bound the buffers of a socket, and those of loopback hold megabytes.
 
 usage: wan_link.py PORT BYTES_PER_SECOND

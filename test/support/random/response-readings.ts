@@ -56,7 +56,7 @@ export function readHere(pieces: readonly Buffer[], method: string, closes: bool
     if (closes) parser.finish()
   } catch (error) {
     if (!(error instanceof ResponseSyntaxError)) throw error
-    // Bytes behind the response are refused too, and not what is asked here.
+    // Bytes after the response are refused too, but are not the question here.
     if (reading.endedIn === undefined) reading.refused = error.message
   }
   return reading
@@ -165,7 +165,7 @@ function endToEnd(rawHeaders: readonly string[]): string[] {
 
 /**
  * Where a response read here could be another to a client or a proxy that reads as Node does; undefined where it could not.
- * What is refused here may be read by Node; what has been passed on by then must be what Node has read.
+ * A response refused here may be read by Node; the part passed on by then must match Node's reading.
  */
 export function differenceBetween(
   here: Reading,

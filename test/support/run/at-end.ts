@@ -26,7 +26,7 @@ const afterFile = new Set<() => unknown>()
 
 /**
  * Calls `cleanUp` at the end of every test file of this process, which runs several of them, one after the other. Here and
- * not by vitest's `afterAll`, which is only for the file that happens to load a module first.
+ * not by vitest's `afterAll`, which runs only for the file that happens to load a module first.
  */
 export function atEndOfFile(cleanUp: () => unknown): void {
   afterFile.add(cleanUp)

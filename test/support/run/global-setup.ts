@@ -6,7 +6,7 @@ let started: RedisServer | undefined
 /**
  * Gets the one Redis that all tests share, before the first of them starts, and hands its address to them in
  * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; a container; the machine's own
- * `redis-server`. Says which it was, and fails the run where there is none: no test is skipped for want of Redis.
+ * `redis-server`. Reports which one it uses, and fails the run without any: no test is skipped for want of Redis.
  */
 export async function setup(): Promise<void> {
   // Each project asks for it.

@@ -17,7 +17,7 @@ export function installNpmPackages(folder: string): void {
 
 /**
  * Installs Debian's packages where that is possible without asking anybody: on Debian, as root. Does not tell whether it
- * has worked: look for what was to be installed.
+ * has worked: look for the installed package.
  */
 export function installDebianPackages(packages: readonly string[]): void {
   if (packages.length === 0 || !existsSync('/etc/debian_version') || process.getuid?.() !== 0) return

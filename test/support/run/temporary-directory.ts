@@ -9,7 +9,7 @@ atEndOfFile(() => {
   for (const directory of made.splice(0)) rmSync(directory, { recursive: true, force: true })
 })
 
-/** Makes an empty directory, which is removed at the end of the test file. */
+/** Makes an empty directory that is removed at the end of the test file. */
 export function makeTemporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-'))
   made.push(directory)

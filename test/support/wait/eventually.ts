@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
-/** Long enough for a busy machine, and shorter than the time limit of a test, which would not say what was missing. */
+/** Long enough for a busy machine, and shorter than the time limit of a test, which would not name the missing event. */
 const generousMs = 30_000
 const longestPauseMs = 50
 /** For one more answer, where the end passed while this process could not run. */
 const lastAnswerMs = 1_000
 
-/** What looks something up and may find nothing has to say so by `expect` or `false`: nothing would count as found. */
-// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- an assertion gives void, which is no undefined
+/** A probe that looks something up and may find nothing must throw by `expect` or return `false`: undefined would count as found. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- an assertion returns void, which is not undefined
 type Certain<T> = [undefined] extends [Awaited<T>] ? ([void] extends [Awaited<T>] ? unknown : never) : unknown
 
 /** A condition has nothing to tell once it holds. */
@@ -18,11 +18,11 @@ type Found<T> = [Awaited<T>] extends [boolean] ? undefined : Exclude<Awaited<T>,
  * Waits until the probe neither throws nor answers `false`, and resolves with its answer. The probe is asked again and
  * again, in pauses of a tenth of the time that has passed, 50 ms at most.
  *
- * @param what what is waited for, in words that complete "it did not come to this:"
+ * @param what the awaited event, in words that complete "it did not come to this:"
  * @param probe an assertion, a condition, or what gives the awaited value
  * @param endMs milliseconds after which it fails. It is no promise of the product: a test of how long something takes
  *   measures it
- * @throws Error with `what` and what was seen last; if the probe threw, that error is its `cause`
+ * @throws Error with `what` and the last observation; if the probe threw, that error is its `cause`
  */
 export async function eventually<T>(
   what: string,

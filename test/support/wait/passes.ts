@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Lets time pass. Not for what is to come, which `eventually` waits for, but for what must not come meanwhile, for pieces that
- * are to arrive apart, and for what ends after a given time by a clock that no test can move. Where a busy machine makes
- * the pause useless, as all else waits too, the test must be weaker and not fail.
+ * Lets time pass. Not to wait for an event, which `eventually` does, but for events that must not come meanwhile, for pieces that
+ * must arrive apart, and for things that end after a given time by a clock that no test can move. Where a busy machine makes the
+ * pause useless, as all else waits too, the test must be weaker and not fail.
  *
  * @param ms milliseconds that pass at least
  */
@@ -11,11 +11,11 @@ export async function passes(ms: number): Promise<void> {
   await sleep(ms)
 }
 
-/** What is read is expected to stay the same for so long. */
+/** The value is expected to stay the same for so long. */
 const REST_MS = 200
 
 /**
- * Waits until what is read stays the same for 200 ms: everything that can move has moved.
+ * Waits until the value stays the same for 200 ms: everything that can move has moved.
  *
  * @param read a number that changes as long as something moves
  * @returns the number that it came to

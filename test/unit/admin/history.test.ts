@@ -60,7 +60,7 @@ test('counts go to the step in which they were made, of all processes together',
   expect(opened.history.read()).toMatchObject({ stepSeconds: 10, first: 1_000_000, last: 1_000_003 })
 })
 
-test('what is older than fifteen minutes is gone', async () => {
+test('the history drops values older than fifteen minutes', async () => {
   const opened = open()
   await opened.at(0, { api: { allowed: 5 }, old: { allowed: 1 } })
   await opened.at(50, { api: { allowed: 6 }, old: { allowed: 1 } })
@@ -73,7 +73,7 @@ test('what is older than fifteen minutes is gone', async () => {
   expect(shown(opened)).toEqual({})
 })
 
-test('a worker that is started anew counts from 0, which is no step back', async () => {
+test('a restarted worker counts from 0, and the history does not step back', async () => {
   const opened = open()
   await opened.at(0, { api: { allowed: 50 } }, { api: { allowed: 50 } })
   await opened.at(1, { api: { allowed: 50 } }, {})
@@ -81,7 +81,7 @@ test('a worker that is started anew counts from 0, which is no step back', async
   expect(shown(opened)).toEqual({ api: { 0: [100, 0, 0], 2: [3, 0, 0] } })
 })
 
-test('many rules are bounded, and those with the most requests are sent', async () => {
+test('the history bounds the number of rules, and sends those with the most requests', async () => {
   const opened = open()
   const rules = Object.fromEntries(
     Array.from({ length: 3_000 }, (_, index) => [`rule-${index}`, { allowed: index + 1 }]),

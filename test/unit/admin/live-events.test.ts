@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('the past comes first, however long it takes to read', async () => {
+test('a listener gets the history first, however long it takes to read', async () => {
   vi.useFakeTimers()
   let giveHistory: (history: object) => void = () => undefined
   const events = createLiveEvents({

@@ -16,7 +16,7 @@ function pass(limited: readonly ThrottledClient[]): ReplicaReport | undefined {
   return readReport(writeReport({ ...about, limited }), 0)
 }
 
-test('a report is read as it was written', () => {
+test('readReport returns the report that was written', () => {
   const limited = [
     client('login', '192.0.2.1', { refusals: 7, label: 'Acme "1"' }),
     client('trial', 'h:abc', { isShadow: true }),

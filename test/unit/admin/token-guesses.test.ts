@@ -4,7 +4,7 @@ import { createTokenGuesses } from '../../../proxy/admin/token-guesses.ts'
 
 const clock = createClock()
 
-test('the eleventh wrong token within a minute is one too many, and for a minute nothing is looked at', async () => {
+test('after the eleventh wrong token within a minute, tokens are ignored for a minute', async () => {
   const guesses = createTokenGuesses(() => clock.now())
   const waits = await Promise.all(Array.from({ length: 12 }, () => guesses.noteWrong('a')))
   expect(waits).toEqual([...Array.from({ length: 10 }, () => 0), 60, 60])
@@ -15,7 +15,7 @@ test('the eleventh wrong token within a minute is one too many, and for a minute
   expect(await guesses.noteWrong('a')).toBe(0)
 })
 
-test('waiting does not begin again with each further guess', async () => {
+test('a further guess does not restart the wait', async () => {
   const guesses = createTokenGuesses(() => clock.now())
   for (let guess = 0; guess < 11; guess++) await guesses.noteWrong('a')
   clock.advance(30_000)

@@ -39,7 +39,7 @@ test('memory is collected once when a burst of connections is over', () => {
   expect(collected).toBe(1)
 })
 
-test('not while half of them are left, nor after few, nor when they are back at once', () => {
+test('memory is not collected while half of the connections are left, after few, or when they are back at once', () => {
   pass(10, 4_000)
   pass(10, 2_100)
   pass(10, 4_000)
@@ -53,7 +53,7 @@ test('not while half of them are left, nor after few, nor when they are back at 
   expect(collected).toBe(0)
 })
 
-test('bursts one after another do not make it collect all the time', () => {
+test('consecutive bursts do not trigger a collection each', () => {
   for (let burst = 0; burst < 30; burst++) {
     pass(4, 4_000)
     pass(6, 0)

@@ -28,14 +28,14 @@ function pass(seconds: number, connections: number): void {
   }
 }
 
-test('many new connections are collected a tenth of a second at a time', () => {
+test('many new connections trigger a minor collection every tenth of a second', () => {
   pass(1, 40)
   expect(collected).toBe(10)
   pass(1, 4_000)
   expect(collected).toBe(20)
 })
 
-test('few are until they are some, and none is nothing', () => {
+test('few new connections trigger a collection once they add up, and none never does', () => {
   pass(1, 1)
   expect(collected).toBe(0)
   pass(1, 1)
@@ -44,7 +44,7 @@ test('few are until they are some, and none is nothing', () => {
   expect(collected).toBe(1)
 })
 
-test('nothing is collected once it is stopped', () => {
+test('no collection runs after the stop', () => {
   stop()
   pass(10, 100)
   expect(collected).toBe(0)

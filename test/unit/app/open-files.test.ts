@@ -21,7 +21,7 @@ describe('connections', () => {
   test.each([
     [20_575, 9_999],
     [17_300, 6_724],
-  ])('within %i open files have %i for streams, which is no warning', (limit, upstreamStreams) => {
+  ])('within %i open files, streams get %i without a warning', (limit, upstreamStreams) => {
     expect(fitToOpenFiles(usual, limit)).toEqual({ settings: { ...usual, upstreamStreams }, warnings: [] })
   })
 
@@ -31,16 +31,19 @@ describe('connections', () => {
     [1_024, 403, 224, 269],
     [256, 79, 44, 53],
     [64, 1, 1, 0],
-  ])('are so many within %i open files', (limit, maxConnections, upstreamConnections, upstreamStreams) => {
-    const { settings, warnings } = fitToOpenFiles(usual, limit)
-    expect(settings).toEqual({ maxConnections, upstreamConnections, upstreamStreams, port: 80 })
-    expect(warnings).toEqual([
-      `the limit of open files is ${limit} (ulimit -n) and the settings can need ` +
-        `${64 + adminConnectionsWithin(limit) + 20_256}: using MAX_CONNECTIONS=${maxConnections}, ` +
-        `UPSTREAM_CONNECTIONS=${upstreamConnections}, UPSTREAM_STREAMS=${upstreamStreams}. Raise the limit ` +
-        "(ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings",
-    ])
-  })
+  ])(
+    'are reduced to fit within %i open files',
+    (limit, maxConnections, upstreamConnections, upstreamStreams) => {
+      const { settings, warnings } = fitToOpenFiles(usual, limit)
+      expect(settings).toEqual({ maxConnections, upstreamConnections, upstreamStreams, port: 80 })
+      expect(warnings).toEqual([
+        `the limit of open files is ${limit} (ulimit -n) and the settings can need ` +
+          `${64 + adminConnectionsWithin(limit) + 20_256}: using MAX_CONNECTIONS=${maxConnections}, ` +
+          `UPSTREAM_CONNECTIONS=${upstreamConnections}, UPSTREAM_STREAMS=${upstreamStreams}. Raise the limit ` +
+          "(ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings",
+      ])
+    },
+  )
 
   test('hold for each server of each route, and for upstream where it is given', () => {
     const route = (upstream: string[]) => ({ name: 'r', upstream, balance: 'round-robin' as const })
@@ -65,7 +68,7 @@ describe('connections', () => {
     expect(fitted.warnings[0]).toContain('can need 30576')
   })
 
-  test('are never more than the limit, and none is more than was set', () => {
+  test('never exceed the limit in total, nor each its setting', () => {
     for (let limit = 128; limit < 30_000; limit += 61) {
       const { settings } = fitToOpenFiles(usual, limit)
       const { maxConnections, upstreamConnections, upstreamStreams } = settings

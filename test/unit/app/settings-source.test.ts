@@ -32,7 +32,7 @@ test('a settings file that is a pipe is not read again', async () => {
   })
 })
 
-test('nor a secret that is one', async () => {
+test('a secret file that is a pipe is not read again', async () => {
   const path = makePipe()
   const cwd = directoryWith('limits: []\n')
   writeTo(path, 'a-token-of-16-or-more')

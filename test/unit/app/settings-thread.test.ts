@@ -55,7 +55,7 @@ test.each([
   expect(await readInThread({ env, cwd })).toEqual(here)
 })
 
-test('mistakes are the same ones', async () => {
+test('a thread reports the same mistakes', async () => {
   const cwd = folderWith('limits: [{ name: a }]\nunknown: 1\n')
   const mistakes = (): readonly string[] => {
     try {

@@ -22,7 +22,7 @@ function start() {
   return { told, workers, breaker, states }
 }
 
-test('of the breakers of workers the first that opens is told of, and the last that closes', () => {
+test('the first open breaker of the workers is reported, and the last that closes', () => {
   const { breaker, states } = start()
   breaker(0, 'open')
   breaker(1, 'open')

@@ -45,12 +45,15 @@ test.each(given)('the file %j and the environment %j give the address of the set
   })
 })
 
-test.each(otherForms)('of %j all settings are to be read, unless the environment says it', (line) => {
-  const folder = folderWith(`${line}\n`)
-  expect(readAdminAddress({}, folder)).toBeUndefined()
-  const env = { ADMIN_HOST: '127.0.0.3', ADMIN_PORT: '9191' }
-  expect(readAdminAddress(env, folder)).toEqual({ host: '127.0.0.3', port: 9191 })
-})
+test.each(otherForms)(
+  'the file %j has to be read completely, unless the environment has the address',
+  (line) => {
+    const folder = folderWith(`${line}\n`)
+    expect(readAdminAddress({}, folder)).toBeUndefined()
+    const env = { ADMIN_HOST: '127.0.0.3', ADMIN_PORT: '9191' }
+    expect(readAdminAddress(env, folder)).toEqual({ host: '127.0.0.3', port: 9191 })
+  },
+)
 
 test('a file that is named is read', () => {
   const folder = folderWith('', 'adminPort: 9393\n')
@@ -64,7 +67,7 @@ test('a file that is named is read', () => {
 test.each([
   ['limits: [', 9090],
   ['adminPort: 9393\nlimits:\n  - name: a', 9393],
-])('a gateway that runs with what was before the mistake of %j is asked', (text, port) => {
+])('the admin address before the mistake in %j is used for the running gateway', (text, port) => {
   expect(readAdminAddress({}, folderWith(text))).toEqual({ host: '127.0.0.1', port })
 })
 

@@ -7,7 +7,7 @@ import { watchFile } from '../../../proxy/names/watched-file.ts'
 import { loadKeySet } from '../../../proxy/limits/keys/tokens/load-key-set.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
-// Editors and shells of Windows begin a file of UTF-8 with a byte order mark, which is no part of what it says.
+// Editors and shells of Windows begin a file of UTF-8 with a byte order mark, which is not part of its text.
 
 const mark = '\u{feff}'
 const secret = 'a secret of thirty-two bytes, at least'
@@ -37,12 +37,12 @@ const readers: readonly (readonly [string, string, (path: string, folder: string
   ],
 ]
 
-test.each(readers)('%s is read without it', async (_, text, read) => {
+test.each(readers)('%s is read without its byte order mark', async (_, text, read) => {
   const [plain, marked] = [written(text), written(mark + text)]
   expect(await read(marked.path, marked.folder)).toEqual(await read(plain.path, plain.folder))
 })
 
-test('refusals are sent without it', () => {
+test('refusals are sent without a byte order mark', () => {
   const { folder } = written('')
   writeFileSync(join(folder, 'body.txt'), `${mark}slow down`)
   writeFileSync(join(folder, 'page.html'), `${mark}<p>slow down`)

@@ -31,7 +31,7 @@ test.each([
   )
 })
 
-test('rules that need nothing of the response are none', () => {
+test('rules that do not need the response are valid', () => {
   expect(problemsOf(asked, directoryWith(rule(`${quota}    cost: 2\n`)))).toEqual([])
 })
 

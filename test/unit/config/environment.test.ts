@@ -274,7 +274,7 @@ describe('settings from the environment', () => {
     ])
   })
 
-  test.each([['none'], [',']])('RATE_LIMIT_HEADERS=%s is none', (text) => {
+  test.each([['none'], [',']])('RATE_LIMIT_HEADERS=%s turns the headers off', (text) => {
     expect(load({ RATE_LIMIT_HEADERS: text }).settings.rateLimitHeaders).toEqual([])
   })
 

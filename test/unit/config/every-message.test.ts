@@ -38,7 +38,7 @@ function messagesIn({ name, text }: { readonly name: string; readonly text: stri
 
 /**
  * What of a test file is expected of the program: arguments of matchers, the rows of tables, and what they name. A comment is
- * none of it, nor what is only given to the program.
+ * none of it, nor arguments of the program.
  */
 function expectedIn({ name, text }: { readonly name: string; readonly text: string }): string[] {
   // The first lines of a mistake say its message, word by word; mistakes.test.ts compares them.
@@ -92,7 +92,7 @@ function isOfPackage([text]: readonly string[]): boolean {
 
 test('each message of validate is expected by a test', () => {
   const sources = [...read('proxy/config', /\.ts$/), ...read('shared/settings', /\.ts$/)].filter(
-    // What says what settings are, and not what is wrong with them.
+    // Descriptions of settings, which are not messages about mistakes.
     ({ name }) => !name.endsWith('settings-table.ts') && !name.endsWith('sluice-yaml.ts'),
   )
   const tests = ['test/unit/config', 'test/unit/shared', 'test/e2e', 'test/long']

@@ -91,7 +91,9 @@ describe('a name that may be a mistake', () => {
     'package.json',
     'service.yaml',
     'docker-compose.yml',
-  ])('%s is none', (name) => expect(loadGatewaySettings({}, withFile(name)).warnings).toEqual([]))
+  ])('%s does not look like a mistake', (name) =>
+    expect(loadGatewaySettings({}, withFile(name)).warnings).toEqual([]),
+  )
 
   test('beside sluice.yaml, or with CONFIG_FILE, nothing is said', () => {
     const cwd = makeTemporaryDirectory()

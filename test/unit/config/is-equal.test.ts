@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { isEqual } from '../../../proxy/config/reload/is-equal.ts'
 import { doAtOnce } from '../../../shared/steps.ts'
 
-// What comes of a table that was read again is compared a little at a time: it has to come to the same as at once.
+// A reloaded table is compared in small steps: the result has to be the same as at once.
 
 const value = fc.anything({
   withNullPrototype: false,

@@ -259,7 +259,7 @@ limits:
     ['a wider match', 'match: "* /*"'],
     ['the same match, for all clients', 'match: ["GET,HEAD /a/:id", "POST /b"], key: global'],
     ['its exceptions', 'match: ["GET /A/*", "POST,PUT /b/"], except: GET /a/health'],
-    ['the same match, and counts what is answered 401', 'match: "* /*", countStatus: [401, 403]'],
+    ['the same match, and counts only 401 responses', 'match: "* /*", countStatus: [401, 403]'],
     ['the same match, and counts all failures', 'match: "* /*", countStatus: [4xx]'],
   ])('is not warned of where a rule by address has %s', (_, fields) => {
     const { warnings } = loadWithFile(`${byKey}
@@ -327,7 +327,7 @@ limits:
     expect(warnings).toEqual(isWarned ? [`sluice.yaml:4: rule "a", key: ${text}`] : [])
   })
 
-  test('is not warned of with a part of the path, which is no other client but another thing', () => {
+  test('is not warned of with a part of the path, which names a resource and not a client', () => {
     const { warnings } = loadWithFile(`
 limits:
   - {name: a, match: GET /a/:id, key: ["path:id", ip], requests: 1, window: 1m}
@@ -357,7 +357,7 @@ limits:
     ['more exceptions', 'match: "* /*", except: POST /b'],
     ['the same match, but in shadow', 'match: "* /*", mode: shadow'],
     ['the same match, but for some hosts', 'match: "* /*", hosts: a.example'],
-    ['the same match, but by what is in the path', 'match: ["GET,HEAD /:a/*", "POST /:a"], key: "path:a"'],
+    ['the same match, but by a part of the path', 'match: ["GET,HEAD /:a/*", "POST /:a"], key: "path:a"'],
     ['the same match, but by a header first', 'match: "* /*", key: {first: [header:x, ip]}'],
     ['the same match, but by host', 'match: "* /*", key: [ip, host]'],
     ['the same match, but with a header', 'match: "* /*", key: [ip, header:x-other]'],

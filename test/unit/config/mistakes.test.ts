@@ -5,7 +5,7 @@ import { problemsOf } from '../../support/gateway/settings.ts'
 
 /**
  * Each file of the folder has mistakes. It begins with the exact messages that it must give, one a line as a comment:
- * the line of the mistake, then what is said of it.
+ * the line of the mistake, then its message.
  */
 const folder = join(import.meta.dirname, 'mistakes')
 const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'))

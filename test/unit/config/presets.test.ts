@@ -60,7 +60,7 @@ test('a mistake in an own rule is told with its own line', () => {
   )
 })
 
-test('what is said of a rule of a preset has the line of preset', () => {
+test('messages about a rule of a preset carry the line of preset', () => {
   // Without the rule for wrong keys, whoever makes up keys is not limited.
   const own = '{ name: llm-keys, match: GET /own, requests: 1, window: 1m }'
   const { warnings } = load(`limits:\n  - ${own}\npreset: llm-gateway\n`)

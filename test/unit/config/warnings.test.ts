@@ -57,7 +57,7 @@ describe('rules that cost more than they seem to', () => {
   })
 })
 
-describe('what has no effect', () => {
+describe('settings without effect', () => {
   const limits = 'limits: [{ name: a, match: GET /a, requests: 1, window: 1m }]'
 
   test.each([

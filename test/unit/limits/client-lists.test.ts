@@ -31,13 +31,13 @@ test('without lists nobody is on one, and the policies stay as they are', () => 
 describe('by address', () => {
   const lists = compile({ allowList: [ip('10.0.0.0/8', '2001:db8::7')], denyList: [ip('203.0.113.0/24')] })
 
-  test.each(['10.1.2.3', '2001:db8::7'])('%s is let pass by all rules', (address) => {
+  test.each(['10.1.2.3', '2001:db8::7'])('%s passes all rules', (address) => {
     expect(lists.applying(both, client(address), plain)).toEqual([])
     expect(lists.denies(client(address), plain)).toBe(false)
   })
 
   // The /64 makes the client, the list has the address.
-  test.each(['11.0.0.1', '2001:db8::8', '192.0.2.1'])('%s is not', (address) => {
+  test.each(['11.0.0.1', '2001:db8::8', '192.0.2.1'])('%s does not pass all rules', (address) => {
     expect(lists.applying(both, client(address), plain)).toBe(both)
   })
 
@@ -78,7 +78,7 @@ describe('by a secret header', () => {
     ['the name as a value', ['x-other', 'x-probe-token', 'let me in', 'y']],
     ['two lines', ['x-probe-token', 'let me in', 'X-Probe-Token', 'let me in']],
     ['a list', ['x-probe-token', 'let me in, let me in']],
-  ])('%s does not', (_case, headers) => expect(isAllowed(...headers)).toBe(false))
+  ])('%s does not pass', (_case, headers) => expect(isAllowed(...headers)).toBe(false))
 
   test('the value is refused, also beside another line of the header', () => {
     expect(isDenied('X-API-Key', 'stolen')).toBe(true)

@@ -41,7 +41,7 @@ test('x-ratelimit: requests in flight have no reset, and shadows alone no header
   expect(headers([state(shadow, 0, 1000, true)])).toEqual([])
 })
 
-test('the formats that are asked for, and no others', () => {
+test('only the configured formats are sent', () => {
   const states = [state(narrow, 4, 10_000)]
   const names = (headers: string[]): string[] => headers.filter((_, index) => index % 2 === 0)
   const ietf = ['ratelimit-policy', 'ratelimit']

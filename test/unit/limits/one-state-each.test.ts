@@ -12,12 +12,12 @@ function state(policy: Policy, remaining: number, resetMs = 1000, exceeded = fal
   return { policy, remaining, resetMs, exceeded }
 }
 
-test('where each policy has one, they are the same', () => {
+test('one state for each policy stays unchanged', () => {
   const states = [state(a, 1), state(b, 2)]
   expect(oneStateEach(states)).toBe(states)
 })
 
-test('of several clients under one policy, the one with least left is told', () => {
+test('of several clients under one policy, the one with the least quota left is reported', () => {
   const least = state(a, 1, 2000)
   const states = [state(b, 3), state(a, 2), state(a, 1), least, state(a, 4)]
   expect(oneStateEach(states)).toEqual([states[0], least])
@@ -28,7 +28,7 @@ test('of several clients under one policy, the one with least left is told', () 
   ])
 })
 
-test('clients with different quotas under one policy are told of once', () => {
+test('clients with different quotas under one policy are reported once', () => {
   const more = makePolicy('a', 9, 60_000)
   expect(createLimitHeaders(['ietf'])([state(more, 6), state(a, 2), state(b, 3)])).toEqual([
     ...['ratelimit-policy', '"a";q=5;w=60, "b";q=5;w=60'],

@@ -68,7 +68,7 @@ describe('a partition key', () => {
     [[header('constructor')], {}],
     [[header('__proto__')], {}],
     [[header('tostring')], {}],
-  ])('%# %j is none without its header: %j', (partition, headers) => {
+  ])('%# %j is undefined without its header: %j', (partition, headers) => {
     expect(keyOf(partition, headers)).toBeUndefined()
   })
 

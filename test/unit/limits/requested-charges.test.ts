@@ -8,7 +8,7 @@ import type { UnreadReserve } from '../../../proxy/telemetry/telemetry.ts'
 import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 import { runs } from '../../support/random/runs.ts'
 
-// Whoever sends a body that cannot be read must not pay less than one who says what he asks for: whatever a backend could
+// A client whose body cannot be read must not pay less than one that states its cost: any number that a backend could
 // take for a number that is not seen here counts as the whole quota. Only a plain absence counts as `else`.
 
 const settle = { kind: 'json', path: ['n'] } as const
@@ -145,7 +145,7 @@ test('each rule reads its own, and others keep what they have', () => {
   expect(noted).toEqual(['own'])
 })
 
-test('what is written anywhere else does not matter', () => {
+test('numbers anywhere else in the body do not matter', () => {
   const name = fc.string({ maxLength: 8 }).filter((text) => !/^max.?tokens$/i.test(text))
   const other = fc.letrec((tie) => ({
     value: fc.oneof(

@@ -41,7 +41,7 @@ describe('a name is asked for in DNS', () => {
       { 'app.a.test/4': 'ENODATA', 'app.a.test/6': 'ENODATA', 'app/4': ['10.0.0.1'] },
       ['app.a.test', 'app.b.test', 'app'],
     ],
-    // What is not answered says nothing of the name, but another domain would not be answered either.
+    // A timeout says nothing of the name, but a query for another domain would time out too.
     [
       'app',
       { 'app.a.test/4': 'ETIMEOUT', 'app.a.test/6': 'ETIMEOUT', 'app/4': ['10.0.0.1'] },

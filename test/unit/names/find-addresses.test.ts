@@ -72,13 +72,13 @@ describe('the addresses of a name', () => {
     expect(asked).toEqual(['app.a.test', 'app', 'app.changed.test', 'app'])
   })
 
-  test.each(['127.1', '2130706433', '0x7f.1', '127.0.0.1'])('%s is one itself', async (name) => {
+  test.each(['127.1', '2130706433', '0x7f.1', '127.0.0.1'])('%s is an address itself', async (name) => {
     const { find, asked } = setUp('ENOTFOUND')
     expect((await find(name)).addresses).toEqual(['127.0.0.1'])
     expect(asked).toEqual([])
   })
 
-  test.each(['1.2.3.4.5', 'cafe1', 'a.b.0'])('%s is none', async (name) => {
+  test.each(['1.2.3.4.5', 'cafe1', 'a.b.0'])('%s is not an address', async (name) => {
     const { find, asked } = setUp(['10.0.0.1'])
     expect((await find(name)).addresses).toEqual(['10.0.0.1'])
     expect(asked).toEqual([name])

@@ -63,7 +63,7 @@ describe('the addresses of names', () => {
     expect(pending).toHaveLength(1)
   })
 
-  test('whoever renews an answer in time keeps connections from waiting, whatever the name server does', async () => {
+  test('early renewal of an answer keeps connections from waiting, whatever the name server does', async () => {
     const { names, pending, clock } = setUp()
     const first = lookUp(names, 'a')
     pending[0]?.answer(found('10.0.0.1'))
@@ -146,7 +146,7 @@ describe('the addresses of names', () => {
     expect(await asked).toEqual(expected)
   })
 
-  test('one address is given to who does not want all', async () => {
+  test('a caller that does not want all addresses gets one', async () => {
     const { names, pending } = setUp()
     const asked = new Promise((resolve) =>
       names.lookup('a', {}, (error, address, family) => resolve([error, address, family])),

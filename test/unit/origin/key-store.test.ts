@@ -64,7 +64,7 @@ describe('a key', () => {
     })
   })
 
-  test('is found by nothing but itself', () => {
+  test('is found only by its exact text', () => {
     const store = open()
     const { id, key } = store.createKey('Shop', 'production')
     for (const other of [

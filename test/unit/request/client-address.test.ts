@@ -47,7 +47,7 @@ describe('the peer', () => {
     expect(reader.readPeer(remoteAddress)).toEqual({ address, trusted, client: { address, prefix } })
   })
 
-  test.each([undefined, '', '/run/gateway.sock'])('%s is nobody', (remoteAddress) => {
+  test.each([undefined, '', '/run/gateway.sock'])('%s is not an address', (remoteAddress) => {
     expect(reader.readPeer(remoteAddress)).toBeUndefined()
   })
 
@@ -116,7 +116,7 @@ describe('the client behind a trusted proxy', () => {
     ['2001:db8::1%br-0a1b2c3d4e5f.100', '2001:db8::1'],
     ['203.0.113.7, fd00::1%eth0', '203.0.113.7'],
     ['203.0.113.7, ::ffff:10.0.0.2%eth0', '203.0.113.7'],
-    // A malformed entry ends the walk at what was sound before it.
+    // A malformed entry ends the walk at the last valid one.
     ['', '10.0.0.1'],
     [' ', '10.0.0.1'],
     [',', '10.0.0.1'],
@@ -251,7 +251,7 @@ describe('the client that another header names', () => {
     expect(behindCdn.readClientAddress(cdn, value).address).toBe(address)
   })
 
-  test('in several lines is none of them', () => {
+  test('is nobody if the header has several lines', () => {
     expect(behindCdn.readClientAddress(cdn, ['203.0.113.7', '203.0.113.7'])).toBe(cdn.client)
   })
 

@@ -99,7 +99,7 @@ describe('a UUID', () => {
   })
 
   test.each(['fc3a1b2-1-2-3', '0fc3a1b2000100020003000000000ab', 'urn:uuid:', '{}', '1-2-3-4-x'])(
-    '%j is none',
+    '%j is not a UUID',
     (text) => expect(numberValues(text, false)).toEqual([text]),
   )
 })
@@ -158,27 +158,33 @@ const prefixReaders: typeof wholeReaders = {
   parseFloat: (text) => whole(Number.parseFloat(text)),
 }
 
-test.each(Object.entries(wholeReaders))('what is a number in whole to %s counts as that', (_, read) => {
-  fc.assert(
-    fc.property(spelled, (text) => {
-      const number = read(text)
-      if (number !== undefined) expect(numberValues(text, false)).toContain(number)
-    }),
-    { numRuns: runs(10_000) },
-  )
-})
+test.each(Object.entries(wholeReaders))(
+  'a text that is a number as a whole to %s counts as that number',
+  (_, read) => {
+    fc.assert(
+      fc.property(spelled, (text) => {
+        const number = read(text)
+        if (number !== undefined) expect(numberValues(text, false)).toContain(number)
+      }),
+      { numRuns: runs(10_000) },
+    )
+  },
+)
 
-test.each(Object.entries(prefixReaders))('what begins with a number to %s counts as that', (_, read) => {
-  fc.assert(
-    fc.property(spelled, (text) => {
-      const number = read(text)
-      if (number !== undefined) expect(numberValues(text, true)).toContain(number)
-    }),
-    { numRuns: runs(10_000) },
-  )
-})
+test.each(Object.entries(prefixReaders))(
+  'a text that begins with a number to %s counts as that number',
+  (_, read) => {
+    fc.assert(
+      fc.property(spelled, (text) => {
+        const number = read(text)
+        if (number !== undefined) expect(numberValues(text, true)).toContain(number)
+      }),
+      { numRuns: runs(10_000) },
+    )
+  },
+)
 
-test('what has been read is read as the same again', () => {
+test('a canonical value is read as itself', () => {
   fc.assert(
     fc.property(spelled, fc.boolean(), (text, isNumber) => {
       for (const value of numberValues(text, isNumber)) expect(numberValues(value, isNumber)).toEqual([value])

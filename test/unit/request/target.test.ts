@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { readTarget, type Target } from '../../../proxy/request/target/target.ts'
 
-// The attack: a limited path spelled so that the gateway takes it for another one and the backend does not. What was sent is
+// The attack: a limited path spelled so that the gateway takes it for another one and the backend does not. The sent target is
 // forwarded, since it may be signed or the name of a file, and is counted in every way in which backends are known to read it.
 
 function accepted(raw: string, method = 'GET'): Target {
@@ -15,7 +15,7 @@ function readings(raw: string, method = 'GET'): string[] {
   return [matchPath, ...otherMatchPaths]
 }
 
-describe('what is forwarded', () => {
+describe('the forwarded target', () => {
   const table: [raw: string, forwarded: string][] = [
     // As it came.
     ['/', '/'],
@@ -118,7 +118,7 @@ describe('the target * is the server as a whole', () => {
   })
 })
 
-describe('what is refused, and what the log says of it', () => {
+describe('refused targets and their log messages', () => {
   const controlCharacter = 'the path has a control character'
   const blank = 'the target has a space, a control character or a non-ASCII byte'
   const noTarget = 'the target is neither a path nor an HTTP URL'
@@ -207,7 +207,7 @@ describe('what is refused, and what the log says of it', () => {
   })
 })
 
-describe('what rules match on', () => {
+describe('the readings that rules match on', () => {
   test.each([
     '/login',
     '//login',
@@ -310,7 +310,7 @@ describe('what rules match on', () => {
   test.each([
     // Express has one segment where others have two, and a `:name` there takes it.
     ['/users/a%2Fb', '/users/a%2fb'],
-    // What climbs out for one backend stays inside for another, under a rule on /api/*.
+    // A path that climbs out for one backend stays inside for another, under a rule on /api/*.
     ['/api/x%2f..%2f..%2fy', '/api/x%2f..%2f..%2fy'],
     ['/api/x%2f..%2f..%2fy', '/api/x/../../y'],
     ['/api/..;/y', '/api/..;/y'],

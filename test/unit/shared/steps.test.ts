@@ -25,7 +25,7 @@ test('work that is done in turns lets others have theirs, and comes to the same'
   expect(doAtOnce(count(100))).toBe(100)
 })
 
-test('it begins in a turn of its own', async () => {
+test('work in steps begins in a turn of its own', async () => {
   let hasBegun = false
   const done = doInTurns(
     (function* (): Steps<void> {
@@ -38,7 +38,7 @@ test('it begins in a turn of its own', async () => {
   expect(hasBegun).toBe(true)
 })
 
-test('what a step throws is what it rejects with', async () => {
+test('an error in a step rejects the work', async () => {
   function* fail(): Steps<void> {
     yield
     throw new Error('no more')

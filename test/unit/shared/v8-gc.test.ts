@@ -22,7 +22,7 @@ test('young garbage is collected alone', () => {
   const full = used()
   collectYoungGarbage()
   collectYoungGarbage()
-  // What is still in use is no longer young.
+  // Objects still in use are no longer young.
   expect(full - used()).toBeGreaterThan(50_000)
   expect(kept).toHaveLength(2_000)
 })

@@ -33,7 +33,7 @@ test('asks once where it is so already, and asks once more where the end has pas
   expect(asked).toBe(1)
 })
 
-test('fails with what was waited for and what was seen last', async () => {
+test('fails with the awaited event and the last observation', async () => {
   const counts = [1, 2]
   const assertion = eventually('three came', () => expect(counts).toHaveLength(3), briefly)
   await expect(assertion).rejects.toThrow(

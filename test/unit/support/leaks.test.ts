@@ -67,7 +67,7 @@ test.for(Object.entries(closedHere))('%s that is left is named', async ([, { lea
   await checkNothingLeft(before)
 })
 
-test('what ends soon is waited for, and what was there before is not mentioned', async () => {
+test('resources that close soon are awaited, and earlier ones are not reported', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const before = listResources()
@@ -89,7 +89,7 @@ test('the listeners of a library that listens to every signal are not a leak, an
   for (const signal of ['SIGTERM', 'SIGSYS', 'SIGTERM', 'SIGPWR']) process.off(signal, nothing)
 })
 
-test('what keeps no process alive is not a leak', async () => {
+test('a resource that does not keep the process alive is not a leak', async () => {
   const before = listResources()
   const ticking = setInterval(nothing, 1_000).unref()
   const watcher = watch(import.meta.dirname, { persistent: false })

@@ -7,7 +7,7 @@ import {} from '../../support/limiter/limiters.ts'
 import { startRelay, type Relay } from '../../support/network/relay.ts'
 import { eventually } from '../../support/wait/eventually.ts'
 
-/* The relay breaks connections for other tests, which are worth something only if it does what they think it does. */
+/* The relay breaks connections for other tests, which prove something only if it works as they assume. */
 
 let relay: Relay
 /** Everything that has arrived at the target, which answers each piece with the same in capitals. */
@@ -81,7 +81,7 @@ test('cuts, resets and refuses, and takes connections again', async () => {
   await hears(client, 'A')
 })
 
-test('loses replies, and never delivers what comes after them', async () => {
+test('loses replies, and never delivers later ones', async () => {
   const client = await startClient()
   await relay.set({ kind: 'swallow-replies' })
   client.socket.write('a')
@@ -103,7 +103,7 @@ test('drops all data without closing connections', async () => {
   expect([arrived, client.heard, late.heard, client.ended]).toEqual(['', '', '', undefined])
 })
 
-test('forgets the connections there are, and them alone', async () => {
+test('forgets the current connections, and only those', async () => {
   const old = await startClient()
   old.socket.write('a')
   await hears(old, 'A')

@@ -32,7 +32,7 @@ async function scrape(metrics: Metrics): Promise<Exposition> {
 const login = policyNamed('login')
 const share = policyNamed('share')
 
-describe('what the request path reports', () => {
+describe('counts reported by the request path', () => {
   test('requests are counted by status class, and by none where the client left first', async () => {
     const metrics = metricsFor([])
     for (const status of [200, 204, 299, 301, 404, 429, 500, 101, 0, 0]) {
@@ -46,7 +46,7 @@ describe('what the request path reports', () => {
     expect(found.value('sluice_request_duration_seconds_count')).toBe(10)
   })
 
-  test('a status outside of HTTP does no harm', async () => {
+  test('a status outside HTTP does no harm', async () => {
     const metrics = metricsFor([])
     for (const status of [999, -100, NaN, 2 ** 40]) metrics.telemetry.requestFinished(status, 1)
     const found = await scrape(metrics)
@@ -94,7 +94,7 @@ describe('what the request path reports', () => {
     expect(names).not.toContain('login')
   })
 
-  test('of routes that are gone nothing is told', async () => {
+  test('removed routes are not reported', async () => {
     const metrics = metricsFor([])
     for (const name of ['kept', 'gone']) metrics.telemetry.ofUpstream(name).upstreamAnswered(1)
     doAtOnce(metrics.telemetry.tableChanged([], ['kept']))
@@ -120,7 +120,7 @@ describe('what the request path reports', () => {
     expect(found.types.get('sluice_store_duration_seconds')).toBe('histogram')
   })
 
-  test('a duration that is no duration is left out', async () => {
+  test('an invalid duration is ignored', async () => {
     const metrics = metricsFor([])
     metrics.telemetry.upstreamAnswered(NaN)
     metrics.telemetry.upstreamAnswered(-1)
@@ -214,7 +214,7 @@ describe('the exposition', () => {
     expect(decisions.every((sample) => sample.value === 0)).toBe(true)
   })
 
-  test('with many policies only what was counted is listed', async () => {
+  test('with many policies only counted outcomes are listed', async () => {
     const policies = Array.from({ length: 251 }, (_, index) => policyNamed(`rule-${index}`))
     const metrics = metricsFor(policies)
     metrics.telemetry.decided(policyNamed('rule-200'), 'refused')

@@ -43,7 +43,7 @@ test('addresses can be left out, and long paths are cut', () => {
   expect(String(lines[0]?.['path'])).toHaveLength(1024)
 })
 
-test('of a thousand in a second 100 have a line, and a line says how many have none', () => {
+test('100 of a thousand refusals in a second are logged, and a line reports the number of suppressed ones', () => {
   const lines: Record<string, unknown>[] = []
   const tell = logTo(lines)
   for (let index = 0; index < 1000; index++) tell({ ...refused, requestId: String(index) })

@@ -21,7 +21,7 @@ function record(onFailure: (spans: number) => void = () => undefined) {
   return { queue, batches, end }
 }
 
-test('spans that a slow collector has no room for are dropped and counted', () => {
+test('spans that exceed the backlog of a slow collector are dropped and counted', () => {
   const { queue, batches, end } = record()
   end(10_000)
   const [first] = batches

@@ -129,7 +129,7 @@ test('a receiver that fails is asked again with the same id, until it takes the 
   await webhooks.close()
 })
 
-test('after the last attempt a message is given up, and the next has its own', async () => {
+test('a message is dropped after its last attempt, and the next one has attempts of its own', async () => {
   const receiver = await startWebhookReceiver((response) => response.writeHead(503).end())
   const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1, 1] })
   webhooks.notify(opened)
@@ -151,7 +151,7 @@ test('a redirect is a failure, and is not followed', async () => {
   expect(elsewhere.received).toEqual([])
 })
 
-test('one that does not answer in time has failed', async () => {
+test('a receiver that does not answer in time counts as failed', async () => {
   const receiver = await startWebhookReceiver((response, before) => before > 0 && response.end())
   const webhooks = start([{ url: receiver.url, events: ['breaker'] }], { retryAfterMs: [1], timeoutMs: 100 })
   webhooks.notify(opened)
@@ -159,7 +159,7 @@ test('one that does not answer in time has failed', async () => {
   await webhooks.close()
 })
 
-test('a receiver that is away or slow holds up no other, and only so many wait for it', async () => {
+test('an unavailable or slow receiver does not delay others, and its backlog is bounded', async () => {
   const receiver = await startWebhookReceiver()
   const slow = await startWebhookReceiver(() => undefined)
   const events = ['ban'] as const
@@ -182,11 +182,11 @@ test('a receiver that is away or slow holds up no other, and only so many wait f
   expect(slow.received).toHaveLength(1)
 })
 
-// What has failed before is tried once more; what is on its way then and fails is not.
+// A message that has failed before is retried once more; one in flight that fails is not.
 test.each([
   ['waits to be tried again', ['open', 'open', 'closed']],
   ['is on its way', ['open', 'closed']],
-])('at the end what %s is sent, and what fails is tried no more', async (when, states) => {
+])('shutdown sends each message that %s, and does not retry failures', async (when, states) => {
   let answer = (): unknown => undefined
   const receiver = await startWebhookReceiver((response, before) => {
     const end = (): unknown => response.writeHead(before === 0 ? 500 : 200).end()
@@ -214,7 +214,7 @@ test.each([
   expect(webhooks.readUse().size).toBe(0)
 })
 
-test('a receiver that does not answer is not waited for at the end', async () => {
+test('shutdown does not wait for a receiver that does not answer', async () => {
   const silent = await startWebhookReceiver(() => undefined)
   const webhooks = start([{ url: silent.url, events: ['breaker'] }], { timeoutMs: 600_000 })
   webhooks.notify(opened)

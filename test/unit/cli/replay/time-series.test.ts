@@ -12,7 +12,7 @@ function seriesOf(seconds: number): TimeSeries {
   return series
 }
 
-test('has nothing before the first request', () => {
+test('a time series is empty before the first request', () => {
   const { fromMs, widthMs } = new TimeSeries(1)
   expect([fromMs, widthMs]).toEqual([undefined, 1000])
   expect(new TimeSeries(1).read(0)).toEqual({ requests: [], refused: [] })

@@ -5,7 +5,10 @@ import { chooseVictims, type Candidate } from '../../../../proxy/http/connection
 
 type Named = Candidate<number>
 
-/** What is to come out, one by one: the longest idle of whoever has most; of two who have as many, whoever's is the longest. */
+/**
+ * The expected victims, one by one: the longest idle connection of the client with most; of two clients with as many, the longer
+ * idle one.
+ */
 function chooseOneByOne(candidates: readonly Named[], count: number): number[] {
   const left = [...candidates]
   const chosen: number[] = []

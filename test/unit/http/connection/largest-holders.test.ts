@@ -20,7 +20,7 @@ function chosen(spec: Record<string, readonly number[][]>, bytesToFree: number):
 }
 
 test.each([
-  ['nothing is to be freed', { a: [[10]] }, 0, []],
+  ['nothing has to be freed', { a: [[10]] }, 0, []],
   ['the largest of whoever holds most', { a: [[1], [5], [2]], b: [[6]] }, 1, ['a1']],
   ['what one connection holds counts together', { a: [[3, 3, 3], [8]], b: [[1]] }, 1, ['a0']],
   ['whoever holds most by then', { a: [[5], [5]], b: [[6], [1]] }, 12, ['a1', 'b0', 'a0']],

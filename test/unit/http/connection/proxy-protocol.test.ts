@@ -114,7 +114,7 @@ describe('a header of the PROXY protocol', () => {
     expect(unread(connection)).toEqual(request)
   })
 
-  test.each(broken)('%s is none', async (_, bytes) => {
+  test.each(broken)('%s is not a PROXY header', async (_, bytes) => {
     const { connection, header } = awaitHeader()
     connection.write(bytes)
     await expect(header).rejects.toMatchObject({ name: 'ProxyHeaderError' })
@@ -128,7 +128,7 @@ describe('a header of the PROXY protocol', () => {
       fc.asyncProperty(begun, async (bytes) => {
         const { connection, header } = awaitHeader()
         connection.write(bytes)
-        // What is complete has been read by then; else the connection closes before the header.
+        // A complete header has been read by then; else the connection closes before the header.
         setImmediate(() => setImmediate(() => connection.destroy()))
         try {
           await header

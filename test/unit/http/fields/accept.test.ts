@@ -21,7 +21,7 @@ test.each<[string | undefined, boolean]>([
   ['text/html;q=0.9, application/json;q=0.8', true],
   ['text/html;q=0, */*', false],
   ['text/html;q=0', false],
-  // A weight that is none makes nothing welcome.
+  // An invalid weight makes no type acceptable.
   ['text/html;q=2, application/json', false],
   ['text/html;q=x', false],
   [',,;;q=,', false],

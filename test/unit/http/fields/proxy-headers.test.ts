@@ -131,7 +131,7 @@ test.each([
 describe('a name with other characters than letters, digits and -', () => {
   const unusual = ['api_key', 'x.y', '__proto__', "x!#$%&'*+-.^`|~9"]
 
-  test.each(unusual)('%s is dropped, whoever sends it', (name) => {
+  test.each(unusual)('%s is dropped from any sender', (name) => {
     expect(seen([name])).toEqual(new Map())
     expect(seen([name], { trusted: true })).toEqual(new Map())
   })
@@ -141,7 +141,7 @@ describe('a name with other characters than letters, digits and -', () => {
   })
 
   test.each(['x_http_method_override', 'transfer_encoding', 'x_real_ip', 'host_', 'x_forwarded_whatever'])(
-    '%s is an alias of what is read here, or begins like one, and is dropped with it too',
+    '%s is, or begins like, an alias of a header that the gateway reads, and is dropped with keepUnusualHeaders too',
     (name) => {
       const fields = seen([name], { classify: createRequestClassifier([], true) })
       expect(fields).toEqual(new Map(name === 'host_' ? [[name, 'sent']] : []))

@@ -80,7 +80,7 @@ test('one client cannot use up the memory for all, and all together no more than
     await turn()
     outcomes.push(read[0] === undefined ? 'held' : String(read[0]))
   }
-  // A quarter of 64 MiB each, which is 256 bodies.
+  // A quarter of 64 MiB each: 256 bodies.
   const ofClient = [...Array<string>(256).fill('held'), ...Array<string>(64).fill('memory')]
   expect(outcomes).toEqual([...ofClient, ...ofClient, ...ofClient, ...ofClient])
   expect(memory.readUse()).toEqual({ size: 64 * 1024 * 1024, capacity: 64 * 1024 * 1024, evictions: 256 })

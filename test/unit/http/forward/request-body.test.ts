@@ -72,7 +72,7 @@ describe('the body of a request', () => {
             done()
           },
         })
-        // The connection hears of the error first, and its request is to be sent over another one.
+        // The connection hears of the error first, and its request must be sent over another one.
         failing.on('error', () => body.hold())
         const channel = {
           ...{ socket: failing, cork: () => undefined, takesRequest: true },

@@ -21,12 +21,12 @@ class SlowResponse {
 const makeReadAhead = () => ({ perResponseBytes: 2_000_000, totalBytes: 10_000_000, heldBytes: 0 })
 const source = { pause: () => undefined, resume: () => undefined }
 
-test('what is held is written in its order, keeps little more memory than its bytes, and is counted', () => {
+test('a buffered body is written in order, keeps little more memory than its bytes, and is counted', () => {
   const response = new SlowResponse()
   const readAhead = makeReadAhead()
   const body = new ResponseBody(response as unknown as ClientResponse, readAhead, source)
   const sizes = Array.from({ length: 200 }, (_, i) => 1 + ((i * 131) % 6_000))
-  // Each is a part of more memory, as what is read of a backend is.
+  // Each is a part of a larger buffer, like data read from a backend.
   for (const [i, bytes] of sizes.entries()) body.push(Buffer.alloc(65_536, i).subarray(0, bytes))
   const total = sizes.reduce((sum, bytes) => sum + bytes)
   expect([body.heldBytes, readAhead.heldBytes]).toEqual([total, total])
@@ -39,7 +39,7 @@ test('what is held is written in its order, keeps little more memory than its by
   expect([body.heldBytes, readAhead.heldBytes]).toEqual([0, 0])
 })
 
-test('a client that leaves leaves nothing held', () => {
+test('no buffered body is left when its client disconnects', () => {
   const readAhead = makeReadAhead()
   const body = new ResponseBody(new SlowResponse() as unknown as ClientResponse, readAhead, source)
   body.push(Buffer.alloc(5_000))

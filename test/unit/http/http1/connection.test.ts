@@ -83,7 +83,7 @@ test('a connection lets go of a response that is over, and counts as idle since 
   expect(http1.betweenRequests()).toEqual([connection])
 })
 
-test('not while some of the request is still to come', async () => {
+test('a connection keeps a response whose request is still arriving', async () => {
   const { http1, served, client, accepted } = await serve()
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n1')
   await eventually('the request is served', () => served.length === 1)
@@ -96,7 +96,7 @@ test('not while some of the request is still to come', async () => {
   await eventually('no connection is between requests', () => http1.betweenRequests().length === 0)
 })
 
-test('what has arrived whole when the gateway begins to stop is served, and nothing behind it', async () => {
+test('a complete request is served when the gateway begins to stop, and nothing after it', async () => {
   const { http1, served, client, received } = await serve()
   client.write(get('/1') + get('/2') + get('/3') + 'GET /part')
   await eventually('the request is served', () => served.length === 1)
@@ -116,7 +116,7 @@ test('what has arrived whole when the gateway begins to stop is served, and noth
   ])
 })
 
-test('what waits is not served where the client goes before the response is written', async () => {
+test('a pipelined request is not served if the client disconnects before the response is written', async () => {
   const { served, client, accepted } = await serve()
   client.write(get('/1') + get('/2'))
   await eventually('the request is served', () => served.length === 1)
@@ -208,7 +208,7 @@ test('a connection whose next request is here and unread is not idle', async () 
   expect(served.map(({ request }) => request.url)).toEqual(['/1', '/2'])
 })
 
-test('what may be another protocol is read at once, so that it is told of the end of the connection', async () => {
+test('bytes that may be another protocol are read at once, so that it learns of the end of the connection', async () => {
   const told: string[] = []
   const { accepted } = await serve({
     onPreface(socket, bytes) {

@@ -18,7 +18,7 @@ function writtenTo(httpVersion: string, waitingBytes: number): string {
   return written
 }
 
-test('an interim response is written for a client of HTTP/1.1 that reads', () => {
+test('an interim response is written for an HTTP/1.1 client that reads', () => {
   const text = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\nlink: </b>\r\n\r\n'
   expect(writtenTo('1.1', 0)).toBe(text)
   expect(writtenTo('1.1', 16 * 1024)).toBe(text)

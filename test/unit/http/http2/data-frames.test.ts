@@ -72,7 +72,7 @@ function encode({ stream, content, padding }: Data): Buffer {
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const streams = [1, 3, 5]
 
-test('the content of all DATA frames of a read is given out at once, by stream', async () => {
+test('the content of all DATA frames of a read is emitted at once, by stream', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(
@@ -111,7 +111,7 @@ test('the content of all DATA frames of a read is given out at once, by stream',
   )
 })
 
-test('what waits for trailers or a reset in the same read comes first, or not at all', async () => {
+test('content before trailers in the same read is emitted first, and content before a reset not at all', async () => {
   const { read, seen } = open([1, 3])
   await nextTurn()
   read(

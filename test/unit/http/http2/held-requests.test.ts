@@ -60,7 +60,7 @@ function connect() {
   const wait = async (ms: number): Promise<void> => {
     state.nowMs += ms
     vi.advanceTimersByTime(ms)
-    // What has been written is handed over in the next turn.
+    // Written bytes are passed on in the next turn.
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
   return { state, connection, wait }
@@ -73,7 +73,7 @@ test('while unread responses take little memory, all requests of a connection ar
   expect(state.served).toBe(100)
 })
 
-test('while they take much, a client that reads none gets few requests served, and one in two seconds', async () => {
+test('while unread responses take much memory, a client that reads none gets few requests served, and one in two seconds', async () => {
   const { state, connection, wait } = connect()
   connection.read(requests(streams))
   expect(state.served).toBe(8)
@@ -95,7 +95,7 @@ test('a client that reads gets more and more of its requests served', async () =
   expect(state.served).toBe(100)
 })
 
-test('those that are held back are served once the memory is there', async () => {
+test('requests that were held back are served once there is memory', async () => {
   const { state, connection, wait } = connect()
   connection.read(requests(streams))
   state.isPressed = false
@@ -103,7 +103,7 @@ test('those that are held back are served once the memory is there', async () =>
   expect(state.served).toBe(100)
 })
 
-test('those that the client resets are not served, and the timer ends with the connection', async () => {
+test('held requests that the client resets are not served, and the timer ends with the connection', async () => {
   const { state, connection, wait } = connect()
   connection.read(requests(streams))
   connection.read(

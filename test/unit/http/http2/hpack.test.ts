@@ -57,7 +57,7 @@ test('a list over its limit is not kept, and the next one is decoded', () => {
   expect(decoder.decode(bytes('be'))).toEqual(['a', 'x'.repeat(50)])
 })
 
-test('what repeats with its value takes one byte from the third time on, and what must not be guessed never does', () => {
+test('a repeated header takes one byte from the third time on, and a sensitive one never does', () => {
   const encoder = new HpackEncoder()
   const sizes = (fields: readonly string[]): number[] =>
     Array.from({ length: 4 }, () => encoder.encode(0, undefined, fields).length)
@@ -70,7 +70,7 @@ test('what repeats with its value takes one byte from the third time on, and wha
   expect((encoder.encode(0, undefined, ['set-cookie', 'session=1'])[0] ?? 0) & 0xf0).toBe(0x10)
 })
 
-test('what is encoded is decoded to the same, whatever the sizes of the table', () => {
+test('an encoded header list decodes to the same list, whatever the sizes of the table', () => {
   const encoder = new HpackEncoder()
   const decoder = new HpackDecoder(1_000_000)
   for (let round = 0; round < 500; round++) {

@@ -42,7 +42,7 @@ function writtenBehind(waiting: number, frames: readonly Buffer[]): Buffer[] {
   return socket.written
 }
 
-test.each([1, 2])('frames that wait for the client keep no memory but their own: %i', (count) => {
+test.each([1, 2])('frames pending for the client keep no memory but their own: %i', (count) => {
   const frames = Array.from({ length: count }, (_, i) => Buffer.alloc(65_536, i).subarray(0, 9))
   const written = writtenBehind(1, frames)
   expect(written.map(({ buffer }) => buffer.byteLength)).toEqual([9 * count])
@@ -68,7 +68,7 @@ function openStream(socket: FakeSocket) {
   return { output, response }
 }
 
-/** Bytes of memory that ten bytes a turn keep, each of which is a part of 64 KiB. */
+/** Bytes of memory kept by ten bytes a turn, each a part of a buffer of 64 KiB. */
 async function keptByShortPieces(response: Http2Response): Promise<number> {
   for (let i = 0; i < 100; i++) {
     response.write(Buffer.alloc(65_536).subarray(0, 10))
@@ -80,7 +80,7 @@ async function keptByShortPieces(response: Http2Response): Promise<number> {
   return [...memories].reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
-test('a connection without a window costs nothing while it waits, and what waits keeps little memory', async () => {
+test('a connection without a window costs nothing while it waits, and its pending data keeps little memory', async () => {
   const socket = new FakeSocket(0)
   const { output, response } = openStream(socket)
   const flush = vi.spyOn(output, 'flush')
@@ -93,13 +93,13 @@ test('a connection without a window costs nothing while it waits, and what waits
   expect(await keptByShortPieces(response)).toBeLessThan(8 * 1024)
 })
 
-test('nor does what waits for a client that does not read', async () => {
+test('data pending for a client that does not read keeps little memory', async () => {
   const socket = new FakeSocket(1)
   socket.writableNeedDrain = true
   expect(await keptByShortPieces(openStream(socket).response)).toBeLessThan(8 * 1024)
 })
 
-test('a wider window has what waited go out', async () => {
+test('a window update flushes the pending data', async () => {
   const socket = new FakeSocket(0)
   const { output, response } = openStream(socket)
   for (const bytes of [65_535, 10, 20]) {

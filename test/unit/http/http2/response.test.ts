@@ -13,7 +13,7 @@ const stream = {
 
 const makeResponse = (): Http2Response => new Http2Response(stream, {} as unknown as ClientRequest)
 
-/** A piece that is a part of more memory, as what is read of a backend is. */
+/** A piece that is a part of a larger buffer, like data read from a backend. */
 const partOf = (memoryBytes: number, bytes: number, fill = 0): Buffer =>
   Buffer.alloc(memoryBytes, fill).subarray(0, bytes)
 
@@ -29,7 +29,7 @@ const keptBy = (pieces: readonly Buffer[]): number => {
   return [...memories].reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
-test('what is given is taken in its order, whatever waits in between', () => {
+test('pieces are sent in their order, whatever is pending in between', () => {
   const step = fc.oneof(
     fc.record({ give: fc.integer({ min: 0, max: 9_000 }), of: fc.constantFrom(9_000, 65_536) }),
     fc.record({ take: fc.integer({ min: 0, max: 12_000 }) }),
@@ -55,14 +55,14 @@ test('what is given is taken in its order, whatever waits in between', () => {
   )
 })
 
-test('a short piece that waits does not keep the memory that it is a part of', () => {
+test('a short pending piece does not keep the buffer that it is a part of', () => {
   const response = makeResponse()
   response.end(partOf(65_536, 100))
   response.keepWaiting()
   expect(keptBy(take(response, 100))).toBe(100)
 })
 
-test('nor do many of them, one in each turn', () => {
+test('many short pending pieces, one in each turn, do not keep their buffers', () => {
   const response = makeResponse()
   for (let i = 0; i < 1_000; i++) {
     response.write(partOf(65_536, 10))
@@ -71,7 +71,7 @@ test('nor do many of them, one in each turn', () => {
   expect(keptBy(take(response, 10_000))).toBeLessThan(16 * 1024)
 })
 
-test('nor does the end of a large one', () => {
+test('the pending end of a large piece does not keep its buffer', () => {
   const response = makeResponse()
   response.end(Buffer.alloc(65_536))
   take(response, 65_000)
@@ -87,7 +87,7 @@ test('a large piece is not copied', () => {
   expect(take(response, 65_536).map(({ buffer }) => buffer)).toEqual([piece.buffer])
 })
 
-test('a client that does not take what is sent gets no interim responses', () => {
+test('a client that does not read gets no interim responses', () => {
   const sent: number[] = []
   const sendInformation = (status: number): void => void sent.push(status)
   for (const isFull of [true, false]) {

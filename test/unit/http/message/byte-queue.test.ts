@@ -7,7 +7,7 @@ function usedHeap(): number {
   return process.memoryUsage().heapUsed
 }
 
-test('a queue that is never empty does not grow with what has passed through it', () => {
+test('a queue that is never empty does not grow with the bytes that pass through it', () => {
   const queue = new ByteQueue()
   const piece = Buffer.alloc(4_096)
   const before = usedHeap()

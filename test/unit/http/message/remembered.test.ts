@@ -6,7 +6,7 @@ import { Remembered } from '../../../../proxy/http/message/remembered.ts'
 import { usualNames } from '../../../../proxy/http/message/usual-names.ts'
 
 /*
- * The attack: names that nobody uses, until a table of names is full of them. What is remembered of the names in use then has to be
+ * The attack: names that nobody uses, until a table of names is full of them. The entries of the names in use then have to be
  * found out again with each request, for ever.
  */
 
@@ -43,7 +43,7 @@ test.each(Object.keys(readers))('%s: the names in use are remembered behind a fl
   }
 })
 
-test('no more is remembered than there is room for, and what is known is never another value', () => {
+test('the cache never exceeds its size, and never returns the value of another text', () => {
   const texts = fc.array(fc.integer({ min: 0, max: 40 }).map(String), { maxLength: 400 })
   fc.assert(
     fc.property(texts, (asked) => {
@@ -55,13 +55,13 @@ test('no more is remembered than there is room for, and what is known is never a
         expect(remembered.find('usual')).toBe('USUAL')
       }
       const all = Array.from({ length: 41 }, (_, i) => String(i))
-      // To ask makes no room for what is not known.
+      // A lookup makes no room for an unknown text.
       expect(all.filter((text) => remembered.find(text) !== undefined).length).toBeLessThanOrEqual(8)
     }),
   )
 })
 
-test('what is too long is not remembered', () => {
+test('the cache ignores texts that are too long', () => {
   const remembered = new Remembered<number>(8, 3)
   remembered.add('four', 4)
   remembered.add('two', 2)

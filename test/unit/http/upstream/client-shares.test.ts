@@ -21,10 +21,13 @@ test.each([
   [256, 1, 1, [129]],
   [8, 3, 1, [7]],
   [1, 3, 1, [1]],
-])('of %i places, %i times what is free, %i clients get %j', (max, times, clients, expected) => {
-  const names = Array.from({ length: clients }, (_, i) => `client ${i}`)
-  expect(fill(new ClientShares(max, times), names)).toEqual(expected)
-})
+])(
+  'of %i places, with shares of %i times the free ones, %i clients get %j',
+  (max, times, clients, expected) => {
+    const names = Array.from({ length: clients }, (_, i) => `client ${i}`)
+    expect(fill(new ClientShares(max, times), names)).toEqual(expected)
+  },
+)
 
 test('whatever some clients hold, one that holds nothing gets a place', () => {
   for (const greedy of [1, 2, 10, 50]) {

@@ -13,7 +13,7 @@ import { connectionOpener } from '../../../../proxy/http/upstream/open-connectio
 import { startRawBackend } from '../../../support/http/backend.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 
-// A request without a body is written at the end of the turn of the event loop, and a response is read there. What becomes of the
+// A request without a body is written at the end of the turn of the event loop, and a response is read there. The outcome of the
 // connection before that?
 
 const head = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n'
@@ -77,7 +77,7 @@ test('a request is written when all that has arrived was read', async () => {
   await eventually('the backend has the head', () => expect(received()).toBe(head))
 })
 
-test('it was not begun with where the connection turns out to be closed before that', async () => {
+test('the request counts as not started if the connection turns out to be closed before it is written', async () => {
   const { connection, socket } = await connected()
   const { sent, failures } = exchange()
   connection.begin(sent)
@@ -87,7 +87,7 @@ test('it was not begun with where the connection turns out to be closed before t
   expect(socket.bytesWritten).toBe(0)
 })
 
-test('but may have been afterwards', async () => {
+test('the request may have been started if the connection closes after it was written', async () => {
   const { connection, socket } = await connected()
   const { sent, failures } = exchange()
   connection.begin(sent)
@@ -96,7 +96,7 @@ test('but may have been afterwards', async () => {
   expect(failures).toMatchObject([{ kind: 'reset', isUnprocessed: false }])
 })
 
-test('a client that leaves before that leaves nothing to the backend', async () => {
+test('the backend gets nothing of a request whose client disconnects before it is written', async () => {
   const { connection, socket } = await connected()
   const { sent, failures, channels } = exchange()
   connection.begin(sent)
@@ -107,7 +107,7 @@ test('a client that leaves before that leaves nothing to the backend', async () 
 })
 
 // A response that comes before its request answers another one, or none (RFC 9112 section 9.2).
-describe('what comes before the request is written', () => {
+describe('bytes that arrive before the request is written', () => {
   const unasked = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale'
 
   /** When it comes, after the connection has got its exchange. */
@@ -127,7 +127,7 @@ describe('what comes before the request is written', () => {
       ['HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'],
     ],
     ['two pieces', [unasked.slice(0, 20), unasked.slice(20)]],
-    ['what is no HTTP', ['\0']],
+    ['garbage', ['\0']],
   ]
   /** How the request is held back. */
   const requests: readonly (readonly [string, boolean, (channel: Http1Channel) => void])[] = [
@@ -149,7 +149,7 @@ describe('what comes before the request is written', () => {
   )
 
   test.each(cases)(
-    '$request: $what that comes $moment ends the connection, and nothing was sent',
+    '$request: $what that arrives $moment ends the connection, and nothing was sent',
     async ({ upgrades, start, schedule, chunks }) => {
       const { connection, socket, owner } = await connected()
       const { sent, failures, told } = exchange()
@@ -200,7 +200,7 @@ test('a response is read when the turn is over', async () => {
   expect(owner.onFree).toHaveBeenCalledOnce()
 })
 
-test('the rest of it that comes in the same turn is read behind it', async () => {
+test('the rest of a response that arrives in the same turn is read after it', async () => {
   const { socket, told, failures } = await waiting()
   socket.emit('data', Buffer.from(response.slice(0, 9)))
   socket.emit('data', Buffer.from(response.slice(9)))
@@ -209,7 +209,7 @@ test('the rest of it that comes in the same turn is read behind it', async () =>
   expect(failures).toEqual([])
 })
 
-test.each(['end', 'close'])('it is read although "%s" comes in the same turn', async (event) => {
+test.each(['end', 'close'])('a response is read although "%s" comes in the same turn', async (event) => {
   const { socket, told, failures, owner } = await waiting()
   socket.emit('data', Buffer.from(response))
   socket.emit(event)
@@ -228,7 +228,7 @@ test('a connection that the backend has closed behind its response serves no oth
   expect(owner.onGone).toHaveBeenCalledWith(connection)
 })
 
-test('what comes with a handshake is left to the tunnel, although the connection ends in the same turn', async () => {
+test('bytes that arrive with a handshake go to the tunnel, although the connection ends in the same turn', async () => {
   const { connection, socket } = await connected()
   const { sent } = exchange()
   const rests: string[] = []
@@ -284,7 +284,7 @@ test('a response that is here and unread is not late', async () => {
 })
 
 // Kept until the end of the turn, it would answer a request that has begun meanwhile.
-test('what comes on an idle connection ends it at once', async () => {
+test('bytes on an idle connection end it at once', async () => {
   const { socket, owner } = await waiting()
   socket.emit('data', Buffer.from(response))
   await endOfTurn()

@@ -8,7 +8,7 @@ import { eventually } from '../../../support/wait/eventually.ts'
 const timeouts = { firstByteMs: 5_000, idleMs: 5_000, bareLf: false }
 
 /**
- * A request on a session whose connection is a stream of JavaScript. What comes on it is read within a callback, so that Node
+ * A request on a session whose connection is a stream of JavaScript. Its input is read within a callback, so that Node
  * queues events which tell of heads, and gives out content at once. With a socket that is so only now and then, on a busy machine.
  *
  * @returns what the exchange hears of the response
@@ -30,7 +30,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     upgrades: false,
     isRepeatable: false,
     start: (channel) => {
-      if (channel.socket) throw new Error('not a stream of HTTP/2')
+      if (channel.socket) throw new Error('not an HTTP/2 stream')
       const head = { method: 'GET', target: '/', lines: 'host: a\r\n', contentLength: undefined }
       channel.open({ ...head, hasBody: false, acceptsTrailers: true })
       channel.requestSent()
@@ -65,7 +65,7 @@ test('content that comes in one piece with the head follows it', async () => {
   expect(heard).toEqual(['head 200', 'body content', 'end'])
 })
 
-test('so do interim responses and trailers', async () => {
+test('interim responses and trailers in one piece with the head follow it', async () => {
   const heard = await respondWithin((stream) => {
     stream.additionalHeaders({ ':status': 103 })
     stream.respond({ ':status': 200 }, { waitForTrailers: true })

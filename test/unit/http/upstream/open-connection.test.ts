@@ -11,7 +11,7 @@ import { authorityFile, readPair } from '../../../support/network/certificates.t
 import { eventually } from '../../../support/wait/eventually.ts'
 import { passes } from '../../../support/wait/passes.ts'
 
-// All reads of a connection go into the same buffer. What was read before must not change.
+// All reads of a connection go into the same buffer. Bytes read earlier must not change.
 
 async function connectedTo(onConnection: (side: Socket) => void): Promise<Socket> {
   const { url } = await startRawBackend(onConnection)
@@ -72,7 +72,7 @@ test('pieces of every size stay what they were while others come', async () => {
   socket.destroy()
 })
 
-test('a pause holds up the backend, and nothing is lost by it', async () => {
+test('a pause stops the backend from sending, and loses nothing', async () => {
   const sent = randomBytes(32 * 1024 * 1024)
   const sides: Socket[] = []
   const socket = await connectedTo((side) => {
@@ -98,7 +98,7 @@ test('a pause holds up the backend, and nothing is lost by it', async () => {
   socket.destroy()
 })
 
-test('what comes before anybody listens is kept, and no more than a little', async () => {
+test('bytes that arrive before anybody listens are buffered, up to a small limit', async () => {
   const sent = randomBytes(32 * 1024 * 1024)
   const sides: Socket[] = []
   const socket = await connectedTo((side) => {

@@ -39,8 +39,8 @@ function post(pool: UpstreamPool): Promise<string> {
   })
 }
 
-// The backend closes idle connections after a time that it does not announce. A request that it gets at the same moment is lost, and only some
-// may be sent again.
+// The backend closes idle connections after a time that it does not announce. A request that it gets at the same moment is lost,
+// and only some may be sent again.
 test('no connection is used that is about as old as those that the backend has closed', async () => {
   const drawn = fc.record({
     keepAliveMs: fc.integer({ min: 50, max: 2_500 }),
@@ -68,7 +68,7 @@ test('no connection is used that is about as old as those that the backend has c
         random: () => 0,
       })
       expect(await post(pool)).toBe('ok')
-      /** What has been idle for much longer than it may be was closed before, and the pool knows. */
+      /** Connections idle for much longer than allowed were closed before, and the pool knows. */
       const pass = async (ms: number, closedAtMs: number): Promise<void> => {
         nowMs += ms
         for (const [socket, sinceMs] of idleSince) {

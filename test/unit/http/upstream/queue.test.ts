@@ -64,7 +64,7 @@ function failing(name: string, failed: string[]): Named {
   return { ...exchange('a', name), onFailure: () => void failed.push(name) }
 }
 
-test('those that have waited too long fail', () => {
+test('requests that have waited too long fail', () => {
   const queue = new ExchangeQueue(10, 1_000)
   const failed: string[] = []
   const gone = failing('gone', failed)
@@ -80,7 +80,7 @@ test('those that have waited too long fail', () => {
 })
 
 // To answer one takes time, and others are served in between.
-test('a few of them in each turn of the event loop', async () => {
+test('overdue requests fail a few in each turn of the event loop', async () => {
   const queue = new ExchangeQueue(100, 1_000)
   const failed: string[] = []
   for (let i = 0; i < 30; i++) queue.add(failing(String(i), failed), 0)
@@ -93,7 +93,7 @@ test('a few of them in each turn of the event loop', async () => {
   expect(counts).toEqual([8, 16, 24, 30])
 })
 
-test('one whose answer throws leaves the others to the next sweep', () => {
+test('a request whose failure handler throws leaves the others to the next sweep', () => {
   const queue = new ExchangeQueue(100, 1_000)
   const failed: string[] = []
   const throwing = {
@@ -109,7 +109,7 @@ test('one whose answer throws leaves the others to the next sweep', () => {
   expect(queue.size).toBe(0)
 })
 
-test('sweeps in quick succession do not have more of them fail in a turn', async () => {
+test('sweeps in quick succession do not fail more requests in a turn', async () => {
   const queue = new ExchangeQueue(100, 1_000)
   const failed: string[] = []
   for (let i = 0; i < 30; i++) queue.add(failing(String(i), failed), 0)

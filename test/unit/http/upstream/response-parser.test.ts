@@ -14,7 +14,7 @@ type Seen = {
   rest: string | undefined
 }
 
-/** Feeds one response to a parser in the given pieces and says what came out. */
+/** Feeds one response to a parser in the given pieces and returns the result. */
 function parse(pieces: readonly string[], method = 'GET', closed = false, bareLf = false): Seen {
   const seen: Seen = { heads: [], informed: [], body: '', ended: [], rest: undefined }
   const parser = new ResponseParser(bareLf)
@@ -237,7 +237,7 @@ test('the pieces in which a response arrives change nothing', () => {
   )
 })
 
-/** The heads of responses to HEAD, each read behind those before it; the message of the error in place of one that is none. */
+/** The heads of responses to HEAD, each read behind those before it; the error message in place of an invalid one. */
 function headsOf(texts: readonly string[], parserOf: () => ResponseParser): (ResponseHead | string)[] {
   return texts.map((text) => {
     const heads: ResponseHead[] = []
@@ -261,7 +261,7 @@ function headsOf(texts: readonly string[], parserOf: () => ResponseParser): (Res
   })
 }
 
-test('what was read before a head on the same connection changes nothing', () => {
+test('earlier heads on the same connection do not affect the next one', () => {
   const first = fc.constantFrom(
     'HTTP/1.1 200 OK',
     'HTTP/1.1 404 Not Found',

@@ -42,7 +42,7 @@ test('each time that it fails again it is ejected for twice as long, up to a min
   }
 })
 
-test('an answer between failures, and what is not the fault of the server, ejects nothing', () => {
+test('neither failures with a response in between nor failures outside the server eject it', () => {
   const server = failed(2)
   server.noteAnswer()
   server.noteFailure('reset', 0, true)
@@ -59,7 +59,7 @@ test('a server that is gone waits two minutes for requests that were on their wa
   const server = new Server(place, () => pool as unknown as UpstreamPool)
   server.retire(() => performance.now())
   vi.advanceTimersByTime(60_000)
-  // Its first request, which was waiting for its decision when the server went.
+  // Its first request was waiting for its decision when the server went.
   expect(server.pool.busy).toBe(0)
   pool.busy = 1
   vi.advanceTimersByTime(300_000)

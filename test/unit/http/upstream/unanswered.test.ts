@@ -12,7 +12,7 @@ import { runs } from '../../../support/random/runs.ts'
 type Load = {
   /** Connections that the backend serves at a time. */
   readonly workers: number
-  /** Clients, each of which sends its next request when the one before is answered. */
+  /** Clients that each send their next request when the one before is answered. */
   readonly clients: number
   /** Requests of each. */
   readonly rounds: number

@@ -16,7 +16,7 @@ async function untilFull(socket: Socket): Promise<void> {
   )
 }
 
-test('what has been read and waits is given out whole after a write has failed', async () => {
+test('bytes received before a failed write are delivered completely', async () => {
   const backend = await startRawBackend((side) => side.write(response))
   const socket = connect(Number(new URL(backend.url).port), '127.0.0.1')
   await once(socket, 'connect')

@@ -45,7 +45,7 @@ function hasBan({ entries }: Table, key: string): boolean {
   return entries.findAddressBan(key) !== undefined
 }
 
-test('who has a /48 keeps nobody else from being banned, and every one of its networks is banned for the moment', async () => {
+test('a client with a /48 keeps nobody else from being banned, and each of its networks is banned at first', async () => {
   const table = createTable()
   expect(await table.store.extend(banOf('192.0.2.1'), hour)).toBe('done')
   const missed: number[] = []
@@ -68,27 +68,30 @@ test.each([
   ['IPv4 addresses', (i: number) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`],
   ['networks of many sites', (i: number) => networkOf(i, 0)],
   ['values that clients make up', (i: number) => `h:${i}`],
-])('a table full of %s bans on: what ends soonest goes, and no ban of an operator', async (_, keyOf) => {
-  const table = createTable()
-  await table.store.put(banOf('192.0.2.1', 'operator'), 1_000)
-  await table.store.extend(banOf('192.0.2.2'), 2 * hour)
-  const missed: number[] = []
-  for (let i = 0; i < BANS; i++) {
-    table.clock.ms += 0.01
-    const outcome = await table.store.extend(banOf(keyOf(i)), hour)
-    if (outcome !== 'done' || table.entries.leftMs(idOf(banOf(keyOf(i)))) === 0) missed.push(i)
-  }
-  expect(missed).toEqual([])
-  expect(hasBan(table, '192.0.2.1')).toBe(true)
-  expect(hasBan(table, '192.0.2.2')).toBe(true)
-  const { size, evictions } = table.entries.readBanUse()
-  expect(size).toBeGreaterThan(0.98 * MOST_RULE_BANS)
-  expect(size).toBeLessThanOrEqual(MOST_RULE_BANS)
-  expect(evictions).toBe(BANS + 2 - size)
-  expect(table.gone.size).toBe(evictions)
-})
+])(
+  'a table full of %s takes further bans: it evicts the ban that ends soonest, and none of an operator',
+  async (_, keyOf) => {
+    const table = createTable()
+    await table.store.put(banOf('192.0.2.1', 'operator'), 1_000)
+    await table.store.extend(banOf('192.0.2.2'), 2 * hour)
+    const missed: number[] = []
+    for (let i = 0; i < BANS; i++) {
+      table.clock.ms += 0.01
+      const outcome = await table.store.extend(banOf(keyOf(i)), hour)
+      if (outcome !== 'done' || table.entries.leftMs(idOf(banOf(keyOf(i)))) === 0) missed.push(i)
+    }
+    expect(missed).toEqual([])
+    expect(hasBan(table, '192.0.2.1')).toBe(true)
+    expect(hasBan(table, '192.0.2.2')).toBe(true)
+    const { size, evictions } = table.entries.readBanUse()
+    expect(size).toBeGreaterThan(0.98 * MOST_RULE_BANS)
+    expect(size).toBeLessThanOrEqual(MOST_RULE_BANS)
+    expect(evictions).toBe(BANS + 2 - size)
+    expect(table.gone.size).toBe(evictions)
+  },
+)
 
-test('whatever is banned in whatever order: a new ban holds, operators lose none, and nothing goes that ends later than what stays', async () => {
+test('in any sequence of bans, a new ban holds, operators lose none, and no evicted ban ends later than one that stays', async () => {
   const keys = fc.oneof(
     { weight: 7, arbitrary: fc.nat(2_000).map((network) => networkOf(1, network)) },
     fc.record({ site: fc.nat(2), network: fc.nat(50) }).map(({ site, network }) => networkOf(site, network)),

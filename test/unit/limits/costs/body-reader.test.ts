@@ -13,7 +13,7 @@ function readAll(fields: readonly string[], ...pieces: readonly (string | Buffer
   return reader
 }
 
-/** What is known for certain. */
+/** Certain facts. */
 function read(fields: readonly string[], ...pieces: readonly (string | Buffer)[]): number | undefined {
   const reader = readAll(fields, ...pieces)
   return reader.isWhole ? reader.valueAt(path) : undefined
@@ -42,7 +42,7 @@ describe('a JSON document', () => {
     for (const length of [60_000, 70_000, 5_000_000]) expect(read(json, fill(length))).toBe(5)
   })
 
-  test('may have what is no JSON where nothing is looked for, such as the NaN of Python', () =>
+  test('may contain invalid JSON off the path, such as the NaN of Python', () =>
     expect(read(json, '{"logprobs":[NaN,-Infinity],"usage":{"total_tokens":5}}')).toBe(5))
 
   test('may have a byte order mark before it', () =>
@@ -134,7 +134,7 @@ describe('the estimate of tokens', () => {
     expect(tokens).toBeLessThan(1600)
   })
 
-  test('does not count what fills events up', () => {
+  test('ignores padding in events', () => {
     const { tokens } = readAll(events, ...words(1000, (at) => ({ obfuscation: 'xYz'.repeat((at * 7) % 5) })))
     expect(tokens).toBeLessThan(1600)
   })

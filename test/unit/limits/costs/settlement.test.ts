@@ -175,6 +175,6 @@ test.each<[string, object, Response, number, string?]>([
     reserved,
     'json',
   ],
-])('what is charged for %s', (_, cost, response, units, reason) => {
+])('a settlement charges the right units for %s', (_, cost, response, units, reason) => {
   expect(charge(cost, response)).toEqual({ units, reason })
 })

@@ -8,7 +8,7 @@ function valuesIn(path: string, name: string, ...patterns: string[]): readonly s
   return createPathValues(patterns, name)(target)
 }
 
-describe('what stands for a :name of a pattern', () => {
+describe('the value of a :name of a pattern', () => {
   test.each<[path: string, values: string[]]>([
     ['/users/7', ['7']],
     ['/users/%37', ['7']],
@@ -43,7 +43,7 @@ describe('what stands for a :name of a pattern', () => {
     expect(valuesIn('/7/identity', 'id', '/:idx/:id')).toEqual(['identity'])
   })
 
-  test('of what no pattern matches is one for all', () =>
+  test('is the same for all paths that no pattern matches', () =>
     expect(valuesIn('/a/b', 'id', '/users/:id')).toEqual(['']))
 
   test.each([

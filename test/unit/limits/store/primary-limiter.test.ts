@@ -45,7 +45,7 @@ test('a request that began under a quota set at run time ends after hours and tw
   expect(inFlight()).toBe(0)
 })
 
-test('so does one that began beside another of an older table', () => {
+test('a request that began beside another of an older table ends after changes of the table', () => {
   begin('a')
   change(6, 1)
   begin('a@1')

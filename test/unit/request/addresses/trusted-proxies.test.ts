@@ -7,7 +7,7 @@ import {
 } from '../../../../proxy/request/addresses/trusted-proxies.ts'
 import { peerAt } from '../../../support/network/peer-at.ts'
 
-test('networks with a name become their ranges, hosts are left to be looked up', () => {
+test('named networks become their ranges, and hosts stay names for the lookup', () => {
   expect(sortTrustedProxies(['10.0.0.0/8', 'loopback', 'Nginx', '::1', 'nginx'])).toEqual({
     ranges: ['10.0.0.0/8', '127.0.0.0/8', '::1', '::1'],
     hosts: ['nginx'],
@@ -63,9 +63,9 @@ test.each([
   'a b',
   'ä',
   '*',
-])('%j cannot', (name) => expect(isHostName(name)).toBe(false))
+])('%j cannot be the name of a host', (name) => expect(isHostName(name)).toBe(false))
 
-test('a name that is too long is none', () => {
+test('a host name must not be too long', () => {
   expect(isHostName('x'.repeat(64))).toBe(false)
   expect(isHostName(Array.from({ length: 130 }, () => 'x').join('.'))).toBe(false)
 })

@@ -42,7 +42,7 @@ test('is loaded at start and every five minutes', async () => {
   expect(outcomes).toEqual(['loaded', 'loaded'])
 })
 
-test('is tried again a second after a failure, and what was loaded last stays', async () => {
+test('is retried a second after a failure, and the last loaded set stays', async () => {
   start(new Error('away'), 'one', new Error('away'), 'two')
   await source.ready(1000)
   expect(source.current()).toBeUndefined()
@@ -55,7 +55,7 @@ test('is tried again a second after a failure, and what was loaded last stays', 
   expect(outcomes).toEqual(['failed', 'loaded', 'failed', 'loaded'])
 })
 
-test('is tried again after twice as long each time, up to ten seconds', async () => {
+test('is retried with a delay that doubles, up to ten seconds', async () => {
   start(...Array.from({ length: 8 }, () => new Error('away')))
   await source.ready(1000)
   const waits: number[] = []
@@ -83,7 +83,7 @@ test('is loaded again for a key that is missing, once in ten seconds', async () 
   expect([loads, source.current()]).toEqual([2, 'two'])
 })
 
-test('a start does not wait for long', async () => {
+test('startup waits for the key set only briefly', async () => {
   start('one')
   source.close()
   source = keepKeySet({

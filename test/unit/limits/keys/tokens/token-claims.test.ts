@@ -147,7 +147,7 @@ describe('a token that is verified', () => {
   })
 })
 
-describe('a token that cannot be verified is none', () => {
+describe('a token that cannot be verified is ignored', () => {
   const hmac = (key: string): string => {
     const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
     const signed = `${encode({ alg: 'HS256', kid: 'one' })}.${encode({ ...usual, exp: startMs / 1000 + 600 })}`
@@ -190,7 +190,7 @@ describe('a token that cannot be verified is none', () => {
     expect(missing).toBe(0)
   })
 
-  test('an unknown key, which is looked for', async () => {
+  test('an unknown key, which causes a reload of the key set', async () => {
     expect(await create().claimsOf(sent(await sign({}, other.privateKey, { kid: 'new' })))).toBeUndefined()
     expect([outcomes, missing]).toEqual([['unknown-key'], 1])
     // The key of that name is for another algorithm.
@@ -207,7 +207,7 @@ describe('a token that cannot be verified is none', () => {
     expect(await verifier.claimsOf(token)).toEqual(new Map([['sub', 'alice']]))
   })
 
-  test('no key set, or one that is none', async () => {
+  test('no key set, or an invalid one', async () => {
     const token = await sign()
     text = undefined
     expect(await create().claimsOf(sent(token))).toBeUndefined()
@@ -252,7 +252,7 @@ describe('a set whose keys, or a token that, have no name', () => {
 
 describe('a shared secret', () => {
   const secret = 'a secret of thirty-two bytes, at least'
-  test('verifies what was made with it, and nothing else', async () => {
+  test('verifies tokens made with it, and no others', async () => {
     text = secret
     const verifier = create({ isSecret: true })
     expect(await subOf(verifier, await sign({}, Buffer.from(secret), { alg: 'HS256' }))).toBe('alice')

@@ -5,7 +5,7 @@ import { SlotLists } from '../../../../../proxy/limits/algorithms/slots/slot-lis
 import type { Policy } from '../../../../../proxy/policy.ts'
 import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
 
-// A table of limits that is changed while it is in force: what goes on counting, and what is freed.
+// A table of limits changes while it is in force: some counters continue, others are freed.
 
 const hour = 3_600_000
 const kinds = ['fixed', 'sliding', 'token-bucket'] as const
@@ -14,7 +14,7 @@ function createLimiter(): MemoryLimiter {
   return createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => 100 })
 }
 
-/** What remains to the client after one more request. */
+/** The remaining quota of the client after one more request. */
 function remaining(limiter: MemoryLimiter, policy: Policy, unsaved = false): number {
   const charges = chargeAll('ip:192.0.2.1', [policy])
   const decision = unsaved ? limiter.decideUnsaved(charges) : limiter.decide(charges)
@@ -29,7 +29,7 @@ describe.each(kinds)('%s', (algorithm) => {
   const make = (quota: number, windowMs = hour, name = 'api'): Policy =>
     makePolicy(name, quota, windowMs, { algorithm })
 
-  test('another quota goes on from what is counted', () => {
+  test('another quota continues from the current count', () => {
     const limiter = createLimiter()
     const [before, after] = [make(10), make(20)]
     for (let asked = 0; asked < 5; asked++) remaining(limiter, before)
@@ -40,7 +40,7 @@ describe.each(kinds)('%s', (algorithm) => {
     expect(remaining(limiter, before)).toBe(algorithm === 'token-bucket' ? 3 : 3)
   })
 
-  test('a quota below what is counted leaves nothing, and no less than that', () => {
+  test('a quota below the current count leaves 0', () => {
     const limiter = createLimiter()
     for (let asked = 0; asked < 5; asked++) remaining(limiter, make(10))
     const after = make(algorithm === 'token-bucket' ? 1 : 2)
@@ -61,7 +61,7 @@ describe.each(kinds)('%s', (algorithm) => {
     expect(remaining(limiter, gone)).toBe(9)
   })
 
-  test('what is still to be added to the shared counters stays until it is', () => {
+  test('counts pending sync stay until they are synced', () => {
     const limiter = createLimiter()
     const gone = make(10)
     remaining(limiter, gone, true)
@@ -87,7 +87,7 @@ describe.each(kinds)('%s', (algorithm) => {
     expect(inUse(limiter)).toBe(2)
   })
 
-  test('another window begins anew', () => {
+  test('another window starts a new count', () => {
     const limiter = createLimiter()
     remaining(limiter, make(10))
     const after = make(10, 60_000)

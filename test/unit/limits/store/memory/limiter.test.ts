@@ -13,14 +13,14 @@ function createLimiter(maxKeys: number): Clocked {
   return { ...limiter, advance: (durationMs) => void (nowMs += durationMs) }
 }
 
-/** What remains to the client after one more request: 2 where it had no counter. */
+/** The remaining quota of the client after one more request: 2 without a counter. */
 function remaining(limiter: MemoryLimiter, policy: typeof short, client: string): number {
   const decision = limiter.decide(chargeAll(client, [policy]))
   return decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.remaining ?? NaN)
 }
 
 describe('the bound', () => {
-  test('is never passed, whatever is asked', () => {
+  test('is never exceeded by any sequence of requests', () => {
     const limiter = createLimiter(10)
     for (let client = 0; client < 1000; client++) {
       limiter.decide(chargeAll(`ip:${client}`, [short, long]))

@@ -13,7 +13,7 @@ const sliding: Charge = {
 
 type Asked = Promise<readonly unknown[]>
 
-/** Asks with the answer of each partition key's node. Resolves with what was given back by the time all is settled. */
+/** Asks with the answer of each partition key's node. Resolves with the refunds once everything is settled. */
 async function ask(
   charges: readonly Charge[],
   answers: Readonly<Record<string, Asked>>,
@@ -44,7 +44,7 @@ test('refunds the counts of one node if another fails', async () => {
   ])
 })
 
-test('also where the count comes after the failure', async () => {
+test('refunds a count that arrives after the failure', async () => {
   const { outcome, givenBack } = await ask([byAddress, byKey], {
     a: passes(20).then(() => [4, 60_000]),
     k: Promise.reject(lost),
@@ -53,7 +53,7 @@ test('also where the count comes after the failure', async () => {
   expect(givenBack).toEqual([['by-address', 60_000, undefined]])
 })
 
-test('also where another says why it cannot decide', async () => {
+test('refunds the counts of one node if another cannot decide', async () => {
   const { outcome, givenBack } = await ask([byAddress, byKey], {
     a: Promise.resolve([4, 60_000]),
     k: Promise.resolve(['OOM command not allowed', 0]),
@@ -62,7 +62,7 @@ test('also where another says why it cannot decide', async () => {
   expect(givenBack).toEqual([['by-address', 60_000, undefined]])
 })
 
-test('gives nothing back of a part that is over its quota, and nothing where all is well', async () => {
+test('refunds nothing of a part that is over its quota, and nothing without failures', async () => {
   const over = await ask([byAddress, byKey], { a: Promise.resolve([-1, 60_000]), k: Promise.reject(lost) })
   expect(over.givenBack).toEqual([])
   const well = await ask([byAddress, byKey], { a: Promise.resolve([4, 1]), k: Promise.resolve([3, 2]) })

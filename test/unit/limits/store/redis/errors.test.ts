@@ -107,7 +107,7 @@ describe('the code of an error', () => {
   })
 })
 
-describe('what may have been counted', () => {
+describe('requests that may have been counted', () => {
   test('nothing, where Redis refused the command', () => {
     for (const code of Object.keys(texts)) expect(hasCountedNothing(replyError(`${code} text`))).toBe(true)
   })

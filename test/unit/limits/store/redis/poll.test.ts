@@ -6,7 +6,7 @@ import { recordLog } from '../../../../support/limiter/limiters.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** What is promised of bans and resets: each replica knows of them within a second. */
+/** The promise for bans and resets: each replica knows of them within a second. */
 const promisedMs = 1_000
 
 function start(look: () => Promise<void>, isAnswering = () => true) {
@@ -26,7 +26,7 @@ test('a change is read within a quarter of the time in which each replica is to 
   expect(lookedAtMs).toHaveLength(40)
 })
 
-test('a look that takes long has no other beside it, and the next follows at once', async () => {
+test('a slow poll is never run twice at once, and the next one follows immediately', async () => {
   let open = 0
   let most = 0
   const { poll } = start(async () => {
@@ -40,7 +40,7 @@ test('a look that takes long has no other beside it, and the next follows at onc
   poll.close()
 })
 
-test('it does not look while nobody answers, nor ends for a failure, which is told once', async () => {
+test('the poll pauses while Redis does not answer, survives a failure, and logs it once', async () => {
   let looks = 0
   let isAnswering = false
   const reply = Object.assign(new Error('NOPERM'), { name: 'ReplyError' })
