@@ -5,7 +5,7 @@ import type { Way } from './stage.ts'
 /** A request of curl's: its path, and curl's arguments. */
 export type CurlRequest = readonly [path: string, ...args: string[]]
 
-/** Compares each response over a way with the one that the application gives directly, which is asked for once. */
+/** Compares each response over a way with the one that the application gives directly, requested once. */
 export function createComparison(direct: Way, requests: readonly CurlRequest[]): (way: Way) => Promise<void> {
   const replies: Promise<CurlReply>[] = []
   return async (way) => {

@@ -6,7 +6,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { run } from './run.ts'
 import type { Way } from './stage.ts'
 
-/** A response as the client sees it, without what the gateway adds and what belongs to the connection. */
+/** A response as the client sees it, without headers that the gateway adds and hop-by-hop headers. */
 export type CurlReply = {
   readonly status: number
   /** Names are lower-case. */

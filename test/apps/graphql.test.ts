@@ -12,7 +12,7 @@ const { direct, ways } = setStage({
 
 let directly: Promise<object> | undefined
 
-test.for(ways)('what a client sees, $name', async (way) => {
+test.for(ways)('a GraphQL client gets the same responses and events, $name', async (way) => {
   const expected = await (directly ??= runClient('graphql-sse.js', direct))
   expect(expected).toMatchObject({ echo: true, left: 'event 0 of left', streams: { length: 8 } })
   const protocols = { http: ['none'], https: ['http/1.1'], http2: ['h2'] }[way.protocol]

@@ -7,15 +7,18 @@ import { run } from './run.ts'
 import { startNodeServer } from './server.ts'
 import { setStage } from './stage.ts'
 
-// A client of HTTP/2 that writes its frames itself, with Debian's python3-h2, against Express.
+// An HTTP/2 client that writes its frames itself, with Debian's python3-h2, against Express.
 
 const { ways } = setStage({ start, http2: true })
 
-test.for(ways.filter(({ protocol }) => protocol === 'http2'))('what RFC 9113 asks, $name', async (way) => {
-  const script = join(import.meta.dirname, 'clients/http2_checks.py')
-  const output = await run(['/usr/bin/python3', script, way.origin, way.protocol, authorityFile])
-  expect(JSON.parse(output)).toEqual({ checks: 66, failures: {} })
-})
+test.for(ways.filter(({ protocol }) => protocol === 'http2'))(
+  'a client that checks RFC 9113 finds no violation, $name',
+  async (way) => {
+    const script = join(import.meta.dirname, 'clients/http2_checks.py')
+    const output = await run(['/usr/bin/python3', script, way.origin, way.protocol, authorityFile])
+    expect(JSON.parse(output)).toEqual({ checks: 66, failures: {} })
+  },
+)
 
 async function start(): Promise<{ port: number; probe: string }> {
   const files = makeTemporaryDirectory()

@@ -120,7 +120,7 @@ describe('what tests import of it', () => {
     withBackend = (example) => example.replace('http://127.0.0.1:5000', backend.url)
   }, 300_000)
 
-  test('what is installed is what was published', () => {
+  test('the installed package is the published one', () => {
     const lock = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, { integrity?: string }>
     }
@@ -147,7 +147,7 @@ describe('what tests import of it', () => {
   test.for([
     ['embedded', vitest],
     ['testcontainers', container],
-  ] as const)('the types of sluice/%s are whole, and refuse what is wrong', async ([name, example]) => {
+  ] as const)('the types of sluice/%s are complete, and reject wrong arguments', async ([name, example]) => {
     const folder = join(project, name)
     mkdirSync(folder)
     const wrong = `\nimport { startSluice as start } from 'sluice/embedded'\n// @ts-expect-error\nvoid start({ upstream: 1 })\n`
@@ -170,14 +170,14 @@ function installing(): Record<string, string> {
   return { ...environment(), npm_config_registry: registry }
 }
 
-/** With what tells npm from where to install: the tests' processes get nothing else of the developer's. */
+/** With the variables that tell npm from where to install: the tests' processes get nothing else of the developer's. */
 function environment(): Record<string, string> {
   return Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )
 }
 
-test('is under 2 MB without its dependencies', async () => {
+test('the package is under 2 MB without its dependencies', async () => {
   const folder = makeTemporaryDirectory()
   await run(['tar', '-xzf', tarball, '-C', folder], { cwd: folder })
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())

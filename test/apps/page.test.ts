@@ -41,7 +41,7 @@ async function control(actions: Record<string, () => Promise<unknown>>): Promise
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-test('an operator sees who is refused by another replica, and lets them in everywhere, bans, explains, by keyboard', async () => {
+test('an operator sees clients refused by another replica, lets them in everywhere, bans and explains, by keyboard', async () => {
   const { url } = await startBackend()
   const { port } = await startRedisServer()
   const env = {
@@ -61,7 +61,7 @@ test('an operator sees who is refused by another replica, and lets them in every
     shownAfterMs: expect.any(Number) as number,
     timeLeft: expect.stringMatching(/^1[45] min/) as string,
     elsewhereToo: 429,
-    // What was counted is gone on both.
+    // The counts are gone on both.
     letIn: [200, 200, 429],
     replicas: 2,
     problems: [],
@@ -214,7 +214,7 @@ test('a page of another site can neither read, nor act, nor show the page in a f
   const env = { UPSTREAM_URL: url, CONFIG_FILE: writeConfigFile(table) }
   const [local, guarded] = [await startGateway(env), await startGateway({ ...env, ADMIN_TOKEN: token })]
   const seen = await runClient('page-cross-site.js', pageOf(local), [pageOf(guarded).origin])
-  // The browser asks before it sends what a page could not send itself, and shows nothing of what is sent.
+  // The browser sends a preflight for requests that a page could not send itself, and shows no response.
   const nothing = ['blocked', 'opaque', 'blocked', 'opaque', 'opaque', 'opaque']
   const attempts = ['evil.example', '127.0.0.1', 'localhost'].flatMap((host) =>
     ['without', 'with'].map((which) => [`${host}, ${which} a token`, nothing]),

@@ -12,7 +12,7 @@ const { direct, ways } = setStage({
 
 let directly: Promise<object> | undefined
 
-test.for(ways)('what a client sees, $name', async (way) => {
+test.for(ways)('a Socket.IO client gets the same messages, $name', async (way) => {
   const expected = await (directly ??= runClient('socket-io.js', direct))
   expect(expected).toMatchObject({
     polling: { transport: 'polling', bytes: true, heard: 'hello', after: 'again' },

@@ -93,7 +93,7 @@ export function setStage(options: {
   }
 }
 
-/** What makes clients on OpenSSL, Node and git trust the gateways' certificate. */
+/** Variables that make clients on OpenSSL, Node and git trust the gateways' certificate. */
 export const trustingEnvironment = {
   NODE_EXTRA_CA_CERTS: authorityFile,
   SSL_CERT_FILE: authorityFile,
@@ -107,7 +107,7 @@ function startWith(kind: GatewayKind, upstream: string): Promise<GatewayProcess>
     WORKERS: String(kind.workers),
     // Where few files can be open, the gateway warns that they are too few for the default.
     MAX_CONNECTIONS: '1000',
-    // A busy machine is not what is tested here: the primary process may take its time to decide.
+    // The primary process may take its time to decide: these tests do not test a busy machine.
     STORE_TIMEOUT: '10s',
     ...(kind.tls && tlsSettings()),
   }

@@ -16,7 +16,7 @@ const { direct, ways } = setStage({
 
 const kept = { own: true, whole: true }
 
-test.for([direct, ...ways])('what a client sees, $name', async (way) => {
+test.for([direct, ...ways])('a tus client uploads and resumes as without a proxy, $name', async (way) => {
   expect(await runClient('tus.js', way)).toEqual({
     whole: kept,
     chunked: kept,

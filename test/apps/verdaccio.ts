@@ -5,7 +5,7 @@ import { run } from './run.ts'
 import { startServer } from './server.ts'
 
 /**
- * Starts Verdaccio, a registry for npm, which is empty.
+ * Starts Verdaccio, an npm registry, without packages.
  *
  * @param uplink the registry that it asks for packages that were not published to it; none unless given
  * @returns its port on 127.0.0.1

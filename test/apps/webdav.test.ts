@@ -14,7 +14,7 @@ const lastSuite = '-> running `http'
 
 let directly: Promise<string> | undefined
 
-test.for(ways)('what litmus says, $name', async (way) => {
+test.for(ways)('litmus finds no difference, $name', async (way) => {
   const expected = await (directly ??= litmus(direct))
   expect(expected.match(/ 0 failed/g)).toHaveLength(5)
   const report = await litmus(way)

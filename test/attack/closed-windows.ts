@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { endHeaders, endStream, frame, frameTypes, requestFields, uint32 } from '../support/http/raw-http2.ts'
 import { keepCrowd } from './crowd.ts'
 
-// Clients of HTTP/2 whose windows are closed: of all that they ask for, nothing can be sent but the heads. Where a stream is
+// HTTP/2 clients whose windows are closed: only the heads of their responses can be sent. Where a stream is
 // ended they open another one.
 
 const { values } = parseArgs({
@@ -22,7 +22,7 @@ const repeatMs = (1_000 * Number(values.connections)) / repeatsPerSecond
 
 const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
 const acknowledgement = 0x1
-/** SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 section 6.5.2), which is 0 here. */
+/** SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 section 6.5.2), 0 here. */
 const closedWindow = Buffer.from([0, 4, 0, 0, 0, 0])
 const request = requestFields(String(values.method), String(values.path))
 

@@ -69,7 +69,7 @@ export function keepCrowd(
   }
 
   setInterval(() => {
-    // What could not be used is not saved up: those who were thrown out do not all return at once.
+    // Unused shares are not saved up: evicted clients do not all return at once.
     for (due = Math.min(due + perTick, perTick + 1); due >= 1; due--) if (open + pending < wanted) openOne()
   }, tickMs)
   const report = (): CrowdReport => ({ open, opened, ...count() })

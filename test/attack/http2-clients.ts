@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { authorityFile, tlsSettings } from '../support/network/certificates.ts'
 import { readPorts, startGateway } from './processes.ts'
 
-// HTTP/2 by clients that are none of ours: curl, and h2load with 100 streams at a time on each connection.
+// HTTP/2 by third-party clients: curl, and h2load with 100 streams at a time on each connection.
 
 const missing = ['curl', 'h2load'].filter((name) => spawnSync(name, ['--version']).error)
 if (missing.length > 0) {

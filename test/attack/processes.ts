@@ -8,7 +8,7 @@ import { atEnd } from '../support/run/at-end.ts'
 /** A script of this repository that runs as a process of its own and writes lines of JSON. */
 export type Worker = {
   readonly pid: number
-  /** What is found in one of the lines written from now on. Rejects when the process ends. */
+  /** The match in one of the lines written from now on. Rejects when the process ends. */
   waitFor<Found>(find: (line: string) => Found | undefined): Promise<Found>
   /** The next line. */
   nextLine(): Promise<string>
@@ -92,7 +92,7 @@ export function readResidentMib(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
 }
 
-/** Seconds of processor time that a process has taken: `utime` and `stime` of proc_pid_stat(5), which are in hundredths. */
+/** Seconds of processor time that a process has taken: `utime` and `stime` of proc_pid_stat(5), in hundredths. */
 export function readProcessorSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100

@@ -5,7 +5,7 @@ const mostTimes = 2
 const leastMs = 5
 const mostMemoryMib = 512
 
-/** What does not hold for a gateway that is attacked. */
+/** The requirements that an attacked gateway does not meet. */
 export function findProblems({ scenario, before, within, underWay, ...outcome }: Outcome): string[] {
   const { restMib, mostMib, afterMib, afterSeconds, attackers } = outcome
   const problems: readonly (readonly [boolean, string])[] = [

@@ -40,7 +40,7 @@ export function summarize(rounds: readonly Round[]): Service {
   }
 }
 
-/** Infinity where there is none: nobody was served. */
+/** Infinity without any: nobody was served. */
 function percentile99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? Infinity
 }

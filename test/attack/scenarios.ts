@@ -20,9 +20,9 @@ export type Scenario = {
   readonly args: (most: number) => readonly string[]
   /** The attack is under way. Else it has shown nothing. */
   readonly underWay: (report: AttackReport, most: number) => boolean
-  /** At the end of the attack; for what is no attack but a use. */
+  /** At the end of the attack; for load that is not an attack. */
   readonly served?: (report: AttackReport) => boolean
-  /** What is attacked in the same way, to compare; otherwise nginx. */
+  /** The server attacked in the same way, to compare; otherwise nginx. */
   readonly beside?: readonly ProxyName[]
   /** Left out unless it is named: it is not expected to hold. */
   readonly onlyNamed?: true

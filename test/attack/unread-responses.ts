@@ -5,7 +5,7 @@ import { testSeed } from '../support/random/seed.ts'
 
 const random = seededRandom(testSeed())
 
-// Clients of HTTP/1.1 that ask for much and read nothing of it. After a while they go, and ask again: what is not read shows
+// HTTP/1.1 clients that ask for much and read nothing of it. After a while they go, and ask again: unread responses show
 // nobody that its connection has been broken off.
 
 const { values } = parseArgs({

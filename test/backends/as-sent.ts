@@ -2,8 +2,8 @@ import type { Response } from './ask.ts'
 import type { Spelling } from './spelling.ts'
 
 /**
- * Whether a backend that says in `X-Target` what has arrived got the bytes that were sent, but for dot segments. True of other
- * backends, and of what was not forwarded.
+ * Whether a backend that echoes its target in `X-Target` got the sent bytes, except dot segments. True for other backends, and
+ * for requests that were not forwarded.
  */
 export function isForwardedAsSent({ target }: Spelling, { head }: Response): boolean {
   const [, arrived] = /\r\nx-target: *([^\r]*)/i.exec(head) ?? []

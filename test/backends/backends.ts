@@ -18,7 +18,7 @@ export type Backend = {
 export type DebianPackage = { readonly name: string; readonly check: readonly [string, ...string[]] }
 
 const servers = join(import.meta.dirname, 'servers')
-/** Debian's, which has Debian's modules; another may come before it on the path. */
+/** Debian's, with Debian's modules; another may come before it on the path. */
 const python = '/usr/bin/python3'
 
 function pythonModule(name: string, module: string): DebianPackage {
@@ -215,5 +215,5 @@ export const backends: readonly Backend[] = [
   nginxServer,
   caddy,
   go,
-  onNode('what arrives', 'recorder.js'),
+  onNode('the received bytes', 'recorder.js'),
 ]

@@ -2,7 +2,7 @@ import { disguise, escape, pick, type Random } from './disguises.ts'
 
 // What may stand in a path without making another path of it, for some reader. Each gives one random form.
 
-/** A slash, or what is taken for one. */
+/** A slash, or a character taken for one. */
 export function slash(random: Random): string {
   return pick<() => string>(random, [
     () => '/',
@@ -90,7 +90,7 @@ export function blank(random: Random): string {
   return random() < 0.1 && !byte.includes('\n') ? byte : escape(random, byte)
 }
 
-/** Begins a query or a fragment, or what is taken for one. */
+/** Begins a query or a fragment, or something taken for one. */
 export function query(random: Random): string {
   const mark = pick(random, ['?', '?', '#', disguise(random, '?'), disguise(random, '#')])
   return (

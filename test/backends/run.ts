@@ -65,7 +65,7 @@ for (const backend of chosen) {
 console.log(`\n${legend}\nseed ${seed}\n${chosen.length - failed} passed, ${failed} failed`)
 process.exit(failed > 0 || chosen.length === 0 ? 1 : 0)
 
-/** @returns what is wrong */
+/** @returns the failures */
 async function tryOut(backend: Backend): Promise<string[]> {
   const missing = backend.needs.filter((one) => !isInstalled(one)).map(({ name }) => name)
   if (missing.length > 0)

@@ -4,7 +4,11 @@ const columns: readonly (readonly [title: string, meaning: string, value: (outco
   ['direct', 'reached a handler when sent to the backend itself; of these', ({ direct }) => direct],
   ['counted', "  counted by the gateway under that handler's rule", ({ directCounted }) => directCounted],
   ['refused', '  refused by the gateway', ({ directRefused }) => directRefused],
-  ['elsewhere', '  forwarded as what does not reach that handler', ({ directElsewhere }) => directElsewhere],
+  [
+    'elsewhere',
+    '  forwarded in a form that does not reach that handler',
+    ({ directElsewhere }) => directElsewhere,
+  ],
   ['through', 'reached a handler through the gateway', ({ reached }) => reached],
   ['for nothing', 'counted, although no handler was reached', ({ countedForNothing }) => countedForNothing],
   [

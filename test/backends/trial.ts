@@ -24,13 +24,13 @@ export type Outcome = {
   unanswered: number
   /** Reached a handler through the gateway without being counted under its rule. */
   readonly uncounted: Spelling[]
-  /** Forwarded otherwise than sent; looked at where the backend says what has arrived. */
+  /** Forwarded otherwise than sent; checked if the backend echoes its request. */
   readonly altered: Spelling[]
 }
 
 const batch = 500
 const mostParents = 4_000
-/** A backend may wait for more of what is no request to it. */
+/** A backend may wait for more bytes of an input that is not a request to it. */
 const backendSilenceMs = 1_500
 const gatewaySilenceMs = 10_000
 

@@ -130,7 +130,7 @@ describe.each([
   })
   afterAll(() => edge?.stop())
 
-  test('enforces what is enforced when forwarding, over three replicas', async () => {
+  test('enforces the same limits as when forwarding, over three replicas', async () => {
     const ports = replicas.map(({ port }) => port)
     const before = forwarded
     const expected = await sequence(ports, from(1))
@@ -140,7 +140,7 @@ describe.each([
     expect(forwarded - before).toBe(2 * passed)
   })
 
-  test('lets pass exactly what is allowed of many requests at once', async () => {
+  test('allows exactly the quota of many requests at once', async () => {
     const replies = await Promise.all(
       Array.from({ length: 60 }, () => send(portOf(), 'POST', '/login', { from: from(3), body: 'x' })),
     )

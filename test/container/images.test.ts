@@ -68,7 +68,7 @@ describe.each([
     expect(await userIdsOf(engine, container().getId())).not.toContain('0')
   })
 
-  test('starts from what was compiled when it was built', async () => {
+  test('starts from the compile cache made at its build', async () => {
     // The compiler that takes types out would be some 25 MB more.
     const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(await output('cat', '/proc/1/status')) ?? []
     expect(Number(kilobytes)).toBeLessThan(100_000)

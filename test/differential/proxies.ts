@@ -65,7 +65,7 @@ const startHttpProxy: Start = (port, backendPort, directory) =>
     stdio: 'ignore',
   })
 
-/** Rules that read every part of a request, none of which is ever full: what cannot be read in one way only is refused. */
+/** Rules that read every part of a request, and never refuse by count: only a request with an ambiguous value is refused. */
 const rules = `limits:
   - { name: address, match: '* /*', requests: 1000000, window: 1m }
   - { name: host, match: '* /*', hosts: ['a', '*.example'], key: [host, 'header:x-key'], requests: 1000000, window: 1m }

@@ -37,7 +37,7 @@ type Seen = Readonly<Record<ProxyName, number>>
 
 const seenByKey = new Map<string, Seen>()
 await sendAll(vectors, 16, 400)
-// A busy machine looks like a refusal: what differs is sent again, with more patience.
+// A busy machine looks like a refusal: requests that differ are sent again, with more patience.
 await sendAll(
   vectors.filter(
     ({ key }) =>
@@ -95,7 +95,7 @@ function report(): void {
 }
 
 /**
- * Prints what is forwarded here and by none of the others.
+ * Prints the requests that only Sluice forwards.
  *
  * @returns how many of these are not explained, and how many that are explained do not differ
  */

@@ -5,7 +5,7 @@ import { playHistory } from './random-history.ts'
 import type { Replica } from './stage.ts'
 
 /*
- * The random histories find nothing. That says something only if they find what is there to be found, in few attempts
+ * The random histories find nothing. That proves something only if they find real defects, in few attempts
  * and for the reason that it is wrong.
  */
 

@@ -42,7 +42,7 @@ export function startReadThenWrite(url: string): Replica {
   }
 }
 
-/** Leaves the library's defaults on, which send a command again after a reconnect. */
+/** Leaves the library's defaults on, so that it sends a command again after a reconnect. */
 export function startResending(url: string): Replica {
   const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 10 })
   redis.on('error', () => undefined)

@@ -4,7 +4,7 @@ import type { Relay, RelayFault } from '../support/network/relay.ts'
 import type { BreakableRedis } from './breakable-redis.ts'
 import type { Stage } from './stage.ts'
 
-/** Something that goes wrong for a while: at the network before one replica, or at Redis, which is before all of them. */
+/** Something that goes wrong for a while: at the network before one replica, or at Redis, which all of them use. */
 export type Fault = {
   readonly site: 'redis' | number
   readonly kind: string
@@ -17,7 +17,7 @@ const slow: RelayFault = { kind: 'delay', delayMs: 30 }
 const slower: RelayFault = { kind: 'delay', delayMs: 150 }
 const drop: RelayFault = { kind: 'trickle', bytes: 40, everyMs: 4 }
 
-/** What the network can do to a replica: what begins it, and what ends it. */
+/** Faults of the network of a replica: how each begins, and how it ends. */
 const networkFaults: Readonly<Record<string, RelayFault | 'cut' | 'reset' | 'strand'>> = {
   cut: 'cut',
   reset: 'reset',
@@ -84,14 +84,14 @@ export function drawFaults(random: () => number, replicas: number, withinMs: num
   return faults.toSorted((a, b) => a.startMs - b.startMs)
 }
 
-/** What goes wrong, and where: at Redis, or at one of so many relays. */
+/** A fault, and its place: Redis, or one of the relays. */
 export function drawFault(random: () => number, relays: number): Pick<Fault, 'site' | 'kind'> {
   const site = random() < 0.4 ? 'redis' : Math.floor(random() * relays)
   const kinds = Object.keys(site === 'redis' ? redisFaults : networkFaults)
   return { site, kind: kinds[Math.floor(random() * kinds.length)] ?? 'cut' }
 }
 
-/** Lets the faults happen in their time. Resolves when they are over, which is before all has recovered. */
+/** Lets the faults happen in their time. Resolves when they are over, before everything has recovered. */
 export async function runFaults(stage: Stage, faults: readonly Fault[]): Promise<void> {
   const beganAtMs = performance.now()
   const bySite = Map.groupBy(faults, ({ site }) => site)

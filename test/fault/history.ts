@@ -24,7 +24,7 @@ export type Attempt = {
   readonly answeredMs: number
   /**
    * `passed`: let through uncounted, as `onStoreError: open` has it. `refused-elsewhere`: another rule refused it, so it
-   * is to be counted nowhere.
+   * must be counted nowhere.
    */
   readonly outcome: 'allowed' | 'refused' | 'passed' | 'unavailable' | 'refused-elsewhere'
   /** False where the replica answered in the same turn of its event loop: then it has told the store nothing. */
@@ -41,6 +41,6 @@ export type Trouble = {
 
 /**
  * The store forgot. What it counted after `fromMs` and before `untilMs` may be gone: everything since ever in a restart
- * without persistence, what was not replicated in a failover.
+ * without persistence, writes not replicated in a failover.
  */
 export type Loss = { readonly fromMs: number; readonly untilMs: number }

@@ -4,7 +4,7 @@ import { judge } from './judge.ts'
 
 /*
  * The judge is worth what it finds. Each history here is written down by hand, under a rule of 2 requests in 1000 ms,
- * with what is wrong about it.
+ * with its violation.
  */
 
 type Row = [sentMs: number, answeredMs: number, outcome: Attempt['outcome'], rest?: Partial<Attempt>]

@@ -2,14 +2,14 @@ import type { Attempt, History, Loss } from './history.ts'
 import { splitWindows } from './windows.ts'
 
 /**
- * Holds a history against the promise of docs/redis.md. The model is a sequential counter: there is to be an order of
+ * Holds a history against the promise of docs/redis.md. The model is a sequential counter: there must be an order of
  * the requests, each at some instant between sent and answered, in which a counter that goes up to the quota would have
  * answered alike. Without a trouble that is exact. With one, each clause below says what may be off, and by how much.
  *
  * A window that ends within a history with troubles is judged loosely, by the most that any order allows: to be exact
  * there, give windows longer than the history.
  *
- * @returns what is wrong, in words; nothing where the promise was kept
+ * @returns the violations, in words; none if the promise was kept
  */
 export function judge(history: History): string[] {
   const { rule, losses } = history
@@ -129,7 +129,7 @@ function judgeCounted(attempts: readonly PlacedAttempt[], { losses, counted }: H
   return counted > allowed.length + uncertain.length ? [`${told}, and ${uncertain.length} uncertain`] : []
 }
 
-/** The most that can have been counted before an answer. What is both allowed and uncertain may have counted twice. */
+/** The most that can have been counted before an answer. A request both allowed and uncertain may have counted twice. */
 function countBefore(attempts: readonly PlacedAttempt[], { answeredMs }: Attempt): number {
   const before = attempts.filter(({ sentMs }) => sentMs <= answeredMs)
   const allowed = before.filter(({ outcome }) => outcome === 'allowed')

@@ -13,7 +13,7 @@ export type PauseWatch = {
 const EVERY_MS = 5
 
 /**
- * @param redis a connection of its own, which is not made to fail
+ * @param redis a separate connection that is not made to fail
  * @param noticed called with the beginning of a time in which Redis did not answer within `longestMs`
  */
 export function watchPauses(redis: Redis, longestMs: number, noticed: (fromMs: number) => void): PauseWatch {

@@ -14,7 +14,7 @@ const BURST = 4
 /** Longer than any history, so that all of it is in one window. */
 const LONG_MS = 120_000
 
-/** What a seed gave, and what was wrong with it: nothing, where the promise was kept. */
+/** The history of a seed, and its violations: none if the promise was kept. */
 export type Verdict = {
   readonly seed: number
   readonly faults: readonly Fault[]
@@ -83,7 +83,7 @@ async function sendRequests(
   await Promise.all(asked)
 }
 
-/** Asks the replicas in turn until each has refused: what it takes shows what had been counted. */
+/** Asks the replicas in turn until each has refused: the number of requests shows the earlier counts. */
 async function useUp(stage: Stage, client: string, policy: Policy): Promise<void> {
   for (let allowed = 0, refused = 0; refused < REPLICAS && allowed <= 2 * policy.quota;) {
     const decision = await stage.ask((allowed + refused) % REPLICAS, client, [policy])
@@ -116,7 +116,7 @@ function hasPlainCount({ windowMs, algorithm }: Policy): boolean {
   return windowMs === LONG_MS && algorithm === 'fixed'
 }
 
-/** For a failed test: what to replay, and what was seen. */
+/** For a failed test: the command to replay, and the observations. */
 export function tellVerdict({ seed, faults, violations }: Verdict): string {
   return [`TEST_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
 }

@@ -17,13 +17,13 @@ const BURST = 5
 const LONG_MS = 120_000
 const BRIEF_MS = 1000
 
-/** Of what is reserved, the share whose gateway dies before it settles. */
+/** The share of reservations whose gateway dies before it settles. */
 const CRASH_SHARE = 0.1
 
 /**
  * Plays what the seed says: clients ask two replicas at once under rules that reserve, each request is settled after a
- * while for more, less or nothing, or never, and the network and Redis fail. When all is over the judge looks at what was
- * in use at each moment, and at what is counted in the end.
+ * while for more, less or nothing, or never, and the network and Redis fail. When all is over, the judge checks the units in use
+ * at each moment, and the final counts.
  */
 export async function playSettledHistory(
   seed: number,
@@ -65,7 +65,7 @@ export async function playSettledHistory(
   }
 }
 
-/** Without local counters: what is allowed was allowed by Redis. */
+/** Without local counters: every allowed request was allowed by Redis. */
 function drawPolicies(random: () => number): Policy[] {
   const quota = (least: number): number => least + Math.floor(random() * random() * 30)
   const countStatus = [{ first: 401, last: 401 }]
@@ -113,7 +113,7 @@ async function sendRequests({ stage, replica, client, policy, random, attempts }
             return
           }
           await sleep(lastsMs)
-          // What is in use is in use until this moment at least.
+          // Units in use are in use until this moment at least.
           own.push({ ...attempt, settledMs: performance.now() })
           stage.replicas[replica]?.settle(state.reservation, cost)
         })(),
@@ -163,7 +163,7 @@ async function playEdge(stage: Stage, random: () => number): Promise<string[]> {
     )
   }
   const early = await reserve(1 + Math.floor(random() * 5))
-  // The next window begins with its first request, and what is settled late has to be told from it by a few milliseconds too.
+  // The next window begins with its first request, and late settlements have to be distinguished from it by a few milliseconds too.
   await sleep(BRIEF_MS + 5 + random() * 45)
   const beganMs = performance.now()
   const wanted = 1 + Math.floor(random() * 5)
@@ -183,7 +183,7 @@ function nameOf(client: string, policy: Policy): string {
   return `${client} ${policy.name}`
 }
 
-/** For a failed test: what to replay, and what was seen. */
+/** For a failed test: the command to replay, and the observations. */
 export function tellSettled({ seed, faults, violations }: Verdict): string {
   return [`TEST_SEED=${seed} FAULT_HISTORIES=1 replays: ${tellFaults(faults)}`, ...violations].join('\n  ')
 }

@@ -26,10 +26,10 @@ export type SettledHistory = {
 
 /**
  * Holds a history against two promises: never is more than the quota reserved and settled together, except for what a
- * request turned out to cost beyond its reservation; and what is counted in the end is what the requests have cost, where
- * nothing has failed, and between what is known for certain and what is possible, where something has.
+ * request turned out to cost beyond its reservation; and the final counts are the costs of the requests, if nothing has failed,
+ * and between the certain and the possible costs, if something has.
  *
- * @returns what is wrong, in words
+ * @returns the violations, in words
  */
 export function judgeSettled({ policy, attempts, troubles, losses, used }: SettledHistory): string[] {
   const violations: string[] = []

@@ -14,7 +14,7 @@ export type Replica = Limiter & { storeState(): string; close(): void }
 export type Stage = {
   readonly relays: readonly Relay[]
   readonly replicas: readonly Replica[]
-  /** Asks, and notes what came of it for each rule. */
+  /** Asks, and records the outcome for each rule. */
   ask(replica: number, client: string, policies: readonly Policy[]): Promise<Decision>
   readonly redis: BreakableRedis
   /** Says that replicas and Redis cannot rely on each other from now on; call the function returned when they can. */
@@ -23,7 +23,7 @@ export type Stage = {
   settled(): Promise<void>
   /** The longest that any request has waited, without the time in which this process itself did nothing. */
   longestWaitMs(): number
-  /** What was recorded, with what Redis has counted where `reads` says that the window cannot have ended. */
+  /** The records, with the counts in Redis if `reads` says that the window cannot have ended. */
   historyOf(client: string, policy: Policy, reads: boolean): Promise<History>
   close(): Promise<void>
 }

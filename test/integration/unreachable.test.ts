@@ -7,7 +7,7 @@ import { startSentinel } from '../support/redis/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/* Why there is no connection to Redis, as the log says it: what is true of the server that it names, in words of no library. */
+/* Why there is no connection to Redis, as the log says it: facts about the server that it names, in words of no library. */
 
 function reasons({ logLines }: RunningLimiter): (string | undefined)[] {
   return logLines.filter(({ msg }) => msg.startsWith('cannot connect to Redis')).map(({ reason }) => reason)

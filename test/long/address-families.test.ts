@@ -44,7 +44,7 @@ test.each(hosts)('a gateway serves on a host with $of', async ({ without, addres
   const node = process.execPath
   const served = inside([node, '-e', backend.replace('::1', address)])
   await served.waitForLine(/^listening$/)
-  // Where to listen for clients is not said, which is all interfaces of either kind.
+  // HOST is unset, so the gateway listens on all interfaces of either kind.
   const gateway = inside([node, 'proxy/main.ts'], {
     PORT: '8080',
     UPSTREAM_URL: `http://${host}:3000`,

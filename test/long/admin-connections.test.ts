@@ -37,7 +37,7 @@ describe.each(['127.0.0.1', '127.0.0.2'])(
       ['that send half a head', 'GET /livez HTTP/1.1\r\nHos'],
       ['that send a body slowly', `${post('')}{`],
       ['that have asked for /livez', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n'],
-      ['that ask for what is not for them', 'GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
+      ['that ask for a path not meant for them', 'GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
     ])('%s', async (_, sent) => {
       for (const { adminPort } of [withToken, without]) {
         const attackers: ClientConnection[] = []
@@ -59,7 +59,7 @@ test('a request of an operator is completed while others open hundreds of connec
     '127.0.0.1',
     `${post(`Authorization: ${authorization}\r\n`)}{`,
   )
-  // The head has been read before what comes later is accepted.
+  // The head has been read before later connections are accepted.
   expect(await status(withToken.adminPort, '/livez')).toBe(200)
   const attackers = await openConnections(600, withToken.adminPort, '127.0.0.1')
   operator.socket.write(body.slice(1))

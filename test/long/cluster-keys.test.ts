@@ -5,7 +5,7 @@ import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-/* Requests that count under several clients at once, which are on different nodes of a cluster. */
+/* Requests that count under several clients at once, on different nodes of a cluster. */
 
 const limits = `limits:
   - { name: search, match: GET /search, key: 'query:user', requests: 3, window: 1h }

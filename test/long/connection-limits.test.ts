@@ -133,7 +133,7 @@ test('many new connections lead to frequent minor garbage collections', async ()
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     const { samples } = parseExposition(body)
     const counts = samples.filter(({ name }) => name === 'sluice_nodejs_gc_duration_seconds_count')
-    // There is none before the first.
+    // No response comes before the first.
     return counts.find(({ labels }) => labels['kind'] === 'minor')?.value ?? 0
   }
   const before = await minorCollections()

@@ -8,13 +8,13 @@ import { startRedisServer } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
 /*
- * What is allowed is admitted, exactly, over three replicas, however many ask at once. EXACT_REPETITIONS says how often
+ * Exactly the quota is admitted over three replicas, however many ask at once. EXACT_REPETITIONS says how often
  * each is tried, once unless it does.
  */
 
 const repetitions = Number(process.env['EXACT_REPETITIONS'] ?? 1)
 const clientsInAll = 20
-/** Who sends all its requests at the same time. Beyond that the test itself would run out of sockets. */
+/** A client that sends all its requests at the same time. More would exhaust the sockets of the test itself. */
 const clientsAtOnce = 4
 const requestsEach = 500
 const allowed = 30

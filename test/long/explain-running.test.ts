@@ -45,7 +45,7 @@ afterAll(() => {
   backend.closeAllConnections()
 })
 
-/** What differs between rules beside what they match: windows so long that nothing runs out meanwhile. */
+/** Differences between rules besides their match: windows so long that nothing runs out meanwhile. */
 const counting = fc.record({
   algorithm: fc.constantFrom('fixed', 'sliding', 'token-bucket'),
   window: fc.constant('30d'),
@@ -211,7 +211,7 @@ function expectedLeft(before: Explained): (readonly [rule: string, left: number]
   )
 }
 
-/** As responses tell it: of a rule that counts several clients for a request, who has least left. */
+/** As responses tell it: of a rule that counts several clients for a request, the one with least left. */
 function leastOf(left: readonly (readonly [rule: string, left: number])[]) {
   const rules = [...new Set(left.map(([rule]) => rule))]
   const ofRule = (rule: string) => left.filter(([name]) => name === rule).map(([, each]) => each)

@@ -114,6 +114,6 @@ test('a replica that is killed among wrong guesses lets no more of them pass', a
     expect(wrong).toBeLessThanOrEqual(quota)
     passed += wrong
   }
-  // What was being checked when its replica was killed stays counted, right or wrong: a few are missing, not most.
+  // Guesses in flight when their replica was killed stay counted, right or wrong: a few are missing, not most.
   expect(passed).toBeGreaterThan(rounds)
 }, 240_000)

@@ -42,7 +42,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
   const load = beginLoad(limiters, [wide])
   const sharing = watchSharing([one, other], wide, load.now)
-  // The machine may be busy with something else: what follows is to begin where both count together.
+  // The machine may be busy with something else: continue once both count together.
   const sharedForMs = (): number => load.now() - (sharing.lastNotSharedAtMs ?? 0)
   await expect
     .poll(() => sharing.looks > 3 && sharedForMs() > 1000, { timeout: 30_000, interval: 50 })
@@ -73,7 +73,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   expect(sharedAgainMs).toBeLessThan(SHARED_AGAIN_MS)
   const [from, to] = lossBetween(provokedAtMs, electedAtMs + sharedAgainMs)
   expect(lost).toBeLessThanOrEqual(load.admittedBetween(from, to))
-  // What was on its way when a question failed, or when the circuit breaker opened.
+  // Requests in flight when a question failed, or when the circuit breaker opened.
   expect(surplus).toBeLessThanOrEqual(load.mostWaiting * (failures + Math.max(...openings)))
   for (const limiter of limiters)
     await eventually('Redis decides', () => limiter.storeState() === 'available')
@@ -150,7 +150,7 @@ test('after a failover no more wrong guesses pass than the new master had not co
   )
   expect(wrongBefore).toBeLessThan(quota)
   expect(outcomes.unavailable).toBeGreaterThan(0)
-  // What was reserved as the master stopped, and not given back, stays reserved.
+  // Units reserved as the master stopped, and not refunded, stay reserved.
   expect(wrong).toBeGreaterThanOrEqual(quota - unsure)
   expect(wrong).toBeLessThanOrEqual(quota + forgotten)
 })

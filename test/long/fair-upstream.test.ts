@@ -7,7 +7,7 @@ import { send, startGateway, type GatewayProcess } from '../support/gateway/gate
 import { connectHttp2 } from '../support/http/http2.ts'
 import { untilMatches } from '../support/wait/until-matches.ts'
 
-// Some clients make the backend's connections last: by not reading, by streams of events, by asking what takes long.
+// Some clients make the backend's connections last: by not reading, by streams of events, by asking for slow responses.
 // A client on another address has to be served meanwhile.
 
 const greedy = ['127.0.0.2', '127.0.0.3', '127.0.0.4']

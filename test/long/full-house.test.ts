@@ -169,7 +169,7 @@ describe('where no connection is idle', () => {
     const many = await openManyBusy(11, gateway.port, b)
     const newcomer = await openBusy(gateway.port, c)
     await many[0]?.closed
-    // Not in a way that a client of HTTP/1.0 could take for the end of the response.
+    // Not in a way that an HTTP/1.0 client could take for the end of the response.
     expect(many[0]?.ended()).toBe('reset')
     // With two, the newcomer would have more than an eighth.
     for (const from of [a, b, c]) {

@@ -209,7 +209,7 @@ test.each(Object.entries(outages))(
       replicas.map(({ process }) => process.waitForLine(/Redis available: circuit breaker closed/)),
     )
 
-    // What was used up in one gateway is used up in all.
+    // A quota used up in one gateway is used up in all.
     expect(await statusesByRedis(first, '/local', spent, 2)).toEqual([429, 429])
     expect(await statusesByRedis(second, '/local', spent, 2)).toEqual([429, 429])
     for (const gateway of replicas) expect(await statuses(gateway, '/closed', newAddress(), 5)).toContain(200)

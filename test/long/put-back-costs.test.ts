@@ -4,7 +4,7 @@ import { copyPatchedSource, type Patch } from '../wire/random/patched-source.ts'
 
 /*
  * Whether the measurement of what a byte costs finds what it is there for: defects that there were are put back into a copy of the
- * source, one at a time. Where a defect cannot be put back any more, the patch is to be renewed.
+ * source, one at a time. If a defect cannot be put back any more, renew the patch.
  */
 
 type Defect = {
@@ -42,7 +42,7 @@ const defects: readonly Defect[] = [
     shownBy: /bytes are kept of \d+, and \d+ may be/,
   },
   {
-    name: 'what has come of the head of a response is joined anew with each byte',
+    name: 'the received part of a response head is joined anew with each byte',
     patches: [
       {
         file: 'proxy/http/message/waiting-bytes.ts',

@@ -4,7 +4,7 @@ import { copyPatchedSource, type Patch } from '../wire/random/patched-source.ts'
 
 /*
  * Whether the random driver finds what it is there for: defects that there were are put back into a copy of the source, one
- * at a time. A source that has changed so much that a defect cannot be put back fails too: then the patch is to be renewed.
+ * at a time. A source that has changed so much that a defect cannot be put back fails too: then renew the patch.
  */
 
 type Defect = {

@@ -109,7 +109,7 @@ describe('a right that is missing', () => {
         await operator.pexpire(`sluice:1:{${client}}:slides:60000:sliding`, 60_000)
         await limiter.decide(chargeAll(client, [slides]))
       }
-      // The list of resets is read with it too, which has a line of its own.
+      // The list of resets is read with it too, and has a line of its own.
       const others = command === 'lindex' ? 1 : 0
       const refused = warnings(limiter).filter((reason) => reason.includes(command.toUpperCase()))
       expect(refused).toHaveLength(1)

@@ -60,7 +60,7 @@ test('the first question has the reports of all replicas, also of those that wer
   ])
 })
 
-test('nothing is written while nobody asks, and what was written ends by itself', async () => {
+test('replicas write nothing while nobody asks, and their reports expire', async () => {
   const redis = openRedis(await freshRedis())
   const replica = open(redis, 'a')
   // Longer than a process takes to look whether somebody asks.
@@ -73,7 +73,7 @@ test('nothing is written while nobody asks, and what was written ends by itself'
   await eventually('nothing of them is left in Redis', async () => expect(await redis.keys('*')).toEqual([]))
 })
 
-test('a replica that is gone is left out', async () => {
+test('the list omits a replica that is gone', async () => {
   const redis = openRedis(await freshRedis())
   const [first, second] = [open(redis, 'a'), open(redis, 'b', [limited('192.0.2.2')])]
   await eventually('the other gateway reports its client', async () =>
@@ -85,7 +85,7 @@ test('a replica that is gone is left out', async () => {
   )
 })
 
-test('the time that has passed since a report is no time left', async () => {
+test('the time left in a report shrinks by its age', async () => {
   const redis = openRedis(await freshRedis())
   const first = open(redis, 'a')
   const report = { gateway: 'b', host: 'b', version: '1', tableHash: 'c', status: 'ready' }
@@ -116,23 +116,23 @@ test('the time that has passed since a report is no time left', async () => {
   expect(others?.[0]?.limited[0]?.resetMs).toBeLessThanOrEqual(30_000)
 })
 
-test('what is no report is passed over', async () => {
+test('malformed reports are ignored', async () => {
   const redis = openRedis(await freshRedis())
   const first = open(redis, 'a')
   await first.exchange.read()
   const texts = ['', '1', '1 {', '1 null', '1 {"gateway":"b"}', 'x {}']
   for (const [index, text] of texts.entries()) {
-    // By Redis's clock, which is that of this machine or of its container.
+    // By the clock of Redis: that of this machine or of its container.
     await redis.zadd('sluice:1:{replicas}:ends', String(Date.now() + 600_000), `other ${index}`)
     await redis.hset('sluice:1:{replicas}', `other ${index}`, text)
   }
   expect((await first.exchange.read())?.reports.map(({ gateway }) => gateway)).toEqual(['a'])
 })
 
-test('there are 128 reports at most', async () => {
+test('the list has at most 128 reports', async () => {
   const redis = openRedis(await freshRedis())
   for (let index = 0; index < 128; index++)
-    // By Redis's clock, which is that of this machine or of its container.
+    // By the clock of Redis: that of this machine or of its container.
     await redis.zadd('sluice:1:{replicas}:ends', String(Date.now() + 600_000), `other ${index}`)
   expect((await open(redis, 'a').exchange.read())?.reports).toEqual([])
   expect(await redis.hlen('sluice:1:{replicas}')).toBe(0)

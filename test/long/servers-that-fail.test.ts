@@ -8,8 +8,8 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
- * Three servers, of which one is killed, hangs, becomes slow or moves while clients ask all the time. From two seconds later on at the latest no
- * idempotent request fails; most that fail before go to another server, too.
+ * Three servers, of which one is killed, hangs, becomes slow or moves while clients ask all the time. From two seconds later on
+ * at the latest no idempotent request fails; most that fail before go to another server, too.
  */
 
 type Server = { readonly name: string; readonly url: string; readonly process: NodeProcess }
@@ -30,7 +30,7 @@ async function startServer(name: string, host = '127.0.0.1', port = 0): Promise<
   return { name, url: `http://${host}:${bound}`, process }
 }
 
-/** Clients that ask one request after another, and what has become of each since `mark`. */
+/** Clients that send one request after another, and the outcome of each since `mark`. */
 function startClients({ send }: HostedGateway): {
   mark(): void
   readonly outcomes: readonly Outcome[]

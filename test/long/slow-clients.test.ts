@@ -230,7 +230,7 @@ describe.concurrent('a connection without requests', () => {
     return performance.now() - startedMs
   }
 
-  test('of HTTP/1.1 is closed', async () => {
+  test('over HTTP/1.1 is closed', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     await once(socket, 'data')
@@ -241,8 +241,8 @@ describe.concurrent('a connection without requests', () => {
   })
 
   test.each([
-    ['of HTTP/1.1', (): GatewayProcess => gateway],
-    ['of HTTP/1.1 over TLS', (): GatewayProcess => secure],
+    ['over HTTP/1.1', (): GatewayProcess => gateway],
+    ['over HTTP/1.1 with TLS', (): GatewayProcess => secure],
   ])('%s is closed, although empty lines keep coming', async (_, to) => {
     const { port, isSecure } = { port: to().port, isSecure: to() === secure }
     const socket = isSecure ? connectTls({ port, rejectUnauthorized: false }) : connect(port, '127.0.0.1')
@@ -256,7 +256,7 @@ describe.concurrent('a connection without requests', () => {
     expect(performance.now() - startedMs).toBeLessThan(5_000)
   })
 
-  test('of HTTP/1.1 may begin its next request late, and then send the rest of the head late too', async () => {
+  test('over HTTP/1.1 may begin its next request late, and then send the rest of the head late too', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     let received = ''
     socket.on('data', (chunk) => (received += chunk.toString()))
@@ -270,7 +270,7 @@ describe.concurrent('a connection without requests', () => {
     socket.destroy()
   })
 
-  test('of HTTP/2 is closed, before its first request and after', async () => {
+  test('over HTTP/2 is closed, before its first request and after', async () => {
     const unused = connectHttp2(secure.port)
     await once(unused, 'connect')
     expect(await closedAfterMs(unused)).toBeLessThan(1_000)
@@ -282,7 +282,7 @@ describe.concurrent('a connection without requests', () => {
     expect(ms).toBeLessThan(1_000)
   })
 
-  describe.concurrent('of HTTP/2 whose client does not close it after GOAWAY is closed', () => {
+  describe.concurrent('over HTTP/2 whose client does not close it after GOAWAY is closed', () => {
     /** Only by sending does such a client find that nobody is there any more. */
     const untilCutOff = async (raw: RawHttp2): Promise<void> => {
       const timer = setInterval(() => raw.send(frame(frameTypes.ping, 0, 0, Buffer.alloc(8))), 50)
@@ -310,7 +310,7 @@ describe.concurrent('a connection without requests', () => {
   })
 })
 
-test('no connection is left in memory', async () => {
+test('the gateway has no connection left in memory after the slow clients', async () => {
   for (const { adminPort } of [gateway, secure]) {
     const { body } = await send(adminPort, 'GET', '/metrics')
     expect(body).toMatch(/^sluice_connections 0$/m)

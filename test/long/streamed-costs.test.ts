@@ -120,7 +120,7 @@ test('events of a streamed answer come as soon as without a gateway, and are set
   }
   expect(Math.min(...delaysMs)).toBeLessThan(mostDelayMs)
 
-  // One that hangs up after ten events, before the usage, pays what was reserved for it.
+  // A client that hangs up after ten events, before the usage, pays the reserved units.
   const before = Number(await usedUnits())
   expect((await stream(gateway.port, 0, 10)).length).toBeGreaterThanOrEqual(10)
   await sleep(100)

@@ -21,7 +21,7 @@ function* bytes(count: number): Generator<Buffer> {
 
 type Meter = Writable & { total: number; peakBytes: number; readonly leastUsedBytes: number[] }
 
-/** Counts what it is given, and looks at the gateway's memory as it goes; at what is in use, quarter by quarter. */
+/** Counts its bytes, and reads the gateway's memory in use meanwhile, quarter by quarter. */
 function startMeter({ adminPort, process }: GatewayProcess): Meter {
   const pid = process.child.pid ?? 0
   async function look(): Promise<void> {

@@ -168,7 +168,7 @@ describe('a cluster', () => {
     expect(limited.telemetry).toMatchObject({ failures: 0 })
   })
 
-  test('adds what was admitted during an outage, on every node', async () => {
+  test('adds the requests admitted during an outage, on every node', async () => {
     const clients = Array.from({ length: 30 }, newClient)
     const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
     const nowMs = performance.now()

@@ -26,7 +26,7 @@ test('the name of a host is believed when it resolves, also where it did not at 
   )
   expect(await seenFrom('127.0.0.3')).toBe('127.0.0.3')
 
-  // What resolves at start is believed from the first request on.
+  // A host that resolves at startup is believed from the first request on.
   const known = await startHosted(settings)
   const first = await known.send('GET', '/', {
     from: '127.0.0.2',

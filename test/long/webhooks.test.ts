@@ -44,7 +44,7 @@ async function start(
   return { ...gateway, file }
 }
 
-/** What was received, once it is so much. */
+/** The received events, once there are so many. */
 async function eventsOf(receiver: WebhookReceiver, count: number): Promise<ReceivedWebhook['event'][]> {
   await eventually(`${count} events have come`, () =>
     expect(receiver.received.length).toBeGreaterThanOrEqual(count),
@@ -58,7 +58,7 @@ async function getBanned(...gateways: readonly HostedGateway[]): Promise<void> {
     await Promise.all(gateways.map((gateway) => gateway.send('POST', '/login')))
 }
 
-test('a ban by a rule is told of once, and one by an operator', async () => {
+test('a ban by a rule is reported once, and so is one by an operator', async () => {
   const receiver = await startWebhookReceiver()
   const gateway = await start(receiver)
   await getBanned(gateway)
@@ -78,7 +78,7 @@ test('a ban by a rule is told of once, and one by an operator', async () => {
   expect(scrape.value('sluice_table_capacity', { table: 'webhooks' })).toBe(1000)
 })
 
-test('a secret that makes a client is not told, and an address is not without LOG_ADDRESSES', async () => {
+test('webhooks never contain a secret key, nor an address without LOG_ADDRESSES', async () => {
   const receiver = await startWebhookReceiver()
   const gateway = await start(receiver, { LOG_ADDRESSES: '0' })
   for (let i = 0; i < 3; i++) await gateway.send('GET', '/keyed', { headers: { 'x-api-key': 's3cr3t' } })
@@ -93,7 +93,7 @@ test('a secret that makes a client is not told, and an address is not without LO
   expect(bodies).not.toContain('127.0.0.1')
 })
 
-test('settings that are wrong are told of, with the mistakes', async () => {
+test('invalid settings are reported with their mistakes', async () => {
   const receiver = await startWebhookReceiver()
   const gateway = await start(receiver)
   writeFileSync(gateway.file, 'limits: none\n')
@@ -103,7 +103,7 @@ test('settings that are wrong are told of, with the mistakes', async () => {
   expect(JSON.stringify(event?.data['mistakes'])).toContain('limits: got \\"none\\"')
 })
 
-test('a change of the webhooks takes a restart, which is said', async () => {
+test('a change of the webhooks needs a restart, and the log says so', async () => {
   const receiver = await startWebhookReceiver()
   const gateway = await start(receiver)
   writeFileSync(gateway.file, tableFor({ ...receiver, url: `${receiver.url}/elsewhere` }))
@@ -111,13 +111,13 @@ test('a change of the webhooks takes a restart, which is said', async () => {
   expect(body).toMatchObject({ restart: ['webhooks'] })
 })
 
-test('of two replicas on one Redis the one that bans tells', async () => {
+test('of two replicas on one Redis, the one that bans reports it', async () => {
   const receiver = await startWebhookReceiver()
   const REDIS_URL = await freshRedis()
   const replicas = [await start(receiver, { REDIS_URL }), await start(receiver, { REDIS_URL })]
   await getBanned(...replicas)
   await eventsOf(receiver, 1)
-  // What comes after it is in the same queue.
+  // Later events are in the same queue.
   writeFileSync(replicas[0]?.file ?? '', 'limits: none\n')
   writeFileSync(replicas[1]?.file ?? '', 'limits: none\n')
   for (const replica of replicas) await askOperator(replica, 'POST', '/api/reload', {})

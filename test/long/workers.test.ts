@@ -29,7 +29,7 @@ test('workers without Redis enforce one table, and report as one', async () => {
   expect(await gateway.process.stop('SIGTERM')).toBe(0)
 })
 
-test('a worker that dies is replaced, and what was counted stays counted', async () => {
+test('a worker that dies is replaced, and counters keep their values', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
   await rush(gateway.port, 100)
@@ -51,7 +51,7 @@ test('a worker that dies is replaced, and what was counted stays counted', async
 })
 
 // The machine may have no process, file or memory for a worker just then. Here it is a file.
-test('a worker that cannot be started is tried again', async () => {
+test('a worker that cannot be started is retried', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2' })
   const pids = (): number[] =>

@@ -11,11 +11,11 @@ export type LlhttpCase = {
   readonly bytes: string
   /** Messages that the parser has found complete before it ended, or failed. */
   readonly complete: number
-  /** The parser refuses the bytes, or what is behind the complete messages. */
+  /** The parser refuses the bytes, or those after the complete messages. */
   readonly isRefused: boolean
 }
 
-// What stands between the two blocks is prose, but never another case.
+// The text between the two blocks is prose, but never another case.
 const block = /<!--\s*meta=(\{.*?\})\s*-->\s*```http\n([\s\S]*?)```(?:(?!<!--)[\s\S])*?```log\n([\s\S]*?)```/g
 
 /**

@@ -34,7 +34,7 @@ beforeAll(async () => {
   backend = await startRecordingBackend()
   gateway = await startGateway({
     UPSTREAM_URL: backend.url,
-    // What waits for more is to end soon.
+    // Inputs that wait for more should end soon.
     HEADERS_TIMEOUT: '500ms',
     BODY_TIMEOUT: '500ms',
     IDLE_TIMEOUT: '500ms',

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 
 /**
- * The files that the change touches, or undefined where git cannot tell. The change is what is not committed, and what came
+ * The files that the change touches, or undefined where git cannot tell. The change is the uncommitted diff, and the commits
  * since `CI_BASE`; without that since the branch of the pull request, or since the commit before.
  */
 export function changedFiles(): Set<string> | undefined {

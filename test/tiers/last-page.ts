@@ -9,7 +9,7 @@ export type Result = Outcome & { readonly secondLook?: SecondLook }
 /** Lines of a message that are shown. */
 const SHOWN_LINES = 7
 
-/** What is printed at the end, and whether all is well. */
+/** The final report, and whether all passed. */
 export function lastPage(results: readonly Result[]): { readonly text: string; readonly ok: boolean } {
   const flaky = results.flatMap(({ secondLook }) => secondLook?.flaky ?? [])
   const isTooFlaky = new Set(flaky.map(({ failures }) => failures[0]?.file)).size > MAX_FLAKY_FILES

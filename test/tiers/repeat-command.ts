@@ -7,7 +7,7 @@ type Environment = Readonly<Record<string, string>>
  * A command for a shell that runs this test, or the whole file, again with the same seed.
  *
  * @param runner how vitest is started
- * @param env what was set for that run alone
+ * @param env variables set for that run alone
  */
 export function repeatCommand(
   runner: string,

@@ -7,7 +7,7 @@ export type Flaky = {
   readonly failures: readonly Failure[]
   /** Why it fails the run all the same. */
   readonly objection: string | undefined
-  /** What was printed both times. */
+  /** The output of both runs. */
   readonly logs: readonly [string, string]
 }
 

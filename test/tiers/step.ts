@@ -13,7 +13,7 @@ export type Step = {
   /** For a step of vitest: what selects its tests. They are arguments to `command`. */
   readonly tests?: string
   readonly env?: Readonly<Record<string, string>>
-  /** It is killed after so long, which is a failure. */
+  /** The step is killed after this time, and counts as failed. */
   readonly limitMinutes: number
   /** Neighbours of one group run at once: what measures no time, and takes one core each. */
   readonly group?: string

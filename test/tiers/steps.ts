@@ -6,14 +6,14 @@ const VITEST = 'npx vitest run'
 /** The oldest that `engines` allows. */
 const OLDEST = '.ci/test-on-node 24'
 const NPM_TEST = '--project pure --project sockets --project timing'
-/** What differs from one Node to the next: processes, TLS, HTTP/2. */
+/** Tests that may differ from one Node to the next: processes, TLS, HTTP/2. */
 const ABOUT_NODE = [
   'process start reload command-line connection-end open-files worker-metrics tls tls-ciphers redis-tls pipelining-tls',
   'http2 http2-early-answers http2-held-open http2-leaving http2-pings http2-stream-order http2-upstream h2c grpc',
 ]
   .flatMap((names) => names.split(' '))
   .map((name) => `test/e2e/${name}.test.ts`)
-/** A machine without an image registry may come with it: it makes what stands in for the images. */
+/** A machine without an image registry may come with it: it builds replacements for the images. */
 export const IMAGES_SCRIPT = '../shared/containers/up'
 
 /** For a change, on a machine that is busy: no budget, but an end to what hangs. */
@@ -68,7 +68,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
 
 /** Before a release and every night: `npm run test:all`. */
 export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
-  // What is random is so anew each time, and says its seed.
+  // Random tests draw anew each time, and print their seed.
   const drawn = { env: { TEST_SEED: String(seed) } }
   const peers = process.env['PEER_SUITES'] ? [step('peers', VITEST, 30, { tests: '--project peers' })] : []
   return [

@@ -13,9 +13,9 @@ export type AnswerVector = {
   /** Text that the response's head has in it, and what it must not have. Letter case is ignored. */
   readonly says?: readonly string[]
   readonly lacks?: readonly string[]
-  /** A `broken` one that says its length, by which a client of HTTP/1.0 too sees that it is not whole: no reset has to tell. */
+  /** A `broken` one that says its length, by which even an HTTP/1.0 client sees that it is truncated, without a reset. */
   readonly hasLength?: boolean
-  /** Interim responses that a client of HTTP/1.1 gets before. */
+  /** Interim responses that an HTTP/1.1 client gets before. */
   readonly interim?: readonly number[]
 }
 

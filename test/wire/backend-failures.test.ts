@@ -166,7 +166,7 @@ function request(start: string, more: string, times: number, port = gateway.port
 }
 
 /**
- * A reset takes back what has not been read yet. Nobody tells when it has been: the reset waits for longer than a busy machine holds up
+ * A reset discards unread bytes. Nobody tells when it has been: the reset waits for longer than a busy machine holds up
  * the gateway, and not until it gives up waiting for the rest.
  */
 function sendThen(socket: Socket, bytes: string, then: () => void): void {

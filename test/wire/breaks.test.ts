@@ -59,7 +59,7 @@ describe('a client resets its connection at every byte of', () => {
       head('GET /one') + head('POST /two', 'Content-Length: 2') + 'hi' + head('GET /three'),
     ],
     [
-      'a handshake and what follows it',
+      'a handshake and later bytes',
       head(
         'GET /chat',
         'Connection: Upgrade',
@@ -135,7 +135,7 @@ test('no connection is left open, and the gateway has caught no exception', asyn
   expect((await gateway.send('GET', '/alive')).status).toBe(200)
 })
 
-/** Targets of the requests that are complete in these bytes, which are well-formed as far as they go. */
+/** Targets of the complete requests in these bytes, which are well-formed as far as they go. */
 function readRequests(bytes: string): string[] {
   const targets: string[] = []
   let rest = bytes

@@ -480,7 +480,7 @@ test.each(['X-One', 'Authorization'])(
     ]
     expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(200)
     expect(await statusOf(gateway.port, from, post(target, ...lines('a')))).toBe(429)
-    // The last word may be a token to a backend, which has been used already.
+    // To a backend, the last word may be a token, and that token has been used already.
     const both = name === 'X-One' ? 200 : 429
     expect(await statusOf(gateway.port, from, post(target, ...lines('b', 'a')))).toBe(both)
     expect(await statusOf(gateway.port, from, post(target, ...lines('d', 'c')))).toBe(200)

@@ -4,7 +4,7 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { startRawBackend } from '../support/http/backend.ts'
 import { converse } from '../support/http/raw-client.ts'
 
-// A response that the backend does not complete, to clients of HTTP/1.0. Where it has a length, they can tell that it is incomplete, and get what
+// A truncated response of the backend, to HTTP/1.0 clients. Where it has a length, they can tell that it is incomplete, and get what
 // came. Where it has none, only a reset can tell.
 
 const ok = 'HTTP/1.1 200 OK\r\n'

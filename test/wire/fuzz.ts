@@ -8,7 +8,7 @@ import { peerAt } from '../support/network/peer-at.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 // Feeds the functions that read targets and addresses for as long as it is told to, ten minutes unless FUZZ_MINUTES says
-// otherwise: `npm run fuzz`. It prints its seed, and the input where one of the properties below does not hold. What is
+// otherwise: `npm run fuzz`. It prints its seed, and the input that violates one of the properties below. Input that is
 // found belongs among the vectors.
 
 const minutes = Number(process.env['FUZZ_MINUTES'] ?? 10)

@@ -48,7 +48,7 @@ function filled(filler: string): string {
   return filler.repeat(Math.ceil(bytes / filler.length)).slice(0, bytes)
 }
 
-/** The least of up to three tries, as a busy machine may hold one up: what takes the square of its length does so each time. */
+/** The least of up to three tries, as a busy machine may delay one: quadratic time shows each time. */
 async function leastMs(boundMs: number, step: () => number | Promise<number>): Promise<number> {
   let least = Infinity
   for (let tries = 0; tries < 3 && least >= boundMs; tries++) least = Math.min(least, await step())

@@ -17,7 +17,7 @@ import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 
 // The attack: `Connection` names the header that a rule counts by, with a value made up for each request. The gateway counts
 // the value and then removes the header, so that the backend knows the client by something else (Nathan Davison, "Abusing HTTP
-// hop-by-hop request headers"). nginx and HAProxy forward what is named; Envoy answers 400 where X-Forwarded-* is.
+// hop-by-hop request headers"). nginx and HAProxy forward named headers; Envoy answers 400 where X-Forwarded-* is.
 
 const sha256 = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 
@@ -89,7 +89,7 @@ beforeAll(async () => {
 
 afterAll(() => backend.close())
 
-describe.each(Object.entries(decisive))('%s, which is decided by', (name, value) => {
+describe.each(Object.entries(decisive))('%s, on which a decision rests,', (name, value) => {
   test.each(ways)('reaches the backend when it is %s as a header of the connection', async (_, linesFor) => {
     const from = freshAddress()
     const lines = [`${name}: ${value}`, ...linesFor(name)]
@@ -106,7 +106,7 @@ test.each([
   'ssl-client-verify',
   'x-remote-user',
   'cf-connecting-ip',
-])('what a trusted proxy says in %s reaches the backend when its client has it named', async (name) => {
+])('%s of a trusted proxy reaches the backend even if its client names it in Connection', async (name) => {
   const named = new Set([name, 'cf-connecting-ip'])
   const lines = [...[...named].map((each) => `${each}: 192.0.2.9`), `Connection: ${[...named].join()}`]
   const bytes = [`POST /${name} HTTP/1.1`, 'Host: a', 'Content-Length: 0', ...lines, '', ''].join('\r\n')

@@ -52,11 +52,11 @@ function ask(vector: AnswerVector, way: WayOfSending, version: string): Promise<
 }
 
 /**
- * The pieces with what is behind the end of the response joined to its last piece: by the time that it arrives alone,
+ * The pieces, with the bytes after the end of the response joined to its last piece: by the time that it arrives alone,
  * another request may wait on the connection for its own response.
  */
 function withSurplus(pieces: readonly string[], method: string): readonly string[] {
-  // What goes on and on has no end, and to look for it after each byte takes seconds.
+  // Endless responses have no end, and searching it after each byte takes seconds.
   if (pieces.length > 1_000) return pieces
   const { endedIn } = readHere(
     pieces.map((piece) => Buffer.from(piece, 'latin1')),

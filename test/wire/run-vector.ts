@@ -4,7 +4,7 @@ import { converse, freshAddress, waysOfSending, type WayOfSending } from '../sup
 import type { RecordingBackend } from '../support/http/recording-backend.ts'
 import type { Vector } from './vector.ts'
 
-/** What came of a vector, in the words of its verdict. */
+/** The outcome of a vector, in the words of its verdict. */
 export type Outcome = {
   readonly statuses: readonly number[]
   readonly backend: readonly string[]
@@ -20,7 +20,7 @@ export type Outcome = {
 const probe = 'GET /probe HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n'
 const probed = 'GET /probe'
 
-/** Sends a vector from a client address of its own and tells what came of it. */
+/** Sends a vector from a client address of its own and returns the outcome. */
 export async function runVector(
   port: number,
   backend: RecordingBackend,

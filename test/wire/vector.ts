@@ -10,7 +10,7 @@ export type Verdict = {
   readonly unfinished?: string
 }
 
-/** Bytes of a client, what comes of them, and why. */
+/** Bytes of a client, their expected outcome, and why. */
 export type Vector = {
   readonly name: string
   /** Latin-1 text, one character a byte. */

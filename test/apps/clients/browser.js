@@ -19,7 +19,7 @@ const flags = [
  * Debian's Chromium with a profile of its own.
  *
  * @param protocol 'http', 'https' (HTTP/1.1 only) or 'http2'
- * @param use what is done with a page; what it returns is printed as JSON
+ * @param use a function that gets a page; its result is printed as JSON
  * @param own other flags of Chromium
  */
 export async function withPage(protocol, use, own = []) {

@@ -2,13 +2,13 @@ import { subscribe as listen } from 'node:diagnostics_channel'
 import { createClient } from 'graphql-sse'
 import { Agent, fetch as undiciFetch } from 'undici'
 
-// Queries, and subscriptions side by side whose every event is answered by a mutation. Prints what came as JSON.
+// Queries, and subscriptions side by side whose every event is answered by a mutation. Prints the received messages as JSON.
 
 const [origin, protocol] = process.argv.slice(2)
 const url = `${origin}/graphql`
 const dispatcher = new Agent({ allowH2: protocol === 'http2', connections: 16 })
 const fetchFn = (input, init) => undiciFetch(input, { ...init, dispatcher })
-/** What was agreed on with ALPN. */
+/** The protocol negotiated by ALPN. */
 const protocols = new Set()
 listen('undici:client:connected', ({ socket }) => protocols.add(socket.alpnProtocol || 'none'))
 const client = createClient({ url, fetchFn, retryAttempts: 0 })

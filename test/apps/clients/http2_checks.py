@@ -1,6 +1,6 @@
 """What RFC 9113 asks of a server, each on a connection of its own, written frame by frame.
 
-Prints a JSON object: how many checks there are, and of each that failed what came back.
+Prints a JSON object: the number of checks, and the received frames of each that failed.
 """
 
 import json
@@ -123,7 +123,7 @@ def post(extra=(), **changed):
     return get("/hash", extra, method="POST", **changed)
 
 
-# Name to what is done, and the outcomes that are right.
+# Name to the action, and its accepted outcomes.
 CHECKS = {}
 
 
@@ -135,7 +135,7 @@ def check(*accepted):
     return register
 
 
-# What is right.
+# Accepted outcomes.
 
 
 @check("200")
@@ -273,7 +273,7 @@ def reset_stream_leaves_the_connection():
     return raw.outcome(3)
 
 
-# What is malformed: the stream is to be reset, perhaps after a 400 (RFC 9113, 8.1.1), or with it the connection (5.4).
+# Malformed requests: the stream must be reset, perhaps after a 400 (RFC 9113, 8.1.1), or with it the connection (5.4).
 
 MALFORMED = ("400", "RST_STREAM PROTOCOL_ERROR", "GOAWAY PROTOCOL_ERROR", "GOAWAY INTERNAL_ERROR", "closed")
 
@@ -332,7 +332,7 @@ def malformed_pseudo_header_in_trailers():
     return raw.outcome()
 
 
-# What ends the connection with an error, or at least the stream. The error is lost where what follows it is a reset.
+# Frames that end the connection with an error, or at least the stream. The error is lost if a reset follows it.
 
 
 def broken(name, send, error="PROTOCOL_ERROR"):

@@ -80,7 +80,7 @@ await withPage(protocol, async (tab) => {
   return { violations, overflowing, healths, errors, checked, ...facts }
 })
 
-/** What is seen first, and how wide the plots are, on a phone and on a wide screen. */
+/** The first visible element, and the width of the plots, on a phone and on a wide screen. */
 async function factsOf(tab) {
   const facts = {}
   for (const { name, width, height } of looks) {

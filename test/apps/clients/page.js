@@ -17,7 +17,7 @@ function ask(port) {
 await withPage(protocol, async (tab) => {
   const problems = []
   const elsewhere = []
-  // A network is looked up too, which is no client: the browser itself tells of the answer.
+  // A network, which is not a client, is looked up too: the browser itself logs the response.
   tab.on('console', (message) => {
     if (!message.text().includes('status of 400')) problems.push(message.text())
   })
@@ -47,7 +47,7 @@ await withPage(protocol, async (tab) => {
   await tab.keyboard.press('Enter')
   await tab.getByRole('alert').getByText('token').waitFor()
   const wrongToken = await tab.getByRole('alert').first().innerText()
-  // What is wrong is told in the console by the browser itself.
+  // The browser itself logs errors to the console.
   problems.length = 0
   await tab.keyboard.type(token)
   await tab.keyboard.press('Enter')

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Upload } from 'tus-js-client'
 
-// Uploads whole, in chunks, side by side; broken off in the middle and resumed; removed. Prints what came of it as JSON.
+// Uploads whole, in chunks, side by side; broken off in the middle and resumed; removed. Prints the results as JSON.
 
 const MEGABYTE = 1024 * 1024
 const [origin] = process.argv.slice(2)

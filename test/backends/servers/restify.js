@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 
-// Restify 11 loads spdy, which does not run on Node as it is today, and has no use for it here.
+// Restify 11 loads spdy, which does not run on current Node, and does not use it here.
 registerHooks({
   resolve: (specifier, context, next) => next(specifier === 'spdy' ? 'node:http' : specifier, context),
 })

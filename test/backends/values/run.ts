@@ -11,7 +11,8 @@ import { readersFolder, valueReaders, type Source, type ValueReader } from './re
 import { writeText } from './texts.ts'
 
 // Asks real libraries what they read as the value of a parameter, a cookie or a number, and whether a rule with such a key counts
-// the request for that value: the second part of `npm run test:backends`. What a library reads and no rule counts is a way around the limit.
+// the request for that value: the second part of `npm run test:backends`. What a library reads and no rule counts is a way around
+// the limit.
 
 const { values: options } = parseArgs({
   options: {
@@ -75,7 +76,7 @@ function counts(source: Source, text: string, value: string): boolean {
       : source === 'cookie'
         ? cookieValues(text, 'sid', unbounded)
         : valuesOf(text, { isQuoted, isNumber })
-  // What is empty, or cut down to something without a letter or a digit, names nobody.
+  // A value that is empty, or truncated to no letter or digit, names nobody.
   return valuesOf(value, { isQuoted, isNumber }).every(
     (client) => !/[0-9a-z]/.test(client) || counted.includes(client),
   )

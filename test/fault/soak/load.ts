@@ -13,7 +13,7 @@ const PART_MS = 20
 
 /**
  * Requests at a steady rate, whatever becomes of them: each client in turn asks one gateway and then the next. Every
- * tenth request comes from one of ten clients, who are over their limit most of the time.
+ * tenth request comes from one of ten clients that are over their limit most of the time.
  */
 export function startLoad(options: {
   readonly ports: readonly number[]

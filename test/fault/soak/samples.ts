@@ -5,7 +5,7 @@ import { readResidentBytes } from '../../support/load/memory-use.ts'
 export type Sample = {
   readonly atMs: number
   readonly residentBytes: number
-  /** Of JavaScript's heap and of the buffers outside of it, with what is not collected yet. */
+  /** Of JavaScript's heap and of the buffers outside of it, with uncollected garbage. */
   readonly usedBytes: number
   readonly descriptors: number
   readonly keys: number
@@ -16,7 +16,7 @@ export function readProcess(pid: number): Pick<Sample, 'residentBytes' | 'descri
   return { residentBytes: readResidentBytes(pid), descriptors: readdirSync(`/proc/${pid}/fd`).length }
 }
 
-/** The least of each quarter: of a heap, about what was left after collecting. */
+/** The least of each quarter: of a heap, about the size after a collection. */
 export function leastOfQuarters(samples: readonly Sample[], of: (sample: Sample) => number): number[] {
   return quarters(samples).map((quarter) => Math.min(...quarter.map(of)))
 }

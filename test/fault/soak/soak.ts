@@ -148,9 +148,9 @@ async function countKeys(redis: Redis): Promise<number> {
   return keys.size
 }
 
-/** After the first third, which is longer than it takes for all clients to come by and for windows to end. */
+/** After the first third, long enough for all clients to come by and for windows to end. */
 function expectFlat(samples: readonly Sample[]): void {
-  // What is in use grows with a leak. Resident memory goes up and down by half of it, as V8 takes and returns room.
+  // The memory in use grows with a leak. Resident memory goes up and down by half of it, as V8 takes and returns room.
   const [used = 0, , , usedAtEnd = NaN] = leastOfQuarters(samples, ({ usedBytes }) => usedBytes)
   expect(usedAtEnd, 'memory in use').toBeLessThan(used * 1.1 + 5e6)
   for (const { residentBytes } of samples) expect(residentBytes, 'resident memory').toBeLessThan(used * 2.5)

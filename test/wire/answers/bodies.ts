@@ -5,7 +5,7 @@ const chunked = 'Transfer-Encoding: chunked'
 const fourInterim = [100, 102, 199, 104].map((status) => `HTTP/1.1 ${status} Wait\r\n\r\n`).join('')
 const chunks = '2\r\nhi\r\n0\r\n\r\n'
 
-/** RFC 9112 sections 6 to 8: where the content of a response ends, and what is no end. */
+/** RFC 9112 sections 6 to 8: where the content of a response ends, and where it does not. */
 export const bodies: readonly AnswerVector[] = [
   ...answers(
     'RFC 9112 section 6.3',
@@ -25,7 +25,7 @@ export const bodies: readonly AnswerVector[] = [
       ['in chunks, empty', ok(chunked) + '0\r\n\r\n', passedOn('')],
       ['up to the end', ok() + 'hi', passedOn('hi'), { then: 'close' }],
       ['up to the end, empty', ok(), passedOn(''), { then: 'close' }],
-      ['up to the end, of HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\nhi', passedOn('hi'), { then: 'close' }],
+      ['up to the end, in HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\nhi', passedOn('hi'), { then: 'close' }],
       [
         'up to the end, with a promise to go on',
         ok('Connection: keep-alive') + 'hi',
@@ -112,7 +112,7 @@ export const bodies: readonly AnswerVector[] = [
       'broken',
       { then: 'reset', hasLength: true },
     ],
-    ['no body of what was declared', ok('Content-Length: 4'), 'broken', { then: 'close', hasLength: true }],
+    ['none of the declared body', ok('Content-Length: 4'), 'broken', { then: 'close', hasLength: true }],
     ['chunks without an end', ok(chunked) + '2\r\nhi\r\n', 'broken', { then: 'close' }],
     ['half a chunk', ok(chunked) + '4\r\nhi', 'broken', { then: 'close' }],
     ['half a size', ok(chunked) + '4', 'broken', { then: 'close' }],
@@ -131,7 +131,7 @@ export const bodies: readonly AnswerVector[] = [
   ]),
   ...answers(
     'RFC 9112 section 9.2',
-    'what follows a complete response belongs to nobody: the connection is given up',
+    'bytes after a complete response belong to nobody: the connection is closed',
     [
       ['a longer body than declared', ok(two) + 'hi there', passedOn('hi')],
       ['a second response', ok(two) + 'hi' + ok(two) + 'no', passedOn('hi')],

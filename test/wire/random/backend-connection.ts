@@ -64,7 +64,7 @@ export class BackendConnection {
     const exchange = this.#hooks.exchangeOf(id)
     if (this.#isAnswering) this.#fault(`a request for ${target} before the answer to the one before`)
     if (!exchange) {
-      this.#fault(`a request that is none of this batch: ${method} ${target}`)
+      this.#fault(`a request outside this batch: ${method} ${target}`)
       return 0
     }
     this.#exchange = exchange
@@ -112,12 +112,12 @@ export class BackendConnection {
     if (answer.broken?.how === 'hang') return
     this.#isAnswering = false
     if (answer.broken?.how === 'reset') socket.resetAndDestroy()
-    // As servers do that refuse an upload: what is still unread of it makes a reset of the close.
+    // Like servers that refuse an upload: its unread rest turns the close into a reset.
     else if (answer.early && answer.then === 'drop') socket.destroySoon()
     else if (answer.broken || answer.then !== 'keep' || answer.framing === 'until-close') socket.end()
   }
 
-  /** Sends back what comes through a tunnel, and ends it where that is the backend's part. */
+  /** Echoes the bytes of a tunnel, and ends it if that is the backend's part. */
   #echo(piece: Buffer, exchange: Exchange): void {
     const { tunnel } = exchange
     const socket = this.#socket

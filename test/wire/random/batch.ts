@@ -34,7 +34,7 @@ export async function openStage(name: ProfileName, root: string): Promise<Stage>
  * Plays all conversations of a batch at once, waits until the gateway is at rest, and tries each connection to the backend
  * that it keeps.
  *
- * @returns what was wrong
+ * @returns the faults
  */
 export async function playBatch(
   stage: Stage,
@@ -79,7 +79,7 @@ async function play({ gateway, backend }: Stage, conversations: readonly Convers
   )
 }
 
-/** The exchange, what was before and after it on its connection, and what the backend saw of it. */
+/** The exchange, its neighbours on its connection, and the backend's view of it. */
 function tellPlan(conversation: Conversation, exchange: Exchange, backend: PlannedBackend): string {
   const { exchanges, ...how } = conversation
   const others = exchanges.map((one) => (one === exchange ? `[${tellShort(one)}]` : tellShort(one)))

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import { seededRandom } from '../../support/http/raw-client.ts'
 import type { Delivery } from './plan.ts'
 
-/** However small the pieces are to be, there are no more than this. */
+/** Maximum number of pieces, however small they should be. */
 const mostPieces = 60
 
 /**

@@ -13,7 +13,7 @@ import type {
   Upload,
 } from './plan.ts'
 
-/** What a batch is to be drawn with. */
+/** The parameters with which to draw a batch. */
 export type BatchOptions = {
   readonly bounds: GatewayBounds
   readonly exchanges: number
@@ -65,7 +65,7 @@ class Draw {
   conversation(options: BatchOptions, index: number): Conversation {
     const protocol: Protocol = options.bounds.https ? this.#pick('https', 'h2') : 'http'
     const isFlood = this.#chance(0.08)
-    // About as many requests as the gateway lets wait, none of which has to.
+    // About as many requests as the gateway queues, so that none is refused.
     const isLocalFlood = isFlood && this.#chance(0.3)
     const isEager = isFlood || this.#chance(0.3)
     const most = options.bounds.requestsPerConnection || mostAtOnce

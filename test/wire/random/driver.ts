@@ -5,11 +5,11 @@ import { profiles, type ProfileName } from './gateways.ts'
 
 export type DriveOptions = {
   readonly seed: number
-  /** The first batch, and how many exchanges there are to be from there on. */
+  /** The first batch, and the number of exchanges from there on. */
   readonly firstBatch: number
   readonly exchanges: number
   readonly profiles?: readonly ProfileName[]
-  /** What is played; everything there is unless given. */
+  /** The scenarios to play; all unless given. */
   readonly draw?: typeof drawBatch
   /** Where the gateway's source is; this repository unless given. */
   readonly root?: string
@@ -18,7 +18,7 @@ export type DriveOptions = {
 export type Driven = {
   readonly exchanges: number
   readonly batches: number
-  /** What was wrong, each with what replays its batch. */
+  /** The faults, each with the command that replays its batch. */
   readonly faults: readonly string[]
 }
 

@@ -25,7 +25,7 @@ export const profiles = {
   'http, roomy': { bounds: { https: false, ...unbounded }, upstreamConnections: 64 },
   'https, roomy': { bounds: { https: true, ...unbounded }, upstreamConnections: 64 },
   'http, tight': { bounds: { https: false, ...bounded }, upstreamConnections: 6 },
-  // Without REQUESTS_PER_CONNECTION: Node's client of HTTP/2 ends streams of which it has not read all when the gateway ends
+  // Without REQUESTS_PER_CONNECTION: Node's HTTP/2 client ends streams that it has not read completely when the gateway ends
   // the connection behind its last response, and the oracle cannot tell that from a response that was cut.
   'https, tight': {
     bounds: { https: true, ...bounded, requestsPerConnection: 0 },

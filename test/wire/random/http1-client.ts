@@ -12,7 +12,7 @@ import { tunnelBytes } from './tunnel-bytes.ts'
 /** Requests that go out in one delivery have no more bytes than this together. */
 const mostTogether = 64 * 1024
 
-/** One client of HTTP/1 with one connection. Resolves when it is closed; nothing heard for `silenceMs` closes it. */
+/** One HTTP/1 client with one connection. Resolves when it is closed; nothing heard for `silenceMs` closes it. */
 export function converseHttp1(
   port: number,
   conversation: Conversation,
@@ -67,7 +67,7 @@ class Http1Client {
       this.#finish()
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // Its own write failed because the gateway has closed: what came before is still read.
+      // Its own write failed because the gateway has closed: earlier bytes are still read.
       if (error.code !== 'EPIPE') this.#ended ??= 'reset'
     })
     this.#tcp.on('error', () => undefined)
@@ -91,7 +91,7 @@ class Http1Client {
     await this.#until(() => this.#isConnected)
     await this.#send()
     await this.#until(() => this.#reader.completed === this.#exchanges.length)
-    // Whoever was told that the connection ends waits for that.
+    // A client that was told that the connection ends waits for that.
     if (!this.#reader.mayClose) this.#socket.end()
     await this.#closed
     for (const outcome of this.#reader.outcomes) if (!outcome.complete) outcome.ended = this.#ended
@@ -170,7 +170,7 @@ class Http1Client {
     if (!outcome) return
     const expected = this.#tunnel.subarray(outcome.echoed, outcome.echoed + piece.length)
     if (!expected.equals(piece))
-      noteFault(outcome, `what came through the tunnel is not what was sent, at ${outcome.echoed}`)
+      noteFault(outcome, `the tunnel returned other bytes than were sent, at ${outcome.echoed}`)
     outcome.echoed += piece.length
   }
 
@@ -200,7 +200,7 @@ class Http1Client {
 
   #leave(ended: 'left' | 'silent', how = 'reset'): void {
     if (this.#isOver) {
-      // Still not closed, whoever has ended it.
+      // Still not closed, whichever side has ended it.
       if (ended === 'silent') this.#socket.destroy()
       return
     }

@@ -15,7 +15,7 @@ import { patternBytes, uploadId } from './pattern.ts'
 import type { Conversation, Exchange } from './plan.ts'
 import { slowDown } from './reading.ts'
 
-/** One client of HTTP/2 with one connection, whose requests are in flight at once. Resolves when it is closed. */
+/** One HTTP/2 client with one connection, whose requests are in flight at once. Resolves when it is closed. */
 export async function converseHttp2(
   port: number,
   conversation: Conversation,

@@ -5,7 +5,7 @@ import type { Conversation, Exchange, GatewayBounds } from './plan.ts'
 
 export type Problem = { readonly exchange: Exchange; readonly text: string }
 
-/** What is wrong with a conversation: each exchange by itself, their order, and how the connection ended. */
+/** The faults of a conversation: of each exchange by itself, of their order, and of the end of the connection. */
 export function judgeConversation(
   conversation: Conversation,
   outcomes: readonly Outcome[],
@@ -38,7 +38,7 @@ export function judgeConversation(
     const isLeft = outcome.ended === 'left' || outcome.ended === 'silent'
     const isLostByReset = endsByReset && !outcome.complete && outcome.ended === 'reset'
     if (isLeft || (isLostByReset && exchange !== last)) {
-      // What was not waited for may have been served or not.
+      // Requests that the client did not wait for may have been served or not.
     } else if (isOver || (isRefusedStream && isUnanswered)) {
       if (!isUnanswered) report(`${tell(outcome)} behind the end of the connection`)
       if (attempts.length > 0) report('was served behind the end of the connection')

@@ -23,7 +23,7 @@ export function isReplayable({ method, upload }: Exchange): boolean {
   return !hasContent && method !== 'POST'
 }
 
-/** Says what is wrong with the answer to one request that the client waited for; undefined where it had to be so. */
+/** Returns the fault in the response to one request that the client waited for; undefined if it is as it must be. */
 export function judgeAnswer(evidence: Evidence): string | undefined {
   const { exchange, outcome } = evidence
   const { status } = outcome
@@ -50,7 +50,7 @@ function localStatus({ exchange, outcome, maxBodyBytes, limitedBefore }: Evidenc
   return isTooLong && upload.framing === 'length' ? 413 : undefined
 }
 
-/** A client of HTTP/1.0 can tell only by a reset that a response is not whole. */
+/** An HTTP/1.0 client can tell only by a reset that a response is truncated. */
 export function isBrokenForHttp10({ version, answer }: Exchange, attempts: readonly Attempt[]): boolean {
   return version === '1.0' && answer.broken !== undefined && attempts.length > 0
 }
@@ -71,11 +71,11 @@ function failuresOf({ exchange, attempts, maxBodyBytes, isImpatient, isHttp2 }: 
   if (isImpatient || (broken?.how === 'hang' && !hasHead)) failures.add(504)
   if (broken?.how === 'reset' || (broken?.how === 'end' && !hasHead)) failures.add(502)
   // Sent over a connection that the backend was just closing, and not to be repeated.
-  // HTTP/2 does not say before the end that content without bytes is none, so that it may count as some.
+  // HTTP/2 reveals only at the end that content has no bytes, so that it may count as content.
   const mayHaveContent = isHttp2 && upload !== undefined
   if ((mayHaveContent || !isReplayable(exchange)) && attempts.every(({ tooLate }) => tooLate))
     failures.add(502)
-  // What was unread of the upload made a reset of the backend's close, which can overtake its answer.
+  // The unread rest of the upload turned the backend's close into a reset, which can overtake its response.
   if (early && answer.then === 'drop') failures.add(502)
   if (maxBodyBytes > 0 && upload && upload.bytes > maxBodyBytes) failures.add(413)
   return failures
@@ -130,12 +130,12 @@ function lengthsOf({ exchange, isHttp2, isImpatient }: Evidence) {
   const isUncertain = isImpatient || (upload !== undefined && answer.early)
   const isWhole = !mayBeReset && !isUncertain && (isAll || (broken?.how === 'end' && endsByClose))
   const mayBeWhole = isAll || (broken?.how === 'end' && endsByClose)
-  // Over HTTP/2 a reset overtakes what is queued; to HTTP/1.0 only a reset says that the end is none.
+  // Over HTTP/2 a reset overtakes queued data; to HTTP/1.0 only a reset says that the response is truncated.
   const isExact = broken?.how === 'end' && !isUncertain && !isHttp2 && version === '1.1' && !upload
   return { least: isExact ? most : 0, most, isWhole, mayBeWhole }
 }
 
-/** A client of HTTP/1.0 cannot tell over TLS, as Node does not say whether there was a closing alert. */
+/** An HTTP/1.0 client cannot tell over TLS, as Node does not say whether there was a closing alert. */
 function canLookWhole({ exchange, outcome, isTls }: Evidence): boolean {
   return isTls && exchange.version === '1.0' && outcome.headers['content-length'] === undefined
 }

@@ -15,7 +15,7 @@ export type Outcome = {
   complete: boolean
   /** How it ended where it did not complete: by us, by the gateway in order or not, or not at all. */
   ended: 'left' | 'closed' | 'reset' | 'silent' | undefined
-  /** With which error a stream of HTTP/2 was reset. */
+  /** The error code with which an HTTP/2 stream was reset. */
   resetCode: number
   /** Bytes of a tunnel that came back. */
   echoed: number

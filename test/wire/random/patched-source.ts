@@ -2,7 +2,7 @@ import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 
-/** A piece of a source file, and what is to stand in its place. */
+/** A piece of a source file, and its replacement. */
 export type Patch = { readonly file: string; readonly from: string; readonly to: string }
 
 const root = join(import.meta.dirname, '../../..')

@@ -30,7 +30,7 @@ export function patternBytes(id: number, offset: number, length: number): Buffer
   return source.subarray(start, start + length)
 }
 
-/** What is wrong with a piece of a body, or undefined. */
+/** The fault in a piece of a body, or undefined. */
 export function patternFault(id: number, offset: number, piece: Buffer): string | undefined {
   const expected = patternBytes(id, offset, piece.length)
   if (expected.equals(piece)) return undefined

@@ -36,7 +36,7 @@ export type Answer = {
   readonly barrier: number
 }
 
-/** What is sent both ways once the backend has agreed to a WebSocket, and who ends it. */
+/** The bytes sent both ways once the backend has accepted a WebSocket, and the side that ends it. */
 export type TunnelPlan = {
   readonly bytes: number
   readonly delivery: Delivery
@@ -47,13 +47,13 @@ export type TunnelPlan = {
 export type Cancel = {
   readonly where: 'request' | 'response'
   readonly share: number
-  /** `stream` resets a stream of HTTP/2; the others end the connection. */
+  /** `stream` resets an HTTP/2 stream; the others end the connection. */
   readonly how: 'stream' | 'end' | 'reset'
 }
 
 /**
  * `forward` is the backend's to answer, `limited` too unless it is over the limit. The gateway answers `options`, `trace` and
- * `bad-target` itself, and `noise`, which is no request.
+ * `bad-target` itself, and `noise`, which is not a request.
  */
 export type ExchangeKind =
   'forward' | 'limited' | 'options' | 'trace' | 'bad-target' | 'noise' | 'refused-upgrade' | 'tunnel'
@@ -93,14 +93,14 @@ export type Conversation = {
   readonly reading: Reading
   /** Ends its direction behind the last request. HTTP/1 only. */
   readonly halfCloses: boolean
-  /** `SETTINGS_INITIAL_WINDOW_SIZE` of HTTP/2. */
+  /** HTTP/2's `SETTINGS_INITIAL_WINDOW_SIZE`. */
   readonly streamWindow: number
 }
 
 /** Bounds that the gateway of a batch was started with. */
 export type GatewayBounds = {
   readonly https: boolean
-  /** 0 is none, as in the settings. */
+  /** 0 means no limit, as in the settings. */
   readonly requestsPerConnection: number
   readonly maxBodyBytes: number
   /** Waits so short for the backend that a busy machine may be the reason of a 504. */

@@ -4,7 +4,7 @@ import { testSeed } from '../../support/random/seed.ts'
 
 /*
  * Random clients, random backends, and the gateway between them, over HTTP/1.1, HTTPS and HTTP/2. `TEST_SEED` draws
- * everything; `RANDOM_BATCH` begins with that batch; `RANDOM_EXCHANGES` says how many exchanges there are to be.
+ * everything; `RANDOM_BATCH` begins with that batch; `RANDOM_EXCHANGES` sets the number of exchanges.
  * Short here, a batch before each of the four patient gateways; `npm run test:fault` has 100,000.
  */
 

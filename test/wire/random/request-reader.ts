@@ -19,7 +19,7 @@ type State = 'head' | 'length' | 'chunk-size' | 'chunk' | 'chunk-end' | 'last' |
 
 const nothing = Buffer.alloc(0)
 
-/** Reads what a gateway sends on one connection, request after request, as strictly as what is well-made allows. */
+/** Reads the requests of a gateway on one connection, as strictly as well-formed ones allow. */
 export class RequestReader {
   readonly #hooks: RequestHooks
   #state: State = 'head'

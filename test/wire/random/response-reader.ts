@@ -6,7 +6,7 @@ type State = 'head' | 'length' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer
 const nothing = Buffer.alloc(0)
 
 /**
- * Reads the responses to the requests of one connection of HTTP/1, in order and strictly, and checks each piece of a body
+ * Reads the responses to the requests of one HTTP/1 connection, in order and strictly, and checks each piece of a body
  * as it comes.
  */
 export class ResponseReader {

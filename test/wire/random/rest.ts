@@ -14,7 +14,7 @@ const gauges = {
 } satisfies Record<string, (metrics: Exposition) => number>
 
 export type Rest = {
-  /** What has not come to rest. */
+  /** Activities that have not come to rest. */
   readonly faults: readonly string[]
   /** Connections to the backend that are kept. */
   readonly idle: number

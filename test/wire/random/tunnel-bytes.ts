@@ -6,7 +6,7 @@ const longestFrame = 20_000
 
 /**
  * What a client sends through a tunnel: whole WebSocket frames with a mask of zeros, which leaves the content as it is, and
- * patterned, so that what comes back can be compared byte for byte.
+ * patterned, so that the echo can be compared byte for byte.
  */
 export function tunnelBytes({ id, tunnel }: Exchange): Buffer {
   if (!tunnel) return Buffer.alloc(0)

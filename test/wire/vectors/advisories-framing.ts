@@ -151,7 +151,7 @@ export const advisoriesFraming: readonly Vector[] = [
     ['a size with 0x', chunked('/a', `0x2\r\nhi\r\n${end}`), cutShort],
     ['a size with a plus sign', chunked('/a', `+2\r\nhi\r\n${end}`), cutShort],
   ]),
-  ...because('CVE-2024-49768', 'Waitress served what came behind a request that ends the connection', [
+  ...because('CVE-2024-49768', 'Waitress served bytes after a request that ends the connection', [
     [
       'a request behind an error',
       `POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n${evil}`,

@@ -118,7 +118,7 @@ export const advisories: readonly Vector[] = [
     'a proxy took any answer to a handshake for a tunnel, and what followed for its bytes',
     [
       [
-        'a version that is none, and a request',
+        'an invalid version, and a request',
         request('GET /a', ...handshake.slice(0, 2), 'Sec-WebSocket-Version: 1337', key) +
           request('GET /evil'),
         refused(426),
@@ -128,7 +128,7 @@ export const advisories: readonly Vector[] = [
   ),
   ...because(
     'h2c smuggling, 2020',
-    'a proxy passed on an offer of HTTP/2 without TLS, and saw nothing of what followed',
+    'a proxy passed on an h2c upgrade, and did not see the requests after it',
     [
       [
         'an offer of h2c',

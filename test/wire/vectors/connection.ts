@@ -6,7 +6,7 @@ function without(...names: string[]) {
 
 const via = ['1.1 sluice']
 
-/** RFC 9110 section 7.6 and RFC 9112 section 9: what is of one connection only, and what is the gateway's own to say. */
+/** RFC 9110 section 7.6 and RFC 9112 section 9: hop-by-hop headers, and headers that only the gateway sets. */
 export const connection: readonly Vector[] = [
   ...because('RFC 9110 section 7.6.1', 'fields of one hop end at the gateway', [
     ['Keep-Alive', request('GET /a', 'Keep-Alive: timeout=5'), ...without('keep-alive')],
@@ -53,7 +53,7 @@ export const connection: readonly Vector[] = [
       ],
       ['named in a list of nothing', request('GET /a', 'Connection: ,,X-A,,', 'X-A: b'), ...without('x-a')],
       [
-        'all lines of what is named',
+        'all lines of a named header',
         request('GET /a', 'Connection: X-A', 'X-A: b', 'X-A: c'),
         ...without('x-a'),
       ],
@@ -207,7 +207,7 @@ export const connection: readonly Vector[] = [
   ...because('RFC 9110 section 7.6.3', 'Via says who passed the request on, and in which version', [
     ['Via', request('GET /a'), forwarded('GET /a'), { sees: { via } }],
     [
-      'Via of HTTP/1.0',
+      'Via from HTTP/1.0',
       'GET /a HTTP/1.0\r\nHost: a\r\n\r\n',
       forwarded('GET /a'),
       { sees: { via: ['1.0 sluice'] } },

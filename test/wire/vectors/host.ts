@@ -77,7 +77,7 @@ export const host: readonly Vector[] = [
   ),
   ...because(
     'RFC 9112 section 3.2',
-    'HTTP/1.0 need not name a host; the backend of HTTP/1.1 is told its own',
+    'an HTTP/1.0 request need not name a host; the HTTP/1.1 backend gets its own',
     [
       ['absent in HTTP/1.0', 'GET /a HTTP/1.0\r\n\r\n', forwarded('GET /a')],
       ['empty in HTTP/1.0', 'GET /a HTTP/1.0\r\nHost:\r\n\r\n', refused(400)],

@@ -85,7 +85,7 @@ export const requestLine: readonly Vector[] = [
       ['SOURCE of ICE/1.0', `SOURCE /a ICE/1.0${host}`, refused(400)],
     ],
   ),
-  ...because('RFC 9113 section 3.4', 'only the preface of HTTP/2 begins HTTP/2, and its method is none', [
+  ...because('RFC 9113 section 3.4', 'only the HTTP/2 preface begins HTTP/2, and PRI is not a method', [
     ['the preface with fields', `PRI * HTTP/2.0${host}SM\r\n\r\n`, refused(400)],
     ['the preface in other words', `PRI /a HTTP/1.1${host}`, refused(400)],
   ]),

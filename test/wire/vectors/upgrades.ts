@@ -11,7 +11,7 @@ function handshake(...lines: string[]): string {
 const open = { statuses: [101], backend: ['GET /a'] }
 const plain = [forwarded('GET /a'), { sees: { upgrade: [], connection: [] } }] as const
 
-/** RFC 6455 section 4 and RFC 9110 section 7.8: what becomes a tunnel, and what does not. */
+/** RFC 6455 section 4 and RFC 9110 section 7.8: requests that become a tunnel, and those that do not. */
 export const upgrades: readonly Vector[] = [
   ...because('RFC 6455 section 4.1', 'a handshake as it has to be becomes a tunnel when the backend agrees', [
     ['a handshake', handshake(), open, { sees: { upgrade: ['websocket'], connection: ['upgrade'] } }],
@@ -55,7 +55,7 @@ export const upgrades: readonly Vector[] = [
         { says: 'sec-websocket-version: 13' },
       ],
       [
-        'with a version that is none',
+        'with an invalid version',
         request('GET /a', ...offer, 'Sec-WebSocket-Version: 1337', key),
         refused(426),
       ],

@@ -23,7 +23,7 @@ const readers = {
   },
   cookie: async () => {
     const { parseCookie } = await import('cookie')
-    // Node has a character for each byte: what is not ASCII is another text to it, and to the gateway the same for all bytes.
+    // Node has a character for each byte: a value outside ASCII is another text to it, and to the gateway the same for all bytes.
     return (text) => flat(parseCookie(text).sid).filter((value) => !/[\x80-\xff]/.test(value))
   },
   Number: async () => (text) => (text.trim() === '' ? [] : number(Number(text))),

@@ -23,7 +23,7 @@ def webob_cookie(text):
     import webob
 
     value = webob.Request.blank("/", headers={"Cookie": text}).cookies.get("sid")
-    # What ends a value elsewhere is a part of it where it is escaped: such a value counts as what is before it.
+    # A character that ends a value elsewhere is a part of it if escaped: such a value counts as the text before it.
     return [] if value is None or re.search(r"[;,\s]", value) else [value]
 
 
