@@ -15,7 +15,7 @@ function openRequests(limits: HeadLimits): ByteReader {
   const parser = new RequestParser(
     {
       onHead: (head) => void kept.push(head, headersOf(head.fields)),
-      onBody: () => void passedOn++,
+      onBody: () => passedOn++,
       onBodyEnd: (trailers) => void kept.push(trailers),
     },
     limits,

@@ -19,7 +19,7 @@ function openResponse(bareLf: boolean): ByteReader {
     onInformation: (head) => void (lastInterim = head),
     onHead: keep,
     onTrailers: keep,
-    onBody: () => void passedOn++,
+    onBody: () => passedOn++,
     onEnd: () => undefined,
     onUpgrade: keep,
   })
