@@ -52,17 +52,20 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
       tests:
         '--project fault --no-file-parallelism test/long/failover.test.ts test/long/http2-floods.test.ts',
     }),
-    step('apps', VITEST, HANGS_AFTER_MINUTES, {
-      tests: '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts',
-    }),
-    step('containers', VITEST, HANGS_AFTER_MINUTES, {
-      tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
-    }),
-    step(
-      'backends',
-      'npm run test:backends -- --only "Express 5" --only "Fastify 5, lenient" --spellings 4000',
-      5,
-    ),
+    ...[
+      step('containers', VITEST, HANGS_AFTER_MINUTES, {
+        tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
+      }),
+      step('apps', VITEST, HANGS_AFTER_MINUTES, {
+        tests: '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts',
+      }),
+      step(
+        'backends',
+        'npm run test:backends -- --only "Express 5" --only "Fastify 5, lenient" --spellings 4000',
+        10,
+      ),
+      // They wait for images, packages and processes more than they compute.
+    ].map((each) => ({ ...each, group: 'with other software' })),
   ]
 }
 
