@@ -4,7 +4,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { send, sendRaw, startGateway } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
-test('an access line a request, without query or key; without the address where that is wished', async () => {
+test('each request has one access line, without query or key, and without the address if so configured', async () => {
   const backend = await startBackend()
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
   await gateway.send('GET', '/a/../path?token=secret', { headers: { 'x-api-key': 'secret' } })
@@ -78,7 +78,7 @@ test('a response before any rule is matched has an access line too, with the cli
     expect(body).toContain(`sluice_requests_total${counted}\n`)
 })
 
-test('a WebSocket is a request that is over, and counted, once its tunnel is open', async () => {
+test('a WebSocket request counts as finished once its tunnel is open', async () => {
   const backend = await startBackend()
   new WebSocketServer({ server: backend.server })
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
@@ -90,7 +90,7 @@ test('a WebSocket is a request that is over, and counted, once its tunnel is ope
   socket.terminate()
 })
 
-test('what is no request is logged at debug, with what is wrong with it', async () => {
+test('unparseable input is logged at debug level, with its error', async () => {
   const gateway = await startHosted({ LOG_LEVEL: 'debug' })
   await sendRaw(gateway.port, 'GET / HTTP/1.1\r\nHost: a\r\nse\x01cret: x\r\n\r\n')
   const [line] = await gateway.waitForLine(/^.*"request rejected".*$/)

@@ -98,7 +98,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     gateways = await Promise.all(Array.from({ length: replicas }, () => startHosted(env)))
   })
 
-  test('who is refused too often is banned from everything, by each replica', async () => {
+  test('a client that is refused too often is banned from everything, by each replica', async () => {
     const from = newAddress()
     expect(await statuses(5, (index) => login(from, index))).toEqual([200, 200, 200, 200, 200])
     expect((await at(1).send('GET', '/elsewhere', { from })).status).toBe(200)
@@ -117,7 +117,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     expect(headers).not.toHaveProperty('ratelimit')
     expect((await login(from, 1)).status).toBe(429)
     expect(logins).toBe(seenBefore)
-    // Whoever has been let in by the allowList stays in, from the same address.
+    // A client of the allowList still passes, from the same address.
     const probe = { from, headers: { 'x-probe-token': 'probe' } }
     expect((await at(0).send('GET', '/elsewhere', probe)).status).toBe(200)
     await eventually('the other replica lists the ban', async () => {
@@ -134,7 +134,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
         ]) as unknown,
       })
     })
-    // Another client is none of this.
+    // Another client is not affected.
     expect((await login(newAddress())).status).toBe(200)
   })
 
@@ -165,7 +165,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     expect((await api('/keyed/a')).status).toBe(200)
     await ask('/api/clients/ban', { client: { 'header:x-api-key': key }, for: '1h' })
     await eventually('the key is banned', async () => expect((await api('/keyed/a')).status).toBe(429))
-    // What does not count by the key does not know whose it is.
+    // Rules that do not count by the key cannot identify the client.
     expect((await api('/elsewhere')).status).toBe(200)
     const { id } = await eventually('the ban of the key is told', async () => {
       const { body } = await ask('/api/clients/inspect', {
@@ -306,7 +306,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
   })
 
   if (usesRedis)
-    test('a gateway that starts later knows them from its first request on', async () => {
+    test('a gateway that starts later knows bans and limits from its first request on', async () => {
       const from = newAddress()
       await ask('/api/clients/ban', { client: { ip: from }, for: '1h' })
       const other = newAddress()
@@ -351,7 +351,7 @@ describe.concurrent.each(['memory', 'Redis'])('in %s', (place) => {
   })
 })
 
-describe('what an operator may have mistyped', () => {
+describe('mistyped input of an operator', () => {
   let gateway: HostedGateway
   beforeAll(async () => {
     const backend = await startBackend()

@@ -6,7 +6,7 @@ import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts
 import { connectHttp2 } from '../support/http/http2.ts'
 
 // A backend begins to answer, and then the body of the request turns out to be too long. The rest of the response cannot come, as the
-// connection to the backend is closed. What has come is the client's all the same. The gateway reads both in one turn of its event
+// connection to the backend is closed. The client gets the received part all the same. The gateway reads both in one turn of its event
 // loop here, as it does when it is busy: it is held up until both are there.
 
 const partOfResponse = 'HTTP/1.1 200 OK\r\nX-Early: 1\r\nContent-Length: 100\r\n\r\npart'
@@ -31,7 +31,7 @@ async function answerAndExceed(begin: () => void, sendMore: () => Promise<void>)
     onRequest = resolve
     begin()
   })
-  // Answered by the gateway itself: it has been through its event loop once more, and looks for what comes in the order in which it does.
+  // Answered by the gateway itself: it has been through its event loop once more, and reads events in their order.
   expect((await gateway.send('TRACE', '/')).status).toBe(405)
   const { child } = gateway.process
   child.kill('SIGSTOP')
@@ -40,7 +40,7 @@ async function answerAndExceed(begin: () => void, sendMore: () => Promise<void>)
   child.kill('SIGCONT')
 }
 
-test('over HTTP/1.1 the client gets what had come of the response, and the connection ends', async () => {
+test('over HTTP/1.1 the client gets the truncated response, and the connection ends', async () => {
   const client = connect(gateway.port, '127.0.0.1')
   const received = text(client)
   await answerAndExceed(
@@ -53,7 +53,7 @@ test('over HTTP/1.1 the client gets what had come of the response, and the conne
   expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*x-early: 1\r\n[^]*\r\n\r\npart$/i)
 })
 
-test('over HTTP/2 too, and the stream is reset', async () => {
+test('over HTTP/2 the client gets the truncated response, and the stream is reset', async () => {
   const session = connectHttp2(gateway.port, { cleartext: true })
   const stream = session.request({ ':method': 'POST' })
   stream.setEncoding('latin1')

@@ -296,4 +296,4 @@ test('a tunnel that cannot be opened is broken off', async () => {
   expect(buggy).toBe('')
 })
 
-test('nothing of them is left', requestsFinished)
+test('the slow-client watch is empty after the clients have gone', requestsFinished)

@@ -57,7 +57,7 @@ describe('the header of a CDN', () => {
     expect(await statusOf(cdn, 'CF-Connecting-IP: 203.0.113.2', 'X-Forwarded-For: 203.0.113.1')).toBe(200)
   })
 
-  test('is the only one that does: X-Forwarded-For names nobody', async () => {
+  test('is the only header that names the client: X-Forwarded-For is ignored', async () => {
     expect(await statusOf(cdn, 'X-Forwarded-For: 203.0.113.3')).toBe(200)
     expect(await statusOf(cdn, 'X-Forwarded-For: 203.0.113.4')).toBe(429)
   })
@@ -87,7 +87,7 @@ describe('the header of a CDN', () => {
     expect(request && valuesOf(request, 'x-forwarded-for')).toEqual([cdn])
   })
 
-  test('is dropped from others, who are counted by their own address', async () => {
+  test('is dropped from other clients, which count by their own address', async () => {
     const request = await seenOf(
       gateway.port,
       stranger,
@@ -107,7 +107,7 @@ describe('the header of a CDN', () => {
     expect(request && valuesOf(request, 'x-real-ip')).toEqual(['203.0.113.11'])
   })
 
-  test('in two lines over HTTP/2 is none', async () => {
+  test('names nobody if it has two lines over HTTP/2', async () => {
     const path = '/twice-over-http2'
     const lines = ['203.0.113.14', '203.0.113.15']
     await sendHttp2(connectHttp2(secure.port), { ':path': path, 'cf-connecting-ip': lines })

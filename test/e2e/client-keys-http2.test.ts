@@ -6,7 +6,7 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 
 // Over HTTP/2 cookies may come in pieces (RFC 9113 section 8.2.3), and the host is :authority.
-test('over HTTP/2 clients are told apart by the same', async () => {
+test('HTTP/2 clients are identified by the same keys', async () => {
   const { url } = await startBackend()
   const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
   const gateway = await startHosted({ UPSTREAM_URL: url, CONFIG_FILE, ...tlsSettings() })

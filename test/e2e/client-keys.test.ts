@@ -16,7 +16,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
   ['in memory', () => Promise.resolve({})],
   ['in Redis', async () => ({ REDIS_URL: await freshRedis() })],
   ['of two workers', () => Promise.resolve({ WORKERS: '2' })],
-])('what makes a client, with counters %s', (_, store) => {
+])('the key of a rule identifies a client, with counters %s', (_, store) => {
   let gateway: HostedGateway
 
   beforeAll(async () => {
@@ -47,7 +47,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusOf('/whole')).toBe(200)
   })
 
-  test('host: each host by itself, whoever asks', async () => {
+  test('host: each host by itself, from all clients', async () => {
     const from = newAddress()
     const statusAt = (host: string): Promise<number> => statusOf('/site', { headers: { host }, from })
     expect(await statusAt('one.example')).toBe(200)
@@ -92,7 +92,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusWith(`sid=${value}`)).toBe(200)
   })
 
-  test('query: a request with two values counts under both, and says what is left of the one with less', async () => {
+  test('query: a request with two values counts under both, and reports the one with less quota left', async () => {
     const [one, two] = [newAddress(), newAddress()]
     expect(await statusOf(`/search?user=${one}&user=${two}`)).toBe(200)
     expect(await statusOf(`/search?user=${one}`)).toBe(429)
@@ -125,7 +125,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(metrics).toMatch(/^sluice_decisions_total\{policy="search-in-shadow",outcome="allowed"\} 1$/m)
   })
 
-  test('path: what stands for a :name, with a header', async () => {
+  test('path: the value of a :name, with a header', async () => {
     const headers = { 'x-api-key': `key-${newAddress()}` }
     const statusAt = (path: string): Promise<number> => statusOf(path, { headers })
     expect(await statusAt('/projects/7/builds')).toBe(200)
@@ -227,7 +227,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
   })
 })
 
-test('a client that is none is 400', async () => {
+test('an invalid client is 400', async () => {
   const CONFIG_FILE = join(import.meta.dirname, 'client-keys.yaml')
   const gateway = await startHosted({ CONFIG_FILE })
   for (const client of [

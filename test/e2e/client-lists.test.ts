@@ -52,7 +52,7 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     })
   })
 
-  test('who is allowed passes without being counted, and without headers of the limits', async () => {
+  test('an allowed client passes without a count, and without RateLimit headers', async () => {
     expect(new Set(await ask(gateway, 8, 'POST /login', allowed))).toEqual(new Set([200]))
     const { headers } = await gateway.send('POST', '/login', { from: allowed })
     expect(Object.keys(headers).filter((name) => name.startsWith('ratelimit'))).toEqual([])
@@ -60,12 +60,12 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     expect(body).toMatchObject({ states: [{ used: 0 }, { used: 0 }, { used: 0 }] })
   })
 
-  test('who is on no list is limited as before', async () => {
+  test('a client on no list is limited as before', async () => {
     const from = freshAddress()
     expect(await ask(gateway, 3, 'POST /login', from)).toEqual([200, 200, 429])
   })
 
-  test('whom a trusted proxy names is looked for, not the proxy', async () => {
+  test('lists check the client that a trusted proxy names, not the proxy', async () => {
     const headers = { 'x-forwarded-for': '198.51.100.7' }
     expect(new Set(await ask(gateway, 6, 'POST /login', '127.0.0.9', headers))).toEqual(new Set([200]))
     const mapped = { 'x-forwarded-for': '::ffff:c633:6407' }
@@ -74,7 +74,7 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     expect(await ask(gateway, 3, 'POST /login', freshAddress(), headers)).toEqual([200, 200, 429])
   })
 
-  test('a secret lets pass, and another one does not', async () => {
+  test('the right secret passes, and another one does not', async () => {
     const from = freshAddress()
     const token = { 'X-Probe-Token': 'let-me-in' }
     expect(new Set(await ask(gateway, 6, 'POST /login', from, token))).toEqual(new Set([200]))
@@ -82,11 +82,11 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     expect(await ask(gateway, 1, 'POST /login', from, token)).toEqual([200])
   })
 
-  test('who is allowed by a rule is counted by the others', async () => {
+  test('a client allowed by one rule is counted by the others', async () => {
     expect(await ask(gateway, 5, 'GET /search', allowedToSearch)).toEqual([200, 200, 200, 200, 429])
   })
 
-  test('who is denied gets 403, and the backend sees nothing', async () => {
+  test('a denied client gets 403, and the backend sees nothing', async () => {
     const before = backend.requestsFrom(denied).length
     const reply = await gateway.send('POST', '/login', { from: denied, body: 'x=1' })
     expect(reply).toMatchObject({ status: 403, body: forbidden })
@@ -99,7 +99,7 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     const from = freshAddress()
     expect(await ask(gateway, 1, 'GET /a', from, { 'x-api-key': 'stolen' })).toEqual([403])
     expect(await ask(gateway, 1, 'GET /a', from, { 'x-api-key': 'good' })).toEqual([200])
-    // It may have the secret of the list of those who are allowed.
+    // It may have the secret of the allowList.
     const token = { 'x-api-key': 'stolen', 'x-probe-token': 'let-me-in' }
     expect(await ask(gateway, 1, 'GET /a', from, token)).toEqual([403])
   })
@@ -113,7 +113,7 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
     expect(status).toBe(403)
   })
 
-  test('nothing of it is in the store', async () => {
+  test('listed clients have no entry in the store', async () => {
     if (redisUrl === undefined) return
     const redis = new Redis(redisUrl)
     const keys = await redis.keys('*')
@@ -123,13 +123,13 @@ describe.each(['memory', 'redis', 'workers'])('client lists, counters in %s', (s
   })
 })
 
-test('with limiting off nobody is limited, and who is denied stays so', async () => {
+test('with limiting off nobody is limited, and denied clients stay denied', async () => {
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE, RATE_LIMITING_DISABLED: '1' })
   expect(await ask(gateway, 3, 'POST /login', freshAddress())).toEqual([200, 200, 200])
   expect(await ask(gateway, 1, 'POST /login', denied)).toEqual([403])
 })
 
-test('over HTTP/2 as over HTTP/1.1', async () => {
+test('lists apply over HTTP/2 as over HTTP/1.1', async () => {
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE, ...tlsSettings() })
   const statuses: (number | undefined)[] = []
   const session = connectHttp2(gateway.port)

@@ -230,7 +230,7 @@ test.each([
   ])
 })
 
-test('reset of a client that nothing is counted for is told, and negative', async () => {
+test('reset of a client without counts is reported, with a negative status', async () => {
   const finished = await sluice(['reset', '192.0.2.99'])
   expect(finished).toEqual({
     status: 1,
@@ -245,7 +245,7 @@ test.each([
   ['show', '10.0.0.0/8'],
   ['reset', '2001:db8::/32'],
   ['override', '10.0.0.0/8', '--rule', 'login', '--requests', '5', '--for', '1d'],
-])('%s of a network names what takes networks', async (...args) => {
+])('%s of a network names the settings that take networks', async (...args) => {
   const { status, stderr } = await sluice(args)
   expect(status).toBe(1)
   expect(stderr).toContain('networks go into denyList')
@@ -264,7 +264,7 @@ describe('without --admin', () => {
     expect(await ask(`adminPort: ${port}\nadminHost: 0.0.0.0\n`)).toBe(`http://127.0.0.1:${port}`)
     expect(await ask(`adminPort: ${port}\nadminHost: '::1'\n`)).toBe(`http://[::1]:${port}`)
     expect(await ask(`adminPort: \${P}\n`, { P: String(port) })).toBe(`http://127.0.0.1:${port}`)
-    // What is wrong in the file may be why the question is asked.
+    // A mistake in the file may be the reason for the question.
     expect(await ask(`adminPort: ${port}\nnonsense: 1\n`)).toBe(`http://127.0.0.1:${port}`)
   })
 
@@ -275,7 +275,7 @@ describe('without --admin', () => {
   })
 })
 
-test('during an outage of Redis show says what becomes of a request, rule by rule', async () => {
+test('during an outage of Redis, show explains the outcome of a request, rule by rule', async () => {
   const backend = await startBackend()
   const rule = (name: string, fields: string): string =>
     `  - { name: ${name}, match: GET /${name}, requests: 2, window: 15m, onStoreError: ${fields} }\n`

@@ -114,7 +114,7 @@ describe('validate', () => {
     expect(checked.stderr).toBe(started.stderr)
   })
 
-  test('shows warnings, which are no mistakes', async () => {
+  test('shows warnings, which are not mistakes', async () => {
     const cwd = directoryWith(`trustedProxies: [0.0.0.0/0]\n${table}`)
     const { status, stderr } = await sluice(['validate'], {}, cwd)
     expect(status).toBe(0)
@@ -155,7 +155,7 @@ describe('run', () => {
 })
 
 describe('explain', () => {
-  test('prints what counts a request, for people and as JSON', async () => {
+  test('prints the rules that count a request, for people and as JSON', async () => {
     const cwd = directoryWith(table)
     const asked = ['explain', 'POST', '/LOGIN/', '--ip', '192.0.2.7', '--host', 'a.b', '--header', 'x-a: 1']
     const { status, stdout, stderr } = await sluice(asked, {}, cwd)

@@ -11,7 +11,7 @@ import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { readConversation, type Conversation } from '../support/http/raw-client.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// How connections of HTTP/1 end: what was answered arrives, and what was cut off does not look whole.
+// How HTTP/1 connections end: complete responses arrive, and truncated ones do not look complete.
 
 const held = new Map<string, ServerResponse>()
 let backend: Backend
@@ -113,7 +113,7 @@ describe.each([
     expect(backend.seen.filter(({ url }) => url === '/more')).toEqual([])
   })
 
-  test('so does the last one before the gateway stops', async () => {
+  test('the last response before the gateway stops arrives although the client has sent more', async () => {
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
     const client = await open(gateway.port, secure)
     client.socket.write(get('/held'))
@@ -129,7 +129,7 @@ describe.each([
     expect(backend.seen.filter(({ url }) => url === '/more')).toEqual([])
   })
 
-  test('a response to HTTP/1.0 does not look whole where its client has ended its direction before', async () => {
+  test('a truncated response to HTTP/1.0 does not look complete to a client that has ended its direction', async () => {
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
     const { port, types } = await recordTypes(gateway.port)
     const client = await open(secure ? port : gateway.port, secure)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 
-// A backend that logs in a connection, as IIS and others do with NTLM and Negotiate: who comes next on it is taken for the same user.
+// A backend that logs in a connection, as IIS and others do with NTLM and Negotiate: the next request on it is attributed to the same user.
 
 let server: Server
 let gateway: HostedGateway
@@ -31,7 +31,7 @@ beforeAll(async () => {
     const headers: Record<string, string | string[]> = {}
     if (challenge !== null) {
       headers['www-authenticate'] = challenge.split('|')
-      // What comes next is the next step of the same login.
+      // The next request is the next step of the same login.
       users.set(socket, 'half')
     }
     if (request.url?.startsWith('/persistent')) {
@@ -86,12 +86,12 @@ describe('a connection that is logged in serves nobody else', () => {
     expect(await asNobody()).toBe('nobody')
   })
 
-  test('by a response that says so', async () => {
+  test('by a response with Persistent-Auth', async () => {
     expect((await gateway.send('GET', '/persistent')).headers['persistent-auth']).toBe('true')
     expect(await asNobody()).toBe('nobody')
   })
 
-  test('whoever asks whatever, in any order', async () => {
+  test('for any requests of any clients, in any order', async () => {
     const asked = fc.oneof(
       fc.constant({ user: 'nobody', authorization: undefined }),
       fc

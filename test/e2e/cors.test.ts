@@ -89,7 +89,7 @@ describe('local replies', () => {
     })
   })
 
-  test("with '*' by those of any origin, without cookies", async () => {
+  test("can be read by scripts of any origin with '*', without cookies", async () => {
     const gateway = await startWith("cors: { origins: ['*'] }\n")
     for (const headers of [{ origin: app }, {}]) {
       await gateway.send('GET', '/every')
@@ -100,7 +100,7 @@ describe('local replies', () => {
     }
   })
 
-  test('and without cors by nobody', async () => {
+  test('cannot be read by any script without cors', async () => {
     const gateway = await startWith('')
     await gateway.send('GET', '/every')
     const { status, headers } = await gateway.send('GET', '/every', { headers: { origin: app } })
@@ -124,7 +124,7 @@ describe('preflights', () => {
     expect((await gateway.send('POST', '/every')).status).toBe(429)
   })
 
-  test('are no other OPTIONS, and none that is of another method to some backend', async () => {
+  test('do not include other OPTIONS requests, nor any with a method override', async () => {
     const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
     const options = (path: string, headers: Record<string, string>) =>
       gateway.send('OPTIONS', path, { headers })

@@ -59,7 +59,7 @@ describe('every response to a counted request has the headers of its rules', () 
     expect(answer).toMatch(/\r\nratelimit-policy: "api";q=100;w=60\r\nratelimit: "api";r=\d+;t=60\r\n/)
   })
 
-  test('and in no other', async () => {
+  test('responses to uncounted requests have no headers of rules', async () => {
     expect(await ask('POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n')).not.toMatch(
       /ratelimit/,
     )

@@ -221,7 +221,7 @@ describe.each(names)('%s', (form) => {
   })
 })
 
-describe('an auth request that is not what it should be', () => {
+describe('a malformed auth request', () => {
   const forwarded = ['X-Forwarded-Method: GET', 'X-Forwarded-Uri: /', 'X-Forwarded-Host: a']
   const original = ['X-Original-Method: GET', 'X-Original-URI: /']
   const without = (lines: readonly string[], name: string): string[] =>
@@ -270,7 +270,7 @@ describe('an auth request that is not what it should be', () => {
     ['another path that begins the same', get('/forward-auth/x', forwarded), 404],
     ['Envoy, no path behind the prefix', get('/ext-authz', []), 404],
     ['TRACE', forward([...without(forwarded, 'X-Forwarded-Method'), 'X-Forwarded-Method: TRACE']), 405],
-    ['a body, which is ignored', forward([...forwarded, 'Content-Length: 2']) + 'hi', 200],
+    ['an ignored body', forward([...forwarded, 'Content-Length: 2']) + 'hi', 200],
     [
       'CORS preflights and OPTIONS *',
       forward(['X-Forwarded-Method: OPTIONS', 'X-Forwarded-Uri: *', 'X-Forwarded-Host: a']),

@@ -33,7 +33,7 @@ function upload(port: number): Promise<string> {
   })
 }
 
-test('reaches the client although the backend resets the connection behind it', async () => {
+test('an early refusal reaches the client although the backend resets the connection after it', async () => {
   const backend = await startRawBackend((socket) => {
     socket.once('data', () => {
       socket.pause()
@@ -50,9 +50,9 @@ test('reaches the client although the backend resets the connection behind it', 
   expect(Object.fromEntries(answers)).toEqual({ 'HTTP/1.1 413 Payload Too Large': uploads })
 })
 
-// To a failed write the system tells of the reset, and to the reading after it only of an end: which is that of a response
+// The system reports the reset to a failed write, and only an end to the read after it, like the end of a response
 // without a length, where there was no reset.
-test('is not taken for whole where a reset has cut it short', async () => {
+test('an early refusal truncated by a reset is not taken for complete', async () => {
   const backend = await startRawBackend((socket) => {
     socket.once('data', () => {
       socket.pause()

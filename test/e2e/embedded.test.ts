@@ -71,7 +71,7 @@ describe('a gateway in the process of a test', () => {
   })
 })
 
-test('bans who is refused too often, by the clock alone: refusals, bans and their lengths', async () => {
+test('bans a client that is refused too often, by the clock alone: refusals, bans and their lengths', async () => {
   const clock = createClock()
   const ban = { after: 3, for: '1m', max: '4m', scope: 'all' as const }
   await using gateway = await startSluice({
@@ -88,7 +88,7 @@ test('bans who is refused too often, by the clock alone: refusals, bans and thei
   }
   expect(await logins(gateway, 3)).toEqual([200, 429, 429])
   expect(await bannedFor()).toBe(0)
-  // What was refused a window ago does not count.
+  // Refusals from a window ago do not count.
   clock.advance('15m')
   expect(await logins(gateway, 3)).toEqual([200, 429, 429])
   expect(await bannedFor()).toBe(0)
@@ -104,7 +104,7 @@ test('bans who is refused too often, by the clock alone: refusals, bans and thei
   expect(lengths).toEqual([60, 120, 240, 240])
 })
 
-test('is gone when it is closed, and may be started again', async () => {
+test('an embedded gateway is gone when it is closed, and may be started again', async () => {
   for (let i = 0; i < 2; i++) {
     const gateway = await startSluice({ upstream, limits })
     const { url } = gateway
@@ -116,7 +116,7 @@ test('is gone when it is closed, and may be started again', async () => {
   }
 })
 
-test('two have counters of their own', async () => {
+test('two embedded gateways have counters of their own', async () => {
   await using one = await startSluice({ upstream, limits })
   await using other = await startSluice({ upstream, limits })
   expect(await logins(one, 3)).toEqual([200, 200, 429])

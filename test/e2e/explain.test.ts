@@ -69,7 +69,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     })
   })
 
-  test('tells what is left and who would refuse, and counts nothing', async () => {
+  test('reports the remaining quota and the rule that would refuse, without counting', async () => {
     const from = newAddress()
     const asked = { method: 'POST', target: '/x/../LOGIN?a=b', host: 'app', ip: from }
     for (let remaining = 3; remaining > 0; remaining--) {
@@ -147,7 +147,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
       expect(await explain(gateway, { ...keyed, ip: newAddress() })).toMatchObject({ outcome: 'limited' }),
     )
 
-    // The other worker may refuse it for a moment still, and counts only what passes.
+    // The other worker may refuse it for a moment still, and counts only allowed requests.
     const asked = { from: '127.0.0.96', headers: { 'x-api-key': 'k' } }
     await eventually('a request with the key passes', async () =>
       expect((await gateway.send('GET', '/api/a', asked)).status).toBe(200),
@@ -161,7 +161,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     expect(await explain(gateway, { ...login, ip: '127.0.0.98' })).toMatchObject({ outcome: 'forwarded' })
   })
 
-  test('tells what is left in a token bucket', async () => {
+  test('reports the remaining tokens of a bucket', async () => {
     const from = newAddress()
     const asked = { method: 'GET', target: '/bucket', ip: from }
     expect(statesOf(await explain(gateway, asked), 'bucket')).toMatchObject([{ remaining: 2 }])
@@ -172,7 +172,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
   })
 })
 
-describe('what is asked', () => {
+describe('the question', () => {
   let gateway: HostedGateway
 
   beforeAll(async () => {
@@ -265,7 +265,7 @@ describe('sluice explain --admin', () => {
       ADMIN_TOKEN: token,
     })
 
-  test('prints what is left, and is negative where the request would be refused', async () => {
+  test('prints the remaining quota, and is negative if the request would be refused', async () => {
     const from = newAddress()
     const asked = ['POST', '/login', '--ip', from, '--header', 'X-A: b', '--header', 'x-a: c']
     await gateway.send('POST', '/login', { from })

@@ -167,7 +167,7 @@ describe('a request without content says so where content is expected', () => {
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'] as const
   const expected = methods.map((method) => ['POST', 'PUT', 'PATCH'].includes(method))
 
-  test('to a backend of HTTP/1.1 and of HTTP/2, from a client of either', async () => {
+  test('to an HTTP/1.1 and an HTTP/2 backend, from a client of either version', async () => {
     const backend = await startBackend()
     const http2Backend = await startHttp2Backend()
     for (const url of [backend.url, http2Backend.url]) {
@@ -218,7 +218,7 @@ describe('the backend fails', () => {
     ['a length', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart', '1.1'],
     ['chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n', '1.1'],
     [
-      'chunks, to a client of HTTP/1.0',
+      'chunks, to an HTTP/1.0 client',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n',
       '1.0',
     ],

@@ -98,7 +98,7 @@ describe.each([
     )
   })
 
-  test('a call that its client takes back ends at the server', async () => {
+  test('a cancelled call ends at the server', async () => {
     const before = server.cancelled.length
     const chat = client.chat()
     chat.on('error', () => undefined)
@@ -134,7 +134,7 @@ describe.each([
   })
 })
 
-test('what is not gRPC is refused as ever: gRPC-Web', async () => {
+test('a refused gRPC-Web request gets an ordinary 429', async () => {
   const gateway = await startHosted({
     CONFIG_FILE: writeConfigFile('limits: [{ name: a, match: POST /a, requests: 1, window: 10m }]'),
     UPSTREAM_URL: `http://127.0.0.1:${await freePort()}`,
@@ -154,7 +154,7 @@ test('a server that is away is UNAVAILABLE', async () => {
   })
 })
 
-test('a server that stops in order loses no call', async () => {
+test('a server that shuts down gracefully loses no call', async () => {
   const [first, second] = [await startGrpcServer(), await startGrpcServer()]
   const urls = [first, second].map(({ port }) => `h2c://127.0.0.1:${port}`)
   const gateway = await startHosted({

@@ -44,7 +44,7 @@ const call = {
   te: 'trailers',
 }
 
-test('a refusal of the settings is for other requests', async () => {
+test('the refusal setting does not apply to gRPC calls', async () => {
   const refusal = ", refusal: { status: 503, body: 'Later.', headers: { x-support: here } }"
   const gateway = await startBefore(once1.replace(' REFUSAL', refusal))
   const client = connectGrpc(gateway.port, false)
@@ -67,7 +67,7 @@ test('a call of a banned client says when the ban ends', async () => {
   expect(Number(failure.metadata.get('grpc-retry-pushback-ms')[0])).toBeGreaterThan(3_500_000)
 })
 
-test('the access line has the status of HTTP', async () => {
+test('the access line has the HTTP status', async () => {
   const gateway = await startBefore(once1.replace(' REFUSAL', ''), { ACCESS_LOG: 'true' })
   const client = connectGrpc(gateway.port, false)
   await client.unary('a')

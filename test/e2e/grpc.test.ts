@@ -42,7 +42,7 @@ test('an HTTP/2 backend behind http:// is an error that says so', async () => {
   })
 })
 
-test('what HTTP/1.1 can carry is forwarded: gRPC-Web', async () => {
+test('gRPC-Web is forwarded to an HTTP/1.1 backend', async () => {
   const headers = { ...call, 'content-type': 'application/grpc-web+proto' }
   const { status } = await sendHttp2(connectHttp2(beforeOrdinary.port), headers, '\0\0\0\0\0')
   expect(status).toBe(200)

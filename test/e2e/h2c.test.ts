@@ -38,7 +38,7 @@ function isResponse({ type, stream }: { type: number; stream: number }): boolean
   return type === frameTypes.headers && stream === 1
 }
 
-describe('a connection that begins with the preface of HTTP/2', () => {
+describe('a connection that begins with the HTTP/2 preface', () => {
   test('is served like one over TLS', async () => {
     const session = connectHttp2(gateway.port, { cleartext: true })
     const replies = await Promise.all(
@@ -102,7 +102,7 @@ describe('a connection that begins with the preface of HTTP/2', () => {
   })
 })
 
-test('the client is the one that a PROXY header names', async () => {
+test('an h2c client is the one that a PROXY header names', async () => {
   const behind = await startHosted({
     UPSTREAM_URL: backend.url,
     PROXY_PROTOCOL: '1',
@@ -123,7 +123,7 @@ test('the client is the one that a PROXY header names', async () => {
 test('a connection without requests ends in time, with GOAWAY', async () => {
   const hasty = await startHosted({
     UPSTREAM_URL: backend.url,
-    // What comes first has to be read in that time, also on a busy machine.
+    // The first bytes have to be read in that time, also on a busy machine.
     HEADERS_TIMEOUT: '1500ms',
     IDLE_TIMEOUT: '300ms',
   })
@@ -172,7 +172,7 @@ test('at MAX_CONNECTIONS an idle connection is closed for a new one, and a busy 
   expect(busy.socket.destroyed).toBe(false)
 })
 
-test('the bounds of HTTP/2 hold: streams, a client that resets them, and the size of headers', async () => {
+test('the HTTP/2 bounds hold: streams, a client that resets them, and the size of headers', async () => {
   const session = connectHttp2(gateway.port, { cleartext: true })
   await once(session, 'remoteSettings')
   expect(session.remoteSettings).toMatchObject({ maxConcurrentStreams: 100, maxHeaderListSize: 16_384 })

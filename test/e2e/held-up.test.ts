@@ -5,12 +5,12 @@ import { startBackend, startRawBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
 
 // A machine that is overloaded, or a laptop that sleeps, holds a process up for longer than its timeouts. Their timers run
-// first when it goes on. What has arrived by then, and is only unread, must not be taken for late.
+// first when it goes on. Data that has arrived by then, and is only unread, must not be taken for late.
 
 const timeout = '1s'
 const heldUpMs = 1_400
 
-/** Once it waits: it is to be held up while its timeout runs. */
+/** Once it waits: the process must be paused while its timeout runs. */
 async function holdUp(gateway: GatewayProcess, meanwhile: () => void): Promise<void> {
   await sleep(50)
   gateway.process.child.kill('SIGSTOP')

@@ -30,7 +30,7 @@ async function beAnsweredEarly(): Promise<RawHttp2> {
   return raw
 }
 
-describe('a client of HTTP/2 whose request is answered before it has been sent', () => {
+describe('an HTTP/2 client whose request is answered before it has been sent', () => {
   test('is not reset together with the response, which some clients would not read then', async () => {
     const raw = await beAnsweredEarly()
     const answeredMs = performance.now()
@@ -57,7 +57,7 @@ describe('a client of HTTP/2 whose request is answered before it has been sent',
     expect(payload.readUInt32BE()).toBe(0)
     const tookMs = performance.now() - endedMs
     raw.socket.destroy()
-    // Well before the reset of one who does not end it, on a machine that is as busy.
+    // Well before the reset of a client that does not end it, on a machine that is as busy.
     const other = await beAnsweredEarly()
     const answeredMs = performance.now()
     await other.waitFor(isReset)

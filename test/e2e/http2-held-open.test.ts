@@ -42,7 +42,7 @@ async function connectBusy(): Promise<RawHttp2> {
   return raw
 }
 
-describe('a client of HTTP/2 cannot hold on to', () => {
+describe('an HTTP/2 client cannot hold on to', () => {
   test.each([
     [
       'the answer to headers that are too large',

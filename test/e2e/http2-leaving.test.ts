@@ -19,7 +19,7 @@ import { untilQueued } from '../support/wait/until-queued.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
 
-// Clients of HTTP/2 that take a request back. For a HEAD Node's adapter has the response close only once it has ended.
+// HTTP/2 clients that cancel a request. For a HEAD Node's adapter has the response close only once it has ended.
 
 const resetCodes = { 'no error': 0, 'an internal error': 2, cancel: 8 }
 
@@ -91,7 +91,7 @@ test.each(
   client.socket.destroy()
 })
 
-test.each(['GET', 'HEAD'])('early hints for a %s that was taken back are no error', async (method) => {
+test.each(['GET', 'HEAD'])('early hints for a cancelled %s are not an error', async (method) => {
   const errorsBefore = await uncaughtErrors()
   for (let round = 1; round <= 20; round++) {
     const client = await connectRawHttp2(gateway.port)
@@ -111,7 +111,7 @@ test.each(
   Object.entries(resetCodes).flatMap(([name, code]) =>
     ['POST', 'HEAD'].map((method) => [method, name, code] as const),
   ),
-)('the upload of a %s that waits is forgotten once it is reset with %s', async (method, _, code) => {
+)('the pending upload of a %s is dropped once it is reset with %s', async (method, _, code) => {
   const client = await connectRawHttp2(narrow.port)
   const uploading = await nextRequest(() => client.send(headers(1, 'POST', 0), body(1)))
   const connections = backend.connections.length

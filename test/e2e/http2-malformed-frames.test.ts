@@ -88,7 +88,7 @@ describe('the connection ends with the code that RFC 9113 names', () => {
   })
 })
 
-test('PRIORITY of another length on an open stream resets that one', async () => {
+test('PRIORITY of a wrong length on an open stream resets that stream', async () => {
   const raw = await connectRawHttp2(gateway.port, { cleartext: true })
   raw.send(
     frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/')),
@@ -100,7 +100,7 @@ test('PRIORITY of another length on an open stream resets that one', async () =>
   await raw.waitFor(({ stream, flags }) => stream === 3 && (flags & endStream) !== 0)
 })
 
-describe('requests of a client that has said GOAWAY are served', () => {
+describe('requests of a client that has sent GOAWAY are served', () => {
   const goaway = frame(frameTypes.goaway, 0, 0, Buffer.alloc(8))
   const isEndOf = (id: number) => (seen: { stream: number; flags: number }) =>
     seen.stream === id && (seen.flags & endStream) !== 0

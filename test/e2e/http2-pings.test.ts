@@ -10,7 +10,7 @@ import {
   requestFields,
 } from '../support/http/raw-http2.ts'
 
-test('a client of HTTP/2 may ping with each response, as those of gRPC do', async () => {
+test('an HTTP/2 client may ping with each response, as gRPC clients do', async () => {
   const backend = await startBackend()
   const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const raw = await connectRawHttp2(gateway.port, { cleartext: true })

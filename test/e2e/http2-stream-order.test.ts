@@ -28,7 +28,7 @@ const request = (id: number) =>
 test.each([
   ['was never opened', 3],
   ['was answered', 5],
-])('a request with the number of a stream that %s ends the connection', async (_which, id) => {
+])('a request with the id of a stream that %s ends the connection', async (_which, id) => {
   const raw = await connectRawHttp2(gateway.port, { cleartext: true })
   raw.send(request(5))
   await raw.waitFor(({ stream, flags }) => stream === 5 && (flags & endStream) !== 0)
@@ -38,7 +38,7 @@ test.each([
   await raw.closed
 })
 
-test('trailers on a stream that the client has reset end nothing', async () => {
+test('trailers on a stream that the client has reset do not end the connection', async () => {
   const raw = await connectRawHttp2(gateway.port, { cleartext: true })
   const trailers = fieldBlock([['x-sum', '1']])
   raw.send(

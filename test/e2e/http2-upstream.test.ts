@@ -83,7 +83,7 @@ beforeAll(async () => {
 describe.each([
   ['without TLS', false],
   ['with TLS', true],
-])('a backend of HTTP/2 %s', (_, tls) => {
+])('an HTTP/2 backend %s', (_, tls) => {
   let own: Http2Backend
   let before: HostedGateway
 
@@ -92,7 +92,7 @@ describe.each([
     before = await startHosted({ UPSTREAM_URL: own.url, ...overTls })
   })
 
-  test('gets requests of HTTP/1.1 and HTTP/2 on one connection', async () => {
+  test('gets HTTP/1.1 and HTTP/2 requests on one connection', async () => {
     const session = connectHttp2(before.port, { cleartext: true })
     const replies = await Promise.all([
       ...Array.from({ length: 60 }, (_each, i) => sendHttp2(session, { ':path': `/a${i}` })),
@@ -152,7 +152,7 @@ test('with TLS a backend that chooses HTTP/1.1 gets HTTP/1.1', async () => {
   server.closeAllConnections()
 })
 
-test('a backend of HTTP/1.1 behind h2c:// is a 502', async () => {
+test('an HTTP/1.1 backend behind h2c:// is a 502', async () => {
   const http1 = await startBackend()
   const before = await startHosted({
     UPSTREAM_URL: `h2c://127.0.0.1:${http1.port}`,
@@ -173,7 +173,7 @@ test('a handshake for a WebSocket, which HTTP/2 cannot carry, is a 502 and reach
 })
 
 describe('trailers of a response', () => {
-  test('reach a client of HTTP/2, without those that must not be trailers', async () => {
+  test('reach an HTTP/2 client, without fields that must not be trailers', async () => {
     const session = connectHttp2(gateway.port, { cleartext: true })
     const stream = session.request({ ':path': '/trailers' })
     stream.resume()
@@ -188,7 +188,7 @@ describe('trailers of a response', () => {
     ['TE: trailers\r\nConnection: TE\r\n', 'x-checksum: abc\r\nx-twice: 1\r\nx-twice: 2\r\n'],
     ['', ''],
     ['TE: gzip\r\n', ''],
-  ])('reach a client of HTTP/1.1 that accepts them: %j', async (te, trailers) => {
+  ])('reach an HTTP/1.1 client that accepts them: %j', async (te, trailers) => {
     const received = await sendRaw(
       gateway.port,
       `GET /trailers HTTP/1.1\r\nHost: a\r\n${te}Connection: close\r\n\r\n`,
@@ -196,7 +196,7 @@ describe('trailers of a response', () => {
     expect(received.slice(received.indexOf('\r\n\r\n') + 4)).toBe(`4\r\nbody\r\n0\r\n${trailers}\r\n`)
   })
 
-  test('of a backend of HTTP/1.1 likewise', async () => {
+  test('from an HTTP/1.1 backend reach both clients', async () => {
     const http1 = await startBackend((_request, response) => {
       response.writeHead(200, { trailer: 'x-checksum' })
       response.write('body')
@@ -216,7 +216,7 @@ describe('trailers of a response', () => {
 })
 
 describe('trailers of a request', () => {
-  test('reach a backend of HTTP/2, without those that must not be trailers', async () => {
+  test('reach an HTTP/2 backend, without fields that must not be trailers', async () => {
     const trailers: unknown[] = []
     const own = await startHttp2Backend((stream, headers) => {
       stream.on('trailers', (fields: object) => trailers.push(plain(fields)))

@@ -88,8 +88,8 @@ function lastSeen() {
   return seen
 }
 
-describe('a request of HTTP/2', () => {
-  test('reaches the backend as one of HTTP/1.1', async () => {
+describe('an HTTP/2 request', () => {
+  test('reaches the backend as an HTTP/1.1 request', async () => {
     const reply = await sendHttp2(connectHttp2(gateway.port), {
       ':path': '/a/./b?c=d',
       ':authority': 'shop.example',
@@ -182,7 +182,7 @@ describe('a request of HTTP/2', () => {
     raw.socket.destroy()
   })
 
-  test('whose fields are of HTTP/1, twice there, or in capitals is reset', async () => {
+  test('with HTTP/1 fields, duplicate pseudo-fields or capitals is reset', async () => {
     const raw = await connectRawHttp2(gateway.port)
     const before = backend.seen.length
     const malformed: [string, string][] = [
@@ -270,7 +270,7 @@ describe('a request of HTTP/2', () => {
   )
 })
 
-describe('a response to HTTP/2', () => {
+describe('an HTTP/2 response', () => {
   test('has no fields of the connection, and each field as often as the backend sent it', async () => {
     const { rawHeaders } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/fields' })
     const names = rawHeaders.filter((_, i) => i % 2 === 0)
@@ -363,7 +363,7 @@ describe('a response to HTTP/2', () => {
   })
 })
 
-describe('a client of HTTP/2 leaves', () => {
+describe('an HTTP/2 client disconnects', () => {
   test('while it waits: the backend is told', async () => {
     const stream = connectHttp2(gateway.port).request({ ':path': '/hang' })
     await eventually('the request has arrived', () => lastSeen().url === '/hang')
@@ -374,7 +374,7 @@ describe('a client of HTTP/2 leaves', () => {
   test.each([
     ['CANCEL', 8],
     ['NO_ERROR', 0],
-  ])('within its body, by %s: what has come is not taken for the whole', async (_, code) => {
+  ])('within its body, by %s: the received part is not taken for the whole', async (_, code) => {
     const raw = await connectRawHttp2(gateway.port)
     const path = `/half-${code}`
     raw.send(
@@ -387,7 +387,7 @@ describe('a client of HTTP/2 leaves', () => {
     raw.socket.destroy()
   })
 
-  test('with less of a body than it had declared: likewise', async () => {
+  test('with less of a body than it had declared: the received part is not taken for the whole', async () => {
     const raw = await connectRawHttp2(gateway.port)
     raw.send(
       frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/short', ['content-length', '99999'])),
@@ -427,7 +427,7 @@ describe('at shutdown', () => {
     expect(await exit).toBe(0)
   })
 
-  test('a client that has said goodbye and does not hang up costs the others nothing', async () => {
+  test('a client that has sent GOAWAY and does not hang up does not affect others', async () => {
     const lingering = await connectRawHttp2(stopping.port, { hangsUp: false })
     const goodbye = once(lingering.socket, 'end')
     lingering.send(frame(frameTypes.goaway, 0, 0, Buffer.alloc(8)))

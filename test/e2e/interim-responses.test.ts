@@ -8,8 +8,8 @@ import { connectHttp2 } from '../support/http/http2.ts'
 import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { readConversation } from '../support/http/raw-client.ts'
 
-// A backend may send any number of interim responses, of any status, before the final one (RFC 9110 section 15.2). To what does it
-// keep its client waiting, what does the client get of it, and how much of it may there be?
+// A backend may send any number of interim responses, of any status, before the final one (RFC 9110 section 15.2). How long may
+// the client wait, what does the client get, and how many may there be?
 
 type Field = readonly [name: string, value: string]
 type Interim = { readonly status: number; readonly fields?: readonly Field[]; readonly count: number }

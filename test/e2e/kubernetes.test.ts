@@ -40,7 +40,7 @@ function mountConfigMap(volume: string, version: string, change = (yaml: string)
   renameSync(join(volume, '..data_tmp'), join(volume, '..data'))
 }
 
-/** A gateway with the variables of the pod, but for the ports, which are free ones, and the address of the backend. */
+/** A gateway with the variables of the pod, except free ports and the address of the backend. */
 async function startPod(): Promise<GatewayProcess & { volume: string }> {
   const backend = await startBackend()
   const volume = makeTemporaryDirectory()

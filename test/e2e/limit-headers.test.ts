@@ -39,7 +39,7 @@ async function startWith(formats: string) {
 }
 
 describe.each(['[ietf, x-ratelimit]', '[x-ratelimit]'])('rateLimitHeaders: %s', (formats) => {
-  test('tells of the rule with the least left, whoever answers, and after settling', async () => {
+  test('reports the rule with the least quota left, in local and backend responses, and after settling', async () => {
     const { ask } = await startWith(formats)
     const expected = formats.includes('ietf') ? names : names.slice(2)
     const first = await ask('GET', '/a')
@@ -61,7 +61,7 @@ describe.each(['[ietf, x-ratelimit]', '[x-ratelimit]'])('rateLimitHeaders: %s', 
   })
 })
 
-test('rateLimitHeaders: [] tells nothing but when to come back', async () => {
+test('rateLimitHeaders: [] leaves only Retry-After', async () => {
   const { ask } = await startWith('[]')
   for (let sent = 0; sent < 2; sent++) expect(await ask('GET', '/a')).toMatchObject({ status: 200, told: [] })
   const refused = await ask('GET', '/a')
@@ -70,7 +70,7 @@ test('rateLimitHeaders: [] tells nothing but when to come back', async () => {
   expect((await ask('POST', '/login')).told).toEqual([])
 })
 
-test('over HTTP/1.1, and settled to nothing', async () => {
+test('a response over HTTP/1.1 whose cost settles to nothing has its headers', async () => {
   const others = await startBackend((_request, response) => response.writeHead(204).end())
   const file = writeConfigFile(`rateLimitHeaders: [x-ratelimit]\n${limits}`)
   const gateway = await startHosted({ UPSTREAM_URL: others.url, CONFIG_FILE: file })

@@ -17,7 +17,7 @@ const ask = (...fields: string[]): Promise<string> =>
     ['GET /api/v1/me HTTP/1.1', 'host: o', 'connection: close', ...fields, '', ''].join('\r\n'),
   )
 
-test('GET /api/v1/me answers exactly the seven fields, and is under no limit', async () => {
+test('GET /api/v1/me answers exactly the seven fields, and is not limited', async () => {
   const replies = await Promise.all(
     Array.from({ length: 300 }, () =>
       gateway.send('GET', '/api/v1/me', { headers: { 'x-api-key': origin.key } }),

@@ -9,7 +9,7 @@ const rules: readonly [string, (name: string, type: string) => boolean][] = [
     (name, type) => (type === 'counter') === name.endsWith('_total'),
   ],
   ['the parts of a histogram keep their suffixes', (name) => !/_(count|sum|bucket)$/.test(name)],
-  ['no colons, which are for recording rules', (name) => !name.includes(':')],
+  ['no colons, as they are reserved for recording rules', (name) => !name.includes(':')],
   ['no capitals', (name) => !/[A-Z]/.test(name)],
   ['no types', (name, type) => !name.split('_').some((word) => word === type)],
   [

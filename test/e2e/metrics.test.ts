@@ -52,7 +52,7 @@ test('an unavailable backend is in the metrics and in /readyz, which stays 200',
   expect(await readiness(gateway)).toMatchObject({ status: 'ready', upstream: 'unavailable' })
 })
 
-test('several workers answer as one', async () => {
+test('the metrics of several workers are combined', async () => {
   const backend = await startBackend((_, response) => response.end('ok'))
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, WORKERS: '2' })
   await Promise.all(Array.from({ length: 40 }, () => gateway.send('POST', '/login')))
@@ -74,7 +74,7 @@ test('several workers answer as one', async () => {
  * The attack: labels fill the memory of the gateway and of Prometheus with whatever a client sends, forge lines of the
  * exposition, or give secrets away to whoever may look at graphs. Each thing a client can choose carries a mark here.
  */
-test('nothing that a client sends shows in the metrics, and their number stays', async () => {
+test('the metrics contain nothing that clients send, and no more series for it', async () => {
   const backend = await startBackend((_, response) => response.end('ok'))
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' })
   await gateway.send('POST', '/login')

@@ -84,7 +84,7 @@ test('an address that was given before is used while the name server is silent, 
   dns.addresses = undefined
   const before = dns.asked()
   const dead = [1, 2, 3, 4].map(() => ask('/dead/').catch(() => 0))
-  // The TTL is a second: what was given before is over, and asked for anew in vain.
+  // The TTL is a second: the earlier answer has expired, and is asked for again in vain.
   await eventually('the name is asked for again', () => expect(dns.asked() - before).toBeGreaterThan(3))
   const paths = ['/named/', '/hosted/', '/addressed/']
   const statuses = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(paths[i % 3] ?? '')))

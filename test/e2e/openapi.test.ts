@@ -291,7 +291,7 @@ describe.each(Object.entries(requests))('%s', (operation, { good, bad = {} }) =>
     }
   })
 
-  test('refuses what is wrong, as the document says', async () => {
+  test('refuses invalid requests, as the document says', async () => {
     for (const [status, wrong] of Object.entries(bad)) {
       for (const asked of wrong) {
         const reply = await request(asked)

@@ -103,7 +103,7 @@ describe('one process', () => {
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(30)
     const reset = await ask('POST', '/api/clients/reset', { policy: 'login', client: { ip: from } })
     expect(reset).toMatchObject({ status: 200, body: { reset: ['login'], counted: ['login'] } })
-    // The sliding rule, which was not reset, has 10 left.
+    // The sliding rule was not reset and has 10 left.
     expect(countOk(await rush(gateway, 35, 'POST /login', from))).toBe(10)
     const all = await ask('POST', '/api/clients/reset', { client: { ip: from } })
     expect(all.body).toEqual({ reset: ['login', 'slides'], counted: ['login', 'slides'] })
@@ -286,7 +286,7 @@ test('the token is needed, and enough', async () => {
   })
 })
 
-test('with limits switched off there are none to ask about', async () => {
+test('with limits switched off, the API lists no limits', async () => {
   const gateway = await start({ RATE_LIMITING_DISABLED: '1' })
   expect((await askOperator(gateway, 'GET', '/api/limits')).body).toEqual({
     limitsEnabled: false,

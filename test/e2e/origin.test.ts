@@ -111,7 +111,7 @@ describe('GET /api/v1/me', () => {
   })
 })
 
-describe('whatever else is asked', () => {
+describe('any other request', () => {
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PURGE'])('%s answers 405', async (method) => {
     for (const path of ['/api/v1/me', '/health']) {
       const { status, headers, body } = await send(origin.port, method, path)
@@ -120,7 +120,7 @@ describe('whatever else is asked', () => {
     }
   })
 
-  test('OPTIONS answers what is allowed', async () => {
+  test('OPTIONS answers with the allowed methods', async () => {
     for (const path of ['/api/v1/me', '/health', '*']) {
       const { status, headers, body } = await send(origin.port, 'OPTIONS', path)
       expect({ status, allow: headers.allow, body }).toEqual({
@@ -155,7 +155,7 @@ describe('whatever else is asked', () => {
 
   test.each([
     ['no request', 400, ['hello']],
-    ['a target that is none', 400, ['GET me HTTP/1.1', 'host: o']],
+    ['an invalid target', 400, ['GET me HTTP/1.1', 'host: o']],
     ['a target of another scheme', 400, ['GET ftp://o/api/v1/me HTTP/1.1', 'host: o']],
     ['* with GET', 400, ['GET * HTTP/1.1', 'host: o']],
     ['no host', 400, ['GET /api/v1/me HTTP/1.1']],
@@ -264,7 +264,7 @@ describe('starting', () => {
       () => ({ ORIGIN_HOST: 'none.invalid' }),
       /^cannot listen: ORIGIN_HOST is "none\.invalid", which cannot be resolved \(E\w+\)$/,
     ],
-    ['a database that is none', () => ({ ORIGIN_DB: import.meta.dirname }), /^ORIGIN_DB: got ".*", needs .*/],
+    ['an invalid database', () => ({ ORIGIN_DB: import.meta.dirname }), /^ORIGIN_DB: got ".*", needs .*/],
     ['an invalid port', () => ({ ORIGIN_PORT: '70000' }), /^ORIGIN_PORT: got "?70000"?, needs .*/],
   ])('with %s ends with one line and status 1', async (_, env, line) => {
     const database = join(makeTemporaryDirectory(), 'origin.db')

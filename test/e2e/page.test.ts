@@ -162,7 +162,7 @@ test('without a token a page of another site cannot follow the events', async ()
   expect((await listen(adminPort)).statusCode).toBe(200)
 })
 
-test.each(['1', '2'])('an event has what was counted, with WORKERS=%s', async (workers) => {
+test.each(['1', '2'])('an event has the counts, with WORKERS=%s', async (workers) => {
   const gateway = await startHosted(await settings(workers === '1' ? {} : { WORKERS: workers }))
   await ask(gateway, 5)
   await askOperator(gateway, 'POST', '/api/clients/ban', {
@@ -221,7 +221,7 @@ test('why a reload was refused is told until the settings are right again', asyn
   expect(await mistakesIn(true)).toEqual([])
 })
 
-test('events go on, with what has been counted since', async () => {
+test('events continue after a reload, with the counts since', async () => {
   const gateway = await startHosted(await settings())
   const response = await listen(gateway.adminPort)
   const refusedIn = ({ data }: Event): number =>
@@ -239,30 +239,33 @@ test('events go on, with what has been counted since', async () => {
   throw new Error('the gateway ended the event stream')
 })
 
-test.each(['1', '2'])('the past comes first, also for who comes again, with WORKERS=%s', async (workers) => {
-  const gateway = await startHosted(await settings(workers === '1' ? {} : { WORKERS: workers }))
-  await ask(gateway, 5)
-  for (const headers of [{}, { 'last-event-id': '41' }] as Record<string, string>[]) {
-    const history = await historyOf(await listen(gateway.adminPort, headers))
-    expect(history.stepSeconds).toBe(10)
-    // It is about the wall clock: a minute's difference at most.
-    expect(Math.abs(history.last - Date.now() / 10_000)).toBeLessThan(6)
-    const steps = history.last - history.first + 1
-    const sums = history.rules.map(([name, ...counts]) => [
-      name,
-      ...counts.map((each) => {
-        expect(each).toHaveLength(steps)
-        return each.reduce((sum, count) => sum + count, 0)
-      }),
-    ])
-    expect(new Set(sums)).toEqual(
-      new Set([
-        ['api', 2, 3, 0],
-        ['trial', 1, 0, 1],
-      ]),
-    )
-  }
-})
+test.each(['1', '2'])(
+  'the history comes first, also for a listener that reconnects, with WORKERS=%s',
+  async (workers) => {
+    const gateway = await startHosted(await settings(workers === '1' ? {} : { WORKERS: workers }))
+    await ask(gateway, 5)
+    for (const headers of [{}, { 'last-event-id': '41' }] as Record<string, string>[]) {
+      const history = await historyOf(await listen(gateway.adminPort, headers))
+      expect(history.stepSeconds).toBe(10)
+      // It is about the wall clock: a minute's difference at most.
+      expect(Math.abs(history.last - Date.now() / 10_000)).toBeLessThan(6)
+      const steps = history.last - history.first + 1
+      const sums = history.rules.map(([name, ...counts]) => [
+        name,
+        ...counts.map((each) => {
+          expect(each).toHaveLength(steps)
+          return each.reduce((sum, count) => sum + count, 0)
+        }),
+      ])
+      expect(new Set(sums)).toEqual(
+        new Set([
+          ['api', 2, 3, 0],
+          ['trial', 1, 0, 1],
+        ]),
+      )
+    }
+  },
+)
 
 test('there are 8 listeners at most, and room for another when one leaves', async () => {
   const { adminPort } = await startHosted(await settings())

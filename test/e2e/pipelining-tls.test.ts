@@ -75,7 +75,7 @@ function get(path: string, fields = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`
 }
 
-/** TLS carries 16 KiB in a record: what is longer arrives in several, which are decrypted one after another. */
+/** TLS carries 16 KiB in a record: longer data arrives in several, which are decrypted one after another. */
 const fill = `X-Fill: ${'f'.repeat(3_000)}\r\n`
 
 async function bodiesOf(socket: TLSSocket): Promise<string[]> {

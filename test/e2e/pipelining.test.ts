@@ -71,14 +71,14 @@ test('requests sent at once are carried out and answered one after another', asy
 
 test.each([
   ['that asks for the end', get('/one', 'Connection: close\r\n')],
-  ['of HTTP/1.0', 'GET /one HTTP/1.0\r\nHost: a\r\n\r\n'],
+  ['in HTTP/1.0', 'GET /one HTTP/1.0\r\nHost: a\r\n\r\n'],
   ['whose body is not awaited', 'POST /one HTTP/1.1\r\nHost: a\r\nExpect: more\r\nContent-Length: 9\r\n\r\n'],
-])('what comes after a request %s is not carried out', async (_, first) => {
+])('bytes after a request %s are not carried out', async (_, first) => {
   await sendRaw(gateway.port, first + get('/two') + get('/three'))
   expect(paths().filter((path) => path !== '/one')).toEqual([])
 })
 
-test('a request is answered although what follows it cannot be read', async () => {
+test('a request is answered although the bytes after it are malformed', async () => {
   const answers = sendRaw(gateway.port, `${get('/held-sound')}GARBAGE\r\n\r\n${get('/never')}`)
   const response = await arrival('/held-sound')
   response.end('first')

@@ -6,7 +6,7 @@ import { runHosted } from '../support/gateway/hosted-command.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-/** Sends what an application's clients send, and counts what passes before the first 429. */
+/** Sends the requests of an application's clients, and counts those that pass before the first 429. */
 async function startPreset(name: string, answer?: RequestListener) {
   const backend = await startBackend(answer)
   const gateway = await startHosted({

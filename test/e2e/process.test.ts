@@ -76,7 +76,7 @@ describe('the log', () => {
     small.child.stdout?.pause()
     for (let round = 0; round < 40; round++) await small.tell('/log?lines=1000&bytes=1000')
     const after = await small.tell('/')
-    // 40 MB were logged. What is allowed to wait is 8 MiB, and there are copies of it on its way.
+    // 40 MB were logged. The buffer is bounded to 8 MiB, and there are copies of it in transit.
     expect(after.memory - before.memory).toBeLessThan(100 * 1024 * 1024)
     small.child.stdout?.resume()
     const [, lost] = await small.waitForLine(/"lines":(\d+),"msg":"log lines were dropped/)
@@ -130,7 +130,7 @@ describe.concurrent('a signal', () => {
     expect(linesOf(small).at(-1)).toMatchObject({ msg: 'shutdown failed', err: { message: 'cannot close' } })
   })
 
-  test('twice in a moment is once; once more after a second ends the process with 1', async () => {
+  test('two signals in a moment count as one; another after a second ends the process with 1', async () => {
     const small = await startSmall({ CLOSE: 'never' })
     small.child.kill('SIGINT')
     small.child.kill('SIGINT')

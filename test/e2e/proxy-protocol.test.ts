@@ -107,7 +107,7 @@ describe('anybody else', () => {
 
 test('connections are counted by the client that is named', async () => {
   const idle = [await open(trusted, gateway.port, version1), await open(trusted, gateway.port, version1)]
-  // The answer to a request tells that what was sent before on other connections has been read.
+  // The response to a request shows that earlier bytes on other connections have been read.
   expect(await exchange(trusted, local + request)).toMatch(/^HTTP\/1\.1 200 /)
   expect(await exchange(trusted, version1 + request)).toBe('')
   expect(await exchange(trusted, version1.replace('113.7', '113.8') + request)).toMatch(/^HTTP\/1\.1 200 /)
@@ -126,7 +126,7 @@ test('limits count the client that is named', async () => {
   expect(await exchange(trusted, local + post)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('the header comes before TLS, and holds for all requests of a connection of HTTP/2', async () => {
+test('the PROXY header comes before TLS, and holds for all requests of an HTTP/2 connection', async () => {
   const secure = await startHosted({
     UPSTREAM_URL: backend.url,
     PROXY_PROTOCOL: '1',

@@ -62,7 +62,7 @@ test('over HTTP/2, without addresses where that is wished', async () => {
   expect(line).not.toHaveProperty('client')
 })
 
-test('a request that is refused as Redis is away has no rule', async () => {
+test('a request refused during a Redis outage names no rule', async () => {
   const gateway = await startWith({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT: '50ms' })
   expect((await gateway.send('GET', '/closed')).status).toBe(503)
   await eventually('the refusal is in the log', () =>
@@ -73,7 +73,7 @@ test('a request that is refused as Redis is away has no rule', async () => {
   expect(line).not.toHaveProperty('policy')
 })
 
-test('a flood is left out, and counted', async () => {
+test('lines of a flood are suppressed and counted', async () => {
   const gateway = await startWith()
   await gateway.send('POST', '/login')
   await Promise.all(Array.from({ length: 600 }, () => gateway.send('POST', '/login')))
@@ -85,7 +85,7 @@ test('a flood is left out, and counted', async () => {
   )
 })
 
-test('no lines by default', async () => {
+test('by default there are no lines for refused requests', async () => {
   const gateway = await startWith({ REFUSAL_LOG: '0', ACCESS_LOG: '1' })
   for (let sent = 0; sent < 2; sent++) await gateway.send('POST', '/login')
   await gateway.waitForLine(/"refusedBy":"login"/)

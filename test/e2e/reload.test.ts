@@ -42,7 +42,7 @@ const statusOf = async (gateway: HostedGateway): Promise<unknown> =>
 
 // Workers that count in Redis: reload-load.test.ts.
 describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
-  // One for all tests, which have rules of their own: several processes take seconds to start.
+  // One gateway for all tests, each with rules of its own: several processes take seconds to start.
   let gateway: Started
 
   beforeAll(async () => {
@@ -89,7 +89,7 @@ describe.each(['memory', 'workers', 'Redis'])('%s', (place) => {
     expect((await gateway.reload()).body).toMatchObject({ outcome: 'unchanged', tableHash, changed: [] })
   })
 
-  test('who is over a lower limit is refused at once, and may go on under a higher one', async () => {
+  test('a client over a lowered limit is refused at once, and passes again under a raised one', async () => {
     const kinds = ['', ', algorithm: sliding', ', algorithm: token-bucket']
     const rules = (requests: number): string =>
       table(...kinds.map((more, at) => rule(`kind-${at}`, requests, more)))
@@ -263,7 +263,7 @@ describe.concurrent('a change of the file is taken by itself', () => {
     expect(await left(gateway, '/a')).toBe('5')
   })
 
-  test('not where it is gone or empty', async () => {
+  test('not if it is missing or empty', async () => {
     const gateway = await start(table(rule('a', 5)))
     const before = await hashOf(gateway)
     renameSync(gateway.file, `${gateway.file}.away`)

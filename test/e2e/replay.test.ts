@@ -142,7 +142,7 @@ test('sliding windows, buckets and several rules refuse as they do in a gateway'
   const [sliding, bucket, shadow] = report.rules
   expect(sliding).toMatchObject({ requests: 200, refused: 100, clients: 1 })
   expect(bucket).toMatchObject({ requests: 200, refused: 200 - 5 - 99 })
-  // It counts what the others let pass, and would refuse what is beyond 100.
+  // It counts requests that the others let pass, and would refuse those beyond 100.
   expect(shadow).toMatchObject({ requests: 400, refused: 100 + 104 - 100, mode: 'shadow', clients: 1 })
   expect(report.requests.refused).toBe(100 + 96)
 })
@@ -383,7 +383,7 @@ describe('--html', () => {
 })
 
 describe('--suggest', () => {
-  const yaml = `# kept out of what is to be pasted
+  const yaml = `# not part of the suggested text
 upstream: http://127.0.0.1:1
 limits:
   # as in the old table

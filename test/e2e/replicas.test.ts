@@ -8,7 +8,7 @@ const clients = Array.from({ length: 12 }, (_, i) => `127.0.0.${i + 1}`)
 const attempts = 150
 const allowed = 30
 
-test('three replicas enforce one table, and remember it over a crash', async () => {
+test('three replicas enforce one table, and keep their counts over a crash', async () => {
   const arrived = new Map<string, number>()
   const backend = await startBackend((request, response) => {
     const client = String(request.headers['x-real-ip'])

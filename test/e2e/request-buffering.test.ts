@@ -10,7 +10,7 @@ import { eventually } from '../support/wait/eventually.ts'
 
 /*
  * The attack: clients that send short bodies slowly, each of which occupies a worker of a backend that gives one to each connection. The
- * backend here answers when it has the whole request, and tells what has come of it before.
+ * backend here answers when it has the whole request, and reports the received part before.
  */
 
 const seen: string[] = []
@@ -136,7 +136,7 @@ describe('a body that is sent slowly', () => {
     const path = freshPath()
     const { socket } = await open()
     socket.write(head(path, ...lines) + first)
-    await eventually('the backend has what was sent', () => expect(seenAt(path) ?? '').toContain('abc'))
+    await eventually('the backend has the sent bytes', () => expect(seenAt(path) ?? '').toContain('abc'))
   })
 
   test('in chunks that are here at once arrives with a length', async () => {
@@ -172,7 +172,7 @@ describe('a body that is sent slowly', () => {
     stream.resume()
   })
 
-  test('of a client that goes away was never a request, and gives its reservation back', async () => {
+  test('of a client that disconnects never becomes a request, and its reservation is refunded', async () => {
     const { socket } = await open()
     socket.write(head('/login', 'Content-Length: 10'))
     const before = await heldBytes()
@@ -206,5 +206,5 @@ test('REQUEST_BUFFERING holds longer bodies, and none with 0', async () => {
   const short = freshPath()
   const streamed = await open(none.port)
   streamed.socket.write(`${head(short, 'Content-Length: 10')}abc`)
-  await eventually('the backend has what was sent', () => expect(seenAt(short) ?? '').toContain('abc'))
+  await eventually('the backend has the sent bytes', () => expect(seenAt(short) ?? '').toContain('abc'))
 })

@@ -22,7 +22,7 @@ type Asked = {
   readonly body?: string
 }
 
-/** In both versions of HTTP. */
+/** In both HTTP versions. */
 const asked: Asked[] = [
   { status: 429, method: 'GET', path: '/few' },
   { status: 400, method: 'GET', path: '/%zz' },

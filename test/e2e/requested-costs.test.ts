@@ -25,7 +25,7 @@ import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
-// What is reserved for a request is what its body says, and its body is held back until that is known. Nobody must pay less
+// The body of a request states the units to reserve, and is held back until they are known. Nobody must pay less
 // for a body that cannot be read, and nothing of what the body is must change on its way to the backend.
 
 const table = `limits:
@@ -91,7 +91,7 @@ const answer: RequestListener = (request, response) => {
 }
 
 describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) => {
-  test('what the body says is reserved, and settled', async () => {
+  test('the units in the body are reserved, and settled', async () => {
     let arrived = 0
     const held: (() => void)[] = []
     const backend = await startBackend((request, response) => {
@@ -138,9 +138,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(4)
     expect(statuses.filter((status) => status === 429)).toHaveLength(26)
-    await eventually('what was not used is given back', async () =>
-      expect(await usedBy(first, from)).toBe(40),
-    )
+    await eventually('the unused units are refunded', async () => expect(await usedBy(first, from)).toBe(40))
   })
 })
 
@@ -196,7 +194,7 @@ describe('over HTTP/1.1', () => {
     expect(reply.headers['ratelimit']).toMatch(`"tokens";r=${1000 - units};`)
     expect(bodies.at(-1)).toBe(Buffer.from(body ?? '').toString('latin1'))
     if (reason !== undefined) expect(await unread(gateway, reason)).toBe(before + 1)
-    // Not cheaper than what is left, and refused where that is too little.
+    // Not cheaper than the remaining quota, and refused if that is too little.
     const more = await gateway.send(method, '/chat', { from, headers, ...(body !== undefined && { body }) })
     expect(more.status).toBe(units === 1000 ? 429 : 200)
   })
@@ -235,7 +233,7 @@ describe('over HTTP/1.1', () => {
     const reply = await gateway.send('POST', '/both', { from, body })
     expect(reply.headers['ratelimit']).toMatch(/"input";r=970;t=\d+, "output";r=4600;/)
     await gateway.send('POST', '/both', { from, headers: { 'x-cost-to-say': '7' }, body })
-    await eventually('what was used is charged', async () =>
+    await eventually('the used units are charged', async () =>
       expect(await usedBy(gateway, from, 'output')).toBe(407),
     )
     expect(await usedBy(gateway, from, 'input')).toBe(37)
@@ -260,7 +258,7 @@ describe('over HTTP/1.1', () => {
     expect(bodies.at(-1)).toBe('{"max_tokens":700}')
   })
 
-  test('nor is a body asked for that is too large to be looked at', async () => {
+  test('a body too large to be read is not asked for with 100 Continue', async () => {
     const from = newClient()
     await gateway.send('POST', '/chat', { from, body: '{"max_tokens":700}' })
     const client = await talk(gateway.port, from)
@@ -363,7 +361,7 @@ describe('over HTTP/1.1', () => {
     client.socket.destroy()
   })
 
-  test('nothing is held when all is over, and nothing went wrong', async () => {
+  test('no body is held in the end, and no request caused an exception', async () => {
     await eventually('no byte is held', async () => expect(await heldBytes(gateway)).toBe(0))
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     expect(parseExposition(body).value('sluice_uncaught_errors_total', { place: 'request' })).toBe(0)
@@ -381,7 +379,7 @@ describe('over HTTP/2', () => {
 
   const post = { ':method': 'POST', ':path': '/chat' }
 
-  test('what the body says is reserved', async () => {
+  test('the units in the body are reserved over HTTP/2', async () => {
     const from = newClient()
     const session = connectHttp2(gateway.port, { localAddress: from })
     const large = JSON.stringify({ max_tokens: 1, text: 'x'.repeat(300_000) })
@@ -401,7 +399,7 @@ describe('over HTTP/2', () => {
     expect(await usedBy(gateway, from)).toBe(1000)
   })
 
-  test('a refused body is let go of, however much of it was to come', async () => {
+  test('a refused body is released, however much of it was to come', async () => {
     const from = newClient()
     const session = connectHttp2(gateway.port, { localAddress: from })
     await sendHttp2(session, post, '{"max_tokens":1000}')
@@ -415,7 +413,7 @@ describe('over HTTP/2', () => {
   test.each([
     ['is too large', 413, { MAX_BODY_SIZE: '100k' }],
     ['has no backend', 502, { UPSTREAM_URL: 'http://127.0.0.1:9' }],
-  ])('nor is one held that %s', async (_, status, env) => {
+  ])('releases the held body when the client %s', async (_, status, env) => {
     const failing = await startHosted({
       UPSTREAM_URL: backend.url,
       CONFIG_FILE: configFile(),
@@ -459,7 +457,7 @@ describe('over HTTP/2', () => {
     client.socket.destroy()
   })
 
-  test('nothing went wrong', async () => {
+  test('no request over HTTP/2 caused an exception', async () => {
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     expect(parseExposition(body).value('sluice_uncaught_errors_total', { place: 'request' })).toBe(0)
     expect(parseExposition(body).value('sluice_uncaught_errors_total', { place: 'process' })).toBe(0)

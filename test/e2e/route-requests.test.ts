@@ -20,7 +20,7 @@ function lastOf({ seen }: Backend): Backend['seen'][number] {
   return last
 }
 
-test('stripPrefix takes the prefix off, and Location, cookies and X-Forwarded-Prefix say it', async () => {
+test('stripPrefix removes the prefix, and Location, cookies and X-Forwarded-Prefix have it', async () => {
   const backend = await startBackend((_, response) =>
     response.writeHead(302, { location: '/login?next=/', 'set-cookie': ['a=b; Path=/', 'c=d'] }).end(),
   )
@@ -107,7 +107,7 @@ routes: [{ name: r, paths: [/app/*], upstream: '${backend.url}', stripPrefix: tr
   ])
 })
 
-test('without Via, the backend gets none', async () => {
+test('with VIA=0 the backend gets no Via', async () => {
   const backend = await startBackend()
   const gateway = await start(`upstream: ${backend.url}\nvia: false`)
   await gateway.send('GET', '/', { headers: { via: '1.1 other' } })
@@ -126,7 +126,7 @@ test('a changed header is in force at the next reload, and no connection is open
   expect(backend.seen.map((request) => fieldLines(request, 'x-a'))).toEqual([['one'], ['two']])
 })
 
-test('a prefix of a trusted proxy comes before it; a client has none to say', async () => {
+test('the X-Forwarded-Prefix of a trusted proxy comes before it; that of a client is ignored', async () => {
   const backend = await startBackend()
   const yaml = `routes: [{ name: r, paths: [/app/*], upstream: ${backend.url}, stripPrefix: true }]`
   const ask = async (env: Record<string, string>): Promise<string[]> => {
@@ -142,7 +142,7 @@ test('a prefix of a trusted proxy comes before it; a client has none to say', as
  * The rule limits /v1/login to one request, and the backend of /v1/* knows it as /login. Each spelling that could reach it there is
  * counted by the rule, or refused before the backend has seen it.
  */
-test('no spelling of a path reaches more than what was limited', async () => {
+test('no spelling of a path avoids its limit', async () => {
   const backend = await startBackend()
   const gateway =
     await start(`routes: [{ name: r, paths: [/v1/*], upstream: ${backend.url}, stripPrefix: true }]

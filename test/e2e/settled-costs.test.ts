@@ -100,11 +100,13 @@ describe.each(places)('counted in %s', (place) => {
     const { headers } = await chat('40')
     expect(headers).not.toHaveProperty('x-cost')
     expect(headers['ratelimit']).toMatch(/^"tokens";r=960;t=/)
-    await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(40))
-    // What is no number counts as reserved.
+    await eventually('the used units are charged', async () => expect(await usedBy(first, 'tokens')).toBe(40))
+    // A value that is not a number counts as the reserved units.
     for (const cost of ['-5', 'NaN', '1e3', '']) await chat(cost)
-    await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(440))
-    // What costs more than there is uses all of it up.
+    await eventually('the used units are charged', async () =>
+      expect(await usedBy(first, 'tokens')).toBe(440),
+    )
+    // A cost above the remaining quota uses it up.
     await chat('999999999999')
     await eventually('the quota is used up', async () => expect((await chat('1')).status).toBe(429))
     const { body } = await send(first.adminPort, 'GET', '/metrics')
@@ -186,8 +188,8 @@ test('a streamed answer is passed on event by event, and settled by its last usa
   await stream(first.port, nextEvent)
   await eventually('the estimate is charged', async () => expect(await usedBy(first, 'tokens')).toBe(200))
   await first.send('POST', '/chat', { from, headers: { accept: 'application/json' } })
-  await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(255))
-  // A client that hangs up pays what is known by then.
+  await eventually('the used units are charged', async () => expect(await usedBy(first, 'tokens')).toBe(255))
+  // A client that hangs up pays the cost known by then.
   await stream(first.port, nextEvent, 45)
   await eventually('the second is charged', async () => expect(await usedBy(first, 'tokens')).toBe(255 + 80))
 })
@@ -208,10 +210,10 @@ test('a client cannot choose a response whose cost cannot be read', async () => 
   await first.send('POST', '/chat', { from, headers })
   await first.send('POST', '/other', { from, headers })
   expect(seen).toEqual(['identity', undefined, 'gzip', 'bytes=0-1'])
-  await eventually('what was used is charged', async () => expect(await usedBy(first, 'tokens')).toBe(90))
+  await eventually('the used units are charged', async () => expect(await usedBy(first, 'tokens')).toBe(90))
 })
 
-test('a request that the backend has seen is not given back when sending it again fails', async () => {
+test('a request that the backend has seen is not refunded when its retry fails', async () => {
   const { gateway, guesses } = await startAtBreakingBackend()
   // The first opens the connection that the second finds closing: by then the backend has read it, and refuses another.
   await gateway.send('GET', '/login', { from })

@@ -101,7 +101,7 @@ describe('npm start', () => {
     expect(pids.map(isAlive)).toEqual([false, false])
   })
 
-  test('whoever is answered is answered by the demo service, from the first response on', async () => {
+  test('every response comes from the demo service, from the first one on', async () => {
     const { directory, env, port } = await choosePlace()
     const started = start({ directory, env, port })
     const first = await eventually('the gateway answers', () => fetch(`http://127.0.0.1:${port}/api/v1/me`))

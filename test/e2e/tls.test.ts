@@ -237,7 +237,7 @@ describe('certificates are renewed', () => {
   })
 })
 
-describe('a backend of HTTPS', () => {
+describe('an HTTPS backend', () => {
   async function startSecureBackend(name: 'first' | 'elsewhere'): Promise<string> {
     const server = createServer({ ...readPair(name), ALPNProtocols: ['http/1.1'] }, (request, response) => {
       request.resume().on('end', () => response.end(`secure ${String(request.headers['x-forwarded-proto'])}`))

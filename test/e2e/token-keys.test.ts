@@ -82,7 +82,7 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusWith('/user', newAddress(), `Bearer ${token}`)).toBe(200)
   })
 
-  test('a token that is not verified is none', async () => {
+  test('a token that is not verified is ignored', async () => {
     const [from, sub] = [newAddress(), `victim-${newAddress()}`]
     const claims = { iss: 'https://issuer.example', aud: 'app', sub }
     const forged = new UnsecuredJWT(claims).encode()

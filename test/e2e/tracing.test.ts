@@ -129,7 +129,7 @@ describe.each<Protocol>(['HTTP/1.1', 'HTTP/2'])('over %s', (protocol) => {
     })
   })
 
-  test('what no rule matches has no span of a decision', async () => {
+  test('a request that no rule matches has no decision span', async () => {
     expect(await ask(protocol, `/free-${own}`)).toBe(200)
     const { server, client } = await spansOf(`/free-${own}`, 2)
     expect(client?.parentSpanId).toBe(server?.spanId)
@@ -208,7 +208,7 @@ test('a backend that is away is an error of both spans', async () => {
   expect(client).toMatchObject({ status: 2, attributes: { 'error.type': 'refused' } })
 })
 
-test('a collector that is away is told of once, and changes nothing else', async () => {
+test('an unavailable collector is logged once, and changes nothing else', async () => {
   const gateway = await startHosted({
     ...tracingTo(collector.url),
     UPSTREAM_URL: backend.url,
@@ -230,7 +230,7 @@ test('without a collector the context of the client is passed on as it is', asyn
 describe('at the end of the process', () => {
   const late = { OTEL_BSP_SCHEDULE_DELAY: '60000' }
 
-  test.each(['1', '2'])('what is left is sent, with %s worker(s)', async (workers) => {
+  test.each(['1', '2'])('buffered spans are flushed, with %s worker(s)', async (workers) => {
     const env = { ...tracingTo(collector.url), ...late, UPSTREAM_URL: backend.url, WORKERS: workers }
     const gateway = await startGateway({ ...env, OTEL_SERVICE_NAME: `edge-${workers}` })
     expect((await gateway.send('GET', `/few/left-${workers}`)).status).toBe(200)
@@ -239,7 +239,7 @@ describe('at the end of the process', () => {
     expect(collector.resource['service.name']).toBe(`edge-${workers}`)
   })
 
-  test('a collector that never answers is not waited for', async () => {
+  test('a collector that never answers does not delay the exit', async () => {
     const silent = await startOtlpCollector(() => undefined)
     const gateway = await startGateway({ ...tracingTo(silent.url), ...late, UPSTREAM_URL: backend.url })
     expect((await gateway.send('GET', '/unheard')).status).toBe(200)

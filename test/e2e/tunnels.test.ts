@@ -42,7 +42,7 @@ async function startAgreeing(): Promise<{ backend: RawBackend; next: () => Promi
 const clients: Socket[] = []
 afterAll(() => clients.forEach((client) => client.destroy()))
 
-/** Opens a connection, sends the handshake and what follows it at once. */
+/** Opens a connection, and sends the handshake and the bytes after it at once. */
 function begin(port: number, more = Buffer.alloc(0)): Socket {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true })
   clients.push(socket)
@@ -90,8 +90,8 @@ describe('a tunnel', () => {
     gateway = await startHosted({ UPSTREAM_URL: agreeing.backend.url })
   })
 
-  // What is being written fails as often as what is read does; each must end both sides.
-  test('ends when the backend resets it in the middle of what the client sends', async () => {
+  // Writes fail as often as reads; each failure must end both sides.
+  test('ends when the backend resets it while the client sends', async () => {
     for (let tries = 0; tries < 25; tries++) {
       const client = await openTunnel(gateway.port)
       const upstream = await agreeing.next()
@@ -139,7 +139,7 @@ describe('a tunnel', () => {
     const mebibyte = 1024 * 1024
     for (let sent = 0; sent < 64; sent++) backend.write(Buffer.alloc(mebibyte))
     const stuckBytes = await atRest(() => backend.writableLength)
-    // What is not stuck is in buffers of the system.
+    // The rest is in buffers of the system.
     expect(stuckBytes).toBeGreaterThan(32 * mebibyte)
     let bytes = 0
     client.on('data', (data: Buffer) => (bytes += data.length))
@@ -179,7 +179,7 @@ describe('a tunnel', () => {
     client.destroy()
   })
 
-  test('is a connection among the others', async () => {
+  test('counts as a connection', async () => {
     const narrow = await startHosted({ UPSTREAM_URL: agreeing.backend.url, MAX_CONNECTIONS: '1' })
     const client = await openTunnel(narrow.port)
     expect(await sendRaw(narrow.port, handshake)).toBe('')

@@ -14,7 +14,7 @@ let gateway: Sluice
 const agent = new Agent({ keepAlive: true })
 /** Connections of the gateway to the backend. */
 const toBackend: Socket[] = []
-/** What is done to the next connection that begins to send a request with a body. */
+/** The fault for the next connection that begins to send a request with a body. */
 let onCork: ((socket: Socket) => void) | undefined
 
 const stale = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale')
@@ -68,7 +68,7 @@ const cases = moments.flatMap(([moment, schedule]) =>
 )
 
 test.each(cases)(
-  'a response that comes $moment is not that of a $method whose body is $name, which is sent elsewhere',
+  'a response that comes $moment does not answer a $method whose body is $name; the request goes to another connection',
   async ({ schedule, method, body, headers }) => {
     expect(await send('POST', 'first')).toBe('200 POST 5 rst')
     const seen = backend.seen.length

@@ -198,7 +198,7 @@ describe('no more tokens pass than the quota and what one request has', () => {
     },
   )
 
-  test('a log line and a metric say what was not read', async () => {
+  test('a log line and a metric report costs that could not be read', async () => {
     await gateway.waitForLine(/"policy":"llm-tokens","reason":"missing".*cannot read the cost of responses/)
     const { body } = await send(gateway.adminPort, 'GET', '/metrics')
     for (const reason of ['missing', 'type', 'encoding', 'cut'])

@@ -36,7 +36,7 @@ test('a 426 of the backend keeps its Upgrade, and the connection goes on', async
   }
 })
 
-test('where the connection ends with it, it says both', async () => {
+test('a 426 that ends its connection has both Upgrade and Connection: close', async () => {
   const gateway = await startHosted({ UPSTREAM_URL: await backendThatSays(refusal) })
   const { responses, ended } = await converse(gateway.port, [get('Connection: close\r\n')], {
     from: '127.0.0.1',
@@ -47,7 +47,7 @@ test('where the connection ends with it, it says both', async () => {
   expect(ended).toBe('closed')
 })
 
-test('so it does to a WebSocket handshake', async () => {
+test('a 426 to a WebSocket handshake keeps its Upgrade', async () => {
   const backend = await startBackend()
   backend.server.on('upgrade', (_request, socket) => socket.end(refusal))
   const gateway = await startHosted({ UPSTREAM_URL: backend.url })
@@ -76,7 +76,7 @@ test.each([
   expect(upgrade).toBe(fields.startsWith('Upgrade: TLS') ? 'TLS/1.2, HTTP/2.0' : undefined)
 })
 
-test('over HTTP/2 it has neither field, which are forbidden there', async () => {
+test('a 426 over HTTP/2 has neither field, as both are forbidden there', async () => {
   const gateway = await startHosted({ UPSTREAM_URL: await backendThatSays(refusal), ...tlsSettings() })
   const session = connectHttp2(gateway.port)
   const { headers } = await sendHttp2(session, { ':path': '/chat' })

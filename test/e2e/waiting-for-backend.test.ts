@@ -101,7 +101,7 @@ test('bodies on their way never take all connections', async () => {
   expect(metrics).toMatch(/^sluice_table_capacity{table="upload-queue"} 20$/m)
   expect(metrics).toMatch(/^sluice_table_entries{table="upstream-queue"} 0$/m)
   expect(metrics).toMatch(/^sluice_table_capacity{table="upstream-queue"} 20$/m)
-  // What needs no body of its own, or has brought it, passes those that wait.
+  // A request without a body, or with a complete one, passes those that wait.
   expect(await send(gateway.port, 'GET', '/')).toMatchObject({ status: 200, body: 'ok' })
   expect(await send(gateway.port, 'POST', '/', { body: 'short' })).toMatchObject({ status: 200, body: 'ok' })
   const inTwoPieces = connect(gateway.port, '127.0.0.1')

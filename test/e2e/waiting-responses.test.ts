@@ -24,7 +24,7 @@ async function openWithoutWindow(url: string): Promise<ClientHttp2Session> {
   return session
 }
 
-test('short responses that clients do not take keep little more memory than their bytes', async () => {
+test('short responses that clients do not read keep little more memory than their bytes', async () => {
   const backend = await startBackend()
   const gateway = await startSluice({ upstream: backend.url, limits: [] })
   onTestFinished(() => gateway.close())

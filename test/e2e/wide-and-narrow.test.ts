@@ -10,7 +10,7 @@ const limits = `limits:
 `
 
 test.each(['embedded', 'redis'])(
-  'what the narrow rule refuses uses up nothing of the wide one, counters %s',
+  'a refusal by the narrow rule uses up nothing of the wide one, counters %s',
   async (store) => {
     const backend = await startBackend()
     const gateway = await startHosted({

@@ -39,7 +39,7 @@ async function startCluster(workers: number): Promise<Cluster> {
 const okRequests = (found: Exposition): number => found.value('sluice_requests_total', { class: '2xx' })
 
 describe.concurrent('metrics of several workers', () => {
-  test('are their sum, or what makes sense for each', async () => {
+  test('are their sum, or another fitting aggregate', async () => {
     const cluster = await startCluster(3)
     await cluster.tell(1, 'count', 1)
     await cluster.tell(2, 'count', 20)
@@ -105,7 +105,7 @@ describe.concurrent('metrics of several workers', () => {
     expect(found.map(okRequests)).toEqual(Array(20).fill(7))
   })
 
-  test('of no worker at all are none', async () => {
+  test('are empty without any worker', async () => {
     const cluster = await startCluster(0)
     expect((await cluster.scrape()).samples).toEqual([])
     expect((await cluster.readiness()).status).toBe(503)

@@ -5,12 +5,12 @@ import { sendRaw, startGateway } from '../support/gateway/gateway.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 
-// What comes to the wrong port, or cannot be read, is answered, and the log says what it was.
+// Requests to the wrong port, and malformed ones, are answered, and the log names the cause.
 
 const plain = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const takesHttps = '{"code":400,"error":"This port takes HTTPS only"}'
 
-describe('HTTP without TLS on the port of HTTPS', () => {
+describe('plain HTTP on the HTTPS port', () => {
   test('is answered 400, however long it is, and logged once a minute', async () => {
     const { url } = await startBackend()
     const gateway = await startGateway({ UPSTREAM_URL: url, ...tlsSettings() })
@@ -28,7 +28,7 @@ describe('HTTP without TLS on the port of HTTPS', () => {
   })
 })
 
-describe('on the port of HTTP', () => {
+describe('on the plain HTTP port', () => {
   test('TLS, a head that is too large and a broken target have lines that name the cause', async () => {
     const { url } = await startBackend()
     const gateway = await startGateway({ UPSTREAM_URL: url })
