@@ -7,6 +7,7 @@ import { createAddressSetInSteps } from '../../request/addresses/address-set.ts'
 import type { ClientAddress } from '../../request/addresses/client-address.ts'
 import { parseAddress, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
 import { canonicalCredentials, withoutBlanksAround } from '../keys/credentials/credentials.ts'
+import { hasTooManyCredentials, possibleSpellings } from '../keys/credentials/possible-spellings.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
 
@@ -120,17 +121,23 @@ function* readRanges(entries: readonly ListEntry[]): Generator<AddressRange> {
 /** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */
 function isInOnlyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
   const [line] = lines
-  return lines.length === 1 && line !== undefined && isOneOf(line, name, digests)
+  if (lines.length !== 1 || line === undefined) return false
+  return isOneOf(name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line), digests)
 }
 
-/** Any line counts: a client cannot hide one by sending another beside it. */
+/**
+ * Any line counts, and whatever a backend may read in it: a client cannot hide credentials by sending others beside them, nor by a
+ * spelling that only a lenient backend takes.
+ */
 function isInAnyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
-  return lines.some((line) => isOneOf(line, name, digests))
+  return lines.some((line) => {
+    if (name !== 'authorization') return isOneOf(withoutBlanksAround(line), digests)
+    return hasTooManyCredentials(line) || possibleSpellings(line).some((one) => isOneOf(one, digests))
+  })
 }
 
 /** Compares with every secret in constant time, so that the time reveals nothing of them. */
-function isOneOf(line: string, name: string, digests: readonly Buffer[]): boolean {
-  const value = name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line)
+function isOneOf(value: string, digests: readonly Buffer[]): boolean {
   const digest = hash('sha256', Buffer.from(value, 'latin1'), 'buffer')
   let isKnown = false
   for (const known of digests) isKnown = timingSafeEqual(digest, known) || isKnown

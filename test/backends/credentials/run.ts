@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { credentialKeys } from '../../../proxy/limits/keys/credentials/credential-keys.ts'
 import { mostReadings } from '../../../proxy/limits/keys/partition-key.ts'
+import { compileClientLists } from '../../../proxy/limits/clients/client-lists.ts'
+import { unknownClient } from '../../../proxy/request/addresses/client-address.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { createTokenReader } from '../../../proxy/limits/keys/tokens/token-reader.ts'
 import { createTokenVerifier } from '../../../proxy/limits/keys/tokens/token-claims.ts'
@@ -84,6 +87,17 @@ const reader = createTokenReader(
 const keyOf = new Map(
   known.map(({ client, scheme, word }) => [client, credentialKeys(`${scheme} ${word}`)[0]]),
 )
+/** A list that denies one of the clients. */
+const denyListOf = new Map(
+  known.map(({ client, scheme, word }) => {
+    const entry = {
+      kind: 'header',
+      name: 'authorization',
+      sha256: hash('sha256', `${scheme} ${word}`),
+    } as const
+    return [client, compileClientLists({ allowList: [], denyList: [entry], rules: [] })]
+  }),
+)
 const isVerified = new Set(['alice', 'bob', 'expired'])
 const verifies = /jwt|jose|token$|express (?:split|slice|replace|last)$/
 let failures = 0
@@ -100,7 +114,15 @@ for (const [index, value] of values.entries()) {
     if (client === null || client === undefined || key === undefined) continue
     accepted++
     const isToken = isVerified.has(client) && verifies.test(name)
-    const uncounted = !keys.includes(key) ? 'the key' : isToken && !subs.includes(client) ? 'jwt:sub' : ''
+    const isDenied =
+      denyListOf.get(client)?.denies(unknownClient, { rawHeaders: ['authorization', value] }) ?? false
+    const uncounted = !keys.includes(key)
+      ? 'the key'
+      : isToken && !subs.includes(client)
+        ? 'jwt:sub'
+        : isDenied
+          ? ''
+          : 'denyList'
     if (uncounted === '') continue
     if (failures++ < 20)
       console.log(

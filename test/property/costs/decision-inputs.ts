@@ -152,10 +152,16 @@ const lists = compileClientLists({
     name: `x-${i}`,
     sha256: i.toString(16).repeat(64),
   })),
-  denyList: [{ kind: 'header', name: 'x-0', sha256: '0'.repeat(64) }],
+  denyList: ['x-0', 'authorization'].map((name) => ({ kind: 'header', name, sha256: '0'.repeat(64) })),
   rules: [],
 })
 const nobody = { address: '192.0.2.1', prefix: '192.0.2.1' }
+
+const listedCredentials: CostRow = {
+  ...credentials,
+  name: 'Authorization that a list denies',
+  open: openText((value) => lists.denies(nobody, { rawHeaders: ['authorization', value] })),
+}
 
 const listed: CostRow = {
   ...ofHead,
@@ -292,6 +298,6 @@ const hiddenInEvents: CostRow = {
 }
 
 export const rows: readonly CostRow[] = [
-  ...[accept, trailersAccepted, headers, credentials, listed],
+  ...[accept, trailersAccepted, headers, credentials, listedCredentials, listed],
   ...[members, listsInJson, costs, memberCosts, events, hiddenInEvents],
 ]

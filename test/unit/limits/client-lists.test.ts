@@ -53,6 +53,42 @@ describe('by address', () => {
   })
 })
 
+describe('denied credentials in Authorization', () => {
+  const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.NHVaYe26MbtOYhSKkoKYdFVomg4i8ZJd8_-RU8VNbfc'
+  const lists = compile({
+    denyList: [
+      secret('authorization', `Bearer ${token}`),
+      secret('authorization', 'Token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b'),
+      secret('authorization', `Basic ${btoa('Alice:secret')}`),
+    ],
+  })
+
+  test.each([
+    `Bearer ${token}`,
+    `JWT ${token}`,
+    `Bearer ${token}AAAA`,
+    `Bearer ${token.slice(0, -5)}!~${token.slice(-5)}`,
+    `Bearer other ${token}`,
+    `Bearer ${token.replaceAll('-', '+').replaceAll('_', '/')}==`,
+    'Bearer 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b',
+    'token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b==!',
+    `Basic ${btoa('Alice:secret\0anything')}`,
+    `basic ${btoa('Alice:secret').slice(0, 5)} *${btoa('Alice:secret').slice(5)}`,
+  ])('%s is refused', (value) => {
+    expect(lists.denies(client('192.0.2.1'), requestWith('authorization', value))).toBe(true)
+  })
+
+  test.each([
+    'Bearer other',
+    `Bearer ${token.slice(0, -9)}AAAAAAAAA`,
+    `Basic ${btoa('Alice:secret2')}`,
+    `Basic ${btoa('Alice2:secret')}`,
+    '',
+  ])('%s is not', (value) => {
+    expect(lists.denies(client('192.0.2.1'), requestWith('authorization', value))).toBe(false)
+  })
+})
+
 describe('by a secret header', () => {
   const lists = compile({
     allowList: [secret('x-probe-token', 'let me in'), secret('authorization', 'Bearer monitor')],

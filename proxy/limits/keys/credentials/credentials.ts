@@ -16,6 +16,9 @@ const usualSpellings = new Map(
   ].map((scheme) => [scheme.toLowerCase(), scheme]),
 )
 
+/** The schemes that a token may be sent with. */
+export const usualSchemes: readonly string[] = ['Bearer', 'Token', 'Basic', ...usualSpellings.values()]
+
 /** Not allowed in a request, but taken for blanks by some programs: Python's `str` does so with U+0085 and U+00A0. */
 const blanks = /[\t \x85\xa0]+/
 const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^]+)$/

@@ -1,0 +1,53 @@
+import { findTokens, MOST_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { mostReadings } from '../partition-key.ts'
+import { decodings, lenientUser } from './basic-credentials.ts'
+import { credentialKeys } from './credential-keys.ts'
+import { canonicalCredentials, usualSchemes } from './credentials.ts'
+
+/** What some backends take for blanks between the words. */
+const blanks = /[\t \x85\xa0]+/
+/** Characters of the signatures in use, in base64url: HMAC, ECDSA and EdDSA, and RSA with 2,048 to 4,096 bits. */
+const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
+
+/** Whether somebody has sent more credentials in one value than can be told: some backend may read any of them. */
+export function hasTooManyCredentials(value: string): boolean {
+  return findTokens(value).length > MOST_TOKENS || credentialKeys(value).length > mostReadings
+}
+
+/**
+ * The usual spellings of all credentials that some backend may read in `Authorization`: what `credentialKeys` counts as one
+ * client, written out as a client would send it. A list holds only the hash of that, so each spelling has to be tried, one at a
+ * time: together they are a hundred times as long as the value.
+ */
+export function* possibleSpellings(value: string): Generator<string> {
+  yield canonicalCredentials(value)
+  for (const { content, signature } of findTokens(value))
+    for (const length of [...SIGNATURE_LENGTHS, signature.length])
+      if (length <= signature.length)
+        yield* withEachScheme(`${content}.${withoutSpareBits(signature.slice(0, length))}`)
+  for (const key of credentialKeys(value)) {
+    const word = key.slice(key.indexOf(' ') + 1)
+    if (key.startsWith('Bearer '))
+      for (const spelling of spellingsOfWord(word)) yield* withEachScheme(spelling)
+  }
+  // The users of these keys are in lower case: what is decoded here is as it was sent.
+  const [, ...words] = value.trim().split(blanks)
+  for (const text of new Set([...words.slice(0, mostReadings), words.join(' ')]))
+    for (const decoded of decodings(text))
+      for (const login of new Set([decoded, lenientUser(decoded), decoded.split('\0', 1)[0] ?? '']))
+        yield `Basic ${Buffer.from(login, 'latin1').toString('base64')}`
+}
+
+function* withEachScheme(word: string): Generator<string> {
+  for (const scheme of usualSchemes) yield `${scheme} ${word}`
+}
+
+/** In both alphabets of base64, with its padding and without. */
+function spellingsOfWord(word: string): ReadonlySet<string> {
+  const alphabets = [word, word.replaceAll('-', '+').replaceAll('_', '/')]
+  return new Set(alphabets.flatMap((text) => [text, text.padEnd(Math.ceil(text.length / 4) * 4, '=')]))
+}
+
+function withoutSpareBits(base64Url: string): string {
+  return Buffer.from(base64Url, 'base64url').toString('base64url')
+}
