@@ -177,7 +177,7 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
   }
   return scaledMs > MOST_MS
     ? `${large.bytes} bytes take ${scaledMs.toFixed(1)} ms of CPU, and may take ${MOST_MS}`
-    : `${large.bytes} bytes take ${(largeMs / smallMs).toFixed(1)} times as long as ${small.bytes}`
+    : `${large.bytes} bytes take ${(largeMs / smallMs).toFixed(1)} times as long as ${small.bytes}: ${largeMs.toFixed(2)} ms, ${smallMs.toFixed(3)}`
 }
 
 /** Counts what a reader passes on of an input that comes in one read. */
