@@ -135,13 +135,13 @@ function measureEmbedded(measured: Subject): string {
   }
   const warmup = measured.policy.quota * measured.clients
   ask(0, warmup)
-  let leastUs = Infinity
+  let minUs = Infinity
   for (let slice = 0; slice < 10; slice++) {
     const startUs = readCpuUs('self')
     ask(warmup + slice * 100_000, warmup + (slice + 1) * 100_000)
-    leastUs = Math.min(leastUs, (readCpuUs('self') - startUs) / 100_000)
+    minUs = Math.min(minUs, (readCpuUs('self') - startUs) / 100_000)
   }
-  return `embedded ${leastUs.toFixed(2)} µs a decision`
+  return `embedded ${minUs.toFixed(2)} µs a decision`
 }
 
 for (const measured of subjects) {

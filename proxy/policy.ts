@@ -149,16 +149,16 @@ export function withQuota(policy: Policy, quota: number): Policy {
 export const LEASE_MS = 15_000
 
 /** The most units that a rule can allow, and that a request can cost. */
-export const LARGEST_QUOTA = 1_000_000_000
+export const MAX_QUOTA = 1_000_000_000
 
 /**
  * The most requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
  * and one client can have as many as the quota.
  */
-export const LARGEST_SLIDING_QUOTA = 100_000
+export const MAX_SLIDING_QUOTA = 100_000
 
 /** The most requests of a client in flight that a rule can allow. */
-export const LARGEST_CONCURRENCY = 100_000
+export const MAX_CONCURRENCY = 100_000
 
 /**
  * - `ip`: the client's address, or its network

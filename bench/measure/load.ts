@@ -72,13 +72,13 @@ async function loadWithH2load({ port, path, seconds, connections }: Load): Promi
 }
 
 /** V8 compiles by how often code has run: as many seconds would be less on a busy machine, and for a slow subject. */
-const longestWarmupSeconds = 10
+const maxWarmupSeconds = 10
 
 /** Loads a server, a second at a time, until it has answered so many requests. */
 export async function warmUp(how: Omit<Load, 'seconds'>, requests: number): Promise<Loaded[]> {
   const loads: Loaded[] = []
   let answered = 0
-  while (answered < requests && loads.length < longestWarmupSeconds) {
+  while (answered < requests && loads.length < maxWarmupSeconds) {
     const loaded = await load({ ...how, seconds: 1 })
     loads.push(loaded)
     answered += loaded.requests

@@ -1,7 +1,7 @@
 import { WaitingBytes } from '../http/message/waiting-bytes.ts'
 
 /** A question of an operator's is far shorter. */
-export const LARGEST_BODY = 16 * 1024
+export const MAX_BODY_BYTES = 16 * 1024
 
 /** A body of JSON that arrives in pieces. They are copied: of single bytes, each would take a hundred beside its own. */
 export class JsonBody {
@@ -9,7 +9,7 @@ export class JsonBody {
 
   /** @returns whether it is not too long yet */
   take(piece: Buffer): boolean {
-    if (this.#bytes.length + piece.length > LARGEST_BODY) return false
+    if (this.#bytes.length + piece.length > MAX_BODY_BYTES) return false
     this.#bytes.append(piece)
     return true
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import { JsonBody, LARGEST_BODY } from './json-body.ts'
+import { JsonBody, MAX_BODY_BYTES } from './json-body.ts'
 
 /**
  * Reads a request's JSON. It must be declared as such: a web page can send other types across sites without asking
@@ -12,7 +12,7 @@ export async function readJson(
   request: IncomingMessage,
 ): Promise<{ readonly value: unknown } | { readonly error: ErrorReply }> {
   const { 'content-type': type = '', 'content-length': length } = request.headers
-  if (Number(length ?? 0) > LARGEST_BODY) return { error: errors.bodyTooLarge }
+  if (Number(length ?? 0) > MAX_BODY_BYTES) return { error: errors.bodyTooLarge }
   if (!/^application\/json[\t ]*(?:;|$)/i.test(type)) return { error: errors.notJson }
   const body = new JsonBody()
   try {

@@ -1,6 +1,6 @@
 import {
-  LARGEST_CONCURRENCY,
-  LARGEST_SLIDING_QUOTA,
+  MAX_CONCURRENCY,
+  MAX_SLIDING_QUOTA,
   singleParts,
   singleSources,
   type BanPolicy,
@@ -29,7 +29,7 @@ type Counting = {
 type Contradiction = { readonly field: keyof Counting; readonly message: string }
 
 /** The longest that an empty bucket may take to be full: as long as the longest window. */
-const LONGEST_REFILL_DAYS = 365
+const MAX_REFILL_DAYS = 365
 const DAY_MS = 86_400_000
 
 /** Finds fields that cannot stand in one rule. */
@@ -41,18 +41,18 @@ export function findContradictions(rule: Counting): Contradiction[] {
   if (rule.ban && singleParts(rule.key).some(({ kind }) => kind === 'global'))
     add('ban', 'cannot be combined with key: global, as it would ban all clients together')
   if (concurrency !== undefined) {
-    if (overridden.some((most) => most > LARGEST_CONCURRENCY))
-      add('overrides', `need requests from 1 to ${LARGEST_CONCURRENCY} beside concurrency`)
+    if (overridden.some((most) => most > MAX_CONCURRENCY))
+      add('overrides', `need requests from 1 to ${MAX_CONCURRENCY} beside concurrency`)
     const message = 'cannot be combined with concurrency, which counts requests while they are in flight'
     for (const field of ['requests', 'window', 'countStatus', 'cost', 'burst', 'ban'] as const)
       if (rule[field] !== undefined) add(field, message)
     if (algorithm !== 'fixed') add('algorithm', message)
     return found
   }
-  if (algorithm === 'sliding' && requests !== undefined && requests > LARGEST_SLIDING_QUOTA)
-    add('requests', `needs a whole number from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`)
-  if (algorithm === 'sliding' && overridden.some((most) => most > LARGEST_SLIDING_QUOTA))
-    add('overrides', `need requests from 1 to ${LARGEST_SLIDING_QUOTA} where the window slides`)
+  if (algorithm === 'sliding' && requests !== undefined && requests > MAX_SLIDING_QUOTA)
+    add('requests', `needs a whole number from 1 to ${MAX_SLIDING_QUOTA} where the window slides`)
+  if (algorithm === 'sliding' && overridden.some((most) => most > MAX_SLIDING_QUOTA))
+    add('overrides', `need requests from 1 to ${MAX_SLIDING_QUOTA} where the window slides`)
   const reserved = cost === undefined ? 0 : statedReserve(cost)
   if (overridden.some((most) => reserved > most))
     add('overrides', `need requests of at least ${reserved} (cost), or no request could ever pass`)
@@ -64,11 +64,11 @@ export function findContradictions(rule: Counting): Contradiction[] {
     const name = burst === undefined ? 'requests' : 'burst'
     add('cost', `needs to reserve at most ${atOnce} (${name}), or no request could ever pass`)
   }
-  const mostAtOnce = largestBurst(rule)
-  if (burst !== undefined && burst > mostAtOnce)
+  const maxAtOnce = largestBurst(rule)
+  if (burst !== undefined && burst > maxAtOnce)
     add(
       'burst',
-      `needs at most ${mostAtOnce}, or an empty bucket would take more than ${LONGEST_REFILL_DAYS}d to be full`,
+      `needs at most ${maxAtOnce}, or an empty bucket would take more than ${MAX_REFILL_DAYS}d to be full`,
     )
   const unseen = bodyThatIsNone(rule)
   if (unseen !== undefined) add('cost', unseen)
@@ -78,7 +78,7 @@ export function findContradictions(rule: Counting): Contradiction[] {
 }
 
 function largestBurst({ requests = 1, window = 1 }: Counting): number {
-  return Math.max(1, Math.floor((LONGEST_REFILL_DAYS * DAY_MS * requests) / window))
+  return Math.max(1, Math.floor((MAX_REFILL_DAYS * DAY_MS * requests) / window))
 }
 
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'OPTIONS', 'CONNECT', 'TRACE'])

@@ -7,7 +7,7 @@ import { showValue } from '../../shared/settings/problems.ts'
 import type { Kind } from '../../shared/settings/table.ts'
 import {
   isHostName,
-  MOST_HOSTS,
+  MAX_HOSTS,
   namedNetworks,
   sortTrustedProxies,
 } from '../request/addresses/trusted-proxies.ts'
@@ -118,8 +118,8 @@ export const trustedProxies: Kind<string[]> = {
   schema: z
     .array(aProxy.schema, 'needs a list, such as [10.0.0.0/8, cloudflare, nginx]')
     .refine(
-      (entries) => sortTrustedProxies(entries).hosts.length <= MOST_HOSTS,
-      `needs at most ${MOST_HOSTS} names of hosts`,
+      (entries) => sortTrustedProxies(entries).hosts.length <= MAX_HOSTS,
+      `needs at most ${MAX_HOSTS} names of hosts`,
     ),
   fromText: listFromText,
 }

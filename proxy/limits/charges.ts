@@ -3,7 +3,7 @@ import type { ClientRequest } from '../http/message/messages.ts'
 import type { Charge } from './limiter.ts'
 import { singleParts, type Policy } from '../policy.ts'
 import { readPart, type KeySource } from './keys/part-values.ts'
-import { mostReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
+import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
 
 const none: readonly Charge[] = []
 
@@ -32,9 +32,9 @@ export function chargesOf(
       continue
     }
     let keys = partitionKeysOf(policy, read)
-    if (keys.length > mostReadings) {
+    if (keys.length > maxReadings) {
       if (policy.mode === 'enforce') return undefined
-      keys = keys.slice(0, mostReadings)
+      keys = keys.slice(0, maxReadings)
     }
     for (const partitionKey of keys) charges.push({ policy, partitionKey })
   }

@@ -1,14 +1,14 @@
 import type { ClientRequest } from '../http/message/messages.ts'
-import { ownCopy } from '../http/message/own-copy.ts'
+import { ownCopy } from '../http/message/detach-buffer.ts'
 import { Remembered } from '../http/message/remembered.ts'
 import { readAuthority } from './authority.ts'
 import { formatAddress, parseAddress } from './addresses/ip-address.ts'
 
-const MOST_HOSTS = 256
+const MAX_HOSTS = 256
 /** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */
-const LONGEST_HOST = 260
-const remembered = new Remembered<string>(MOST_HOSTS, LONGEST_HOST)
-const comparable = new Remembered<string>(MOST_HOSTS, LONGEST_HOST)
+const MAX_HOST_LENGTH = 260
+const remembered = new Remembered<string>(MAX_HOSTS, MAX_HOST_LENGTH)
+const comparable = new Remembered<string>(MAX_HOSTS, MAX_HOST_LENGTH)
 
 /**
  * The one host that a request names, as it is forwarded, or undefined where the request must be refused (RFC 9112

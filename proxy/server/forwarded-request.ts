@@ -8,7 +8,7 @@ import type { PublicNames } from '../http/forward/public-fields.ts'
 import { bodyWaitOf } from '../http/forward/request-buffering.ts'
 import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
-import { LONGEST_BODY, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
+import { MAX_BODY_BYTES, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
 import { Settlement } from '../limits/costs/settlement.ts'
 import type { RequestedCharges } from '../limits/decide.ts'
 import type { Charge, PolicyState } from '../limits/limiter.ts'
@@ -92,7 +92,7 @@ export class ForwardedRequest {
     const unread = whyUnread(this.#host.request)
     if (unread) return this.#unitsOf(charges, unread)
     const read = new Promise<Buffer | 'size' | 'memory' | 'turn'>((resolve) => {
-      this.#hold({ maxBytes: LONGEST_BODY, onlyThisTurn: false }, resolve)
+      this.#hold({ maxBytes: MAX_BODY_BYTES, onlyThisTurn: false }, resolve)
     })
     return read.then((body) => this.#unitsOf(charges, body === 'turn' ? 'size' : body))
   }

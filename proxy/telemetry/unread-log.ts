@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/log.ts'
 import { paceLines } from './paced-lines.ts'
 
-const leastPauseMs = 60_000
+const minPauseMs = 60_000
 
 /**
  * Writes a line when connections are closed for the responses that their clients do not read: the first at once, then one a
@@ -13,7 +13,7 @@ export function createUnreadLog(
   log: Log,
   { maxUnreadBytes }: { readonly maxUnreadBytes: number },
 ): (connections: number) => void {
-  const tell = paceLines(leastPauseMs, (connections) =>
+  const tell = paceLines(minPauseMs, (connections) =>
     log.warn(
       { connections, maxUnreadBytes },
       'MAX_UNREAD_SIZE reached: closed the connections with the most unread response data',

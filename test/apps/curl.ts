@@ -27,7 +27,7 @@ const notCompared = new Set([
   'x-request-id',
 ])
 
-const LONGEST_TEXT = 4_000
+const MAX_TEXT_LENGTH = 4_000
 const directory = makeTemporaryDirectory()
 let requests = 0
 
@@ -79,6 +79,6 @@ function readBody(file: string, origin: string): string {
   } catch {
     return ''
   }
-  if (bytes.length <= LONGEST_TEXT) return bytes.toString('latin1').replaceAll(origin, 'ORIGIN')
+  if (bytes.length <= MAX_TEXT_LENGTH) return bytes.toString('latin1').replaceAll(origin, 'ORIGIN')
   return `${bytes.length} bytes, ${createHash('sha256').update(bytes).digest('hex')}`
 }

@@ -167,14 +167,14 @@ test('10,000 refusals a second take the page less than 16 ms of scripting a fram
   }
   let seen = await watch()
   // A busy machine may hold up one of its tasks; a page that takes too long does so each time.
-  for (let tries = 1; tries < 3 && (seen['longestMs'] ?? 0) >= 16; tries++) seen = await watch()
+  for (let tries = 1; tries < 3 && (seen['maxMs'] ?? 0) >= 16; tries++) seen = await watch()
   const sent = stop()
   console.log(JSON.stringify({ sent }))
-  const { longestMs, perSecondMs, tasks, clients } = seen
+  const { maxMs, perSecondMs, tasks, clients } = seen
   expect(clients).toBeGreaterThanOrEqual(20)
   // It was told something, and wrote it.
   expect(tasks).toBeGreaterThan(10)
-  expect(longestMs).toBeLessThan(16)
+  expect(maxMs).toBeLessThan(16)
   expect(perSecondMs).toBeLessThan(100)
 })
 

@@ -14,7 +14,7 @@ export type Outcome = {
   /** Of one processor during the attack, from 0 to 1. */
   readonly processorShare: number
   readonly restMib: number
-  readonly mostMib: number
+  readonly maxMib: number
   readonly afterMib: number
   /** How long after the attack that was. */
   readonly afterSeconds: number
@@ -25,12 +25,12 @@ export type Outcome = {
 
 /** Seconds until the code is compiled, and the memory is what it is going to be. */
 const warmUpSeconds = 4
-const mostBeforeSeconds = 10
+const maxBeforeSeconds = 10
 /** All attackers are there by then. */
 const gatherSeconds = 30
 const sampleMs = 200
 /** What the C library keeps of freed memory, about 30 MiB, and V8 of a heap that has grown. */
-export const mostGrowthMib = 50
+export const maxGrowthMib = 50
 
 export async function measure(
   scenario: Scenario,
@@ -46,11 +46,11 @@ export async function measure(
     ...(tls ? ['--tls'] : []),
   ])
   await normal.takeLines(warmUpSeconds)
-  const before = await takeRounds(Math.min(seconds, mostBeforeSeconds))
+  const before = await takeRounds(Math.min(seconds, maxBeforeSeconds))
   const restMib = readResidentMib(proxy.pid)
-  let mostMib = restMib
+  let maxMib = restMib
   const sampling = setInterval(() => {
-    mostMib = Math.max(mostMib, readResidentMib(proxy.pid))
+    maxMib = Math.max(maxMib, readResidentMib(proxy.pid))
   }, sampleMs)
 
   const attackersProcess = startWorker(`test/attack/${scenario.script}`, [
@@ -75,7 +75,7 @@ export async function measure(
   const overMs = performance.now()
   const secondsSince = (): number => (performance.now() - overMs) / 1_000
   do await sleep(1_000)
-  while (readResidentMib(proxy.pid) > restMib + mostGrowthMib && secondsSince() < recoverySeconds)
+  while (readResidentMib(proxy.pid) > restMib + maxGrowthMib && secondsSince() < recoverySeconds)
   const afterMib = readResidentMib(proxy.pid)
   normal.stop()
   proxy.stop()
@@ -87,7 +87,7 @@ export async function measure(
     within: { ...summarize([...gathering, ...during]), p99Ms: summarize(during).p99Ms },
     processorShare,
     restMib,
-    mostMib,
+    maxMib,
     afterMib,
     afterSeconds: Math.round(secondsSince()),
     attackers: lastReport,

@@ -1,13 +1,13 @@
-import { mostGrowthMib, type Outcome } from './measure.ts'
+import { maxGrowthMib, type Outcome } from './measure.ts'
 
-const mostTimes = 2
+const maxTimes = 2
 /** Percentiles below this are the machine's noise. */
-const leastMs = 5
-const mostMemoryMib = 512
+const minMs = 5
+const maxMemoryMib = 512
 
 /** The requirements that an attacked gateway does not meet. */
 export function findProblems({ scenario, before, within, underWay, ...outcome }: Outcome): string[] {
-  const { restMib, mostMib, afterMib, afterSeconds, attackers } = outcome
+  const { restMib, maxMib, afterMib, afterSeconds, attackers } = outcome
   const problems: readonly (readonly [boolean, string])[] = [
     [!underWay, `the attackers did not get that far: ${JSON.stringify(attackers)}`],
     [before.failed > 0, `requests failed before the attack: ${JSON.stringify(before.failures)}`],
@@ -16,14 +16,14 @@ export function findProblems({ scenario, before, within, underWay, ...outcome }:
       `${within.failed} of ${within.requests} requests of another client failed: ${JSON.stringify(within.failures)}`,
     ],
     [
-      within.p99Ms > mostTimes * Math.max(before.p99Ms, leastMs),
+      within.p99Ms > maxTimes * Math.max(before.p99Ms, minMs),
       `the 99th percentile of another client went from ${inMs(before.p99Ms)} to ${inMs(within.p99Ms)}`,
     ],
     [scenario.served?.(attackers) === false, `not all were served: ${JSON.stringify(attackers)}`],
-    [mostMib > mostMemoryMib, `it took ${inMib(mostMib)}`],
+    [maxMib > maxMemoryMib, `it took ${inMib(maxMib)}`],
     [
-      afterMib > restMib + mostGrowthMib,
-      `of ${inMib(mostMib)} it kept ${inMib(afterMib)} for ${afterSeconds} s, ${inMib(restMib)} being its rest`,
+      afterMib > restMib + maxGrowthMib,
+      `of ${inMib(maxMib)} it kept ${inMib(afterMib)} for ${afterSeconds} s, ${inMib(restMib)} being its rest`,
     ],
   ]
   return problems.flatMap(([isThere, text]) => (isThere ? [`${scenario.name}: ${text}`] : []))
@@ -53,7 +53,7 @@ export function describeOutcome(outcome: Outcome): string {
 }
 
 function cellsOf({ scenario, proxy, before, within, ...outcome }: Outcome): string[] {
-  const { restMib, mostMib, afterMib } = outcome
+  const { restMib, maxMib, afterMib } = outcome
   return [
     scenario.title,
     proxy,
@@ -61,7 +61,7 @@ function cellsOf({ scenario, proxy, before, within, ...outcome }: Outcome): stri
     inMs(within.slowestMs),
     `${within.failed} of ${within.requests}`,
     `${(outcome.processorShare * 100).toFixed(0)} %`,
-    [restMib, mostMib, afterMib].map((mib) => mib.toFixed(0)).join(' → '),
+    [restMib, maxMib, afterMib].map((mib) => mib.toFixed(0)).join(' → '),
   ]
 }
 

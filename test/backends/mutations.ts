@@ -4,7 +4,7 @@ import { mutateHeaders } from './header-mutations.ts'
 import type { Route } from './routes.ts'
 import type { Spelling } from './spelling.ts'
 
-const longestTarget = 300
+const maxTargetLength = 300
 const methods = [
   'GET',
   'HEAD',
@@ -23,7 +23,7 @@ export function mutate(random: Random, spelling: Spelling): Spelling {
   let mutated = spelling
   for (let left = pick(random, [1, 1, 1, 2, 2, 3, 4]); left > 0; left--) {
     const changed = mutateOnce(random, mutated)
-    if (changed.target.length <= longestTarget) mutated = changed
+    if (changed.target.length <= maxTargetLength) mutated = changed
   }
   return mutated
 }

@@ -24,7 +24,7 @@ const usage = `npm run test:backends -- [options]
   --only TEXT      backends whose names contain it; may be repeated
 `
 /** Of the spellings that got by, as many are made plain and printed. */
-const mostShrunk = 12
+const maxShrunk = 12
 
 const { values } = parseArgs({
   options: {
@@ -93,10 +93,10 @@ async function problemsIn(
   gatewayPort: number,
 ): Promise<string[]> {
   const problems = unanswered > 0 ? [`the gateway gave no answer to ${unanswered} spellings`] : []
-  for (const spelling of altered.slice(0, mostShrunk))
+  for (const spelling of altered.slice(0, maxShrunk))
     problems.push(`not forwarded as sent: ${describe(spelling)}`)
   const plain = new Set<string>()
-  for (const spelling of uncounted.slice(0, mostShrunk))
+  for (const spelling of uncounted.slice(0, maxShrunk))
     plain.add(describe(await shrink(gatewayPort, spelling)))
   for (const text of plain) problems.push(`uncounted: ${text}`)
   return problems

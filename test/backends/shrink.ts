@@ -3,12 +3,12 @@ import { routes } from './routes.ts'
 import type { Spelling } from './spelling.ts'
 import { isUncounted } from './verdict.ts'
 
-const mostSteps = 200
+const maxSteps = 200
 
 /** The plainest spelling, by taking away, that still reaches a handler through the gateway uncounted. */
 export async function shrink(gatewayPort: number, spelling: Spelling): Promise<Spelling> {
   let best = spelling
-  for (let step = 0; step < mostSteps; step++) {
+  for (let step = 0; step < maxSteps; step++) {
     const candidates = simplifications(best)
     const responses = await askAll(gatewayPort, candidates, 5_000)
     const simpler = candidates.find((_, i) => {

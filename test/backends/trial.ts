@@ -29,7 +29,7 @@ export type Outcome = {
 }
 
 const batch = 500
-const mostParents = 4_000
+const maxParents = 4_000
 /** A backend may wait for more bytes of an input that is not a request to it. */
 const backendSilenceMs = 1_500
 const gatewaySilenceMs = 10_000
@@ -61,7 +61,7 @@ export async function tryBackend(stage: Stage, random: Random, spellings: number
     ])
     for (const [i, spelling] of wave.entries()) {
       const isParent = judge(outcome, spelling, direct[i], through[i])
-      if (isParent && parents.length < mostParents) parents.push(spelling)
+      if (isParent && parents.length < maxParents) parents.push(spelling)
     }
     outcome.sent += wave.length
   }

@@ -14,9 +14,9 @@ const EVERY_MS = 5
 
 /**
  * @param redis a separate connection that is not made to fail
- * @param noticed called with the beginning of a time in which Redis did not answer within `longestMs`
+ * @param noticed called with the beginning of a time in which Redis did not answer within `maxMs`
  */
-export function watchPauses(redis: Redis, longestMs: number, noticed: (fromMs: number) => void): PauseWatch {
+export function watchPauses(redis: Redis, maxMs: number, noticed: (fromMs: number) => void): PauseWatch {
   let isOpen = true
   let pausedMs = 0
   let lookedAtMs = performance.now()
@@ -37,7 +37,7 @@ export function watchPauses(redis: Redis, longestMs: number, noticed: (fromMs: n
     const fromMs = performance.now()
     await redis.ping().catch(() => undefined)
     await sleep(EVERY_MS)
-    if (isOpen && performance.now() - fromMs > longestMs) noticed(fromMs)
+    if (isOpen && performance.now() - fromMs > maxMs) noticed(fromMs)
   }
   void askOn()
 

@@ -22,7 +22,7 @@ export type Stage = {
   /** Resolves when no replica is in trouble any more. */
   settled(): Promise<void>
   /** The longest that any request has waited, without the time in which this process itself did nothing. */
-  longestWaitMs(): number
+  maxWaitMs(): number
   /** The records, with the counts in Redis if `reads` says that the window cannot have ended. */
   historyOf(client: string, policy: Policy, reads: boolean): Promise<History>
   close(): Promise<void>
@@ -32,7 +32,7 @@ export type Stage = {
 const probe = makePolicy('probe', 1_000_000, 60_000, { onStoreError: 'closed' })
 
 /** A request waits 100 ms for Redis, and asks it twice where that has lost its script. */
-const LONGEST_PAUSE_MS = 40
+const MAX_PAUSE_MS = 40
 
 export async function openStage(makeReplica: (url: string) => Replica, count: number): Promise<Stage> {
   const redis = await startBreakableRedis()
@@ -44,7 +44,7 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
   const losses: Loss[] = []
   const states = replicas.map(() => ({ causes: 0, fromMs: Infinity, settling: Promise.resolve() }))
   let isOpen = true
-  let longestWaitMs = 0
+  let maxWaitMs = 0
 
   async function ask(index: number, client: string, policies: readonly Policy[]): Promise<Decision> {
     const replica = at(replicas, index)
@@ -58,7 +58,7 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
     at(waiting, index).delete(pending)
     // An answer at once is not to have waited for its turn in the tests' event loop.
     const answeredMs = asked ? performance.now() : sentMs
-    longestWaitMs = Math.max(longestWaitMs, answeredMs - sentMs - (pauses.pausedMs() - pausedMs))
+    maxWaitMs = Math.max(maxWaitMs, answeredMs - sentMs - (pauses.pausedMs() - pausedMs))
     for (const policy of policies) {
       const outcome = outcomeOf(decision, policy)
       const name = nameOf(client, policy)
@@ -110,7 +110,7 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
   // A busy machine is a trouble too. The relays are in this process: when it pauses, it is the network that does. So the
   // watch goes through one as well, or it would wait for half as many turns of the event loop as a request does.
   const sound = await startRelay(redis.port)
-  const pauses = watchPauses(redis.connect(sound.port), LONGEST_PAUSE_MS, (fromMs) => trouble(all, fromMs)())
+  const pauses = watchPauses(redis.connect(sound.port), MAX_PAUSE_MS, (fromMs) => trouble(all, fromMs)())
 
   return {
     relays,
@@ -128,7 +128,7 @@ export async function openStage(makeReplica: (url: string) => Replica, count: nu
       await pauses.caughtUp()
       await Promise.all(states.map(({ settling }) => settling))
     },
-    longestWaitMs: () => longestWaitMs,
+    maxWaitMs: () => maxWaitMs,
     async historyOf(client, policy, reads) {
       const history = { rule: policy, attempts: attempts.get(nameOf(client, policy)) ?? [], troubles, losses }
       if (!reads) return history

@@ -46,7 +46,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/http/message/waiting-bytes.ts',
-        from: 'Math.max(needed, 2 * this.#room.length, LEAST_ROOM)',
+        from: 'Math.max(needed, 2 * this.#room.length, MIN_ROOM_BYTES)',
         to: 'needed',
       },
     ],
@@ -58,7 +58,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/http/http1/parser/body-reader.ts',
-        from: 'if (to - from < LEAST_ALONE) this.#content.add(bytes, from, to)\n',
+        from: 'if (to - from < MIN_SEPARATE_BYTES) this.#content.add(bytes, from, to)\n',
         to: 'if (from === -1) this.#content.add(bytes, from, to)\n',
       },
     ],
@@ -70,7 +70,7 @@ const defects: readonly Defect[] = [
     patches: [
       {
         file: 'proxy/http/upstream/response/response-parser.ts',
-        from: '< LEAST_ALONE',
+        from: '< MIN_SEPARATE_BYTES',
         to: '< 0',
       },
     ],
@@ -87,8 +87,8 @@ const defects: readonly Defect[] = [
       },
       {
         file: 'proxy/request/values/decoded-values.ts',
-        from: 'const mostSpellings = 8\n',
-        to: 'const mostSpellings = 1_000_000\n',
+        from: 'const maxSpellings = 8\n',
+        to: 'const maxSpellings = 1_000_000\n',
       },
     ],
     rows: ['request-values.ts', 'cookies that a rule counts by'],

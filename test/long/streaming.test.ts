@@ -19,7 +19,7 @@ function* bytes(count: number): Generator<Buffer> {
   for (let sent = 0; sent < count; sent += piece.length) yield piece
 }
 
-type Meter = Writable & { total: number; peakBytes: number; readonly leastUsedBytes: number[] }
+type Meter = Writable & { total: number; peakBytes: number; readonly minUsedBytes: number[] }
 
 /** Counts its bytes, and reads the gateway's memory in use meanwhile, quarter by quarter. */
 function startMeter({ adminPort, process }: GatewayProcess): Meter {
@@ -28,7 +28,7 @@ function startMeter({ adminPort, process }: GatewayProcess): Meter {
     meter.peakBytes = Math.max(meter.peakBytes, readResidentBytes(pid))
     const quarter = Math.floor((4 * meter.total) / gibibyte)
     const used = await readUsedBytes(adminPort)
-    meter.leastUsedBytes[quarter] = Math.min(meter.leastUsedBytes[quarter] ?? Infinity, used)
+    meter.minUsedBytes[quarter] = Math.min(meter.minUsedBytes[quarter] ?? Infinity, used)
   }
   const sink = new Writable({
     write(chunk: Buffer, _, done) {
@@ -37,15 +37,15 @@ function startMeter({ adminPort, process }: GatewayProcess): Meter {
       else look().then(() => done(), done)
     },
   })
-  const leastUsedBytes: number[] = []
-  const meter = Object.assign(sink, { total: 0, peakBytes: 0, leastUsedBytes })
+  const minUsedBytes: number[] = []
+  const meter = Object.assign(sink, { total: 0, peakBytes: 0, minUsedBytes })
   return meter
 }
 
-function expectFlat({ total, peakBytes, leastUsedBytes }: Meter, beforeBytes: number): void {
+function expectFlat({ total, peakBytes, minUsedBytes }: Meter, beforeBytes: number): void {
   expect(total).toBe(gibibyte)
   expect(peakBytes - beforeBytes).toBeLessThan(maxGrowthBytes)
-  const [first = NaN, , , last = NaN] = leastUsedBytes
+  const [first = NaN, , , last = NaN] = minUsedBytes
   expect(last - first).toBeLessThan(maxLaterGrowthBytes)
 }
 

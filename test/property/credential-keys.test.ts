@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { credentialKeys, tokenKeys } from '../../proxy/limits/keys/credentials/credential-keys.ts'
-import { mostReadings } from '../../proxy/limits/keys/partition-key.ts'
+import { maxReadings } from '../../proxy/limits/keys/partition-key.ts'
 import { known, spell } from '../backends/credentials/spellings.ts'
 import { seededRandom } from '../support/http/raw-client.ts'
 import { runs } from '../support/random/runs.ts'
@@ -40,7 +40,7 @@ describe('credentials', () => {
         const client = usual.find(({ reads }) => reads.has(read(value) ?? ''))
         if (!client) return
         const keys = credentialKeys(value)
-        if (keys.length <= mostReadings) expect(keys, value).toContain(client.key)
+        if (keys.length <= maxReadings) expect(keys, value).toContain(client.key)
       }),
       { numRuns: runs(2000) },
     )
@@ -111,7 +111,7 @@ describe('credentials', () => {
       fc.property(others, others, separator, (before, behind, between) => {
         const value = [...before, token, ...behind].join(between)
         for (const keys of [credentialKeys(`Bearer ${value}`), tokenKeys(value)])
-          if (keys.length <= mostReadings) expect(keys).toSatisfy(hasToken)
+          if (keys.length <= maxReadings) expect(keys).toSatisfy(hasToken)
       }),
       { numRuns: runs(300) },
     )

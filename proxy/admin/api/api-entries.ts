@@ -8,7 +8,7 @@ import {
 } from '../../limits/clients/client-entry.ts'
 import type { EntryOutcome } from '../../limits/clients/entry-store.ts'
 import type { EntryOperations } from '../../limits/clients/client-table.ts'
-import { LARGEST_CONCURRENCY, LARGEST_QUOTA, LARGEST_SLIDING_QUOTA, type Policy } from '../../policy.ts'
+import { MAX_CONCURRENCY, MAX_QUOTA, MAX_SLIDING_QUOTA, type Policy } from '../../policy.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
@@ -173,11 +173,7 @@ function isQuota(value: number, { algorithm, cost }: Policy): boolean {
   // No request could pass with less.
   const least = typeof cost?.reserve === 'number' ? cost.reserve : 1
   const most =
-    algorithm === 'sliding'
-      ? LARGEST_SLIDING_QUOTA
-      : algorithm === 'concurrency'
-        ? LARGEST_CONCURRENCY
-        : LARGEST_QUOTA
+    algorithm === 'sliding' ? MAX_SLIDING_QUOTA : algorithm === 'concurrency' ? MAX_CONCURRENCY : MAX_QUOTA
   return value >= least && value <= most
 }
 

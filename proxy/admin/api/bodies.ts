@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { errors } from '../../../shared/error-replies.ts'
 import { longDuration } from '../../../shared/settings/kinds.ts'
 import { fitsInLine, isHeaderName } from '../../limits/explain/request-text.ts'
-import { LARGEST_QUOTA } from '../../policy.ts'
+import { MAX_QUOTA } from '../../policy.ts'
 import { createAddressReader } from '../../request/addresses/client-address.ts'
 import type { BodyErrors } from './read-body.ts'
 
@@ -51,7 +51,7 @@ export const overridden = {
   schema: z.strictObject({
     policy,
     client,
-    requests: z.int().min(1).max(LARGEST_QUOTA),
+    requests: z.int().min(1).max(MAX_QUOTA),
     for: longDuration.schema,
     label: text.optional(),
   }),

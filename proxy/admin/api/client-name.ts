@@ -82,7 +82,7 @@ export function describeKey(partitionKey: string): object {
 
 /** Visible characters, with blanks between them (RFC 9110 section 5.5). */
 const fieldValue = /^[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?$/
-const LONGEST_VALUE = 8 * 1024
+const MAX_VALUE_LENGTH = 8 * 1024
 
 function readName(client: unknown, addresses: AddressReader): ClientName | ErrorReply {
   if (typeof client !== 'object' || client === null || Array.isArray(client)) return errors.clientUnreadable
@@ -104,7 +104,7 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
 /** The value of a part in the spelling that it counts by. */
 function readValue(part: string, value: unknown, addresses: AddressReader): string | ErrorReply {
   if (part === 'global' && value === true) return part
-  if (typeof value !== 'string' || value.length > LONGEST_VALUE) return errors.clientUnreadable
+  if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return errors.clientUnreadable
   if (part === 'ip') return readAddress(value, addresses) ?? whyNoAddress(value)
   if (part === 'host') return comparableHost(readAuthority(value) ?? '')
   if (part.startsWith('jwt:')) return value

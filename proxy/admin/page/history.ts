@@ -4,9 +4,9 @@ const STEP_MS = 10_000
 /** Fifteen minutes. */
 const STEPS = 90
 /** A kilobyte each. Of more rules, those that were asked for first are kept. */
-const MOST_RULES = 1_000
+const MAX_RULES = 1_000
 /** Those with the most requests. */
-const MOST_SENT = 200
+const MAX_SENT = 200
 
 /** What became of the requests that rules have counted, in the last fifteen minutes, by steps of ten seconds. */
 export type History = {
@@ -60,7 +60,7 @@ export function createHistory(
   function add(name: string, differences: Counts): void {
     let row = rows.get(name)
     if (!row) {
-      if (rows.size >= MOST_RULES) return
+      if (rows.size >= MAX_RULES) return
       row = { counts: [ring(), ring(), ring()], lastUsed: last }
       rows.set(name, row)
     }
@@ -96,7 +96,7 @@ export function createHistory(
     read() {
       const first = Math.max(started, last - STEPS + 1)
       const sums = Array.from(rows, ([name, { counts }]) => ({ name, counts, sum: total(counts) }))
-      const sent = sums.sort((a, b) => b.sum - a.sum).slice(0, MOST_SENT)
+      const sent = sums.sort((a, b) => b.sum - a.sum).slice(0, MAX_SENT)
       const steps = Array.from({ length: last - first + 1 }, (_, index) => (first + index) % STEPS)
       const unroll = (each: Float64Array): number[] => steps.map((at) => each[at] ?? 0)
       return {

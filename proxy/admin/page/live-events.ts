@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Log } from '../../../shared/log.ts'
 
 /** Maximum number of listeners: each holds a connection, and each event is written to all of them. */
-const LISTENERS_AT_MOST = 8
+const MAX_LISTENERS = 8
 /** So often that with a look at the other replicas a refusal is shown within a second. */
 const INTERVAL_MS = 500
 /** Unread bytes of a listener: one that is a few events behind gets no more until it has read them. */
-const UNREAD_AT_MOST = 1024 * 1024
+const MAX_UNREAD_BYTES = 1024 * 1024
 
 export type LiveEvents = {
   /** Sends events until the client leaves. False where there are as many listeners as can be. */
@@ -35,7 +35,7 @@ export function createLiveEvents(options: {
 
   const sendAll = (text: string): void => {
     for (const listener of listeners) {
-      if (!ungreeted.has(listener) && listener.writableLength < UNREAD_AT_MOST) listener.write(text)
+      if (!ungreeted.has(listener) && listener.writableLength < MAX_UNREAD_BYTES) listener.write(text)
     }
   }
 
@@ -70,7 +70,7 @@ export function createLiveEvents(options: {
 
   return {
     follow(request, response) {
-      if (listeners.size >= LISTENERS_AT_MOST) return false
+      if (listeners.size >= MAX_LISTENERS) return false
       lastId = Math.max(lastId, readId(request.headers['last-event-id']))
       response.writeHead(200, {
         'Content-Type': 'text/event-stream',

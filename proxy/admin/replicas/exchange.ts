@@ -9,7 +9,7 @@ import { runScript, script } from '../../limits/store/redis/run-script.ts'
 import { readReport, writeReport, type ReplicaReport, type Replicas } from './report.ts'
 
 /** Processes whose reports are kept; others are not heard of. */
-const MOST_REPORTS = 128
+const MAX_REPORTS = 128
 /** A process that has not reported for as long is left out. */
 const REPORT_LASTS_MS = 3_000
 /** Reports go on for as long after somebody has asked. */
@@ -50,7 +50,7 @@ export function createReplicaExchange(
 
   function report(...asking: readonly string[]): Promise<unknown> {
     const text = writeReport({ ...readOwn(), gateway })
-    const bounds = [String(REPORT_LASTS_MS), String(MOST_REPORTS)]
+    const bounds = [String(REPORT_LASTS_MS), String(MAX_REPORTS)]
     return runScript(redis, reportScript, keys.length, [...keys, id, ...bounds, text, ...asking])
   }
 

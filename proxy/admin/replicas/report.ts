@@ -23,7 +23,7 @@ export type Replicas = {
 }
 
 /** Of the JSON, in UTF-16 units: keys and names of policies are ASCII, labels are short. */
-const LONGEST_TEXT = 24 * 1024
+const MAX_TEXT_LENGTH = 24 * 1024
 
 /** As it goes to Redis; the clients that do not fit are left out. */
 export function writeReport({ limited, ...about }: ReplicaReport): string {
@@ -33,7 +33,7 @@ export function writeReport({ limited, ...about }: ReplicaReport): string {
     const row = [policy, partitionKey, refusals, Math.ceil(resetMs), isShadow ? 1 : 0]
     const text = JSON.stringify(label === undefined ? row : [...row, label])
     length += text.length + 1
-    if (length > LONGEST_TEXT) break
+    if (length > MAX_TEXT_LENGTH) break
     rows.push(text)
   }
   return `${JSON.stringify(about).slice(0, -1)},"limited":[${rows.join(',')}]}`

@@ -3,7 +3,7 @@ const sweepMs = 2_000
 /** A burst is over when at least this much has been freed and at most half is left. */
 const burstBytes = 16 * 1024 * 1024
 /** Minimum time between two collections, so that repeated bursts do not keep the process collecting. */
-const leastPauseMs = 30_000
+const minPauseMs = 30_000
 
 /**
  * Returns memory to the system after many clients have left.
@@ -28,7 +28,7 @@ export function trimHeapAfterBursts(heldBytes: () => number, returnMemory: () =>
     const isOver = most - held >= burstBytes && held <= most / 2
     // Clients of an attack may reconnect: the burst has to be over at two checks in a row.
     if (--rests <= 0 && isOver && wasOver) {
-      rests = leastPauseMs / sweepMs
+      rests = minPauseMs / sweepMs
       most = held
       returnMemory()
     }

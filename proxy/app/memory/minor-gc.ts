@@ -1,7 +1,7 @@
 /** How often the number of new connections is checked. */
 const sweepMs = 100
 /** With fewer new connections than this, nothing is collected. */
-const leastConnections = 20
+const minConnections = 20
 
 /**
  * Keeps pauses short while many connections come and go.
@@ -19,7 +19,7 @@ export function scheduleMinorGcs(accepted: () => number, collect: () => void): (
   let collectedAt = accepted()
   const sweep = setInterval(() => {
     const now = accepted()
-    if (now - collectedAt < leastConnections) return
+    if (now - collectedAt < minConnections) return
     collectedAt = now
     collect()
   }, sweepMs)

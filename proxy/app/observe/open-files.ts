@@ -7,7 +7,7 @@ type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections
 
 /** For everything else: Node's own, logs, certificates, Redis, name lookups. A gateway at rest has some 25. */
 const othersReserve = 64
-const mostAdminConnections = 256
+const maxAdminConnections = 256
 /** Part of the limit that the admin listener gets at most, and the shares of the remaining files for two of the settings. */
 const adminShare = 1 / 16
 const upstreamShare = 1 / 4
@@ -15,8 +15,8 @@ const clientsShare = 3 / 5
 
 /** How many connections the admin listener may have where a process may have so many open files. */
 export function adminConnectionsWithin(limit: number | undefined): number {
-  if (limit === undefined) return mostAdminConnections
-  return Math.max(1, Math.min(mostAdminConnections, Math.floor(limit * adminShare)))
+  if (limit === undefined) return maxAdminConnections
+  return Math.max(1, Math.min(maxAdminConnections, Math.floor(limit * adminShare)))
 }
 
 /**

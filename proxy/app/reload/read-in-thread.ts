@@ -10,9 +10,9 @@ export type ReadInThread =
   { readonly pieces: SettingsPieces; readonly warnings: string } | { readonly mistakes: string }
 
 /** The largest file takes seconds, on a busy machine many. */
-const LONGEST_MS = 120_000
+const MAX_DURATION_MS = 120_000
 /** The largest file takes a third of it. */
-const MOST_HEAP_MB = 1024
+const MAX_HEAP_MB = 1024
 
 /** Source or built. */
 const thread = new URL(`./settings-thread${extname(import.meta.filename)}`, import.meta.url)
@@ -26,21 +26,21 @@ const thread = new URL(`./settings-thread${extname(import.meta.filename)}`, impo
  */
 export async function readInThread(
   { env, cwd }: WhatToRead,
-  { longestMs = LONGEST_MS, mostHeapMb = MOST_HEAP_MB } = {},
+  { maxMs = MAX_DURATION_MS, maxHeapMb = MAX_HEAP_MB } = {},
 ): Promise<ReadSettings> {
   const said = await new Promise<ReadInThread>((resolve, reject) => {
     const worker = new Worker(thread, {
       workerData: { env: { ...env }, cwd } satisfies WhatToRead,
       // Modules preloaded into this process by an option are not for that thread.
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
+      resourceLimits: { maxOldGenerationSizeMb: maxHeapMb },
     })
     // A process that ends does not wait for it.
     worker.unref()
     const timer = setTimeout(() => {
-      reject(new Error(`reading the settings took longer than ${longestMs / 1000} s`))
+      reject(new Error(`reading the settings took longer than ${maxMs / 1000} s`))
       void worker.terminate()
-    }, longestMs).unref()
+    }, maxMs).unref()
     worker.once('message', resolve)
     worker.once('error', reject)
     worker.once('exit', () => {

@@ -22,7 +22,7 @@ export type PrintedExplanation = Omit<Explanation, 'ban' | 'rules'> & {
 }
 
 /** Readings that are shown: a path with `;` and `%2F` has dozens. */
-const MOST_READINGS = 8
+const MAX_READINGS = 8
 
 /** @param limits where the limits are from */
 export function printExplanation(explanation: PrintedExplanation, limits: string): void {
@@ -59,8 +59,8 @@ function outcomeOf({ outcome, status, why, ban, refusedBy, rules }: PrintedExpla
 }
 
 function listReadings(readings: readonly string[]): string {
-  const more = readings.length - MOST_READINGS
-  return readings.slice(0, MOST_READINGS).join('  ') + (more > 0 ? `  and ${more} more` : '')
+  const more = readings.length - MAX_READINGS
+  return readings.slice(0, MAX_READINGS).join('  ') + (more > 0 ? `  and ${more} more` : '')
 }
 
 function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {

@@ -2,7 +2,7 @@ import { ClientEntries } from '../../limits/clients/client-entries.ts'
 import {
   banLengthMs,
   idOf,
-  MOST_RULE_BANS,
+  MAX_RULE_BANS,
   partsOf,
   type ClientEntry,
 } from '../../limits/clients/client-entry.ts'
@@ -33,12 +33,12 @@ type Refusals = {
 const SETTLE_MS = 2_000
 const ONCE_MS = 3_000
 /** Refused clients that are remembered: as many as a gateway's log can have in the memory that there is. */
-const MOST_CLIENTS = 200_000
+const MAX_CLIENTS = 200_000
 
 /** @param now milliseconds of the log's clock */
 export function createLogBans(now: () => number): LogBans {
   const entries = new ClientEntries(now)
-  const clients = new TwoGenerations<string, Refusals>(MOST_CLIENTS)
+  const clients = new TwoGenerations<string, Refusals>(MAX_CLIENTS)
 
   function refusalsOf(policy: string, partitionKey: string): Refusals {
     const known = clients.findYounger(policy, partitionKey)
@@ -77,7 +77,7 @@ export function createLogBans(now: () => number): LogBans {
       client.timesEndAtMs = nowMs + wholeSeconds(forMs + ban.maxMs)
       const scope = ban.scope === 'rule' ? { policy: name } : { parts: partsOf(policy, partitionKey) }
       const entry: ClientEntry = { kind: 'ban', ...scope, partitionKey, by: 'rule', times: client.times }
-      return entries.leftMs(idOf(entry)) >= forMs || entries.set(entry, forMs, MOST_RULE_BANS)
+      return entries.leftMs(idOf(entry)) >= forMs || entries.set(entry, forMs, MAX_RULE_BANS)
     },
   }
 }

@@ -65,7 +65,7 @@ export type BusyClient = {
   readonly over: number
 }
 
-const MOST_BUSY = 10
+const MAX_BUSY = 10
 /** Up to which part of the limit each but the last of `clientsByPeak` goes. */
 const PEAK_BOUNDS = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8] as const
 
@@ -155,10 +155,10 @@ class RuleClients {
     const bin = bound === -1 ? PEAK_BOUNDS.length : bound
     this.byPeak[bin] = (this.byPeak[bin] ?? 0) + 1
     const least = this.busiest.at(-1)
-    if (this.busiest.length === MOST_BUSY && least && !isBusier(row, least)) return
+    if (this.busiest.length === MAX_BUSY && least && !isBusier(row, least)) return
     const place = this.busiest.findIndex((other) => isBusier(row, other))
     this.busiest.splice(place === -1 ? this.busiest.length : place, 0, row)
-    if (this.busiest.length > MOST_BUSY) this.busiest.pop()
+    if (this.busiest.length > MAX_BUSY) this.busiest.pop()
   }
 }
 

@@ -61,7 +61,7 @@ export type Simulation = {
 }
 
 /** Clients of all rules together that are told apart: 160 MB if they all are needed. */
-const MOST_CLIENTS = 2_000_000
+const MAX_CLIENTS = 2_000_000
 
 /**
  * Takes requests through the rules and the counters of a gateway with these settings, on the log's own clock.
@@ -98,7 +98,7 @@ export function simulate(
   const needs = table.written.map(needsOf)
   const haveNeeds = needs.some((each) => each.length > 0)
   const haveRequestedUnits = table.written.some(({ policy }) => requestedUnits(policy) !== undefined)
-  const clients = new ClientTable(MOST_CLIENTS, seed)
+  const clients = new ClientTable(MAX_CLIENTS, seed)
   /** What ends later: requests in flight whose cost is known then. */
   const pending = new Heap<() => void>()
   const tally: Tally = {

@@ -33,7 +33,7 @@ export type SuggestedRule = {
 /** Part of the log's time that limits are made from; they are tried on the rest. */
 export const FITTED_PART = 0.7
 const SHARES = [0.001, 0.01]
-const MOST_SHOWN = 10
+const MAX_SHOWN = 10
 
 type Fitted = Omit<SuggestedRule, 'heldOut'>
 
@@ -103,7 +103,7 @@ function fitRule(policy: Policy, rows: readonly ClientRow[], share: number): Fit
   if (!isCounted || isReserved(policy) || policy.cost || rows.length === 0) return []
   const requests = rows[Math.floor(share * rows.length)]?.peak ?? 1
   const over = rows.filter(({ peak }) => peak > requests)
-  const shown = over.slice(0, MOST_SHOWN).map(({ key, peak }) => ({ client: describeKey(key), peak }))
+  const shown = over.slice(0, MAX_SHOWN).map(({ key, peak }) => ({ client: describeKey(key), peak }))
   return [{ name: policy.name, requests, clients: rows.length, clientsOver: over.length, over: shown }]
 }
 

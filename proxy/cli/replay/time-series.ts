@@ -1,7 +1,7 @@
 /** Requests over time, and those of them that were refused. */
 export type Series = { readonly requests: readonly number[]; readonly refused: readonly number[] }
 
-const MOST_BUCKETS = 240
+const MAX_BUCKETS = 240
 const NARROWEST_MS = 1_000
 
 /**
@@ -17,8 +17,8 @@ export class TimeSeries {
 
   /** @param lines that are counted apart */
   constructor(lines: number) {
-    this.#requests = Array.from({ length: lines }, () => new Uint32Array(MOST_BUCKETS))
-    this.#refused = Array.from({ length: lines }, () => new Uint32Array(MOST_BUCKETS))
+    this.#requests = Array.from({ length: lines }, () => new Uint32Array(MAX_BUCKETS))
+    this.#refused = Array.from({ length: lines }, () => new Uint32Array(MAX_BUCKETS))
   }
 
   /** Undefined where nothing was counted. */
@@ -33,7 +33,7 @@ export class TimeSeries {
   /** @param nowMs not before that of the first one */
   add(line: number, nowMs: number, isRefused: boolean): void {
     if (Number.isNaN(this.#fromMs)) this.#fromMs = Math.floor(nowMs / NARROWEST_MS) * NARROWEST_MS
-    while (nowMs - this.#fromMs >= this.#widthMs * MOST_BUCKETS) this.#widen()
+    while (nowMs - this.#fromMs >= this.#widthMs * MAX_BUCKETS) this.#widen()
     const bucket = Math.floor((nowMs - this.#fromMs) / this.#widthMs)
     this.#used = Math.max(this.#used, bucket + 1)
     increment(this.#requests[line], bucket)
@@ -47,8 +47,8 @@ export class TimeSeries {
 
   #widen(): void {
     for (const counts of [...this.#requests, ...this.#refused]) {
-      for (let at = 0; at < MOST_BUCKETS; at++)
-        counts[at] = at < MOST_BUCKETS / 2 ? (counts[2 * at] ?? 0) + (counts[2 * at + 1] ?? 0) : 0
+      for (let at = 0; at < MAX_BUCKETS; at++)
+        counts[at] = at < MAX_BUCKETS / 2 ? (counts[2 * at] ?? 0) + (counts[2 * at + 1] ?? 0) : 0
     }
     this.#widthMs *= 2
     this.#used = Math.ceil(this.#used / 2)

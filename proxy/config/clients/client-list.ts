@@ -10,7 +10,7 @@ const needsHash =
   'got a value that is not shown, needs sha256: and 64 hex digits, which "printf %s SECRET | sha256sum" prints'
 const needsHeader = 'header needs one name with its hash, such as { x-probe-token: "sha256:9f86d0…" }'
 
-const MOST_ENTRIES = 10_000
+const MAX_ENTRIES = 10_000
 
 const range = z
   .string(needsRange)
@@ -64,7 +64,7 @@ export const listFields = ['ip', 'header']
 /** `allowList` or `denyList`, as written. */
 export const clientList = z
   .array(entry, 'needs a list of entries with ip or header')
-  .max(MOST_ENTRIES, `needs at most ${MOST_ENTRIES} entries`)
+  .max(MAX_ENTRIES, `needs at most ${MAX_ENTRIES} entries`)
 
 const needsClient = 'needs ip: ADDRESS, or header:NAME: sha256:HEX, one of the two'
 
@@ -89,4 +89,4 @@ const client = z
 /** The clients of an override. */
 export const overrideClients = z
   .union([client.transform((only) => [only]), z.array(client).min(1, 'needs at least one entry')])
-  .refine((clients) => clients.length <= MOST_ENTRIES, `needs at most ${MOST_ENTRIES} entries`)
+  .refine((clients) => clients.length <= MAX_ENTRIES, `needs at most ${MAX_ENTRIES} entries`)

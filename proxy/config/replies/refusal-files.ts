@@ -12,7 +12,7 @@ import { withoutMarkBytes } from '../../../shared/settings/byte-order-mark.ts'
 import { readBounded } from '../../../shared/settings/read-bounded.ts'
 
 /** A refusal is sent whole to each client that is over a limit. */
-const MOST_KIB = 64
+const MAX_KIB = 64
 
 type Written = { readonly refusal?: RefusalSource | undefined; readonly limits?: readonly Rule[] | undefined }
 
@@ -30,9 +30,9 @@ export function readRefusals(
   const read = (source: RefusalSource, path: readonly PropertyKey[]): Refusal => {
     const contentOf = (field: string, file: string): Buffer => {
       try {
-        return withoutMarkBytes(readBounded(resolve(folder, file), MOST_KIB * 1024))
+        return withoutMarkBytes(readBounded(resolve(folder, file), MAX_KIB * 1024))
       } catch (error) {
-        const text = `got ${showValue(file)}, needs a readable file of at most ${MOST_KIB} KiB (${reasonOf(error)})`
+        const text = `got ${showValue(file)}, needs a readable file of at most ${MAX_KIB} KiB (${reasonOf(error)})`
         problems.push(problemAt(placeOf([...path, field]), text))
         return Buffer.alloc(0)
       }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { longDuration, oneOf, wholeNumber } from '../../../shared/settings/kinds.ts'
-import { LARGEST_CONCURRENCY, LARGEST_QUOTA, LEASE_MS, type Policy, type Rule } from '../../policy.ts'
+import { MAX_CONCURRENCY, MAX_QUOTA, LEASE_MS, type Policy, type Rule } from '../../policy.ts'
 import { ban } from '../clients/ban.ts'
 import { clientList, overrideClients } from '../clients/client-list.ts'
 import { findContradictions } from '../contradictions.ts'
@@ -24,7 +24,7 @@ export function writtenName(rule: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined
 }
 
-const requestCount = wholeNumber(1, LARGEST_QUOTA)
+const requestCount = wholeNumber(1, MAX_QUOTA)
 
 const needsLabel = 'needs 1 to 200 characters in one line'
 const label = z
@@ -64,7 +64,7 @@ export const ruleFields = {
   window: longDuration.schema.optional().meta({
     description: 'Length of the window.',
   }),
-  concurrency: wholeNumber(1, LARGEST_CONCURRENCY).schema.optional().meta({
+  concurrency: wholeNumber(1, MAX_CONCURRENCY).schema.optional().meta({
     description:
       'In place of requests and window: number of requests of a client in flight at the same time.',
   }),

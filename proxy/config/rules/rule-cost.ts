@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { numberFromText, wholeNumber } from '../../../shared/settings/kinds.ts'
 import {
-  LARGEST_QUOTA,
+  MAX_QUOTA,
   singleSources,
   type Cost,
   type CostSource,
@@ -29,8 +29,8 @@ export const statusRange = z
     return { first, last: first + 99 }
   })
 
-const needsUnits = `a whole number from 1 to ${LARGEST_QUOTA}`
-const units = wholeNumber(1, LARGEST_QUOTA).schema
+const needsUnits = `a whole number from 1 to ${MAX_QUOTA}`
+const units = wholeNumber(1, MAX_QUOTA).schema
 
 const needsSource = 'needs header:NAME or json:PATH, such as json:usage.total_tokens'
 

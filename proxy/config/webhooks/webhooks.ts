@@ -3,7 +3,7 @@ import { webhookEvents } from '../../telemetry/webhooks/webhook-event.ts'
 
 const needsUrl = 'needs an http:// or https:// URL, without a user, a password and a fragment'
 const needsEvents = `needs a list, each entry one of ${webhookEvents.join(', ')}`
-const MOST = 10
+const MAX_WEBHOOKS = 10
 
 export const webhookFields = {
   url: z
@@ -20,7 +20,7 @@ export const webhookFields = {
 /** `webhooks`, as written. */
 export const webhooks = z
   .array(z.strictObject(webhookFields, 'needs a mapping with url and events'), 'needs a list of webhooks')
-  .max(MOST, `needs at most ${MOST} webhooks`)
+  .max(MAX_WEBHOOKS, `needs at most ${MAX_WEBHOOKS} webhooks`)
 
 function isUrl(text: string): boolean {
   if (!/^https?:\/\//.test(text) || /[\s#]/.test(text) || !URL.canParse(text)) return false

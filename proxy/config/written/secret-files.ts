@@ -11,7 +11,7 @@ export const secretVariables: readonly string[] = [
 ]
 
 /** Longer than any of them can be. */
-const MOST_BYTES = 16 * 1024
+const MAX_BYTES = 16 * 1024
 
 /** The files that secrets are read from, by the variables that name them. */
 export function secretFiles(env: NodeJS.ProcessEnv, cwd: string): ReadonlyMap<string, string> {
@@ -29,7 +29,7 @@ export function secretFiles(env: NodeJS.ProcessEnv, cwd: string): ReadonlyMap<st
  * @throws Error where it cannot be read, or is no UTF-8
  */
 export function readSecretFile(path: string): string {
-  return new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, MOST_BYTES)).replace(/\r?\n$/, '')
+  return new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, MAX_BYTES)).replace(/\r?\n$/, '')
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Http2Connections } from './http2/connections.ts'
 /** How often connections that have fallen idle are closed while the others finish. */
 const sweepMs = 50
 /** How long requests may still arrive on an HTTP/2 connection after its GOAWAY. */
-const longestNoticeMs = 500
+const maxNoticeMs = 500
 
 export type Draining = {
   readonly connectionLimit: ConnectionLimit
@@ -46,7 +46,7 @@ export function drain(
       http2.destroy()
       connectionLimit.closeAll()
     }, graceMs)
-    http2.close(Math.min(longestNoticeMs, graceMs / 2))
+    http2.close(Math.min(maxNoticeMs, graceMs / 2))
     for (const { socket } of http1.betweenRequests()) socket.destroy()
     closeUnused()
     server.close(() => {

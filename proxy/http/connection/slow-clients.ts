@@ -61,7 +61,7 @@ export function watchSlowClients(
   onEnded: (connections: number) => void,
 ): SlowClients {
   const { bodyTimeoutMs, minBodyRate, sendTimeoutMs, maxUnreadBytes } = limits
-  const leastBodyBytes = Math.max(1, (minBodyRate * bodyTimeoutMs) / 1000)
+  const minBodyBytes = Math.max(1, (minBodyRate * bodyTimeoutMs) / 1000)
   const exchanges: PacedExchange[] = []
   const spans = new Map<PacedExchange, Span>()
   let unreadBytes = 0
@@ -91,7 +91,7 @@ export function watchSlowClients(
     const advance = progress - span.progress
     if (waitsFor === 'response' && advance > 0) return begin()
     if (nowMs - span.sinceMs < (waitsFor === 'body' ? bodyTimeoutMs : sendTimeoutMs)) return
-    if (waitsFor === 'body' && advance >= leastBodyBytes) return begin()
+    if (waitsFor === 'body' && advance >= minBodyBytes) return begin()
     if (exchange.isOver) closeUnread(exchange)
     else exchange.onTooSlow()
   }

@@ -1,7 +1,7 @@
 import { unescape } from 'node:querystring'
-import { ownCopy } from '../message/own-copy.ts'
+import { ownCopy } from '../message/detach-buffer.ts'
 import { Remembered } from '../message/remembered.ts'
-import { LONGEST_NAME, usualNames } from '../message/usual-names.ts'
+import { MAX_NAME_LENGTH, usualNames } from '../message/usual-names.ts'
 import { neverForwarded, trustedProxyHeaders, trustedProxyPrefixes } from './proxy-headers.ts'
 
 /**
@@ -112,7 +112,7 @@ function createClassifier(
     decides: decisive.has(name),
   })
   const usual = usualNames.map((spelling) => [spelling, classOf(spelling.toLowerCase())] as const)
-  const remembered = new Remembered<FieldClass>(1024, LONGEST_NAME, usual)
+  const remembered = new Remembered<FieldClass>(1024, MAX_NAME_LENGTH, usual)
   return (spelling) => {
     const known = remembered.find(spelling)
     if (known) return known

@@ -12,13 +12,13 @@ export type SpelledToken = {
 }
 
 /** No legitimate request has more. */
-export const MOST_TOKENS = 4
+export const MAX_TOKENS = 4
 /** Headers that are looked into at most: each may be an exception of JSON's parser. A value with more is not one with a token or two. */
-const MOST_LOOKS = 32
+const MAX_LOOKS = 32
 /** Of the largest signature that is in use: RSA with 16,384 bits, in base64url. */
-const LONGEST_SIGNATURE = 2731
+const MAX_SIGNATURE_LENGTH = 2731
 /** What a backend that cuts off `Bearer ` by its length leaves of another word. */
-const LONGEST_PREFIX = 16
+const MAX_PREFIX_LENGTH = 16
 
 const segmentEnd = /[\s.]/
 const notBase64 = /[^A-Za-z0-9+/_-]+/g
@@ -30,7 +30,7 @@ const beginsLikeObject = /e[^A-Za-z0-9+/_-]*(?:y[^A-Za-z0-9+/_-]*[A-DI-L]|w[^A-Z
  * with characters in them outside base64. A token is recognized by its header: JSON with an `alg`. Takes time in
  * proportion to the length of the value.
  *
- * @returns at most `MOST_TOKENS`, and one more where there are more, or where too much looks like one
+ * @returns at most `MAX_TOKENS`, and one more where there are more, or where too much looks like one
  */
 export function findTokens(value: string): readonly SpelledToken[] {
   let dot = value.indexOf('.')
@@ -38,11 +38,11 @@ export function findTokens(value: string): readonly SpelledToken[] {
   const found: SpelledToken[] = []
   const search: Search = { looks: 0 }
   let start = 0
-  while (dot !== -1 && found.length <= MOST_TOKENS) {
+  while (dot !== -1 && found.length <= MAX_TOKENS) {
     const next = value.indexOf('.', dot + 1)
     if (next === -1) break
     const token = tokenAt(value, start, dot, next, search)
-    if (search.looks > MOST_LOOKS) return tooMany
+    if (search.looks > MAX_LOOKS) return tooMany
     if (token) found.push(token)
     start = dot + 1
     dot = next
@@ -51,7 +51,7 @@ export function findTokens(value: string): readonly SpelledToken[] {
 }
 
 const none: readonly SpelledToken[] = []
-const tooMany: readonly SpelledToken[] = Array.from({ length: MOST_TOKENS + 1 }, () => ({
+const tooMany: readonly SpelledToken[] = Array.from({ length: MAX_TOKENS + 1 }, () => ({
   signed: '',
   content: '',
   signature: '',
@@ -84,10 +84,10 @@ function tokenAt(
 
 /** The part of a word that is the header of a token: all of it, or the part after a short prefix. */
 function headerIn(word: string, search: Search): string | undefined {
-  for (let at = 0; at <= LONGEST_PREFIX && at < word.length; at++) {
+  for (let at = 0; at <= MAX_PREFIX_LENGTH && at < word.length; at++) {
     beginsLikeObject.lastIndex = at
     if (word[at] !== 'e' || !beginsLikeObject.test(word)) continue
-    if (++search.looks > MOST_LOOKS) return undefined
+    if (++search.looks > MAX_LOOKS) return undefined
     const header = word.slice(at)
     if (hasAlgorithm(header)) return header
   }
@@ -110,6 +110,6 @@ function recoded(segment: string): string {
 }
 
 function base64UrlOf(value: string, from: number): string {
-  const rest = value.slice(from, from + 8 * LONGEST_SIGNATURE)
-  return rest.replace(notBase64, '').slice(0, LONGEST_SIGNATURE).replaceAll('+', '-').replaceAll('/', '_')
+  const rest = value.slice(from, from + 8 * MAX_SIGNATURE_LENGTH)
+  return rest.replace(notBase64, '').slice(0, MAX_SIGNATURE_LENGTH).replaceAll('+', '-').replaceAll('/', '_')
 }

@@ -12,9 +12,9 @@ export type LocalReplySource = {
 
 const source = Symbol('source of fields for local replies')
 
-const meantStatus = Symbol('status of a local reply to a call of gRPC')
+const loggedStatus = Symbol('status of a local reply to a call of gRPC')
 
-type Sourced = ClientResponse & { [source]?: LocalReplySource; [meantStatus]?: number }
+type Sourced = ClientResponse & { [source]?: LocalReplySource; [loggedStatus]?: number }
 
 /** From now on what the gateway answers itself with this response has the fields of `from`, whichever step answers. */
 export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
@@ -49,7 +49,7 @@ export function sendError(
   const reply = response[source]?.adaptError?.(error) ?? error
   response.endAfterResponse()
   if (isGrpcCall(request)) {
-    response[meantStatus] = reply.status
+    response[loggedStatus] = reply.status
     const local = response[source]?.localReplyFields ?? []
     response.writeHead(200, fieldsOfFailedCall(reply, [...fields, ...local]))
     response.end()
@@ -68,5 +68,5 @@ export function sendError(
 
 /** The status of a response: of an error that a call of gRPC was answered with what it would have been otherwise. */
 export function statusOf(response: Sourced): number {
-  return response[meantStatus] ?? response.statusCode
+  return response[loggedStatus] ?? response.statusCode
 }

@@ -31,7 +31,7 @@ export type ForwarderOptions = {
 const idempotentMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /** How often a request is sent that backends say they have not begun with. */
-const MOST_ATTEMPTS = 4
+const MAX_ATTEMPTS = 4
 
 const unagreed = 'unexpected 101 Switching Protocols, or invalid Sec-WebSocket-Accept'
 
@@ -285,7 +285,7 @@ export class Forwarding implements UpstreamExchange {
 
   #maySendAgain({ isUnprocessed, onReusedConnection }: UpstreamFailure): boolean {
     if (!isUnprocessed) return onReusedConnection && this.#attempts < 2 && this.isRepeatable
-    if (this.#responding || this.#attempts >= MOST_ATTEMPTS) return false
+    if (this.#responding || this.#attempts >= MAX_ATTEMPTS) return false
     return this.#body ? this.#body.isRepeatable : true
   }
 

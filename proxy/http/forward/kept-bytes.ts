@@ -1,9 +1,9 @@
 import { WaitingBytes } from '../message/waiting-bytes.ts'
 
 /** Of one body. */
-const MOST_KEPT = 64 * 1024
+const MAX_KEPT = 64 * 1024
 /** Limit for all bodies together. Beyond it, bytes are not kept. */
-const MOST_KEPT_TOTAL = 16 * 1024 * 1024
+const MAX_KEPT_TOTAL = 16 * 1024 * 1024
 let keptTotal = 0
 
 /**
@@ -20,7 +20,7 @@ export class KeptBytes {
    * @returns whether there was room. If not, nothing is kept any more
    */
   add(piece: Buffer): boolean {
-    if (this.#bytes + piece.length > MOST_KEPT || keptTotal + piece.length > MOST_KEPT_TOTAL) {
+    if (this.#bytes + piece.length > MAX_KEPT || keptTotal + piece.length > MAX_KEPT_TOTAL) {
       this.release()
       return false
     }

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import { declaredLength } from '../fields/framing.ts'
 import type { ClientRequest } from '../message/messages.ts'
-import { ownBytes } from '../message/own-copy.ts'
+import { detachBuffer } from '../message/detach-buffer.ts'
 import type { Http1Channel, Http2Channel, UpstreamChannel } from '../upstream/exchange.ts'
 import type { HeldBody } from './held-body.ts'
 import { KeptBytes } from './kept-bytes.ts'
@@ -23,7 +23,7 @@ export type BodyHooks = {
  * Bytes that may wait for the backend's connection before the client's is paused: of a body that comes in one piece, the
  * first read brings nearly all, and pausing for the rest would cost more than passing it on.
  */
-const MOST_UNSENT = 128 * 1024
+const MAX_UNSENT_BYTES = 128 * 1024
 
 /**
  * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared
@@ -117,7 +117,7 @@ export class RequestBody {
     for (const piece of this.#kept.pieces) write(stream, piece)
     const writeAndKeep = (_: Writable, chunk: Buffer): void => {
       // A pending piece keeps alive all the memory that it lies in: a whole read, of which it may be one byte.
-      const piece = this.#kept || stream.writableLength > 0 ? ownBytes(chunk) : chunk
+      const piece = this.#kept || stream.writableLength > 0 ? detachBuffer(chunk) : chunk
       if (this.#kept?.add(piece) === false) this.#kept = undefined
       write(stream, piece)
     }
@@ -176,7 +176,7 @@ export class RequestBody {
         hooks.overLimit()
       } else {
         sink.write(stream, chunk)
-        if (!stream.writableNeedDrain || stream.writableLength <= MOST_UNSENT) return
+        if (!stream.writableNeedDrain || stream.writableLength <= MAX_UNSENT_BYTES) return
         connection.requestStalled(true)
         request.pause()
       }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { MOST_KEPT_BYTES, readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
+import { MAX_BUFFERED_BYTES, readAtEndOfTurn, type Reader } from '../message/end-of-turn.ts'
 import { closeSoon } from './close-soon.ts'
 import { Output } from './output.ts'
 import { countWholeRequests, PipelinedBytes } from './pipelined-bytes.ts'
@@ -16,7 +16,7 @@ const connectionKey = Symbol('HTTP/1 connection')
 type ServedSocket = Socket & { [connectionKey]?: Http1Connection | undefined }
 
 /** Bytes behind a request that is being served, and bytes of its body that nobody takes: then reading pauses. */
-const mostWaiting = 64 * 1024
+const MAX_BUFFERED_INPUT = 64 * 1024
 
 /** The HTTP/1 connection on a socket, even after it became a tunnel; undefined if the socket speaks another protocol. */
 export function http1On(socket: Socket): Http1Connection | undefined {
@@ -43,12 +43,12 @@ export class Http1Connection
   #state: 'open' | 'closing' | 'tunnel' | 'closed' = 'open'
   #isReading = true
   /** The input could not be parsed: further bytes are dropped. */
-  #isDeaf = false
+  #discardsInput = false
   /** Bytes have come that were read as HTTP/1, empty lines too. */
   #hasReceived = false
   #requests = 0
   /** Requests that had arrived whole when the gateway began to stop. */
-  #wholeAtStop = 0
+  #completeAtShutdown = 0
   /** Since when there is no request in flight. */
   #idleSinceMs: number
   /** When a head began that has not arrived whole. */
@@ -116,7 +116,7 @@ export class Http1Connection
       this.#kept = Buffer.concat([this.#kept, bytes])
       this.readKept()
       // The end of a connection that is left to another protocol is told to that only behind its first bytes.
-    } else if (this.#request || this.#preface || bytes.length > MOST_KEPT_BYTES) this.#receive(bytes)
+    } else if (this.#request || this.#preface || bytes.length > MAX_BUFFERED_BYTES) this.#receive(bytes)
     else {
       this.#kept = bytes
       readAtEndOfTurn(this)
@@ -130,7 +130,7 @@ export class Http1Connection
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#state !== 'open' || this.#isDeaf) return
+    if (this.#state !== 'open' || this.#discardsInput) return
     this.#hasReceived = true
     this.#guard(() => this.#take(bytes))
   }
@@ -142,7 +142,7 @@ export class Http1Connection
     } catch (error) {
       if (error instanceof RequestSyntaxError) return this.#fail(error)
       const { exchange } = this
-      this.#isDeaf = true
+      this.#discardsInput = true
       exchange?.response.closeAfterResponse()
       this.#service.onException(error, exchange)
       if (!exchange) this.socket.destroy()
@@ -193,7 +193,7 @@ export class Http1Connection
     if (this.#state !== 'open') return
     const request = this.#request
     const bodyBytes = !request || request.complete ? 0 : request.waitingBytes
-    const reads = bodyBytes + (this.#pipelined?.bytes ?? 0) < mostWaiting
+    const reads = bodyBytes + (this.#pipelined?.bytes ?? 0) < MAX_BUFFERED_INPUT
     if (reads === this.#isReading) return
     this.#isReading = reads
     if (reads) this.socket.resume()
@@ -209,7 +209,7 @@ export class Http1Connection
     this.#headSinceMs = undefined
     this.#requests++
     if (service.maxRequests > 0 && this.#requests >= service.maxRequests) response.closeAfterResponse()
-    if (service.isStopping && --this.#wholeAtStop <= 0) response.closeAfterResponse()
+    if (service.isStopping && --this.#completeAtShutdown <= 0) response.closeAfterResponse()
     service.onRequest(this, request, response)
   }
 
@@ -280,8 +280,8 @@ export class Http1Connection
 
   /** The input cannot be parsed: nothing more is read. */
   #fail(fault: RequestSyntaxError | 'late'): void {
-    if (this.#state !== 'open' || this.#isDeaf) return
-    this.#isDeaf = true
+    if (this.#state !== 'open' || this.#discardsInput) return
+    this.#discardsInput = true
     this.#service.onFault(this, fault, this.exchange)
   }
 
@@ -327,7 +327,7 @@ export class Http1Connection
   /** The client has ended its direction: it counts as disconnected. */
   onEnd(): void {
     this.readKept()
-    if (this.#state !== 'open' || this.#isDeaf) return
+    if (this.#state !== 'open' || this.#discardsInput) return
     const { exchange } = this
     if (!exchange) {
       if (this.#preface?.hasBegun || this.#parser.isInHead)
@@ -365,10 +365,10 @@ export class Http1Connection
     const response = this.#response
     if (this.#pipelined) {
       const bytes = this.#pipelined.takeAll()
-      this.#wholeAtStop = countWholeRequests(bytes, this.#service.headLimits)
+      this.#completeAtShutdown = countWholeRequests(bytes, this.#service.headLimits)
       this.#pipelined.push(bytes)
     }
-    if (response && !response.headersSent && this.#wholeAtStop === 0) response.closeAfterResponse()
+    if (response && !response.headersSent && this.#completeAtShutdown === 0) response.closeAfterResponse()
   }
 
   /** Gives the socket away, without listeners. Returns the bytes received after the request in flight. */

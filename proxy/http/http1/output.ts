@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 import { flushAtEndOfTurn, type Flushable } from '../message/end-of-turn.ts'
 
 /** Shorter pieces are copied into the text of a write: one write of one text costs the system less than one of several pieces. */
-const MOST_COPIED = 8 * 1024
-const MOST_TEXT = 32 * 1024
+const MAX_COPIED_BYTES = 8 * 1024
+const MAX_TEXT_BYTES = 32 * 1024
 
 /** The output of a connection: all output of one turn of the event loop goes out in one write, if possible. */
 export class Output implements Flushable {
@@ -37,7 +37,7 @@ export class Output implements Flushable {
 
   /** Adds bytes, and text behind them. They go out at the end of this turn. */
   writeBytes(bytes: Buffer, behind: string): void {
-    if (bytes.length <= MOST_COPIED && this.#text.length <= MOST_TEXT) {
+    if (bytes.length <= MAX_COPIED_BYTES && this.#text.length <= MAX_TEXT_BYTES) {
       this.#text += bytes.toString('latin1') + behind
     } else {
       this.#cork()
@@ -68,7 +68,7 @@ export class Output implements Flushable {
    * @param onWritten called once, in another turn, when all of it was handed to the system or never will be
    */
   finish(bytes: Buffer | undefined, behind: string, onWritten: () => void): void {
-    if (bytes && bytes.length > MOST_COPIED) {
+    if (bytes && bytes.length > MAX_COPIED_BYTES) {
       this.#cork()
       this.#writeText()
       this.#socket.write(bytes, behind === '' ? onWritten : undefined)

@@ -10,7 +10,7 @@ import { writeFields, writeHead, writeInterimHead, type ResponseFraming } from '
 const maxDrainedBytes = 64 * 1024
 
 /** Bytes that wait for the client, beyond which it gets no more interim responses. */
-const MOST_BEFORE_INFORMATION = 16 * 1024
+const MAX_BYTES_BEFORE_INFORMATION = 16 * 1024
 
 /** What a response needs of its connection. */
 export type ResponseConnection = {
@@ -101,7 +101,7 @@ export class Http1Response extends ClientResponse {
   }
 
   writeInformation(status: number, fields: readonly string[]): void {
-    if (this.req.httpVersion === '1.0' || this.#connection.output.waitingBytes > MOST_BEFORE_INFORMATION)
+    if (this.req.httpVersion === '1.0' || this.#connection.output.waitingBytes > MAX_BYTES_BEFORE_INFORMATION)
       return
     this.#inform(status, fields)
   }

@@ -17,11 +17,11 @@ import { HpackEncoder } from './hpack/encoder.ts'
 import type { Http2Response } from './response.ts'
 
 /** Bytes that are copied to one place, as several would cost more. TLS makes a record of each, so there it is all. */
-const MOST_JOINED = 8 * 1024
+const MAX_JOINED_BYTES = 8 * 1024
 /** Bytes of one write. */
 const WRITE_BYTES = 64 * 1024
 /** Beyond this nothing more is read from the client, which would be answered. */
-const MOST_WAITING = 256 * 1024
+const MAX_PENDING_BYTES = 256 * 1024
 
 /** A stream, as far as it is sent on. */
 export type OutgoingStream = {
@@ -74,7 +74,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
 
   /** The client does not read its responses. */
   get isFull(): boolean {
-    return this.#bytes + this.#socket.writableLength > MOST_WAITING
+    return this.#bytes + this.#socket.writableLength > MAX_PENDING_BYTES
   }
 
   /** Whether something of a response has been written since this was asked last. */
@@ -188,7 +188,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
         : () => {
             for (const stream of ended) this.#events.onSent(stream)
           }
-    if (this.#bytes <= MOST_JOINED || this.#isTls)
+    if (this.#bytes <= MAX_JOINED_BYTES || this.#isTls)
       this.#socket.write(joined(frames, this.#bytes, this.#socket.writableLength > 0), sent)
     else {
       this.#socket.cork()

@@ -2,7 +2,7 @@ import { ByteQueue } from '../message/byte-queue.ts'
 import type { ClientRequest } from '../message/client-request.ts'
 import { ClientResponse } from '../message/client-response.ts'
 import { currentDate } from '../message/date.ts'
-import { ownBytes } from '../message/own-copy.ts'
+import { detachBuffer } from '../message/detach-buffer.ts'
 
 /** The stream of a response. */
 export type ResponseStream = {
@@ -19,7 +19,7 @@ export type ResponseStream = {
 }
 
 /** Bytes that may wait, of those that are given: what one read of a backend brings. */
-const MOST_WAITING = 16 * 1024
+const MAX_PENDING_BYTES = 16 * 1024
 
 const nothing: readonly string[] = []
 
@@ -79,7 +79,7 @@ export class Http2Response extends ClientResponse {
     if (this.destroyed || this.writableEnded) return true
     this.#push(piece)
     this.#stream.begin()
-    if (this.#waitingBytes > MOST_WAITING) this.#needsDrain = true
+    if (this.#waitingBytes > MAX_PENDING_BYTES) this.#needsDrain = true
     return !this.#needsDrain
   }
 
@@ -195,7 +195,7 @@ export class Http2Response extends ClientResponse {
   keepWaiting(): void {
     if (this.#pieces.length > 0 && this.#part === undefined && !this.#kept?.bytes)
       this.#part = this.#takePiece()
-    if (this.#part) this.#part = ownBytes(this.#part)
+    if (this.#part) this.#part = detachBuffer(this.#part)
     if (this.#pieces.length === 0) return
     this.#kept ??= new ByteQueue()
     for (let at = this.#firstPiece; at < this.#pieces.length; at++)
@@ -205,7 +205,7 @@ export class Http2Response extends ClientResponse {
 
   /** What waited has become so little that there is room. */
   onWritten(): void {
-    if (!this.#needsDrain || this.#waitingBytes > MOST_WAITING / 2) return
+    if (!this.#needsDrain || this.#waitingBytes > MAX_PENDING_BYTES / 2) return
     this.#needsDrain = false
     this.onDrain?.()
   }

@@ -3,7 +3,7 @@ import type { Http2Output, OutgoingStream } from './output.ts'
 
 const SETTING_BYTES = 6
 /** There are seven of them. */
-const MOST_SETTINGS = 32
+const MAX_SETTINGS = 32
 
 /**
  * Applies what a client sets (RFC 9113 section 6.5.2). Larger frames, pushes and the size of lists are not made use of.
@@ -17,7 +17,7 @@ export function applySettings<Stream extends OutgoingStream>(
 ): void {
   if (payload.length % SETTING_BYTES !== 0)
     throw new ConnectionError(errorCodes.frameSizeError, 'SETTINGS length is not a multiple of 6')
-  if (payload.length > MOST_SETTINGS * SETTING_BYTES)
+  if (payload.length > MAX_SETTINGS * SETTING_BYTES)
     throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many settings in one SETTINGS frame')
   let initialWindow: number | undefined
   for (let at = 0; at < payload.length; at += SETTING_BYTES) {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { JoinedBytes, LEAST_ALONE } from '../message/joined-bytes.ts'
+import { JoinedBytes, MIN_SEPARATE_BYTES } from '../message/joined-bytes.ts'
 import { errorCodes, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
 import type { Http2Output, OutgoingStream } from './output.ts'
 import { Http2Request, type RequestStream } from './request.ts'
@@ -66,7 +66,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   onData(bytes: Buffer, from: number, to: number): number | undefined {
     if (this.#contentLeft !== undefined && (this.#contentLeft -= to - from) < 0)
       return errorCodes.protocolError
-    if (to - from >= LEAST_ALONE) {
+    if (to - from >= MIN_SEPARATE_BYTES) {
       this.giveOut()
       this.request.takePiece(bytes.subarray(from, to))
     } else {

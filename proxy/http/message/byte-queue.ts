@@ -1,10 +1,10 @@
-import { ownBytes } from './own-copy.ts'
+import { detachBuffer } from './detach-buffer.ts'
 
 /** Shorter pieces are copied: a slice of a few bytes would hold on to the whole read that it came with. */
-const LEAST_KEPT_WHOLE = 4 * 1024
+const MIN_UNCOPIED_BYTES = 4 * 1024
 const ROOM_BYTES = 4 * 1024
 /** Places of pieces that were taken out, in a queue that is never empty. */
-const MOST_PLACES_LEFT = 1024
+const MAX_PLACES_LEFT = 1024
 
 /** Pieces of bytes that wait, first in, first out. However small they come, it takes little more memory than the bytes. */
 export class ByteQueue {
@@ -27,9 +27,9 @@ export class ByteQueue {
   /** @param piece that is not written to any more; not empty */
   push(piece: Buffer): void {
     this.#bytes += piece.length
-    if (piece.length >= LEAST_KEPT_WHOLE) {
+    if (piece.length >= MIN_UNCOPIED_BYTES) {
       this.#endRoom()
-      this.#pieces.push(ownBytes(piece))
+      this.#pieces.push(detachBuffer(piece))
       return
     }
     let at = 0
@@ -46,7 +46,7 @@ export class ByteQueue {
       this.#pieces = []
       this.#first = 0
       this.#endRoom()
-    } else if (this.#first === MOST_PLACES_LEFT) {
+    } else if (this.#first === MAX_PLACES_LEFT) {
       this.#pieces.splice(0, this.#first)
       this.#first = 0
     }

@@ -11,10 +11,10 @@ export type Reader = {
 }
 
 /** Larger pieces are read at once: more follows in the same turn mostly, and would have to be joined with the buffered bytes. */
-export const MOST_KEPT_BYTES = 8 * 1024
+export const MAX_BUFFERED_BYTES = 8 * 1024
 
 /** So many connections are read or written together, earlier than at the end of the turn, so that the first does not wait long. */
-const MOST_AT_ONCE = 16
+const MAX_AT_ONCE = 16
 
 let readers: Reader[] = []
 let single: Flushable[] = []
@@ -27,7 +27,7 @@ let isScheduled = false
  * forwarded between two system calls, the processor has to find all that code and data again after each of them.
  */
 export function readAtEndOfTurn(reader: Reader): void {
-  if (readers.push(reader) < MOST_AT_ONCE) schedule()
+  if (readers.push(reader) < MAX_AT_ONCE) schedule()
   else readAndWrite()
 }
 
@@ -40,7 +40,7 @@ export function flushAtEndOfTurn(flushable: Flushable): void {
   const count = single.push(flushable)
   // Output written during these reads is flushed right after them.
   if (isReading) return
-  if (count < MOST_AT_ONCE) schedule()
+  if (count < MAX_AT_ONCE) schedule()
   else writeSingle()
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { ownCopy } from './own-copy.ts'
+import { ownCopy } from './detach-buffer.ts'
 import { Remembered } from './remembered.ts'
-import { LONGEST_NAME, usualNames } from './usual-names.ts'
+import { MAX_NAME_LENGTH, usualNames } from './usual-names.ts'
 
 /** Without what plain objects inherit: a client may send a header of any name. */
 const Headers = function () {} as unknown as new () => Record<string, string | string[] | undefined>
@@ -10,14 +10,14 @@ Headers.prototype = Object.create(null) as object
 /** Spellings of names in use, each with the name in lower case: it is the same text for all requests. */
 const remembered = new Remembered<string>(
   1024,
-  LONGEST_NAME,
+  MAX_NAME_LENGTH,
   usualNames.map((name) => [name, name.toLowerCase()]),
 )
 
 function lowerCase(spelling: string): string {
   const known = remembered.find(spelling)
   if (known !== undefined) return known
-  if (spelling.length > LONGEST_NAME) return spelling.toLowerCase()
+  if (spelling.length > MAX_NAME_LENGTH) return spelling.toLowerCase()
   const copy = ownCopy(spelling)
   const name = copy.toLowerCase()
   remembered.add(copy, name)
@@ -50,9 +50,9 @@ function isDigit(code: number): boolean {
 
 /** To V8, a name that is a number is an index: for one of 1000 it would make room for as many values before it, 12 KB. */
 function makeSparse(headers: Record<string, unknown>): void {
-  if (headers[LARGEST_INDEX] !== undefined) return
-  headers[LARGEST_INDEX] = undefined
-  Reflect.deleteProperty(headers, LARGEST_INDEX)
+  if (headers[MAX_INDEX] !== undefined) return
+  headers[MAX_INDEX] = undefined
+  Reflect.deleteProperty(headers, MAX_INDEX)
 }
 
-const LARGEST_INDEX = String(2 ** 32 - 2)
+const MAX_INDEX = String(2 ** 32 - 2)

@@ -1,5 +1,5 @@
 /** A part of this length is better passed on by itself: copying it costs more than handling it. */
-export const LEAST_ALONE = 4 * 1024
+export const MIN_SEPARATE_BYTES = 4 * 1024
 const FIRST_ROOM_BYTES = 256
 /** Up to this length, copying in a loop is cheaper than a call. */
 const SHORT_BYTES = 32

@@ -1,4 +1,4 @@
-import { ownCopy } from './own-copy.ts'
+import { ownCopy } from './detach-buffer.ts'
 
 const ADDED_OF_NEW = 8
 
@@ -14,8 +14,8 @@ const ADDED_OF_NEW = 8
  * to find out what a text means, and a client that sends new ones all the time is not to cost more for it.
  */
 export class Remembered<Value> {
-  readonly #mostYounger: number
-  readonly #longestText: number
+  readonly #maxYounger: number
+  readonly #maxTextLength: number
   readonly #usual: readonly (readonly [string, Value])[]
   #younger: Map<string, Value>
   #older: ReadonlyMap<string, Value> = new Map()
@@ -23,13 +23,13 @@ export class Remembered<Value> {
 
   /**
    * @param most texts beside the usual ones, at least 2
-   * @param longestText longer ones are not remembered
+   * @param maxTextLength longer ones are not remembered
    */
-  constructor(most: number, longestText: number, usual: readonly (readonly [string, Value])[] = []) {
+  constructor(most: number, maxTextLength: number, usual: readonly (readonly [string, Value])[] = []) {
     this.#usual = usual
     this.#younger = new Map(usual)
-    this.#mostYounger = this.#younger.size + most / 2
-    this.#longestText = longestText
+    this.#maxYounger = this.#younger.size + most / 2
+    this.#maxTextLength = maxTextLength
   }
 
   find(text: string): Value | undefined {
@@ -44,13 +44,13 @@ export class Remembered<Value> {
 
   /** @param text of one character a byte, in memory of its own */
   add(text: string, value: Value): void {
-    if (text.length > this.#longestText) return
+    if (text.length > this.#maxTextLength) return
     if (this.#older.size > 0 && ++this.#skipped % ADDED_OF_NEW !== 0) return
     this.#set(text, value)
   }
 
   #set(text: string, value: Value): void {
-    if (this.#younger.size >= this.#mostYounger) {
+    if (this.#younger.size >= this.#maxYounger) {
       this.#older = this.#younger
       this.#younger = new Map(this.#usual)
     }

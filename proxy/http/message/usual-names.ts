@@ -60,7 +60,7 @@ const inHttp1 = [
 ]
 
 /** Characters of a name that tables of names have. */
-export const LONGEST_NAME = 64
+export const MAX_NAME_LENGTH = 64
 
 /** Names that tables of names always have, so that no client can fill them with others: spelled so, and in lower case. */
 export const usualNames: readonly string[] = [

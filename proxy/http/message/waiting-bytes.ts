@@ -1,5 +1,5 @@
 const nothing = Buffer.alloc(0)
-const LEAST_ROOM = 256
+const MIN_ROOM_BYTES = 256
 
 /** Bytes of something unfinished, in one piece of memory that doubles as it fills: single bytes cost no more than many. */
 export class WaitingBytes {
@@ -13,7 +13,7 @@ export class WaitingBytes {
   append(bytes: Buffer): void {
     const needed = this.#length + bytes.length
     if (needed > this.#room.length) {
-      const room = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#room.length, LEAST_ROOM))
+      const room = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#room.length, MIN_ROOM_BYTES))
       this.#room.copy(room, 0, 0, this.#length)
       this.#room = room
     }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import {
   flushAtEndOfTurn,
-  MOST_KEPT_BYTES,
+  MAX_BUFFERED_BYTES,
   readAtEndOfTurn,
   type Flushable,
   type Reader,
@@ -289,7 +289,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
     else if (this.#kept) {
       this.#kept = Buffer.concat([this.#kept, chunk])
       this.readKept()
-    } else if (this.#isDue && chunk.length <= MOST_KEPT_BYTES) {
+    } else if (this.#isDue && chunk.length <= MAX_BUFFERED_BYTES) {
       this.#kept = chunk
       readAtEndOfTurn(this)
     } else this.#receive(chunk)

@@ -1,13 +1,13 @@
 import { connect, isIP, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterInput } from '../../../shared/after-input.ts'
-import { copyBytes } from '../message/own-copy.ts'
+import { copyBytes } from '../message/detach-buffer.ts'
 import { failureOfConnect, UpstreamFailure, type FailureKind } from './failure.ts'
 
 /** Most responses are shorter. Each connection to a backend keeps as much. */
 const USUAL_READ_BYTES = 16 * 1024
 /** As much as Node asks for by itself. */
-const MOST_READ_BYTES = 64 * 1024
+const MAX_READ_BYTES = 64 * 1024
 
 export type OpenerOptions = {
   /** PEM certificates of those to trust instead of the usual ones. */
@@ -84,7 +84,7 @@ function connectWithReadBuffer(options: TcpNetConnectOpts, ready: () => void): S
     let piece: Buffer = filled
     if (isCopied) piece = socket[sharesMemory] ? Buffer.from(filled) : copyBytes(filled)
     // After a full buffer there is more to read, mostly.
-    const nextLength = bytes === length ? MOST_READ_BYTES : USUAL_READ_BYTES
+    const nextLength = bytes === length ? MAX_READ_BYTES : USUAL_READ_BYTES
     if (!isCopied || nextLength !== length) buffer = Buffer.allocUnsafeSlow(nextLength)
     if (!socket.readableFlowing || socket.readableLength > 0) return socket.push(piece)
     // As `push` does, which then also has the stream ask for more, in vain.
@@ -106,7 +106,7 @@ type ReadSocket = Socket & { [sharesMemory]?: boolean }
 
 /**
  * Says whether the pieces that are read of a connection to the backend may share memory, which costs less. Each of them keeps all that
- * memory, so that is only for a reader who copies what it holds for long (`ownBytes`).
+ * memory, so that is only for a reader who copies what it holds for long (`detachBuffer`).
  */
 export function shareMemory(socket: Socket, isShared: boolean): void {
   ;(socket as ReadSocket)[sharesMemory] = isShared

@@ -4,7 +4,7 @@ import type { UpstreamFailure } from './failure.ts'
 type Waiting = { readonly exchange: UpstreamExchange; readonly untilMs: number }
 
 /** To answer one takes a tenth of a millisecond over TLS. */
-const mostFailedInTurn = 8
+const maxFailedPerTurn = 8
 
 /**
  * Exchanges that wait for a connection to the backend, each for a bounded time. Clients are served in turn, and the
@@ -13,7 +13,7 @@ const mostFailedInTurn = 8
  */
 export class ExchangeQueue {
   readonly #max: number
-  readonly #longestMs: number
+  readonly #maxMs: number
   /** In the order in which the clients have their turn. None is empty. */
   readonly #clients = new Map<string, Waiting[]>()
   #size = 0
@@ -22,11 +22,11 @@ export class ExchangeQueue {
 
   /**
    * @param max exchanges that may wait
-   * @param longestMs how long each may wait
+   * @param maxMs how long each may wait
    */
-  constructor(max: number, longestMs: number) {
+  constructor(max: number, maxMs: number) {
     this.#max = max
-    this.#longestMs = longestMs
+    this.#maxMs = maxMs
   }
 
   get size(): number {
@@ -44,7 +44,7 @@ export class ExchangeQueue {
       displaced = longest.pop()?.exchange
       this.#size--
     }
-    const waiting = { exchange, untilMs: nowMs + this.#longestMs }
+    const waiting = { exchange, untilMs: nowMs + this.#maxMs }
     if (own) own.push(waiting)
     else this.#clients.set(exchange.client, [waiting])
     this.#size++
@@ -80,7 +80,7 @@ export class ExchangeQueue {
 
   #failSome(nowMs: number, failureOf: () => UpstreamFailure): void {
     this.#isFailing = false
-    for (let failed = 0; failed < mostFailedInTurn; failed++) {
+    for (let failed = 0; failed < maxFailedPerTurn; failed++) {
       const overdue = this.#takeOverdue(nowMs)
       if (!overdue) return
       overdue.onFailure(failureOf())

@@ -27,7 +27,7 @@ const SETTLE_S = 2
 /** How long a client is not banned again, by whichever process. Longer than it is not counted. */
 const ONCE_S = SETTLE_S + 1
 /** Unanswered commands at a time. Beyond, and while Redis does not answer, this process counts by itself. */
-const MOST_PENDING = 1000
+const MAX_PENDING = 1000
 
 /**
  * @param options.redis where replicas count together; undefined: in this process
@@ -80,7 +80,7 @@ export function createBanCounts(
   }
   let pending = 0
   const counts = (): { readonly [name in 'refusals' | 'bans' | 'once']: Counts } =>
-    shared && isAnswering() && pending <= MOST_PENDING
+    shared && isAnswering() && pending <= MAX_PENDING
       ? shared
       : { refusals: localRefusals, bans: localBans, once: localOnce }
 

@@ -4,7 +4,7 @@ import type { RedisClient } from '../store/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
-import { loggedClient, banLengthMs, MOST_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
+import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type Ban } from './client-entry.ts'
 import type { EntryStore } from './entry-store.ts'
 
 /** A rule's ban at work: counts refusals, in the background, and bans clients with too many. */
@@ -87,7 +87,7 @@ export function createBanning(options: {
     const nowMs = now()
     if (nowMs - toldFullAtMs < 60_000) return
     toldFullAtMs = nowMs
-    log.warn({ policy, most: MOST_RULE_BANS }, 'too many bans: clients are refused, but not banned')
+    log.warn({ policy, most: MAX_RULE_BANS }, 'too many bans: clients are refused, but not banned')
   }
 
   return {

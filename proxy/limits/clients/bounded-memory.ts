@@ -1,7 +1,7 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
 /** Clients that are counted at once. Beyond that the one that was counted longest ago is forgotten. */
-const MOST_CLIENTS = 10_000
+const MAX_CLIENTS = 10_000
 
 type Count = { points: number; readonly endsAtMs: number }
 
@@ -71,7 +71,7 @@ export class BoundedMemory extends RateLimiterMemory {
     this.#counts.set(key, count)
     let looked = 0
     for (const [oldest, { endsAtMs }] of this.#counts) {
-      if (++looked > 2 || (endsAtMs > this.#now() && this.#counts.size <= MOST_CLIENTS)) return
+      if (++looked > 2 || (endsAtMs > this.#now() && this.#counts.size <= MAX_CLIENTS)) return
       this.#counts.delete(oldest)
     }
   }

@@ -6,9 +6,9 @@ import {
   entryId,
   everywhereId,
   idOf,
-  MOST_BANS_OF_SITE,
-  MOST_ENTRIES,
-  MOST_RULE_BANS,
+  MAX_BANS_PER_SITE,
+  MAX_ENTRIES,
+  MAX_RULE_BANS,
   partsOf,
   type Ban,
   type ClientEntry,
@@ -114,9 +114,9 @@ export class ClientEntries {
     const nowMs = this.#now()
     if (this.#bans.find(idOf(ban), nowMs)) return []
     const beside = this.#networks.idsBeside(ban)
-    if (beside && beside.size >= MOST_BANS_OF_SITE)
+    if (beside && beside.size >= MAX_BANS_PER_SITE)
       return this.#evict(this.#bans.soonest(1, isOfRule, beside))
-    return this.#bans.isFull(MOST_RULE_BANS, nowMs) ? this.evictBans() : []
+    return this.#bans.isFull(MAX_RULE_BANS, nowMs) ? this.evictBans() : []
   }
 
   /** Takes out the bans by rules that end soonest: a hundredth of the table. Returns which. */
@@ -131,7 +131,7 @@ export class ClientEntries {
   }
 
   /** Adds or replaces. Returns false where there are too many already: `most`, of the kind. */
-  set(entry: ClientEntry, leftMs: number, most = MOST_ENTRIES): boolean {
+  set(entry: ClientEntry, leftMs: number, most = MAX_ENTRIES): boolean {
     const nowMs = this.#now()
     const id = idOf(entry)
     if (entry.kind === 'ban') {
@@ -185,7 +185,7 @@ export class ClientEntries {
 }
 
 /** A table that is full is looked through once for so many bans. */
-const EVICTED_AT_ONCE = MOST_RULE_BANS / 100
+const EVICTED_AT_ONCE = MAX_RULE_BANS / 100
 
 function isOfRule({ by }: Ban): boolean {
   return by === 'rule'

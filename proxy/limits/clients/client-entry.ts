@@ -38,11 +38,11 @@ export type TimedEntry<Entry extends ClientEntry = ClientEntry> = {
 export type EntryId = string
 
 /** The most bans, and the most overrides, that there can be at a time. */
-export const MOST_ENTRIES = 10_000
+export const MAX_ENTRIES = 10_000
 /** The most bans where a rule makes another: operators have room for theirs. */
-export const MOST_RULE_BANS = 9_000
+export const MAX_RULE_BANS = 9_000
 /** The most bans that rules make of clients in one IPv6 network of 48 bits. */
-export const MOST_BANS_OF_SITE = 256
+export const MAX_BANS_PER_SITE = 256
 
 /**
  * How long a ban by a rule lasts.
@@ -109,14 +109,14 @@ export function readEntry(value: unknown): ClientEntry | undefined {
   return entry['kind'] === 'ban' && isSound ? (value as Ban) : undefined
 }
 
-const MOST_SHARED_TEXTS = 1000
+const MAX_SHARED_TEXTS = 1000
 const sharedTexts = new Map<string, string>()
 
 /** The same text as one string: of ten thousand entries each would bring its own. */
 function shareText(text: string): string {
   const known = sharedTexts.get(text)
   if (known !== undefined) return known
-  if (sharedTexts.size >= MOST_SHARED_TEXTS) sharedTexts.clear()
+  if (sharedTexts.size >= MAX_SHARED_TEXTS) sharedTexts.clear()
   sharedTexts.set(text, text)
   return text
 }

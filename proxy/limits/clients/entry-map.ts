@@ -1,7 +1,7 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
-import { MOST_ENTRIES, type ClientEntry, type EntryId, type TimedEntry } from './client-entry.ts'
+import { MAX_ENTRIES, type ClientEntry, type EntryId, type TimedEntry } from './client-entry.ts'
 
-/** Entries that end by themselves, at most `MOST_ENTRIES`. */
+/** Entries that end by themselves, at most `MAX_ENTRIES`. */
 export class EntryMap<Entry extends ClientEntry> {
   readonly #onGone: ((id: EntryId, entry: Entry) => void) | undefined
   readonly #entries = new Map<EntryId, { readonly entry: Entry; readonly endsAtMs: number }>()
@@ -57,7 +57,7 @@ export class EntryMap<Entry extends ClientEntry> {
     return this.find(id, nowMs) ? (this.#entries.get(id)?.endsAtMs ?? 0) - nowMs : 0
   }
 
-  set(id: EntryId, entry: Entry, endsAtMs: number, nowMs: number, most = MOST_ENTRIES): boolean {
+  set(id: EntryId, entry: Entry, endsAtMs: number, nowMs: number, most = MAX_ENTRIES): boolean {
     if (!this.#entries.has(id) && this.isFull(most, nowMs)) return false
     this.remove(id)
     this.#entries.set(id, { entry, endsAtMs })
@@ -81,7 +81,7 @@ export class EntryMap<Entry extends ClientEntry> {
 
   readUse(nowMs: number): TableUse {
     this.#prune(nowMs)
-    return { size: this.size, capacity: MOST_ENTRIES, evictions: 0 }
+    return { size: this.size, capacity: MAX_ENTRIES, evictions: 0 }
   }
 
   #prune(nowMs: number): void {

@@ -1,11 +1,11 @@
 import type { ClientEntry, EntryId } from './client-entry.ts'
-import { idOf, MOST_RULE_BANS } from './client-entry.ts'
+import { idOf, MAX_RULE_BANS } from './client-entry.ts'
 import type { ClientEntries } from './client-entries.ts'
 
 /**
  * - `done`: every process of this gateway, and each replica within a second, knows.
  * - `absent`: there was nothing to remove.
- * - `full`: there are `MOST_ENTRIES` of the kind already, by operators.
+ * - `full`: there are `MAX_ENTRIES` of the kind already, by operators.
  * - `unavailable`: the store does not answer. Nothing was changed.
  * - `uncertain`: the store was asked and has not confirmed. To be repeated; it can be.
  */
@@ -46,7 +46,7 @@ export function createMemoryEntryStore(
     extend(entry, forMs) {
       if (entries.leftMs(idOf(entry)) >= forMs) return Promise.resolve('done')
       if (entry.kind === 'ban') for (const id of entries.makeRoomFor(entry)) changed(id, undefined, 0)
-      return put(entry, forMs, MOST_RULE_BANS)
+      return put(entry, forMs, MAX_RULE_BANS)
     },
     remove(id) {
       if (!entries.delete(id)) return Promise.resolve('absent')

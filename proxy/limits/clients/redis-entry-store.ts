@@ -6,8 +6,8 @@ import { runScript, script, type RedisClient } from '../store/redis/run-script.t
 import {
   idOf,
   kindOf,
-  MOST_ENTRIES,
-  MOST_RULE_BANS,
+  MAX_ENTRIES,
+  MAX_RULE_BANS,
   readEntry,
   type ClientEntry,
   type EntryId,
@@ -91,10 +91,10 @@ export function createRedisEntryStore(options: {
   /** At most as many as the table itself can have. */
   function saveLater(entry: ClientEntry, forMs: number): void {
     const nowMs = performance.now()
-    if (unsaved.size >= MOST_RULE_BANS)
+    if (unsaved.size >= MAX_RULE_BANS)
       for (const [id, { endsAtMs }] of unsaved) if (endsAtMs <= nowMs) unsaved.delete(id)
     const [oldest] = unsaved.keys()
-    if (unsaved.size >= MOST_RULE_BANS && oldest !== undefined) unsaved.delete(oldest)
+    if (unsaved.size >= MAX_RULE_BANS && oldest !== undefined) unsaved.delete(oldest)
     unsaved.set(idOf(entry), { entry, endsAtMs: nowMs + forMs })
   }
 
@@ -108,7 +108,7 @@ export function createRedisEntryStore(options: {
   }
 
   function write(entry: ClientEntry, forMs: number, ...how: readonly 'extend'[]): Promise<EntryOutcome> {
-    const most = how.length > 0 ? MOST_RULE_BANS : MOST_ENTRIES
+    const most = how.length > 0 ? MAX_RULE_BANS : MAX_ENTRIES
     return change(idOf(entry), most, String(Math.ceil(forMs)), JSON.stringify(entry), ...how)
   }
 
@@ -119,7 +119,7 @@ export function createRedisEntryStore(options: {
   function removeAll(ids: readonly EntryId[]): void {
     for (const id of ids) {
       unsaved.delete(id)
-      void attempt(() => change(id, MOST_ENTRIES))
+      void attempt(() => change(id, MAX_ENTRIES))
     }
   }
 
@@ -130,7 +130,7 @@ export function createRedisEntryStore(options: {
     // Other replicas have made bans of which this one has not heard.
     entries.delete(idOf(entry))
     const evicted = entries.evictBans()
-    entries.set(entry, forMs, MOST_RULE_BANS)
+    entries.set(entry, forMs, MAX_RULE_BANS)
     if (evicted.length === 0) return 'full'
     removeAll(evicted)
     return extend()
@@ -166,14 +166,14 @@ export function createRedisEntryStore(options: {
     async extend(entry, forMs) {
       if (entries.leftMs(idOf(entry)) >= forMs) return 'done'
       if (entry.kind === 'ban') removeAll(entries.makeRoomFor(entry))
-      if (!entries.set(entry, forMs, MOST_RULE_BANS)) return 'full'
+      if (!entries.set(entry, forMs, MAX_RULE_BANS)) return 'full'
       const outcome = await extendThere(entry, forMs)
       if (outcome === 'full') entries.delete(idOf(entry))
       else if (outcome !== 'done') saveLater(entry, forMs)
       return outcome
     },
     async remove(id) {
-      const outcome = await attempt(() => change(id, MOST_ENTRIES))
+      const outcome = await attempt(() => change(id, MAX_ENTRIES))
       if (outcome !== 'done' && outcome !== 'absent') return outcome
       const isUnsaved = unsaved.delete(id)
       entries.delete(id)

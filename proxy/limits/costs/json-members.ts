@@ -39,7 +39,7 @@ export function findMember(text: string, path: readonly string[]): Found {
     if (!expects && code === quote && onPath === depth && isName(text, end)) {
       const name = names[depth - 1] ?? ''
       const isSame = isNamed(text, at + 1, end - 1, name)
-      if (isSame === undefined && ++unusual > MOST_UNUSUAL) return { kind: 'no-object' }
+      if (isSame === undefined && ++unusual > MAX_UNUSUAL_NAMES) return { kind: 'no-object' }
       expects = isSame ?? folded(JSON.parse(text.slice(at, end)) as string) === name
       if (expects && met.has(depth)) faulty ??= { kind: 'repeated' }
       if (expects) met.add(depth)
@@ -59,7 +59,7 @@ export function findMember(text: string, path: readonly string[]): Found {
 }
 
 /** Names with escapes or characters beyond ASCII that are compared at most: each takes a hundred times as long as others. */
-const MOST_UNUSUAL = 64
+const MAX_UNUSUAL_NAMES = 64
 
 const space = 0x20
 const quote = 0x22

@@ -7,7 +7,7 @@ import type { Telemetry, UnreadReserve } from '../../telemetry/telemetry.ts'
 import { findMember } from './json-members.ts'
 
 /** Bytes of a request's body that are read at most. */
-export const LONGEST_BODY = 64 * 1024
+export const MAX_BODY_BYTES = 64 * 1024
 
 /** Whether the body of the request says how much to reserve for one of the charges. */
 export function areRequested(charges: readonly Charge[]): boolean {
@@ -20,7 +20,7 @@ export function areRequested(charges: readonly Charge[]): boolean {
  */
 export function whyUnread(request: ClientRequest): UnreadReserve | undefined {
   if (!request.hasContent) return 'missing'
-  if ((declaredLength(request) ?? 0) > LONGEST_BODY) return 'size'
+  if ((declaredLength(request) ?? 0) > MAX_BODY_BYTES) return 'size'
   if (
     linesOf(request.rawHeaders, 'content-encoding').some(
       (coding) => coding.trim().toLowerCase() !== 'identity',

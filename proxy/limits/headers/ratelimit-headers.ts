@@ -38,11 +38,11 @@ export function rateLimitHeader(states: readonly PolicyState[]): string | undefi
 
 /** `Retry-After` in whole seconds, rounded up: when every exhausted policy lets the client through again. */
 export function retryAfterHeader(states: readonly PolicyState[]): string {
-  let longestMs = 0
+  let maxMs = 0
   for (const { policy, exceeded, resetMs } of states) {
-    if (exceeded && policy.mode === 'enforce' && resetMs > longestMs) longestMs = resetMs
+    if (exceeded && policy.mode === 'enforce' && resetMs > maxMs) maxMs = resetMs
   }
-  return wholeSeconds(longestMs)
+  return wholeSeconds(maxMs)
 }
 
 const policyItems = new WeakMap<Policy, string>()

@@ -9,7 +9,7 @@ import { queryValues } from '../../request/values/query-values.ts'
 import type { Target } from '../../request/target/target.ts'
 import type { ReadClaims } from './tokens/token-reader.ts'
 import { createPathValues } from '../rules/path-values.ts'
-import { mostReadings, tooManyValues } from './partition-key.ts'
+import { maxReadings, tooManyValues } from './partition-key.ts'
 import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
 import { withoutBlanksAround } from './credentials/credentials.ts'
 
@@ -43,10 +43,10 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
       return headerValues(part.name, sentValue(headers, part.name), source.addresses, part.isNumber)
     case 'cookie':
       return withoutSignatures(
-        cookieValues(sentValue(headers, 'cookie'), part.name, mostReadings, part.isNumber),
+        cookieValues(sentValue(headers, 'cookie'), part.name, maxReadings, part.isNumber),
       )
     case 'query':
-      return withoutSignatures(queryValues(target.forwardTarget, part.name, mostReadings, part.isNumber))
+      return withoutSignatures(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
     case 'jwt':
       return claimValues(part.name, source.claims)
     case 'path':

@@ -21,9 +21,9 @@ export const keyOfAll = 'global'
 export type ReadPart = (part: SinglePart) => readonly string[]
 
 /** The most clients that a request can count for under a policy. No legitimate one can be read in so many ways. */
-export const mostReadings = 8
+export const maxReadings = 8
 /** In place of values of which there are more than that: the request is rejected. */
-export const tooManyValues = Array.from({ length: mostReadings + 1 }, (_, i) => String(i))
+export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => String(i))
 
 /**
  * Identifies the client that a request counts for under a policy. Where a part has several values, these are as many
@@ -34,7 +34,7 @@ export const tooManyValues = Array.from({ length: mostReadings + 1 }, (_, i) => 
  * is where these are the values left of `first`. Else it is `h:` and a hash of all parts, as headers can carry
  * secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously separated.
  *
- * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `mostReadings`
+ * @returns each key once; none where a part is absent: the policy does not apply to the request. More than `maxReadings`
  *   where there would be more, but not all of them
  */
 export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): readonly string[] {
@@ -49,7 +49,7 @@ export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): read
     const values = part.kind === 'first' ? readFirst(part.of, readPart) : readPart(part)
     texts = texts
       .flatMap((text) => values.map((value) => `${text}${value.length}:${value}`))
-      .slice(0, mostReadings + 1)
+      .slice(0, maxReadings + 1)
   }
   return texts.map((text) => `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`)
 }

@@ -21,9 +21,9 @@ export function* createAddressSetInSteps(ranges: Iterable<AddressRange>): Steps<
     yield
   }
 
-  function isIn(address: IpAddress, mostBits: number): boolean {
+  function isIn(address: IpAddress, maxBits: number): boolean {
     for (const [bits, known] of networks)
-      if (bits <= mostBits && known.has(formatAddress(networkOf(address, bits)))) return true
+      if (bits <= maxBits && known.has(formatAddress(networkOf(address, bits)))) return true
     return false
   }
 

@@ -58,10 +58,10 @@ export type AddressReader = {
 const usualIpv6Prefix = 64
 
 /** Bounds the work on a header that a client has filled with addresses of trusted proxies. */
-const mostHops = 64
+const maxHops = 64
 /** Names of interfaces have 15 characters on Linux, and more elsewhere. */
-const longestZone = 64
-const longestEntry = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + longestZone
+const maxZoneLength = 64
+const maxEntryLength = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + maxZoneLength
 const entryForms =
   /^(?:\[([0-9a-f:.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
 
@@ -91,7 +91,7 @@ export function createAddressReader(
   function followChain(field: string): IpAddress | undefined {
     let lastSound: IpAddress | undefined
     let end = field.length
-    for (let hop = 0; hop < mostHops && end >= 0; hop++) {
+    for (let hop = 0; hop < maxHops && end >= 0; hop++) {
       const comma = field.lastIndexOf(',', end - 1)
       const address = parseEntry(field, comma + 1, end)
       if (!address) break
@@ -153,7 +153,7 @@ function parseEntry(field: string, from: number, to: number): IpAddress | undefi
   let end = to
   while (start < end && isBlank(field.charCodeAt(start))) start += 1
   while (end > start && isBlank(field.charCodeAt(end - 1))) end -= 1
-  if (end - start > longestEntry) return undefined
+  if (end - start > maxEntryLength) return undefined
   const [, bracketed, ipv4, ipv6] = entryForms.exec(field.slice(start, end)) ?? []
   return parseAddress(bracketed ?? ipv4 ?? ipv6 ?? '')
 }

@@ -18,7 +18,7 @@ const RETRY_MS = 5_000
 const KEEP_MS = 300_000
 
 /** Addresses of one name that are trusted. */
-const MOST_ADDRESSES = 256
+const MAX_ADDRESSES = 256
 
 /** The name has no address, says its server. Any other error is that of a lookup that did not come to an end. */
 const noSuchHost = new Set(['ENOTFOUND', 'ENODATA'])
@@ -83,11 +83,11 @@ export function createTrustedHosts(options: {
     try {
       const found = await lookup(host.name)
       if (isClosed) return
-      const addresses = new Set(found.slice(0, MOST_ADDRESSES).flatMap(canonical))
-      if (found.length > MOST_ADDRESSES)
+      const addresses = new Set(found.slice(0, MAX_ADDRESSES).flatMap(canonical))
+      if (found.length > MAX_ADDRESSES)
         log.warn(
           { host: host.name },
-          `trusted proxies: only ${MOST_ADDRESSES} addresses of a host are trusted`,
+          `trusted proxies: only ${MAX_ADDRESSES} addresses of a host are trusted`,
         )
       host.answeredMs = now()
       host.dueMs = now() + RENEW_MS

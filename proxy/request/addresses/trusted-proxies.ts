@@ -37,7 +37,7 @@ export const namedNetworks: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 /** Names of hosts are looked up again each minute, all of them. */
-export const MOST_HOSTS = 16
+export const MAX_HOSTS = 16
 
 export type TrustedProxies = {
   /** Addresses and CIDRs. */

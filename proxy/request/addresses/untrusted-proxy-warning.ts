@@ -4,7 +4,7 @@ import { isPrivate } from './address-ranges.ts'
 /** Requests of one peer before the warning: a few such headers prove nothing. */
 const enoughRequests = 100
 /** Peers whose requests are counted. Load balancers of one gateway are fewer. */
-const mostPeers = 64
+const maxPeers = 64
 
 /**
  * Detects a load balancer that is missing in `TRUSTED_PROXIES`: a peer on a private network that sends many requests
@@ -32,7 +32,7 @@ export function createUntrustedProxyWarning(
     requestsOf.delete(peerAddress)
     requestsOf.set(peerAddress, requests)
     const [first = ''] = requestsOf.keys()
-    if (requestsOf.size > mostPeers) requestsOf.delete(first)
+    if (requestsOf.size > maxPeers) requestsOf.delete(first)
     if (requests < enoughRequests) return
     said = true
     requestsOf.clear()

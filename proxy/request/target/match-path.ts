@@ -39,7 +39,7 @@ const control = /[\0-\x1f\x7f]/
  * Bounds the work on a path with many readings, by their length. 8 KB of the worst are refused after 4 ms; a path of 1 KB may
  * have hundreds.
  */
-const mostWork = 1 << 18
+const maxWork = 1 << 18
 const workOfOne = 64
 
 const rootWithEmptyName: readonly string[] = Object.freeze(['//'])
@@ -125,7 +125,7 @@ function addReadingsOfOne(found: Found, text: string): string | undefined {
     if (!isRelative || !spellings.has(spelling)) spellings.set(spelling, isRelative || found.mayClimb)
   })
   for (const [spelling, mayClimb] of spellings) {
-    if (found.work > mostWork) return endless
+    if (found.work > maxWork) return endless
     const segments = spelling.slice(1).split('/')
     const names = segments.filter((segment) => segment !== '')
     found.work += 3 * (spelling.length + 4 * segments.length)

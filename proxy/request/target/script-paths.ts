@@ -13,7 +13,7 @@ export function mayHaveScript(path: string): boolean {
 }
 
 /** Of the scripts in one path, as many are considered. */
-const mostScripts = 4
+const maxScripts = 4
 
 /**
  * Behind a script stands its PATH_INFO: `/login.php/x` is `/login.php`, and to a front controller `/index.php/x` is `/x`. The
@@ -25,7 +25,7 @@ const mostScripts = 4
 export function scriptPaths(names: readonly string[]): string[][] {
   const paths: string[][] = []
   for (const [i, name] of names.entries()) {
-    if (paths.length >= 2 * mostScripts) break
+    if (paths.length >= 2 * maxScripts) break
     const isLast = i === names.length - 1
     const isScript = scriptName.test(name)
     if (!isScript && (isLast || names[i - 1] !== 'cgi-bin')) continue

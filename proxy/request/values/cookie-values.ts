@@ -31,7 +31,7 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
     const value = skipBlanks(header, equals + 1)
     if (isName) addReadings(values, header, value, latestEndings(header, start))
     if (isNameAfter) addReadings(values, header, value, upTo.unusual)
-    if (isEscaped(header, afterUnusual - 1) && ++escapedNames > mostEscapedNames)
+    if (isEscaped(header, afterUnusual - 1) && ++escapedNames > maxEscapedNames)
       values.addAsSent(String(equals))
     if (values.isFull) break
   }
@@ -42,7 +42,7 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
  * Names that begin behind a backslash, or behind what one escapes. As that ends no value, values of many such names would lie
  * within one another: each further one counts as one more value.
  */
-const mostEscapedNames = 4
+const maxEscapedNames = 4
 
 type Ending = 'semicolon' | 'comma' | 'blank' | 'ampersand' | 'unusual'
 

@@ -15,7 +15,7 @@ export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): re
 }
 
 /** Spellings that are decoded for each value that may be found. No request but an attack has so many. */
-const mostSpellings = 8
+const maxSpellings = 8
 
 /** Collects the values that a backend may read, each once, from how they were sent. */
 export class DecodedValues {
@@ -47,7 +47,7 @@ export class DecodedValues {
 
   #addSpelling(sent: string): void {
     if (this.#sent.size === this.#sent.add(sent).size) return
-    const isDecoded = this.#sent.size <= mostSpellings * this.#most
+    const isDecoded = this.#sent.size <= maxSpellings * this.#most
     for (const value of isDecoded ? valuesOf(sent, this.#reading) : [sent])
       if (value !== '') this.#values.add(value)
   }

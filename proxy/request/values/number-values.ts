@@ -33,7 +33,7 @@ const decimal = /^([\d_]*)(\.\d*)?(e[+-]?\d+)?/
 const based = /^0(?:x[\da-f_]+|o[0-7_]+|b[01_]+)/
 
 /** Longer ones are not converted to another base: no backend has them. */
-const mostDigits = 64
+const maxDigits = 64
 
 function wholeNumbers(text: string): Set<string> {
   const values = new Set<string>()
@@ -90,7 +90,7 @@ function isTooLarge(digits: string): boolean {
 
 function addBased(values: Set<string>, text: string): void {
   const digits = withoutZeros(text.slice(2).replaceAll('_', ''))
-  if (digits.length <= mostDigits) values.add(BigInt(text.slice(0, 2) + digits).toString())
+  if (digits.length <= maxDigits) values.add(BigInt(text.slice(0, 2) + digits).toString())
 }
 
 function withoutZeros(digits: string): string {

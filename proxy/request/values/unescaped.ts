@@ -1,5 +1,5 @@
 /** A backend that unescapes twice reads a double escape as the same value; no backend unescapes more often. */
-const mostRounds = 4
+const maxRounds = 4
 
 const space = 0x20
 const quote = 0x22
@@ -19,7 +19,7 @@ const lowerU = 0x75
  */
 export function unescapedBytes(sent: string, isQuoted: boolean): Buffer {
   let bytes = Buffer.from(sent, 'latin1')
-  for (let round = 0; round < mostRounds; round++) {
+  for (let round = 0; round < maxRounds; round++) {
     let isChanged = false
     for (const pass of isQuoted ? quotedPasses : passes) {
       const end = pass(bytes)

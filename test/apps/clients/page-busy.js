@@ -42,7 +42,7 @@ await withPage(protocol, async (tab) => {
     refusedPerSecond,
     clients,
     tasks: tasks.filter((ms) => ms > 0.5).length,
-    longestMs: Math.max(...tasks),
+    maxMs: Math.max(...tasks),
     perSecondMs: tasks.reduce((sum, ms) => sum + ms, 0) / Number(seconds),
   }
 })

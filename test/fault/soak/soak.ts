@@ -30,7 +30,7 @@ const CLIENTS = 50_000
 /** From the load to each gateway at most, and from each gateway to the backend. */
 const CONNECTIONS = 200
 const FAULT_EVERY_MS = 10_000
-const LONGEST_FAULT_MS = 5_000
+const MAX_FAULT_MS = 5_000
 /** Come first, so that memory which an outage takes and which is kept for the next is not taken for a leak. */
 const worst: readonly Pick<Fault, 'site' | 'kind'>[] = [
   { site: 'redis', kind: 'hang' },
@@ -111,7 +111,7 @@ test(
       const random = seededRandom(seed)
       while (elapsedMs() + FAULT_EVERY_MS < untilMs) {
         const isWorst = broken.length < worst.length
-        const durationMs = isWorst ? LONGEST_FAULT_MS : 100 + random() * LONGEST_FAULT_MS
+        const durationMs = isWorst ? MAX_FAULT_MS : 100 + random() * MAX_FAULT_MS
         const drawn = worst[broken.length] ?? drawFault(random, relays.length)
         const fault = { ...drawn, startMs: elapsedMs(), durationMs }
         broken.push(fault)

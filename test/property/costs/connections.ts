@@ -1,4 +1,4 @@
-import { JsonBody, LARGEST_BODY } from '../../../proxy/admin/json-body.ts'
+import { JsonBody, MAX_BODY_BYTES } from '../../../proxy/admin/json-body.ts'
 import { ProxyHeaderError, ProxyHeaderReader } from '../../../proxy/http/connection/proxy-header.ts'
 import { findMember } from '../../../proxy/limits/costs/json-members.ts'
 import { openText, type ByteReader, type CostRow } from '../../support/cost/row.ts'
@@ -68,7 +68,7 @@ export const rows: readonly CostRow[] = [
   },
   {
     name: 'a body of the admin API',
-    largestBytes: LARGEST_BODY,
+    largestBytes: MAX_BODY_BYTES,
     units: ['a', '[', ' ', '"a",'],
     atoms: json,
     wrap: (content) => `{"a":[${content}`,

@@ -6,16 +6,16 @@ import type { ByteReader, CostRow } from './row.ts'
  * What an input of the largest size may cost, in milliseconds of CPU on a machine that does nothing else. What shares the core makes
  * each of them do less: `slowness` says by how much.
  */
-const MOST_MS = 20
-const MOST_KEPT_PER_BYTE = 40
+const MAX_MS = 20
+const MAX_KEPT_PER_BYTE = 40
 /**
  * An input of eight times the size takes eight times as long, some more where it fills caches; where each byte looks at all others,
  * sixty-four times.
  */
 const GROWTH = 8
-const MOST_GROWTH = 24
+const MAX_GROWTH = 24
 /** Shorter times are summed up until they can be told from the clock's own. */
-const LEAST_SAMPLE_MS = 0.5
+const MIN_SAMPLE_MS = 0.5
 const SAMPLES = 7
 /** An input that takes this many times its bound is not measured again. */
 const BEYOND_DOUBT = 5
@@ -27,7 +27,7 @@ const HEAP_NOISE = 64 * 1024
 /** Inputs are read so often that what they keep is well above that. */
 const BYTES_KEPT_TOGETHER = 16 * 1024
 /** A body is passed on in one piece for each read, and another for each so many bytes. */
-const LEAST_PASSED_ON = 4 * 1024
+const MIN_PASSED_ON_BYTES = 4 * 1024
 const ENDLESS_SIZES = 16
 const ENDLESS_PIECE = 64 * 1024
 const SHARED_BYTES = 4 * 1024
@@ -170,13 +170,13 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
     const sampleMs = timeOf(() => read(row, large.pieces))
     largeMs = Math.min(largeMs, sampleMs)
     scaledMs = Math.min(scaledMs, sampleMs / slow)
-    const isWithin = scaledMs <= MOST_MS && !growsTooMuch(smallMs, largeMs, large.bytes / small.bytes)
-    if (scaledMs > BEYOND_DOUBT * MOST_MS) break
+    const isWithin = scaledMs <= MAX_MS && !growsTooMuch(smallMs, largeMs, large.bytes / small.bytes)
+    if (scaledMs > BEYOND_DOUBT * MAX_MS) break
     // The first of all compiles, which costs more: a cost is what it comes to again and again.
     if (isWithin) return undefined
   }
-  return scaledMs > MOST_MS
-    ? `${large.bytes} bytes take ${scaledMs.toFixed(1)} ms of CPU, and may take ${MOST_MS}`
+  return scaledMs > MAX_MS
+    ? `${large.bytes} bytes take ${scaledMs.toFixed(1)} ms of CPU, and may take ${MAX_MS}`
     : `${large.bytes} bytes take ${(largeMs / smallMs).toFixed(1)} times as long as ${small.bytes}: ${largeMs.toFixed(2)} ms, ${smallMs.toFixed(3)}`
 }
 
@@ -184,14 +184,14 @@ function excessOfTime(row: CostRow, unit: string, way: Way): string | undefined 
 function excessOfPieces(row: CostRow, unit: string): string | undefined {
   const input = inputOf(row, unit, row.largestBytes)
   const { passedOn = 0 } = read(row, [input])
-  const most = 1 + Math.ceil(input.length / LEAST_PASSED_ON)
+  const most = 1 + Math.ceil(input.length / MIN_PASSED_ON_BYTES)
   return passedOn > most
     ? `${input.length} bytes of one read are passed on in ${passedOn} pieces, and may be in ${most}`
     : undefined
 }
 
 function growsTooMuch(smallMs: number, largeMs: number, growth: number): boolean {
-  return largeMs > smallMs * growth * (MOST_GROWTH / GROWTH)
+  return largeMs > smallMs * growth * (MAX_GROWTH / GROWTH)
 }
 
 /** How much more CPU time something takes now than it did on the machine that the bound is for, at least 1. */
@@ -216,7 +216,7 @@ function timeOf(run: () => void): number {
     for (let i = 0; i < times; i++) run()
     const { user, system } = process.cpuUsage(before)
     const tookMs = (user + system) / 1000
-    if (tookMs >= LEAST_SAMPLE_MS) return tookMs / times
+    if (tookMs >= MIN_SAMPLE_MS) return tookMs / times
   }
 }
 
@@ -226,7 +226,7 @@ type Holding = {
   readonly inputBytes: number
   readonly readers: number
   /** Bytes that each of them may keep. */
-  readonly mostEach: number
+  readonly maxEach: number
   readonly read: () => ByteReader
 }
 
@@ -236,7 +236,7 @@ function holdingOf(row: CostRow, unit: string, way: Way): Holding {
     of: { row: row.name, unit, way },
     inputBytes: input.length,
     readers: Math.ceil(BYTES_KEPT_TOGETHER / input.length),
-    mostEach: MOST_KEPT_PER_BYTE * input.length + (row.keptBytes ?? 0),
+    maxEach: MAX_KEPT_PER_BYTE * input.length + (row.keptBytes ?? 0),
     read: () => read(row, piecesOf(input, pieceBytesOf(way, input))),
   }
 }
@@ -248,7 +248,7 @@ function endlessHoldingOf(row: CostRow, unit: string): Holding {
     of: { row: row.name, unit, way: 'endless' },
     inputBytes: bytes,
     readers: Math.ceil(BYTES_KEPT_TOGETHER / row.largestBytes),
-    mostEach: MOST_KEPT_PER_BYTE * row.largestBytes + (row.keptBytes ?? 0),
+    maxEach: MAX_KEPT_PER_BYTE * row.largestBytes + (row.keptBytes ?? 0),
     read: () => read(row, piecesOf(inputOf(row, unit, bytes), ENDLESS_PIECE)),
   }
 }
@@ -257,7 +257,7 @@ function endlessHoldingOf(row: CostRow, unit: string): Holding {
 function excessesOf(holdings: readonly Holding[]): Excess[] {
   const [first] = holdings
   if (!first) return []
-  const most = Math.min(...holdings.map(({ readers, mostEach }) => readers * mostEach))
+  const most = Math.min(...holdings.map(({ readers, maxEach }) => readers * maxEach))
   let kept = Infinity
   const samples = holdings.length === 1 ? 3 : 1
   for (let sample = 0; sample < samples && kept > most; sample++) kept = Math.min(kept, keptBytes(holdings))
@@ -265,7 +265,7 @@ function excessesOf(holdings: readonly Holding[]): Excess[] {
   if (holdings.length === 1) {
     const each = Math.round(kept / first.readers)
     return [
-      { ...first.of, what: `${each} bytes are kept of ${first.inputBytes}, and ${first.mostEach} may be` },
+      { ...first.of, what: `${each} bytes are kept of ${first.inputBytes}, and ${first.maxEach} may be` },
     ]
   }
   const half = holdings.length >> 1

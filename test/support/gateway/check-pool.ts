@@ -22,12 +22,12 @@ pool.onFree = function (connection) {
 }
 
 /** One listener each of the connection's own, and those that Node itself has on every socket or TLS socket. */
-const mostListeners: Readonly<Record<string, number>> = { data: 1, drain: 0, error: 3, end: 3, close: 3 }
+const maxListeners: Readonly<Record<string, number>> = { data: 1, drain: 0, error: 3, end: 3, close: 3 }
 
 function problemOf(socket: Socket): string | undefined {
   if (socket.isPaused()) return 'a free connection is paused'
-  const event = Object.keys(mostListeners).find(
-    (name) => socket.listenerCount(name) > (mostListeners[name] ?? 0),
+  const event = Object.keys(maxListeners).find(
+    (name) => socket.listenerCount(name) > (maxListeners[name] ?? 0),
   )
   return event === undefined ? undefined : `a free connection has a listener for '${event}' left`
 }

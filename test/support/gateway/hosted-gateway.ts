@@ -11,7 +11,7 @@ type Host = { readonly process: NodeProcess; readonly port: number }
 /** What gateways leave behind in their process, such as listeners for its errors, is not to pile up. */
 const filesOfHost = 24
 /** Each wait for a line reads all of it. */
-const longestOutput = 500_000
+const maxOutputLength = 500_000
 
 let host: Promise<Host> | undefined
 let filesLeft = 0
@@ -39,7 +39,7 @@ atEndOfFile(async () => {
   // Where it did not start there is nothing to close.
   const started = await own.catch(() => undefined)
   filesLeft -= 1
-  const mayStay = filesLeft > 0 && started !== undefined && started.process.output().length < longestOutput
+  const mayStay = filesLeft > 0 && started !== undefined && started.process.output().length < maxOutputLength
   if (mayStay && (await closesAll(started.port))) return
   host = undefined
   await started?.process.stop('SIGKILL')

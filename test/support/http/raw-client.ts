@@ -33,7 +33,7 @@ export type ConverseOptions = {
   readonly toHead?: boolean | undefined
 }
 
-const longestSilenceMs = 8_000
+const maxSilenceMs = 8_000
 
 /**
  * Sends pieces of bytes over a connection of its own, each in a packet of its own as far as that can be had, and reads
@@ -53,7 +53,7 @@ export function converse(
     const timer = setTimeout(() => {
       socket.destroy()
       reject(new Error(`no end, and nothing more; received ${JSON.stringify(received)}`))
-    }, longestSilenceMs)
+    }, maxSilenceMs)
 
     const look = (): void => {
       if (followed || (options.responses === 0 && options.then === undefined)) return

@@ -1,5 +1,5 @@
 import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
-import { MOST_ENTRIES, readEntry, type ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
+import { MAX_ENTRIES, readEntry, type ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
 import { createInFlightCounts } from '../../../proxy/limits/algorithms/concurrency/counts.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
 import { chargeAll, makePolicy } from './limiters.ts'
@@ -26,12 +26,12 @@ function bytesPerEntry(entryAt: (index: number) => ClientEntry): number {
   const filled = Array.from({ length: tables }, () => new ClientEntries(() => performance.now()))
   const before = usedBytes()
   for (const [table, entries] of filled.entries())
-    for (let at = 0; at < MOST_ENTRIES; at++) {
-      const entry = readEntry(JSON.parse(JSON.stringify(entryAt(table * MOST_ENTRIES + at))))
+    for (let at = 0; at < MAX_ENTRIES; at++) {
+      const entry = readEntry(JSON.parse(JSON.stringify(entryAt(table * MAX_ENTRIES + at))))
       if (!entry || !entries.set(entry, 3_600_000)) throw new RangeError('not kept')
     }
-  const bytes = (usedBytes() - before) / (tables * MOST_ENTRIES)
-  if (filled.some((entries) => entries.all().length !== MOST_ENTRIES)) throw new RangeError('not kept')
+  const bytes = (usedBytes() - before) / (tables * MAX_ENTRIES)
+  if (filled.some((entries) => entries.all().length !== MAX_ENTRIES)) throw new RangeError('not kept')
   return bytes
 }
 

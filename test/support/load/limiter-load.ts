@@ -9,9 +9,9 @@ export type Load = {
   /** By client. */
   readonly admitted: ReadonlyMap<string, number>
   readonly unavailable: number
-  readonly longestWaitMs: number
+  readonly maxWaitMs: number
   /** The most that waited at the same time. */
-  readonly mostWaiting: number
+  readonly maxPending: number
   /** How many requests were admitted between two instants of `now`. */
   admittedBetween(fromMs: number, toMs: number): number
   /** Ends it, once all has been answered. */
@@ -29,13 +29,13 @@ export function beginLoad(limiters: readonly RunningLimiter[], policies: readonl
   const waiting = new Set<Promise<void>>()
   let isStopped = false
   let unavailable = 0
-  let longestWaitMs = 0
-  let mostWaiting = 0
+  let maxWaitMs = 0
+  let maxPending = 0
 
   async function ask(limiter: RunningLimiter, client: string): Promise<void> {
     const askedAtMs = now()
     const { outcome } = await limiter.decide(chargeAll(client, policies))
-    longestWaitMs = Math.max(longestWaitMs, now() - askedAtMs)
+    maxWaitMs = Math.max(maxWaitMs, now() - askedAtMs)
     if (outcome === 'unavailable') unavailable += 1
     if (outcome !== 'allowed') return
     admitted.set(client, (admitted.get(client) ?? 0) + 1)
@@ -47,7 +47,7 @@ export function beginLoad(limiters: readonly RunningLimiter[], policies: readonl
       const answer: Promise<void> = ask(limiter, `ip:10.0.0.${asked % CLIENTS}`)
       waiting.add(answer)
       void answer.finally(() => waiting.delete(answer))
-      mostWaiting = Math.max(mostWaiting, waiting.size)
+      maxPending = Math.max(maxPending, waiting.size)
       if (asked % 3 === 0) await sleep(2)
     }
   }
@@ -59,11 +59,11 @@ export function beginLoad(limiters: readonly RunningLimiter[], policies: readonl
     get unavailable() {
       return unavailable
     },
-    get longestWaitMs() {
-      return longestWaitMs
+    get maxWaitMs() {
+      return maxWaitMs
     },
-    get mostWaiting() {
-      return mostWaiting
+    get maxPending() {
+      return maxPending
     },
     admittedBetween: (fromMs, toMs) => admittedAtMs.filter((at) => at >= fromMs && at <= toMs).length,
     async stop() {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 
 /** Long enough for a busy machine, and shorter than the time limit of a test, which would not name the missing event. */
 const generousMs = 30_000
-const longestPauseMs = 50
+const maxPauseMs = 50
 /** For one more answer, where the end passed while this process could not run. */
 const lastAnswerMs = 1_000
 
@@ -39,7 +39,7 @@ export async function eventually<T>(
     seen = answer.seen
     const passedMs = performance.now() - beganAtMs
     if (passedMs > endMs) throw failure(what, endMs, seen)
-    await sleep(Math.min(longestPauseMs, Math.max(1, passedMs / 10)))
+    await sleep(Math.min(maxPauseMs, Math.max(1, passedMs / 10)))
   }
 }
 

@@ -71,6 +71,6 @@ test('a thread reports the same mistakes', async () => {
 
 test('a thread that takes too long, or too much memory, is ended', async () => {
   const cwd = folderWith(all)
-  await expect(readInThread({ env, cwd }, { longestMs: 1 })).rejects.toThrow('took longer than')
-  await expect(readInThread({ env, cwd }, { mostHeapMb: 8 })).rejects.toThrow(/memory/)
+  await expect(readInThread({ env, cwd }, { maxMs: 1 })).rejects.toThrow('took longer than')
+  await expect(readInThread({ env, cwd }, { maxHeapMb: 8 })).rejects.toThrow(/memory/)
 })

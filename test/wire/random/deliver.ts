@@ -4,7 +4,7 @@ import { seededRandom } from '../../support/http/raw-client.ts'
 import type { Delivery } from './plan.ts'
 
 /** Maximum number of pieces, however small they should be. */
-const mostPieces = 60
+const maxPieces = 60
 
 /**
  * Writes bytes in the pieces that the delivery says, no faster than they are taken. Resolves when all are handed over, or when
@@ -17,7 +17,7 @@ export async function deliver(
   isOver: () => boolean,
 ): Promise<void> {
   const random = seededRandom(seed)
-  const least = Math.ceil(bytes.length / mostPieces)
+  const least = Math.ceil(bytes.length / maxPieces)
   for (let at = 0; at < bytes.length && !isOver() && stream.writable;) {
     const size = Math.max(least, 1 + Math.floor(random() * most))
     const taken = stream.write(bytes.subarray(at, at + size))

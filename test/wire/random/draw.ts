@@ -19,7 +19,7 @@ export type BatchOptions = {
   readonly exchanges: number
 }
 
-const mostAtOnce = 40
+const maxAtOnce = 40
 
 /** Draws the conversations of a batch: the same for the same numbers. */
 export function drawBatch(seed: number, batch: number, options: BatchOptions): Conversation[] {
@@ -68,7 +68,7 @@ class Draw {
     // About as many requests as the gateway queues, so that none is refused.
     const isLocalFlood = isFlood && this.#chance(0.3)
     const isEager = isFlood || this.#chance(0.3)
-    const most = options.bounds.requestsPerConnection || mostAtOnce
+    const most = options.bounds.requestsPerConnection || maxAtOnce
     const count = isLocalFlood
       ? Math.min(this.#between(16, 18), most)
       : isFlood
@@ -88,7 +88,7 @@ class Draw {
       protocol,
       address: this.#address(index),
       exchanges,
-      window: isEager ? mostAtOnce : this.#pick(1, 1, 2, 5),
+      window: isEager ? maxAtOnce : this.#pick(1, 1, 2, 5),
       delivery: isFlood ? whole : this.#delivery(2_000),
       reading: this.#reading(mayBeEnded),
       halfCloses: protocol !== 'h2' && this.#chance(0.04),

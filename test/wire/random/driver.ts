@@ -28,7 +28,7 @@ const hangsEvery = 12
 const exchangesPerHangingBatch = 60
 /** Batches that are played at a time, each before a gateway of its own: where one waits the other goes on. */
 const batchesAtOnce = 2
-const mostFaultsTold = 12
+const maxFaultsReported = 12
 
 const repositoryRoot = join(import.meta.dirname, '../../..')
 
@@ -66,7 +66,7 @@ export async function drive(options: DriveOptions): Promise<Driven> {
   } finally {
     for (const stage of stages.values()) await (await stage).close()
   }
-  return { exchanges, batches: next - firstBatch, faults: faults.slice(0, mostFaultsTold) }
+  return { exchanges, batches: next - firstBatch, faults: faults.slice(0, maxFaultsReported) }
 }
 
 const patient: readonly ProfileName[] = ['http, roomy', 'https, roomy', 'http, tight', 'https, tight']

@@ -10,7 +10,7 @@ import { ResponseReader } from './response-reader.ts'
 import { tunnelBytes } from './tunnel-bytes.ts'
 
 /** Requests that go out in one delivery have no more bytes than this together. */
-const mostTogether = 64 * 1024
+const maxTogether = 64 * 1024
 
 /** One HTTP/1 client with one connection. Resolves when it is closed; nothing heard for `silenceMs` closes it. */
 export function converseHttp1(
@@ -122,12 +122,7 @@ class Http1Client {
           last.cancel?.where === 'request' ? whole.subarray(0, last.cancel.share * whole.length) : whole
         parts.push(part)
         bytes += part.length
-      } while (
-        bytes < mostTogether &&
-        !last.upload?.expectsContinue &&
-        !last.cancel &&
-        this.#hasRoomFor(next)
-      )
+      } while (bytes < maxTogether && !last.upload?.expectsContinue && !last.cancel && this.#hasRoomFor(next))
       await this.#deliver(Buffer.concat(parts), last?.upload?.delivery ?? this.#conversation.delivery)
       if (last) await this.#sendRest(last, next - 1)
       if (!this.#isOver) for (const outcome of this.#reader.outcomes.slice(first, next)) outcome.sent = true

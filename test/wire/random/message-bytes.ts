@@ -88,7 +88,7 @@ function uploadBytes({ id, upload }: Exchange): Buffer {
   return Buffer.concat([...pieces, Buffer.from('0\r\n\r\n')])
 }
 
-const mostChunks = 1_000
+const maxChunks = 1_000
 
 type Chunk = { readonly at: number; readonly size: number }
 
@@ -103,7 +103,7 @@ function chunked(
   const pieces: Buffer[] = []
   const chunks: Chunk[] = []
   const end = Buffer.from('\r\n')
-  const least = Math.ceil(bytes / mostChunks)
+  const least = Math.ceil(bytes / maxChunks)
   let wireBytes = 0
   for (let at = 0; at < bytes;) {
     const size = Math.min(bytes - at, Math.max(least, 1 + Math.floor(random() * most)))

@@ -25,7 +25,7 @@ export type Outcome = {
   sent: boolean
 }
 
-const longestText = 1_000
+const maxTextLength = 1_000
 
 export function newOutcome(): Outcome {
   return {
@@ -51,6 +51,6 @@ export function noteFault(outcome: Outcome, fault: string | undefined): void {
 /** Takes a piece of a response's body: the backend's are patterned, others are short. */
 export function takeBody(outcome: Outcome, { id }: Exchange, piece: Buffer): void {
   if (outcome.headers['x-id'] !== undefined) noteFault(outcome, patternFault(id, outcome.bodyBytes, piece))
-  else if (outcome.text.length < longestText) outcome.text += piece.toString('latin1')
+  else if (outcome.text.length < maxTextLength) outcome.text += piece.toString('latin1')
   outcome.bodyBytes += piece.length
 }

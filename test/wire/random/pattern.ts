@@ -1,11 +1,11 @@
 /** Each block of it is its own number, so that no two pieces of the source are the same. */
 const blockBytes = 8
-const longestBody = 4 * 2 ** 20
+const maxBodyBytes = 4 * 2 ** 20
 const messages = 2 ** 13
 /** Between the beginnings of two messages in the source. */
 const distance = 1_024
 
-const source = makeSource(messages * distance + longestBody)
+const source = makeSource(messages * distance + maxBodyBytes)
 
 function makeSource(bytes: number): Buffer {
   const words = new Uint32Array(bytes / 4)

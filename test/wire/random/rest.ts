@@ -3,7 +3,7 @@ import { parseExposition, type Exposition } from '../../support/metrics/promethe
 import type { DrivenGateway } from './gateways.ts'
 
 /** How long a gateway may take to come to rest: longer than it lingers on connections that it has ended. */
-const longestMs = 10_000
+const maxMs = 10_000
 
 /** What must be as it was when nothing is in flight. */
 const gauges = {
@@ -27,7 +27,7 @@ function entries(metrics: Exposition, table: string): number {
 
 /** Waits until nothing is in flight in a gateway any more. */
 export async function untilAtRest(gateway: DrivenGateway, backendConnections: () => number): Promise<Rest> {
-  const untilMs = performance.now() + longestMs
+  const untilMs = performance.now() + maxMs
   for (;;) {
     const metrics = await readMetrics(gateway)
     const faults: string[] = []

@@ -2,7 +2,7 @@ import { seededRandom } from '../../support/http/raw-client.ts'
 import { patternBytes, uploadId } from './pattern.ts'
 import type { Exchange } from './plan.ts'
 
-const longestFrame = 20_000
+const maxFrameBytes = 20_000
 
 /**
  * What a client sends through a tunnel: whole WebSocket frames with a mask of zeros, which leaves the content as it is, and
@@ -13,7 +13,7 @@ export function tunnelBytes({ id, tunnel }: Exchange): Buffer {
   const random = seededRandom(tunnel.delivery.seed + 2)
   const parts: Buffer[] = []
   for (let at = 0; at < tunnel.bytes;) {
-    const size = Math.min(tunnel.bytes - at, 1 + Math.floor(random() * longestFrame))
+    const size = Math.min(tunnel.bytes - at, 1 + Math.floor(random() * maxFrameBytes))
     parts.push(frameHead(size), patternBytes(uploadId(id), at, size))
     at += size
   }

@@ -3,7 +3,7 @@ import { describeLimit, describeMatch, formatNumber, formatRate } from './format
 import { currentStep, isKnown, ratesOf, STEPS, weightOf } from './rates.js'
 
 const SHOWN = 50
-const SHOWN_AT_MOST = 500
+const MAX_SHOWN = 500
 const STEP_SECONDS = 10
 /** Axis labels of the plots, which span fifteen minutes. */
 const AXIS = ['15 min ago', '10', '5', 'now']
@@ -28,7 +28,7 @@ export function setLimits(list) {
 }
 
 export function showRules() {
-  const most = showsAll ? SHOWN_AT_MOST : SHOWN
+  const most = showsAll ? MAX_SHOWN : SHOWN
   if (chosenAt !== currentStep()) {
     chosenAt = currentStep()
     const names = [...limits.keys()]
@@ -38,7 +38,7 @@ export function showRules() {
   at('no-rules').hidden = chosen.length > 0
   const button = at('all-rules')
   button.hidden = chosen.length <= SHOWN
-  const all = chosen.length > SHOWN_AT_MOST ? `the first ${SHOWN_AT_MOST}` : 'all'
+  const all = chosen.length > MAX_SHOWN ? `the first ${MAX_SHOWN}` : 'all'
   setText(button, showsAll ? `Show ${SHOWN} rules` : `Show ${all} of ${formatNumber(chosen.length)} rules`)
   fill(at('rules'), chosen.slice(0, most), { keyOf: (name) => name, makeOne: makeRule, writeOne: writeRule })
 }

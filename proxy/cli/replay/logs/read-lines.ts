@@ -17,7 +17,7 @@ export type LogFile = {
 
 const CHUNK_BYTES = 64 * 1024
 /** The head of a request that is served has at most 16 KiB unless the settings say otherwise. */
-const LONGEST_LINE = 64 * 1024
+const MAX_LINE_LENGTH = 64 * 1024
 const gzip = Buffer.from([0x1f, 0x8b])
 const zstd = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
@@ -44,7 +44,7 @@ async function* readBatches(stream: Readable, name: string): AsyncGenerator<stri
   try {
     for await (const chunk of decompressed(stream)) {
       const lines = (rest + chunk.toString('latin1')).split('\n')
-      rest = (lines.pop() ?? '').slice(0, LONGEST_LINE)
+      rest = (lines.pop() ?? '').slice(0, MAX_LINE_LENGTH)
       if (lines.length > 0) yield lines
     }
   } catch (error) {

@@ -25,9 +25,9 @@ export type LineCounts = {
  */
 const OUT_OF_ORDER_MS = { withDuration: 60_000, without: 2_000 }
 /** Requests of all logs together that are held for that: some 15 MB. */
-const MOST_HELD = 32_768
-const MOST_EXAMPLES = 5
-const LONGEST_EXAMPLE = 160
+const MAX_HELD = 32_768
+const MAX_EXAMPLES = 5
+const MAX_EXAMPLE_LENGTH = 160
 
 export function createLineCounts(): LineCounts {
   return { read: 0, other: 0, unreadable: 0, examples: [], formats: new Map() }
@@ -39,7 +39,7 @@ export async function* readLogs(
   readLine: LineReader,
   counts: LineCounts,
 ): AsyncGenerator<LoggedRequest[], void> {
-  const capacity = Math.max(1024, Math.floor(MOST_HELD / logs.length))
+  const capacity = Math.max(1024, Math.floor(MAX_HELD / logs.length))
   const sources = logs.map((log) => readLog(log, readLine, counts, capacity))
   const [only] = sources
   if (only && sources.length === 1) {
@@ -108,8 +108,8 @@ async function* readLog(
       if (read === 'other') counts.other += 1
       else if ('why' in read) {
         counts.unreadable += 1
-        if (counts.examples.length < MOST_EXAMPLES)
-          counts.examples.push({ file: name, line, why: read.why, text: text.slice(0, LONGEST_EXAMPLE) })
+        if (counts.examples.length < MAX_EXAMPLES)
+          counts.examples.push({ file: name, line, why: read.why, text: text.slice(0, MAX_EXAMPLE_LENGTH) })
       } else {
         counts.read += 1
         const { format } = read.knows

@@ -1,6 +1,6 @@
 /** From 1970 to 2200. Beyond are a number in a unit that nobody expects, and a clock that was never set. */
 const LAST_MS = Date.UTC(2200, 0, 1)
-const LONGEST_MS = 30 * 86_400_000
+const MAX_DURATION_MS = 30 * 86_400_000
 
 /**
  * Milliseconds of a time since 1970 in seconds, milliseconds, microseconds or nanoseconds, which its magnitude tells: each of them
@@ -19,7 +19,7 @@ export function isTime(ms: number): boolean {
 
 /** A duration, undefined for what cannot be one. */
 export function soundDuration(ms: number | undefined): number | undefined {
-  return ms !== undefined && ms >= 0 && ms <= LONGEST_MS ? ms : undefined
+  return ms !== undefined && ms >= 0 && ms <= MAX_DURATION_MS ? ms : undefined
 }
 
 /**

@@ -34,9 +34,9 @@ export type Http1Connections = {
 
 /** Clients may go by what the response says: theirs is not to be the connection that closes under a request. */
 const graceMs = 1_000
-const longestSweepMs = 500
+const maxSweepMs = 500
 /** To end a connection takes time, over TLS a tenth of a millisecond, and many may be overdue at the same sweep. */
-const mostEndedInTurn = 8
+const maxEndedPerTurn = 8
 
 /**
  * Closes connections that are idle for too long, or on which the head of a request arrives too slowly. One sweep looks at all
@@ -75,7 +75,7 @@ export function createHttp1Connections(
   const endInTurns = (connections: Http1Connection[]): void => {
     isEnding = false
     const nowMs = now()
-    for (const connection of connections.splice(0, mostEndedInTurn)) {
+    for (const connection of connections.splice(0, maxEndedPerTurn)) {
       // Bytes buffered until the end of the turn arrived in time.
       connection.readKept()
       const overdue = overdueOn(connection, nowMs)
@@ -91,7 +91,7 @@ export function createHttp1Connections(
     const nowMs = now()
     endInTurns(Array.from(open).filter((connection) => overdueOn(connection, nowMs) !== undefined))
   }
-  const sweep = setInterval(() => afterInput(endOverdue), Math.min(longestSweepMs, headersMs / 4, idleMs / 4))
+  const sweep = setInterval(() => afterInput(endOverdue), Math.min(maxSweepMs, headersMs / 4, idleMs / 4))
   sweep.unref()
 
   return {

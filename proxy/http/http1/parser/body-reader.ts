@@ -1,6 +1,6 @@
 import { FramingExcess } from '../../fields/framing-excess.ts'
 import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
-import { JoinedBytes, LEAST_ALONE } from '../../message/joined-bytes.ts'
+import { JoinedBytes, MIN_SEPARATE_BYTES } from '../../message/joined-bytes.ts'
 import { readFieldLine } from './field-line.ts'
 import { HeadSize, type HeadLimits } from './head-size.ts'
 import { LineReader } from './line-reader.ts'
@@ -124,7 +124,7 @@ export class BodyReader {
   #readChunk(bytes: Buffer, from: number): number {
     const to = Math.min(bytes.length, from + this.#left)
     this.#left -= to - from
-    if (to - from < LEAST_ALONE) this.#content.add(bytes, from, to)
+    if (to - from < MIN_SEPARATE_BYTES) this.#content.add(bytes, from, to)
     else {
       this.#giveOut()
       this.#sink.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))

@@ -1,6 +1,6 @@
-import { ownCopy } from '../../message/own-copy.ts'
+import { ownCopy } from '../../message/detach-buffer.ts'
 import { Remembered } from '../../message/remembered.ts'
-import { LONGEST_NAME, usualNames } from '../../message/usual-names.ts'
+import { MAX_NAME_LENGTH, usualNames } from '../../message/usual-names.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Of the fields that the parser itself goes by. */
@@ -12,7 +12,7 @@ export type FieldName = { readonly spelling: string; readonly meaning: FieldMean
 /** RFC 9110 section 5.6.2. */
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /** Of one connection. */
-const MOST_NAMES = 32
+const MAX_NAMES = 32
 
 const HORIZONTAL_TAB = 0x09
 const SPACE = 0x20
@@ -20,13 +20,13 @@ const SPACE = 0x20
 /** Spellings in use, so that each is checked once, and so that no request keeps a copy of its own. */
 const remembered = new Remembered<FieldName>(
   1024,
-  LONGEST_NAME,
+  MAX_NAME_LENGTH,
   usualNames.map((name) => [name, { spelling: name, meaning: meaningOf(name.toLowerCase()) }]),
 )
 
 function fieldNameOf(spelling: string): FieldName {
   if (!token.test(spelling)) throw new RequestSyntaxError('invalid header name')
-  if (spelling.length > LONGEST_NAME) return { spelling, meaning: undefined }
+  if (spelling.length > MAX_NAME_LENGTH) return { spelling, meaning: undefined }
   const copy = ownCopy(spelling)
   const made = { spelling: copy, meaning: meaningOf(copy.toLowerCase()) }
   remembered.add(copy, made)
@@ -60,7 +60,7 @@ export function readFieldLine(
   let name = names[place]
   if (name?.spelling !== written) {
     name = remembered.find(written) ?? fieldNameOf(written)
-    if (place < MOST_NAMES && written.length <= LONGEST_NAME) names[place] = name
+    if (place < MAX_NAMES && written.length <= MAX_NAME_LENGTH) names[place] = name
   }
   let from = colon + 1
   let to = end

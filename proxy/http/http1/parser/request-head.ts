@@ -26,7 +26,7 @@ export type RequestHead = {
 }
 
 const methods = new Map(METHODS.map((method) => [method, method]))
-const longestMethod = Math.max(...METHODS.map(({ length }) => length))
+const maxMethodLength = Math.max(...METHODS.map(({ length }) => length))
 const otherVersion = /^HTTP\/([0-9]\.[0-9])$/
 const digits = /^[0-9]+$/
 const HORIZONTAL_TAB = 0x09
@@ -41,7 +41,7 @@ const authority = /^(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%
 /** What 64 bits hold: a longer length is no number to many who read it. */
 const greatestLength = 18_446_744_073_709_551_615n
 const leadingZeros = /^0+(?=[0-9])/
-const MOST_LENGTH_DIGITS = 20
+const MAX_LENGTH_DIGITS = 20
 
 /** Reads the lines of heads, one head after another. Their characters have been checked. */
 export class HeadReader {
@@ -158,7 +158,7 @@ export class HeadReader {
 export function beginsLikeRequest(text: string): boolean {
   const methodEnd = text.indexOf(' ')
   if (methodEnd !== -1) return methods.has(text.slice(0, methodEnd))
-  return text.length <= longestMethod && METHODS.some((method) => method.startsWith(text))
+  return text.length <= maxMethodLength && METHODS.some((method) => method.startsWith(text))
 }
 
 /** Whether there is a tab among the blanks at the end. */
@@ -188,7 +188,7 @@ function contentBytesOf(text: string): number {
   if (text.length <= 15) return Number(text)
   // A number is read of a few digits: of as many as a head may have, it takes time by the square of them.
   const significant = text.replace(leadingZeros, '')
-  if (significant.length > MOST_LENGTH_DIGITS || BigInt(significant) > greatestLength)
+  if (significant.length > MAX_LENGTH_DIGITS || BigInt(significant) > greatestLength)
     throw new RequestSyntaxError('Content-Length overflow')
   return Number(significant)
 }

@@ -5,7 +5,7 @@ import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 /** Bytes of the dynamic table: the default size that clients may use. */
 const TABLE_BYTES = 4096
 /** 2^28 and more stands for nothing that could be here. */
-const MOST_INTEGER_BYTES = 5
+const MAX_INTEGER_BYTES = 5
 
 /**
  * Decodes the lists of fields of one connection, in order (RFC 7541). Names and values have one character a byte.
@@ -123,7 +123,7 @@ export class HpackDecoder {
     const most = (1 << prefixBits) - 1
     let value = (this.#block[this.#at++] ?? 0) & most
     if (value < most) return value
-    for (let i = 0; i < MOST_INTEGER_BYTES; i++) {
+    for (let i = 0; i < MAX_INTEGER_BYTES; i++) {
       const byte = this.#block[this.#at++]
       if (byte === undefined) throw malformed('truncated HPACK integer')
       value += (byte & 0x7f) * 2 ** (7 * i)

@@ -3,9 +3,9 @@ import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 /** Bytes of the dynamic table that are used, however many the client offers. */
 const TABLE_BYTES = 4096
 /** Longer values would evict too many others. */
-const LONGEST_ENTRY = 512
+const MAX_ENTRY_LENGTH = 512
 /** Names of which the last value is known, so that what repeats is put into the table. */
-const MOST_NAMES = 64
+const MAX_NAMES = 64
 
 /** What nobody may guess by watching sizes, and what no two responses share (RFC 7541 section 7.1). */
 const neverIndexed = new Set(['set-cookie', 'authorization', 'www-authenticate', 'proxy-authenticate'])
@@ -81,7 +81,7 @@ export class HpackEncoder {
     if (neverIndexed.has(name)) return this.#writeLiteral(0x10, 4, nameIndex, name, value)
     const known = this.#known.get(name)
     if (known === undefined) {
-      if (this.#known.size < MOST_NAMES) this.#known.set(name, { value, entry: 0 })
+      if (this.#known.size < MAX_NAMES) this.#known.set(name, { value, entry: 0 })
       return this.#writeLiteral(0, 4, nameIndex, name, value)
     }
     if (known.value !== value) {
@@ -93,7 +93,7 @@ export class HpackEncoder {
     const index = this.#indexOf(known)
     if (index !== undefined) return this.#writeInteger(0x80, 7, index)
     const bytes = name.length + value.length + ENTRY_OVERHEAD
-    if (bytes > Math.min(LONGEST_ENTRY, this.#maxBytes))
+    if (bytes > Math.min(MAX_ENTRY_LENGTH, this.#maxBytes))
       return this.#writeLiteral(0, 4, nameIndex, name, value)
     this.#writeLiteral(0x40, 6, nameIndex, name, value)
     this.#shrinkTo(this.#maxBytes - bytes)

@@ -6,7 +6,7 @@ import { allBusy, stopped, stoppedReason, UpstreamFailure, type FailureKind } fr
 import { openWithin } from '../open-connection.ts'
 import type { PoolOptions } from '../pool.ts'
 import { ExchangeQueue } from '../queue.ts'
-import { MOST_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
+import { MAX_SESSION_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
 
 export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams' | 'bareLf'> & {
   readonly scheme: 'http' | 'https'
@@ -44,7 +44,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     const { maxConnections, maxQueued, queueMs, firstByteMs, idleMs } = options
     this.#options = options
     this.#queue = new ExchangeQueue(Math.max(maxQueued, FEWEST_QUEUED), queueMs)
-    this.#shares = new ClientShares(maxConnections * MOST_STREAMS, TIMES_FREE)
+    this.#shares = new ClientShares(maxConnections * MAX_SESSION_STREAMS, TIMES_FREE)
     const shortestMs = Math.min(firstByteMs, idleMs, queueMs)
     this.#sweep = setInterval(
       () => afterInput(() => this.#expire()),
@@ -88,8 +88,8 @@ export class Http2Pool implements ServerPool, SessionOwner {
     for (const session of [...this.#sessions]) session.destroy(stoppedReason)
   }
 
-  onReady({ mostStreams }: UpstreamSession): void {
-    this.#shares.resize(this.#options.maxConnections * Math.max(1, mostStreams))
+  onReady({ maxSessionStreams }: UpstreamSession): void {
+    this.#shares.resize(this.#options.maxConnections * Math.max(1, maxSessionStreams))
     this.#serveQueue()
   }
 

@@ -6,12 +6,12 @@ import type { FailureKind } from '../failure.ts'
 import { UpstreamStream, type StreamOwner } from './stream.ts'
 
 /** Of a session, whatever the backend allows: more are spread over further ones. */
-export const MOST_STREAMS = 256
+export const MAX_SESSION_STREAMS = 256
 /**
  * Requests that may be given up on a session before others are served by a new one. A backend counts resets by connection, and
  * ends those of a client that floods it (CVE-2023-44487): it would end this one with the requests of others on it.
  */
-const MOST_RESETS = 100
+const MAX_RESETS = 100
 /** A session on which nothing happens is closed. */
 const IDLE_MS = 60_000
 /** How long a session without requests may take to close. */
@@ -103,13 +103,13 @@ export class UpstreamSession implements StreamOwner {
   get room(): number {
     const { session } = this
     if (!this.isReady || this.isRetired || session.closed || session.destroyed) return 0
-    return this.mostStreams - this.#streams.size
+    return this.maxSessionStreams - this.#streams.size
   }
 
   /** How many the backend allows at a time, as far as they are used. */
-  get mostStreams(): number {
-    const { maxConcurrentStreams = MOST_STREAMS } = this.session.remoteSettings
-    return Math.min(maxConcurrentStreams, MOST_STREAMS)
+  get maxSessionStreams(): number {
+    const { maxConcurrentStreams = MAX_SESSION_STREAMS } = this.session.remoteSettings
+    return Math.min(maxConcurrentStreams, MAX_SESSION_STREAMS)
   }
 
   /** The backend does not take the body of some request: where it counts bytes by connection, others wait for it. */
@@ -138,7 +138,7 @@ export class UpstreamSession implements StreamOwner {
   onReset(kind: FailureKind): void {
     // Nothing comes on it any more, perhaps.
     if (kind === 'timeout' || kind === 'idle-timeout') return this.retire()
-    if (++this.#resets >= MOST_RESETS && this.#owner.mayRetire(this)) this.retire()
+    if (++this.#resets >= MAX_RESETS && this.#owner.mayRetire(this)) this.retire()
   }
 
   onClosed(stream: UpstreamStream): void {

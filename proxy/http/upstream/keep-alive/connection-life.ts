@@ -1,6 +1,6 @@
 /** A backend that says nothing of how long it keeps an idle connection is assumed to keep it this long. */
 const assumedKeepAliveMs = 4_000
-const longestKeepAliveMs = 60_000
+const maxKeepAliveMs = 60_000
 /** Stop using a connection this much before the backend closes it. */
 const keepAliveMarginMs = 1_000
 /** A backend may close a connection that has waited so long for its first request. */
@@ -46,7 +46,7 @@ export class ConnectionLife {
 
   /** The backend has said how long it keeps the connection open while it is idle. */
   noteKeepAlive(durationMs: number): void {
-    this.#keepAliveMs = Math.min(durationMs, longestKeepAliveMs)
+    this.#keepAliveMs = Math.min(durationMs, maxKeepAliveMs)
   }
 
   /**

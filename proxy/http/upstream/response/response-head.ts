@@ -1,6 +1,6 @@
 import { logsInConnection } from '../../fields/connection-login.ts'
 import { classifyResponseField, connectionOptions, type FieldClass } from '../../fields/header-roles.ts'
-import { ownCopy } from '../../message/own-copy.ts'
+import { ownCopy } from '../../message/detach-buffer.ts'
 
 /** How a response's body ends (RFC 9112 section 6.3). */
 export type BodyFraming =
@@ -43,8 +43,8 @@ type FieldLine = { readonly text: string; readonly field: FieldClass; readonly v
 type StatusLine = { readonly text: string; readonly status: number; readonly isHttp11: boolean }
 
 /** Of longer heads nothing is remembered, as each line that is keeps its head in memory. */
-const LONGEST_REMEMBERED_HEAD = 4 * 1024
-const MOST_REMEMBERED_LINES = 32
+const MAX_REMEMBERED_HEAD_LENGTH = 4 * 1024
+const MAX_REMEMBERED_LINES = 32
 
 /**
  * Reads the response heads of one connection as strictly as RFC 9112 allows: a head read leniently here could be read
@@ -129,7 +129,7 @@ export class ResponseHeadReader {
     const known = this.#lines[index]
     if (known && text.slice(start, start + known.text.length) === known.text) return known
     const line = parseLine(text, start)
-    if (index < MOST_REMEMBERED_LINES && text.length <= LONGEST_REMEMBERED_HEAD) this.#lines[index] = line
+    if (index < MAX_REMEMBERED_LINES && text.length <= MAX_REMEMBERED_HEAD_LENGTH) this.#lines[index] = line
     return line
   }
 }

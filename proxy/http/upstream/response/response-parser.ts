@@ -1,6 +1,6 @@
 import { FramingExcess } from '../../fields/framing-excess.ts'
 import { PlainChunkLine } from '../../fields/plain-chunk-line.ts'
-import { JoinedBytes, LEAST_ALONE } from '../../message/joined-bytes.ts'
+import { JoinedBytes, MIN_SEPARATE_BYTES } from '../../message/joined-bytes.ts'
 import { WaitingBytes } from '../../message/waiting-bytes.ts'
 import {
   checkLineLength,
@@ -301,7 +301,7 @@ export class ResponseParser {
   }
 
   #takeContent(bytes: Buffer, from: number, to: number): void {
-    if (to - from < LEAST_ALONE) this.#chunks?.content.add(bytes, from, to)
+    if (to - from < MIN_SEPARATE_BYTES) this.#chunks?.content.add(bytes, from, to)
     else {
       this.#giveOut()
       this.#sink?.onBody(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to), false)

@@ -1,14 +1,14 @@
 import type { UpstreamExchange, UpstreamSender } from '../exchange.ts'
 import type { UpstreamFailure } from '../failure.ts'
 import type { Pick } from './balancer.ts'
-import { MovingExchange, type Elsewhere } from './moving-exchange.ts'
+import { MovingExchange, type FailoverTarget } from './moving-exchange.ts'
 import type { Server } from './server.ts'
 
 /**
  * The servers of a backend, of which each request goes to one. With a single server it costs nothing: that one is asked, as there
  * is no other.
  */
-export class ServerGroup implements UpstreamSender, Elsewhere {
+export class ServerGroup implements UpstreamSender, FailoverTarget {
   #servers: readonly Server[]
   #only: Server | undefined
   /** Finish what they have. */

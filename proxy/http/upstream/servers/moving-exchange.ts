@@ -4,8 +4,8 @@ import type { UpstreamFailure } from '../failure.ts'
 import type { ResponseHead } from '../response/response-head.ts'
 import { isUnsent, type Server } from './server.ts'
 
-/** What a request asks for when its server fails. */
-export type Elsewhere = {
+/** The target that a request asks when its server fails. */
+export type FailoverTarget = {
   /** The request is about to be sent to this server. */
   begin(server: Server): void
   /** Tells of the failure, and returns another server that can be tried. */
@@ -20,21 +20,21 @@ export class MovingExchange implements UpstreamExchange {
   readonly method: string
   readonly client: string
   readonly #exchange: UpstreamExchange
-  readonly #elsewhere: Elsewhere
+  readonly #failoverTarget: FailoverTarget
   readonly #tried = new Set<Server>()
   #server: Server
 
-  constructor(exchange: UpstreamExchange, server: Server, elsewhere: Elsewhere) {
+  constructor(exchange: UpstreamExchange, server: Server, failoverTarget: FailoverTarget) {
     this.method = exchange.method
     this.client = exchange.client
     this.#exchange = exchange
     this.#server = server
-    this.#elsewhere = elsewhere
+    this.#failoverTarget = failoverTarget
   }
 
   send(): void {
     this.#tried.add(this.#server)
-    this.#elsewhere.begin(this.#server)
+    this.#failoverTarget.begin(this.#server)
     this.#server.pool.send(this)
   }
 
@@ -89,7 +89,7 @@ export class MovingExchange implements UpstreamExchange {
   }
 
   onFailure(failure: UpstreamFailure): void {
-    const other = this.#elsewhere.fail(this.#server, failure, this.#tried)
+    const other = this.#failoverTarget.fail(this.#server, failure, this.#tried)
     const mayMove = isUnsent(failure.kind) ? !this.cancelled : isServerFault(failure) && this.isRepeatable
     if (!other || !mayMove) return this.#exchange.onFailure(failure)
     this.#server = other

@@ -13,7 +13,7 @@ export type Probe = (place: ServerPlace, signal: AbortSignal) => Promise<string 
 const tooLate = 'it does not answer in time'
 
 /** Of the body of an answer that many bytes are read, so that the server is not interrupted while it sends a short one. */
-const MOST_BYTES = 65_536
+const MAX_BYTES = 65_536
 
 export type ProbeRequest = {
   /** On the server, whatever path its URL has. */
@@ -57,7 +57,7 @@ export function createProbe(
     const ask = async (): Promise<string | undefined> => {
       const headers = { 'user-agent': 'sluice-health-check', ...(host !== undefined && { host }) }
       const { statusCode, body } = await client.request({ method: 'GET', path, headers, signal })
-      await body.dump({ limit: MOST_BYTES, signal }).catch(() => undefined)
+      await body.dump({ limit: MAX_BYTES, signal }).catch(() => undefined)
       return statusCode >= 200 && statusCode < 400 ? undefined : `it answers ${statusCode}`
     }
     // A client that is interrupted while it connects may say nothing any more, neither of its request nor of its own end.

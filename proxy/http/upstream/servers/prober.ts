@@ -19,7 +19,7 @@ export type ProberOptions = {
 }
 
 /** The longest that a probe may take, where there is not less time until the next. */
-const LONGEST_PROBE_MS = 5_000
+const MAX_PROBE_MS = 5_000
 
 /** Probes each server of a group by itself. The first probes are spread over the interval, so that not all begin at once. */
 export class Prober {
@@ -79,10 +79,7 @@ class ProbedServer {
     const startedMs = now()
     const giveUp = new AbortController()
     this.#giveUp = giveUp
-    const limit = setTimeout(
-      () => afterInput(() => giveUp.abort()),
-      Math.min(everyMs, LONGEST_PROBE_MS),
-    ).unref()
+    const limit = setTimeout(() => afterInput(() => giveUp.abort()), Math.min(everyMs, MAX_PROBE_MS)).unref()
     const problem = await probe(this.#server.place, giveUp.signal)
     clearTimeout(limit)
     if (this.#isStopped) return

@@ -21,7 +21,7 @@ export type ServersReport = {
 }
 
 /** Keeps a report small where there are thousands of routes. */
-const MOST_LISTED = 100
+const MAX_LISTED = 100
 
 export function countServers(servers: Iterable<Server>): ServerCounts {
   const counts = { available: 0, ejected: 0, unhealthy: 0 }
@@ -35,7 +35,7 @@ export function reportServers(
 ): ServersReport {
   const all = upstreams.flatMap(({ name, servers }) => servers.map((server) => ({ name, server })))
   const isOut = ({ server: { state } }: { readonly server: Server }): boolean => state !== 'available'
-  const listed = [...all.filter(isOut), ...all.filter((each) => !isOut(each))].slice(0, MOST_LISTED)
+  const listed = [...all.filter(isOut), ...all.filter((each) => !isOut(each))].slice(0, MAX_LISTED)
   return {
     counts: countServers(all.map(({ server }) => server)),
     listed: listed.map(({ name, server }) => describeServer(name, server)),

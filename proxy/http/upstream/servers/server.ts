@@ -2,9 +2,9 @@ import type { ServerPool } from '../exchange.ts'
 import type { FailureKind } from '../failure.ts'
 
 /** Failures in a row after which a server is not used for a while. */
-const MOST_FAILURES = 3
+const MAX_FAILURES = 3
 const FIRST_EJECTION_MS = 1_000
-const LONGEST_EJECTION_MS = 60_000
+const MAX_EJECTION_MS = 60_000
 /** How long a server that is gone stays for requests that were on their way to it: these wait for a decision, or for a body. */
 const LINGER_MS = 120_000
 const LINGER_CHECK_MS = 1_000
@@ -123,7 +123,7 @@ export class Server {
     if (!failures.has(kind)) return
     this.#failures++
     // Of requests that it had before it was ejected, none makes it worse.
-    const isWorse = this.#ejections === 0 ? this.#failures >= MOST_FAILURES && mayEject : this.#isTried
+    const isWorse = this.#ejections === 0 ? this.#failures >= MAX_FAILURES && mayEject : this.#isTried
     if (!isWorse) return
     this.#isTried = false
     this.#ejections++
@@ -153,7 +153,7 @@ export class Server {
   }
 
   #ejectFrom(nowMs: number): void {
-    const durationMs = Math.min(FIRST_EJECTION_MS * 2 ** (this.#ejections - 1), LONGEST_EJECTION_MS)
+    const durationMs = Math.min(FIRST_EJECTION_MS * 2 ** (this.#ejections - 1), MAX_EJECTION_MS)
     this.#ejectedUntilMs = nowMs + durationMs
   }
 

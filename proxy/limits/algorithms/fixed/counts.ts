@@ -4,7 +4,7 @@ import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { SlotPool } from '../slots/slot-pool.ts'
 
-const LARGEST_COUNT = 0xffff_ffff
+const MAX_COUNT = 0xffff_ffff
 
 /** Counts in fixed windows: for each client a count, and when its window ends. The ticket is that end. */
 export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCounts {
@@ -31,8 +31,8 @@ export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCount
   }
 
   function add(slot: number, units: number, unsaved: boolean): void {
-    counted[slot] = Math.min(countOf(slot) + units, LARGEST_COUNT)
-    if (unsaved) slots.setUnsaved(slot, Math.min(slots.unsaved(slot) + units, LARGEST_COUNT))
+    counted[slot] = Math.min(countOf(slot) + units, MAX_COUNT)
+    if (unsaved) slots.setUnsaved(slot, Math.min(slots.unsaved(slot) + units, MAX_COUNT))
   }
 
   return {

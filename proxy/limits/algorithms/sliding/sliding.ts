@@ -1,4 +1,4 @@
-import { LARGEST_SLIDING_QUOTA } from '../../../policy.ts'
+import { MAX_SLIDING_QUOTA } from '../../../policy.ts'
 import type { Algorithm } from '../algorithm.ts'
 import { createSlidingCounts } from './counts.ts'
 
@@ -13,5 +13,5 @@ export const sliding: Algorithm = {
 }
 
 function timeCapacity(maxKeys: number): number {
-  return Math.max(maxKeys * TIMES_PER_KEY, LARGEST_SLIDING_QUOTA + TIMES_PER_KEY)
+  return Math.max(maxKeys * TIMES_PER_KEY, MAX_SLIDING_QUOTA + TIMES_PER_KEY)
 }

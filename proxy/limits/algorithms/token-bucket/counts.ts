@@ -62,8 +62,8 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       // Or so much of it has not run out: what was given back meanwhile may have stood before it.
       const leftMs =
         debts.sinceMs(slot) === sinceMs ? untilMs - (debts.givenBackMs(slot) - givenBackMs) - nowMs : 0
-      const mostMs = isLocal ? Math.min(amountMs, slots.unsaved(slot)) : amountMs
-      const backMs = Math.min(mostMs, Math.max(0, leftMs, surelyMs))
+      const maxMs = isLocal ? Math.min(amountMs, slots.unsaved(slot)) : amountMs
+      const backMs = Math.min(maxMs, Math.max(0, leftMs, surelyMs))
       if (backMs === 0) return
       if (isLocal) debts.addUnsaved(slot, -backMs)
       debts.giveBack(table, slot, backMs, nowMs)

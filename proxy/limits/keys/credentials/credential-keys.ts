@@ -1,4 +1,4 @@
-import { findTokens, MOST_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
 import { canonicalCredentials, tokenParameter, withoutBlanksAround } from './credentials.ts'
@@ -26,7 +26,7 @@ const punctuation = new Set([',', ';', '"', "'"])
  * - `Basic` counts by user and password, as every decoder reads them.
  * - Another token counts by itself, whatever the scheme: many backends take the second word of the field, or the last.
  * - Of a scheme with parameters, such as Digest, the whole counts.
- * - With more tokens than `MOST_TOKENS` there are more than `mostReadings`: the request is rejected.
+ * - With more tokens than `MAX_TOKENS` there are more than `maxReadings`: the request is rejected.
  */
 export function credentialKeys(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
@@ -36,7 +36,7 @@ export function credentialKeys(value: string): readonly string[] {
   const [scheme = '', second = ''] = words
   const tokens = findTokens(trimmed)
   // The backend may take one that has not been found.
-  if (tokens.length > MOST_TOKENS) return tooManyValues
+  if (tokens.length > MAX_TOKENS) return tooManyValues
   const keys = new Set(tokens.map(({ content }) => `Bearer ${content}`))
   const [token] = tokens
   if (token && tokens.length === 1 && isPlain && words.length === 2 && usualToken.test(second))
@@ -65,7 +65,7 @@ export function tokenKeys(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
   if (trimmed === '') return none
   const tokens = findTokens(trimmed)
-  if (tokens.length > MOST_TOKENS) return tooManyValues
+  if (tokens.length > MAX_TOKENS) return tooManyValues
   if (tokens.length === 0) return [/[\t ]/.test(trimmed) ? trimmed : comparableWord(trimmed)]
   const contents = tokens.map(({ content }) => content)
   return [...new Set(/[\t ]/.test(trimmed) ? [...contents, trimmed] : contents)]
@@ -124,7 +124,7 @@ function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
     taken.add(split[1] ?? '').add(split.at(-1) ?? '')
   }
   words.forEach((word, i) => {
-    if (taken.size <= MOST_WORDS && schemes.has((words[i - 1] ?? '').toLowerCase())) taken.add(word)
+    if (taken.size <= MAX_WORDS && schemes.has((words[i - 1] ?? '').toLowerCase())) taken.add(word)
   })
   const token = parameterOf(value)
   if (token !== undefined) taken.add(token)
@@ -132,4 +132,4 @@ function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
 }
 
 /** Above this the request is rejected in any case. */
-const MOST_WORDS = 16
+const MAX_WORDS = 16

@@ -1,5 +1,5 @@
-import { findTokens, MOST_TOKENS } from '../../../http/fields/json-web-tokens.ts'
-import { mostReadings } from '../partition-key.ts'
+import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { maxReadings } from '../partition-key.ts'
 import { decodings, lenientUser } from './basic-credentials.ts'
 import { credentialKeys } from './credential-keys.ts'
 import { canonicalCredentials, usualSchemes } from './credentials.ts'
@@ -11,7 +11,7 @@ const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
 
 /** Whether somebody has sent more credentials in one value than can be told: some backend may read any of them. */
 export function hasTooManyCredentials(value: string): boolean {
-  return findTokens(value).length > MOST_TOKENS || credentialKeys(value).length > mostReadings
+  return findTokens(value).length > MAX_TOKENS || credentialKeys(value).length > maxReadings
 }
 
 /**
@@ -32,7 +32,7 @@ export function* possibleSpellings(value: string): Generator<string> {
   }
   // The users of these keys are in lower case: what is decoded here is as it was sent.
   const [, ...words] = value.trim().split(blanks)
-  for (const text of new Set([...words.slice(0, mostReadings), words.join(' ')]))
+  for (const text of new Set([...words.slice(0, maxReadings), words.join(' ')]))
     for (const decoded of decodings(text))
       for (const login of new Set([decoded, lenientUser(decoded), decoded.split('\0', 1)[0] ?? '']))
         yield `Basic ${Buffer.from(login, 'latin1').toString('base64')}`

@@ -15,7 +15,7 @@ export type KeySetSource = {
 const REFRESH_MS = 300_000
 /** After a failure, and then twice as long after each further one: at a start the issuer may be only starting too. */
 const FIRST_RETRY_MS = 1_000
-const LONGEST_RETRY_MS = 10_000
+const MAX_RETRY_MS = 10_000
 /** A client can name unknown keys as often as it likes. */
 const MISSING_KEY_MS = 10_000
 
@@ -62,7 +62,7 @@ export function keepKeySet(options: {
     loading ??= loadOnce().finally(() => {
       loading = undefined
       if (isClosed) return
-      const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LONGEST_RETRY_MS)
+      const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS)
       timer = setTimeout(() => void refresh(), failures > 0 ? retryMs : REFRESH_MS)
       timer.unref()
     })

@@ -13,10 +13,10 @@ export type KeySetPlace =
 type KeyFile = { readonly path: string; readonly digest?: string }
 
 const TIMEOUT_MS = 5_000
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 /** The shortest secret for HS256 (RFC 7518 section 3.2). */
-const SHORTEST_SECRET = 32
+const MIN_SECRET_BYTES = 32
 
 /** Loads the text at a place. Rejects if there is none, or if it cannot be a key set. */
 export async function loadKeySet(place: KeySetPlace): Promise<string> {
@@ -34,7 +34,7 @@ async function fetchText(url: string): Promise<string> {
   let text = ''
   for await (const chunk of (response.body ?? new Blob([]).stream()).pipeThrough(new TextDecoderStream())) {
     text += chunk
-    if (text.length > MOST_BYTES) throw new Error('the answer is larger than 1 MiB')
+    if (text.length > MAX_BYTES) throw new Error('the answer is larger than 1 MiB')
   }
   return text
 }
@@ -42,7 +42,7 @@ async function fetchText(url: string): Promise<string> {
 /** @returns the secret, without the byte order mark and the line end of its file */
 export function checkSecret(text: string): string {
   const secret = withoutMark(text).replace(/\r?\n$/, '')
-  if (Buffer.byteLength(secret) < SHORTEST_SECRET) throw new Error(`shorter than ${SHORTEST_SECRET} bytes`)
+  if (Buffer.byteLength(secret) < MIN_SECRET_BYTES) throw new Error(`shorter than ${MIN_SECRET_BYTES} bytes`)
   return secret
 }
 

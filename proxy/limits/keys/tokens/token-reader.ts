@@ -1,5 +1,5 @@
 import { linesOf } from '../../../http/fields/header-lines.ts'
-import { findTokens, MOST_TOKENS } from '../../../http/fields/json-web-tokens.ts'
+import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
 import type { ClientRequest } from '../../../http/message/messages.ts'
 import { singleParts, type Policy } from '../../../policy.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
@@ -35,7 +35,7 @@ export function createTokenReader(policies: readonly Policy[], verifier: TokenVe
     read(applying, { rawHeaders }) {
       if (!applying.some((policy) => needing.has(policy))) return undefined
       const tokens = findTokens(linesOf(rawHeaders, 'authorization').join(', '))
-      if (tokens.length > MOST_TOKENS) return 'too-many'
+      if (tokens.length > MAX_TOKENS) return 'too-many'
       const read = tokens.map((token) => verifier.claimsOf(token))
       return read.some((claims) => claims instanceof Promise) ? later(read) : present(read)
     },

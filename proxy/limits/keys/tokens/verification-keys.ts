@@ -14,7 +14,7 @@ export type KeyChooser = (header: {
 }) => Promise<readonly VerificationKey[]>
 
 /** Keys that are tried at most: a token that names none costs as many verifications. */
-const MOST_KEYS = 8
+const MAX_KEYS = 8
 
 /** Bytes of a signature, where the algorithm alone says it (RFC 7518 section 3.1, RFC 8037 section 3.1). */
 const signatureBytes: Readonly<Record<string, number>> = {
@@ -52,7 +52,7 @@ export function chooseFrom(keySet: string): KeyChooser | undefined {
         // A key for something else, or one that cannot be read.
         const key = await find({ alg }).catch(() => undefined)
         if (key) chosen.push({ key, signatureLength: base64Length(signatureBytes[alg] ?? modulusBytes(jwk)) })
-        if (chosen.length === MOST_KEYS) break
+        if (chosen.length === MAX_KEYS) break
       }
       return chosen
     }

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { ClientEntries } from '../../../../proxy/limits/clients/client-entries.ts'
 import {
   idOf,
-  MOST_BANS_OF_SITE,
-  MOST_RULE_BANS,
+  MAX_BANS_PER_SITE,
+  MAX_RULE_BANS,
   type Ban,
   type EntryId,
 } from '../../../../proxy/limits/clients/client-entry.ts'
@@ -13,7 +13,7 @@ import { createMemoryEntryStore, type EntryStore } from '../../../../proxy/limit
 const hour = 3_600_000
 /** More than the table has room for. */
 const NETWORKS = 10_000
-const BANS = 1.5 * MOST_RULE_BANS
+const BANS = 1.5 * MAX_RULE_BANS
 
 type Table = {
   readonly entries: ClientEntries
@@ -56,10 +56,10 @@ test('a client with a /48 keeps nobody else from being banned, and each of its n
   }
   expect(missed).toEqual([])
   expect(hasBan(table, '192.0.2.1')).toBe(true)
-  expect(table.entries.list('ban')).toHaveLength(MOST_BANS_OF_SITE + 1)
+  expect(table.entries.list('ban')).toHaveLength(MAX_BANS_PER_SITE + 1)
   // Those that end last are there.
-  expect(hasBan(table, networkOf(1, NETWORKS - MOST_BANS_OF_SITE))).toBe(true)
-  expect(hasBan(table, networkOf(1, NETWORKS - MOST_BANS_OF_SITE - 1))).toBe(false)
+  expect(hasBan(table, networkOf(1, NETWORKS - MAX_BANS_PER_SITE))).toBe(true)
+  expect(hasBan(table, networkOf(1, NETWORKS - MAX_BANS_PER_SITE - 1))).toBe(false)
   expect(await table.store.extend(banOf('192.0.2.2'), hour)).toBe('done')
   expect(hasBan(table, '192.0.2.2')).toBe(true)
 })
@@ -84,8 +84,8 @@ test.each([
     expect(hasBan(table, '192.0.2.1')).toBe(true)
     expect(hasBan(table, '192.0.2.2')).toBe(true)
     const { size, evictions } = table.entries.readBanUse()
-    expect(size).toBeGreaterThan(0.98 * MOST_RULE_BANS)
-    expect(size).toBeLessThanOrEqual(MOST_RULE_BANS)
+    expect(size).toBeGreaterThan(0.98 * MAX_RULE_BANS)
+    expect(size).toBeLessThanOrEqual(MAX_RULE_BANS)
     expect(evictions).toBe(BANS + 2 - size)
     expect(table.gone.size).toBe(evictions)
   },

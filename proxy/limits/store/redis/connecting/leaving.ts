@@ -30,7 +30,7 @@ export type Leaving = {
 
 /** The first connection after a failover mostly leads to the new master: it comes at once. */
 const FIRST_DELAY_MS = 50
-const LONGEST_DELAY_MS = 800
+const MAX_DELAY_MS = 800
 /** Without a replica for so long it is forgotten how often one was left before. */
 const FORGOTTEN_AFTER_MS = 10_000
 
@@ -49,6 +49,6 @@ export function createLeaving(now: () => number): Leaving {
     },
     connected: () => void (isLeft = false),
     isRecent,
-    delayMs: () => (isRecent() ? Math.min(FIRST_DELAY_MS * 2 ** (leftInARow - 1), LONGEST_DELAY_MS) : 0),
+    delayMs: () => (isRecent() ? Math.min(FIRST_DELAY_MS * 2 ** (leftInARow - 1), MAX_DELAY_MS) : 0),
   }
 }

@@ -45,10 +45,10 @@ export function createRepayment(options: {
       }),
     ]
     // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
-    const longestMs = Math.ceil(Math.max(...charges.map(({ endsAtMs }) => endsAtMs)) - nowMs)
+    const maxMs = Math.ceil(Math.max(...charges.map(({ endsAtMs }) => endsAtMs)) - nowMs)
     const sizes = [counts.length, debts.length].map(String)
     const script = counts.length === charges.length ? addFixedOnceScript : addOnceScript
-    return runs(script, 1 + keys.length, [mark, ...keys, String(longestMs), ...sizes, ...parameters])
+    return runs(script, 1 + keys.length, [mark, ...keys, String(maxMs), ...sizes, ...parameters])
   }
 
   return async (id, charges) => {

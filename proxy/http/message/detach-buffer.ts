@@ -18,7 +18,7 @@ export function copyBytes(bytes: Buffer): Buffer {
 }
 
 /** Bytes keep all the memory that they are a part of, of which they may be as small a part as this. */
-const LEAST_SHARE = 1 / 4
+const MIN_SHARE = 1 / 4
 
 /**
  * The same bytes, copied to memory of their own if they are a small part of the buffer that they keep alive. Bytes read from a
@@ -26,6 +26,6 @@ const LEAST_SHARE = 1 / 4
  *
  * @param piece that is not written to any more
  */
-export function ownBytes(piece: Buffer): Buffer {
-  return piece.length >= piece.buffer.byteLength * LEAST_SHARE ? piece : copyBytes(piece)
+export function detachBuffer(piece: Buffer): Buffer {
+  return piece.length >= piece.buffer.byteLength * MIN_SHARE ? piece : copyBytes(piece)
 }
