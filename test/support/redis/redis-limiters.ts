@@ -65,16 +65,16 @@ export function readDocumentedRights(): Record<
   string[]
 > {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/redis.md'), 'utf8')
-  const find = (pattern: RegExp): string[] => {
-    const [, words] = pattern.exec(page) ?? []
+  const find = (pattern: RegExp, text = page.replaceAll(/\s+/g, ' ')): string[] => {
+    const [, words] = pattern.exec(text) ?? []
     if (words === undefined) throw new Error(`docs/redis.md has nothing like ${pattern}`)
     return words.trim().split(/\s+/)
   }
   return {
-    counting: find(/ACL SETUSER sluice on >password ([^]*?)\n\n/),
-    sliding: find(/with `([^`]*)`\s+for rules with a sliding window/),
-    runTime: find(/`([^`]*)`\s+for bans and limits at run time/),
-    bans: find(/`([^`]*)`\s+beside them for rules with `ban`/),
-    cluster: find(/and `([^`]*)`\s+in a cluster/),
+    counting: find(/ACL SETUSER sluice on >password ([^]*?)\n\n/, page),
+    sliding: find(/with `([^`]*)` for rules with a sliding window/),
+    runTime: find(/`([^`]*)` for bans and limits at run time/),
+    bans: find(/`([^`]*)` beside them for rules with `ban`/),
+    cluster: find(/and `([^`]*)` in a cluster/),
   }
 }
