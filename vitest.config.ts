@@ -99,9 +99,17 @@ export default defineConfig({
           hookTimeout: 60_000,
           // With two at a time two cores are half idle.
           maxWorkers: 3,
+          sequence: { groupOrder: 2 },
         },
       },
-      { test: { name: 'soak', setupFiles, include: ['test/fault/soak/soak.ts'] } },
+      {
+        test: {
+          name: 'soak',
+          setupFiles,
+          include: ['test/fault/soak/soak.ts'],
+          sequence: { groupOrder: 6 },
+        },
+      },
       {
         test: {
           // Real applications and their clients, which are installed first.
@@ -112,6 +120,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
+          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -122,6 +131,7 @@ export default defineConfig({
           include: ['test/peers/**/*.test.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
+          sequence: { groupOrder: 4 },
         },
       },
       {
@@ -133,6 +143,7 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 300_000,
           fileParallelism: false,
+          sequence: { groupOrder: 5 },
         },
       },
     ],

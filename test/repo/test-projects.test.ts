@@ -4,7 +4,13 @@ import { expect, test } from 'vitest'
 import config from '../../vitest.config.ts'
 
 type Project = {
-  readonly test: { readonly name: string; readonly include: string[]; readonly exclude?: string[] }
+  readonly test: {
+    readonly name: string
+    readonly include: string[]
+    readonly exclude?: string[]
+    readonly maxWorkers?: number
+    readonly sequence?: { readonly groupOrder?: number }
+  }
 }
 
 const projects = (config.test?.projects ?? []) as Project[]
@@ -28,6 +34,12 @@ test('every test file is run by a project, and by one only of those of npm test'
   })
   expect(files.length).toBeGreaterThan(200)
   expect(counts.filter(([, isRun, isOnce]) => !isRun || !isOnce)).toEqual([])
+})
+
+test('vitest can run any of the projects together: those of one group have the same number of workers', () => {
+  const groups = Map.groupBy(projects, ({ test: { sequence } }) => sequence?.groupOrder)
+  const counts = [...groups.values()].map((group) => new Set(group.map((each) => each.test.maxWorkers)).size)
+  expect(counts).toEqual(counts.map(() => 1))
 })
 
 test.each([
