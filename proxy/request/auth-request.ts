@@ -2,10 +2,10 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { refuseFraming } from '../http/fields/framing.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { readAuthority } from './authority.ts'
-import { readHost } from './host.ts'
 import {
   countFields,
   knownMethods,
+  readHost,
   reject,
   type HeadOptions,
   type RejectedHead,

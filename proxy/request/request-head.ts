@@ -3,12 +3,19 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import { expectsOther, refuseFraming } from '../http/fields/framing.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { asksForOtherVersion, offersWebSocket } from '../http/fields/websocket-handshake.ts'
+import { ownCopy } from '../http/message/detach-buffer.ts'
+import { Remembered } from '../http/message/remembered.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
-import { readHost } from './host.ts'
+import { readAuthority } from './authority.ts'
 import { readTarget, type Target } from './target/target.ts'
 
 /** The methods that the HTTP/1 parser knows. Over HTTP/2 a method is any text. */
 export const knownMethods = new Set(METHODS)
+
+const MAX_HOSTS = 256
+/** A name has 253 characters at most (RFC 1035 section 2.3.4), behind it a dot and a port. */
+const MAX_HOST_LENGTH = 260
+const hosts = new Remembered<string>(MAX_HOSTS, MAX_HOST_LENGTH)
 
 export type HeadOptions = {
   /** Bytes that a request's target may have. */
@@ -81,3 +88,85 @@ export function countFields(rawFields: readonly string[]): number {
   }
   return count
 }
+
+/**
+ * The one host that a request names, as it is forwarded, or undefined where the request must be refused (RFC 9112
+ * section 3.2): none in HTTP/1.1, several, or one that is no host. What an absolute-form target names takes the place of
+ * `Host` (section 3.2.2).
+ *
+ * @param authority of an absolute-form target
+ * @param fallback for HTTP/1.0, which need not name one
+ */
+export function readHost(
+  request: ClientRequest,
+  authority: string | undefined,
+  fallback: string,
+): string | undefined {
+  const { rawHeaders } = request
+  let sent: string | undefined
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? ''
+    if (!isHostField(name)) continue
+    const value = rawHeaders[i + 1]
+    if (sent !== undefined && (request.httpVersionMajor === 1 || !isSameAuthority(sent, value ?? '')))
+      return undefined
+    sent ??= value
+  }
+  if (sent === undefined) {
+    return request.httpVersion === '1.0' ? (authority ?? fallback) : undefined
+  }
+  const host = readHostValue(sent)
+  return host === undefined ? undefined : (authority ?? host)
+}
+
+function isHostField(name: string): boolean {
+  if (name.length === 4) return name === 'Host' || name === 'host' || name.toLowerCase() === 'host'
+  return name === ':authority'
+}
+
+/** Whether `:authority` and `Host` name the same (RFC 9113 section 8.3.1): letter case and the port of the scheme make no difference. */
+function isSameAuthority(one: string, other: string): boolean {
+  return one === other || withoutUsualPort(one.toLowerCase()) === withoutUsualPort(other.toLowerCase())
+}
+
+/** Without the port of `http` or `https`: over a connection without TLS a request may be for either, if a proxy has taken TLS off. */
+function withoutUsualPort(authority: string): string {
+  return authority.replace(/:(?:80|443)?$/, '')
+}
+
+function readHostValue(value: string): string | undefined {
+  const known = hosts.find(value)
+  if (known !== undefined) return known
+  const copy = ownCopy(value)
+  const host = readAuthority(copy)
+  if (host !== undefined) hosts.add(copy, host)
+  return host
+}
+
+/**
+ * A reply that the gateway sends itself: an error, or `options` for a successful OPTIONS; undefined if the request is
+ * to be forwarded.
+ *
+ * - TRACE sends back what it was sent, credentials and fields that proxies have added among it. It is never forwarded
+ *   (RFC 9110 section 9.3.8).
+ * - `OPTIONS *` asks about the server as a whole, and to the client that is this one (section 9.3.7). Behind a path
+ *   prefix there would be nothing to forward it as.
+ * - `Max-Forwards: 0` says that OPTIONS must not be forwarded further (section 7.6.2).
+ */
+export function localReply(
+  { method, headers }: Pick<ClientRequest, 'method' | 'headers'>,
+  { path }: Target,
+): ErrorReply | 'options' | undefined {
+  if (method === 'TRACE') return errors.methodNotAllowed
+  if (method !== 'OPTIONS') return undefined
+  const maxForwards = headers['max-forwards']?.toString()
+  if (maxForwards !== undefined && !maxForwardsSyntax.test(maxForwards)) return errors.badRequest
+  return path === '*' || Number(maxForwards) === 0 ? 'options' : undefined
+}
+
+/** Why `localReply` is an error; for the log. */
+export function whyRejected(reply: ErrorReply): string {
+  return reply === errors.badRequest ? 'Max-Forwards is not a number' : 'TRACE is not supported'
+}
+
+const maxForwardsSyntax = /^[0-9]{1,9}$/

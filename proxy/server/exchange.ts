@@ -1,17 +1,21 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ForwardProgress, PacedExchange } from '../http/connection/client-progress.ts'
-import { addToLocalReplies, sendError, statusOf } from '../http/fields/reply.ts'
-import type { LocalReply, LocalReplySource } from '../http/fields/reply.ts'
+import {
+  addToLocalReplies,
+  sendError,
+  statusOf,
+  type LocalReply,
+  type LocalReplySource,
+} from '../http/fields/reply.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { noteRefusal } from '../limits/clients/banning.ts'
 import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import { decideRequest, type AskedRequest, type RequestedCharges, type Verdict } from '../limits/decide.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
-import { unknownClient, type Peer } from '../request/addresses/client-address.ts'
+import { givenRequestId, unknownClient, type Peer } from '../request/addresses/client-address.ts'
 import { answerOptions, fieldsOf } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
-import { givenRequestId } from '../request/request-id.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
 import type { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'

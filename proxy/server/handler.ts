@@ -1,5 +1,5 @@
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
-import { connectionOf, peerOf } from '../request/connection-peer.ts'
+import { connectionOf, peerOf } from '../request/addresses/client-address.ts'
 import { AuthRequest } from './auth-request.ts'
 import { Exchange } from './exchange.ts'
 import type { HandlerOptions, OnUpgrade } from './handler-options.ts'

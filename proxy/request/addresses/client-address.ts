@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net'
+import type { ClientRequest, ConnectionAddresses } from '../../http/message/messages.ts'
 import { compileRanges } from './address-ranges.ts'
 import { formatAddress, isIpv4, networkOf, parseAddress, type IpAddress } from './ip-address.ts'
 
@@ -160,4 +162,39 @@ function parseEntry(field: string, from: number, to: number): IpAddress | undefi
 
 function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09
+}
+
+export type PeerOptions = {
+  readonly addresses: AddressReader
+  /** The address of the peer of a connection; undefined if it has disconnected. */
+  readonly addressOf: (socket: ConnectionAddresses) => string | undefined
+}
+
+const peers = new WeakMap<object, Peer>()
+
+/**
+ * The peer of a request's connection, read once per connection.
+ *
+ * @returns undefined if the connection has closed and its peer was never read
+ */
+export function peerOf(request: ClientRequest, { addresses, addressOf }: PeerOptions): Peer | undefined {
+  const connection = connectionOf(request)
+  const known = peers.get(connection)
+  if (known) return known
+  const peer = addresses.readPeer(addressOf(request.socket))
+  if (peer) peers.set(connection, peer)
+  return peer
+}
+
+/** What all requests of a connection share. */
+export function connectionOf(request: ClientRequest): Socket {
+  return request.socket
+}
+
+const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
+
+/** The `X-Request-Id` of a trusted proxy, so that a request has the same id in all logs; undefined to make a new one. */
+export function givenRequestId({ headers }: ClientRequest, { trusted }: Peer): string | undefined {
+  const given = trusted ? headers['x-request-id'] : undefined
+  return typeof given === 'string' && requestIdSyntax.test(given) ? given : undefined
 }

@@ -55,10 +55,11 @@ export function readTarget(method: string, raw: string, options = noHeaders): Ta
   if (raw.startsWith('/')) {
     const question = raw.indexOf('?')
     const path = question === -1 ? raw : raw.slice(0, question)
-    // Most targets end here: with one reading, or two by their end.
+    // Most targets end here: with one reading, or two by a slash or an extension at their end.
     if (!notPlain.test(path) && (question === -1 || isLegal(raw))) {
       const text = path.toLowerCase()
       const hasExtension = text.includes('.')
+      if (!hasExtension && !text.endsWith('/')) return onlyReading(path, raw, text)
       if (!hasExtension || !mayHaveScript(text)) {
         const { matchPath, otherMatchPaths } = plainMatchPaths(
           text,
@@ -82,6 +83,11 @@ export function readTarget(method: string, raw: string, options = noHeaders): Ta
   if (raw === '*')
     return method === 'OPTIONS' ? wholeServer(undefined) : 'the target * is allowed for OPTIONS only'
   return fromAbsoluteForm(method, raw, options)
+}
+
+function onlyReading(path: string, forwardTarget: string, matchPath: string): Target {
+  const none = noOtherMatchPaths
+  return { path, forwardTarget, routePath: matchPath, matchPath, otherMatchPaths: none, authority: undefined }
 }
 
 function isLegal(raw: string): boolean {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ClientRequest } from '../../../proxy/http/message/messages.ts'
-import { readHost } from '../../../proxy/request/host.ts'
+import { readHost } from '../../../proxy/request/request-head.ts'
 
 function hostOf(version: string, ...rawHeaders: string[]): string | undefined {
   const request = { rawHeaders, httpVersion: version, httpVersionMajor: Number(version[0]) }
