@@ -5,7 +5,7 @@ import { mergeHeaders } from '../config/routes/request-headers.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { listedHeaders } from '../limits/clients/client-lists.ts'
 import type { ClientTable } from '../limits/clients/client-table.ts'
-import { createLimitHeaders, limitHeaderNames } from '../limits/headers/limit-headers.ts'
+import { createLimitHeaders, limitHeaderNames } from '../limits/headers.ts'
 import { addedNames } from '../limits/refusal.ts'
 import { compileTableInSteps, type RequestTable } from '../limits/request-table.ts'
 import { HeldBodyMemory } from '../http/forward/held-body.ts'
@@ -15,8 +15,14 @@ import { requestedUnits, singleParts, type Policy } from '../policy.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
 import { createPrefixStripper } from '../limits/rules/strip-prefix.ts'
 import { compileRoutes } from '../limits/rules/upstream-routes.ts'
-import type { HandlerOptions, RoutedUpstream, RoutedUpstreams } from '../server/handler-options.ts'
-import { createHandler, type Handler, type LiveOptions } from '../server/handler.ts'
+import type {
+  Handler,
+  LiveOptions,
+  HandlerOptions,
+  RoutedUpstream,
+  RoutedUpstreams,
+} from '../server/handler-options.ts'
+import { createHandler } from '../server/exchange.ts'
 import { createAccessLog } from '../telemetry/access-log.ts'
 import { createFailureLog } from '../telemetry/failure-log.ts'
 import { createRefusalLog } from '../telemetry/refusal-log.ts'

@@ -4,10 +4,11 @@ import type { ClientRequest } from '../http/message/messages.ts'
 import type { Policy } from '../policy.ts'
 import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { localReply, whyRejected, type RejectedHead, type RequestHead } from '../request/request-head.ts'
-import { chargesOf } from './charges.ts'
 import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
 import type { ClientLists } from './clients/client-lists.ts'
 import { areRequested } from './costs/requested-charges.ts'
+import { readPart, type KeySource } from './keys/part-values.ts'
+import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
 import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import type { RuleTable } from './rules/rule-table.ts'
@@ -115,10 +116,11 @@ function charge(
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
   if (asked.isOver) return { outcome: 'gone' }
-  const { clientAddress: client, request, applying } = asked
+  const { clientAddress: client, applying } = asked
+  const { headers } = asked.request
   const { addresses, entries, readsBodies } = table
 
-  const charges = chargesOf(applying, { client, host, target, claims, request, addresses })
+  const charges = chargesOf(applying, { client, host, target, claims, headers, addresses })
   if (!charges) return { outcome: 'rejected', ...ambiguousKey }
   asked.charges = charges
 
@@ -157,6 +159,38 @@ function matchRules(
   const applying = preflightRules && isPreflight({ method, headers }) ? preflightRules : rules
   return applying.match(target, method, headers, host)
 }
+
+/**
+ * The charges of a request: one for each policy that applies to its client, and several where backends would not read the
+ * same client. A policy whose partition key needs something that the request does not have does not apply.
+ *
+ * @returns undefined where an enforced policy's client could be read in too many ways
+ */
+function chargesOf(policies: readonly Policy[], source: KeySource): readonly Charge[] | undefined {
+  if (policies.length === 0) return noCharges
+  const read: ReadPart = (part) => readPart(part, source)
+  const charges: Charge[] = []
+  for (const policy of policies) {
+    // The usual rule, for which nothing else is looked at.
+    if (isByAddress(policy)) {
+      charges.push({ policy, partitionKey: source.client.prefix })
+      continue
+    }
+    let keys = partitionKeysOf(policy, read)
+    if (keys.length > maxReadings) {
+      if (policy.mode === 'enforce') return undefined
+      keys = keys.slice(0, maxReadings)
+    }
+    for (const partitionKey of keys) charges.push({ policy, partitionKey })
+  }
+  return charges
+}
+
+function isByAddress({ partition }: Policy): boolean {
+  return partition.length === 1 && partition[0]?.kind === 'ip'
+}
+
+const noCharges: readonly Charge[] = []
 
 const ambiguousKey = {
   reason: 'ambiguous-key',

@@ -13,15 +13,21 @@ import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import { decideRequest, type AskedRequest, type RequestedCharges, type Verdict } from '../limits/decide.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
-import { givenRequestId, unknownClient, type Peer } from '../request/addresses/client-address.ts'
+import {
+  connectionOf,
+  givenRequestId,
+  peerOf,
+  unknownClient,
+  type Peer,
+} from '../request/addresses/client-address.ts'
 import { answerOptions, fieldsOf } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
-import type { AuthRequest } from './auth-request.ts'
+import { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
-import type { HandlerOptions, OnUpgrade } from './handler-options.ts'
-import { refuse, refuseBanned, refuseUndecided } from './too-many-requests.ts'
+import type { Handler, HandlerOptions, LiveOptions, OnUpgrade } from './handler-options.ts'
+import { refuse, refuseBanned, refuseUndecided } from '../limits/refusal.ts'
 
 const none: readonly never[] = []
 
@@ -261,5 +267,33 @@ export class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
 
   adaptError(reply: LocalReply): LocalReply {
     return this.#auth?.adaptError(reply) ?? reply
+  }
+}
+
+/**
+ * Handles a request: decides what becomes of it, then forwards or refuses it. A request that matches no rule is forwarded
+ * without asking the store. A request whose connection has already closed is dropped.
+ *
+ * Throws only if a request cannot be started; exceptions of its steps, synchronous or not, go to `onException`.
+ */
+export function createHandler(live: LiveOptions): Handler {
+  return (request, response, onUpgrade) => {
+    const { options } = live
+    const peer = peerOf(request, options)
+    if (!peer) return void connectionOf(request).destroy()
+    const exchange = new Exchange(options, peer, request, response, onUpgrade)
+    exchange.guard(() => exchange.begin())
+  }
+}
+
+/** Handles an auth request: decides about the original request as if it had come here, and answers with the decision. */
+export function createAuthHandler(live: LiveOptions): Handler {
+  return (request, response) => {
+    const { options } = live
+    const peer = peerOf(request, options)
+    if (!peer) return void connectionOf(request).destroy()
+    const auth = new AuthRequest(options, peer, request, response)
+    const exchange = new Exchange(options, peer, request, response, undefined, auth)
+    exchange.guard(() => exchange.begin())
   }
 }

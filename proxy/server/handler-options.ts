@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { SlowClients } from '../http/connection/slow-clients.ts'
 import type { Banning } from '../limits/clients/banning.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
-import type { RefusalOptions } from './too-many-requests.ts'
+import type { RefusalOptions } from '../limits/refusal.ts'
 import type { ForwarderOptions } from '../http/forward/forward.ts'
 import type { HeldBodyMemory } from '../http/forward/held-body.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
@@ -10,6 +10,7 @@ import type { RequestFieldClassifier } from '../http/fields/header-roles.ts'
 import type { DecisionTable } from '../limits/decide.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
+import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import type { PeerOptions } from '../request/addresses/client-address.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import type { StripPrefix } from '../limits/rules/strip-prefix.ts'
@@ -96,3 +97,8 @@ export type HandlerOptions = HeadOptions &
 
 /** Called when the backend accepts a WebSocket handshake: the tunnel takes the place of the response. */
 export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
+
+/** What the steps of requests use. Each request keeps to the end what it found here at its beginning. */
+export type LiveOptions = { readonly options: HandlerOptions }
+
+export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void

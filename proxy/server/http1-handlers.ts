@@ -10,8 +10,7 @@ import { isWebSocketHandshake, offersWebSocket } from '../http/fields/websocket-
 import { allow } from '../request/local-replies.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { OnException } from './error-boundary.ts'
-import type { OnUpgrade } from './handler-options.ts'
-import type { Handler } from './handler.ts'
+import type { Handler, OnUpgrade } from './handler-options.ts'
 
 export type Http1Deps = {
   readonly handler: Handler

@@ -8,7 +8,7 @@ import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { connectionOf, peerOf, type PeerOptions } from '../request/addresses/client-address.ts'
 import { allow } from '../request/local-replies.ts'
 import type { OnException } from './error-boundary.ts'
-import type { Handler } from './handler.ts'
+import type { Handler } from './handler-options.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
 type Http2Deps = {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLimitHeaders } from '../../../proxy/limits/headers/limit-headers.ts'
-import { oneStateEach } from '../../../proxy/limits/headers/one-state-each.ts'
+import { createLimitHeaders, oneStateEach } from '../../../proxy/limits/headers.ts'
 import type { PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'

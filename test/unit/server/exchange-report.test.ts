@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { reportDecision } from '../../../proxy/limits/decision-report.ts'
+import { reportDecision } from '../../../proxy/server/exchange-report.ts'
 import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'

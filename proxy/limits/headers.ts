@@ -1,0 +1,142 @@
+import type { Policy } from '../policy.ts'
+import type { PolicyState } from './limiter.ts'
+
+/** A form in which clients are told their limits. */
+type LimitHeaderFormat = 'ietf' | 'x-ratelimit'
+
+/** Makes the headers with the remaining quota, for a response on a limited endpoint, allowed or refused: name, value, name, value… */
+export type LimitHeaders = (states: readonly PolicyState[]) => string[]
+
+/** Makes the headers in each of these formats; none without a format. */
+export function createLimitHeaders(formats: readonly LimitHeaderFormat[]): LimitHeaders {
+  const [first, second] = new Set(formats)
+  if (first === undefined) return () => []
+  if (second === undefined) return makers[first]
+  return (states) => [...ietfHeaders(states), ...xRateLimitHeaders(states)]
+}
+
+/** The names of these headers, as people write them. */
+export function limitHeaderNames(formats: readonly LimitHeaderFormat[]): string[] {
+  return formats.flatMap((format) => names[format])
+}
+
+const names: Readonly<Record<LimitHeaderFormat, readonly string[]>> = {
+  ietf: ['RateLimit-Policy', 'RateLimit'],
+  'x-ratelimit': ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+}
+
+const makers: Readonly<Record<LimitHeaderFormat, LimitHeaders>> = {
+  ietf: ietfHeaders,
+  'x-ratelimit': xRateLimitHeaders,
+}
+
+/**
+ * The response fields of draft-ietf-httpapi-ratelimit-headers-11: structured-field Lists of String items. The one place
+ * that writes them, because the draft may yet turn the String into a Token.
+ *
+ * Shadow policies are left out: a client that heeds the fields would slow down for a limit that is not in force.
+ */
+function ietfHeaders(states: readonly PolicyState[]): string[] {
+  const shown = oneStateEach(states)
+  const policies = rateLimitPolicyHeader(shown)
+  const limits = rateLimitHeader(shown)
+  return policies === undefined || limits === undefined
+    ? []
+    : ['ratelimit-policy', policies, 'ratelimit', limits]
+}
+
+/** `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined where none is enforced. */
+function rateLimitPolicyHeader(states: readonly PolicyState[]): string | undefined {
+  let list: string | undefined
+  for (const { policy } of states) {
+    if (policy.mode === 'shadow') continue
+    const item = policyItem(policy)
+    list = list === undefined ? item : `${list}, ${item}`
+  }
+  return list
+}
+
+/**
+ * `RateLimit`: the remaining quota under each policy, and the seconds until more is left, rounded up: the effective window of
+ * section 4.1.2, within which the client can use no more than the remaining quota.
+ */
+function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
+  let list: string | undefined
+  for (const { policy, remaining, resetMs } of states) {
+    if (policy.mode === 'shadow') continue
+    // Nobody knows when a request in flight ends.
+    const reset = policy.algorithm === 'concurrency' ? '' : `;t=${wholeSeconds(resetMs)}`
+    const item = `"${policy.name}";r=${remaining}${reset}`
+    list = list === undefined ? item : `${list}, ${item}`
+  }
+  return list
+}
+
+/** `Retry-After` in whole seconds, rounded up: when every exhausted policy lets the client through again. */
+export function retryAfterHeader(states: readonly PolicyState[]): string {
+  let maxMs = 0
+  for (const { policy, exceeded, resetMs } of states) {
+    if (exceeded && policy.mode === 'enforce' && resetMs > maxMs) maxMs = resetMs
+  }
+  return wholeSeconds(maxMs)
+}
+
+const policyItems = new WeakMap<Policy, string>()
+
+/** Made once for each policy: it never changes. Names need no escaping, the settings allow only `[A-Za-z0-9._-]`. */
+function policyItem(policy: Policy): string {
+  const known = policyItems.get(policy)
+  if (known !== undefined) return known
+  const window = policy.algorithm === 'concurrency' ? '' : `;w=${wholeSeconds(policy.windowMs)}`
+  const item = `"${policy.name}";q=${policy.quota}${window}`
+  policyItems.set(policy, item)
+  return item
+}
+
+/**
+ * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, for clients that know no other: name, value, name, value… They can tell of
+ * one policy only: of those that refuse the request, else of all, the one with the least left. `-Reset` is in seconds from
+ * now, and left out where requests in flight are limited.
+ *
+ * Shadow policies are left out, as in the headers of the draft.
+ */
+function xRateLimitHeaders(states: readonly PolicyState[]): string[] {
+  let tightest: PolicyState | undefined
+  for (const state of states) {
+    if (state.policy.mode === 'shadow') continue
+    if (tightest === undefined || isTighter(state, tightest)) tightest = state
+  }
+  if (tightest === undefined) return []
+  const { policy, remaining, resetMs } = tightest
+  const headers = ['x-ratelimit-limit', String(policy.quota), 'x-ratelimit-remaining', String(remaining)]
+  if (policy.algorithm !== 'concurrency') headers.push('x-ratelimit-reset', wholeSeconds(resetMs))
+  return headers
+}
+
+/**
+ * One state for each policy. Where a request counted for several clients under one, that of the client with least left,
+ * the one that the policy refuses first. Clients may have other quotas under a policy: its name tells it.
+ *
+ * @param states in the order of the charges: those of a policy side by side
+ */
+export function oneStateEach(states: readonly PolicyState[]): readonly PolicyState[] {
+  if (!states.some(({ policy }, i) => policy.name === states[i - 1]?.policy.name)) return states
+  const kept: PolicyState[] = []
+  for (const state of states) {
+    const last = kept.at(-1)
+    if (last?.policy.name !== state.policy.name) kept.push(state)
+    else if (isTighter(state, last)) kept[kept.length - 1] = state
+  }
+  return kept
+}
+
+/** The state that refuses a request, or would sooner. */
+function isTighter(state: PolicyState, than: PolicyState): boolean {
+  if (state.exceeded !== than.exceeded) return state.exceeded
+  return state.remaining === than.remaining ? state.resetMs > than.resetMs : state.remaining < than.remaining
+}
+
+/** A duration as response headers tell it. At least 1: a client told to wait 0 seconds asks again at once. */
+function wholeSeconds(durationMs: number): string {
+  return String(Math.max(1, Math.ceil(durationMs / 1000)))
+}
