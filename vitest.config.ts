@@ -24,9 +24,9 @@ const unitsWithSockets = [
   'test/unit/support/**/*.test.ts',
   'test/unit/http/upstream/{connection,http2-session,pool,probe,prober,resolved-group,write-errors}.test.ts',
 ]
-/** Redis is started and stopped all the time, and what comes of it hangs on the schedule: with the long ones. */
+/** Redis is started and stopped all the time, and the outcome depends on timing: run with the long ones. */
 const longWithRedis = ['test/contract/redis-cluster.test.ts', 'test/fault/{broken-replicas,settled}.test.ts']
-/** What is about time says so itself: this is for a machine that is busy with something else. */
+/** Tests about time set their own limits: this one allows for a machine that is busy with something else. */
 const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
 /** Most tests wait for a process or a window more than they compute: with fewer at a time two cores are partly idle. */
 const maxWorkers = 4

@@ -20,7 +20,7 @@ export function createCredentials(
 ): ReadCredentials {
   const { redisCaFile, redisCertFile, redisKeyFile, redisSentinelUsername, redisSentinelPassword } = settings
   const { secretFiles } = settings
-  /** What is wrong with a file, by the variable that names it, so that it is said once. */
+  /** The last error of each file, by the variable that names it, so that it is logged once. */
   const told = new Map<string, string>()
   const warn = (file: string, reason: string): void => {
     if (told.get(file) === reason) return

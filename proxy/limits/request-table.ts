@@ -8,7 +8,7 @@ import { preflightRules } from './rules/preflight-rules.ts'
 import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upstream-routes.ts'
 import { compileRulesInSteps } from './rules/rule-table.ts'
 
-/** What is compiled from settings to decide about requests. */
+/** The tables compiled from settings to decide about requests. */
 export type RequestTable = Pick<DecisionTable, 'rules' | 'preflightRules' | 'clientLists' | 'addresses'> & {
   /** The rules in force: none with limiting switched off. */
   readonly written: readonly Rule[]

@@ -10,8 +10,8 @@ const nothing = Buffer.alloc(0)
 const none: readonly string[] = []
 
 /**
- * What is different where another proxy asks whether to let a request pass: the original request is decided about, and a
- * 200 takes the place of forwarding it. What the auth request itself carries as its body is ignored.
+ * The handling of an auth request, in which another proxy asks whether to allow a request: the original request is decided about, and a
+ * 200 takes the place of forwarding it. The body of the auth request itself is ignored.
  */
 export class AuthRequest {
   readonly #options: HandlerOptions

@@ -13,7 +13,7 @@ type ReportOptions = Pick<
   'telemetry' | 'tracing' | 'throttledClients' | 'onRejected' | 'onRefused' | 'onFinished' | 'now'
 >
 
-/** What is known of the request so far. */
+/** The known facts about the request so far. */
 type ReportedRequest = Pick<AskedRequest, 'request' | 'head' | 'clientAddress'>
 
 /** What metrics and logs are told of one request. */

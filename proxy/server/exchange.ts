@@ -143,7 +143,7 @@ export class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     if (this.report.trace) this.report.asked(charges)
   }
 
-  /** The client disconnected during the decision, or sent an invalid body and was answered. What was counted stays counted. */
+  /** The client disconnected during the decision, or sent an invalid body and was answered. Its counts stay. */
   get #isAnswered(): boolean {
     return this.isOver || this.response.headersSent
   }

@@ -74,10 +74,10 @@ type Host = {
   finish(status: number): void
 }
 
-/** A request on its way to the backend, with its body and with what was reserved for it. */
+/** A request on its way to the backend, with its body and its reservations. */
 export class ForwardedRequest {
   readonly #host: Host
-  /** What was reserved for the request. */
+  /** The reservations of the request. */
   #settlement: Settlement | undefined
   /** Set where the body had to be read before the decision. */
   #held: HeldBody | undefined
@@ -136,7 +136,7 @@ export class ForwardedRequest {
     this.#settlement = new Settlement(settling, states)
   }
 
-  /** What is left after what was given back so far; undefined where nothing was reserved. */
+  /** The remaining quota after the refunds so far; undefined without reservations. */
   get limitHeaders(): readonly string[] | undefined {
     return this.#settlement?.responseHeaders
   }
@@ -226,7 +226,7 @@ export class ForwardedRequest {
     return this.#host.isOver || this.#host.response.headersSent
   }
 
-  /** The request goes no further: what was reserved for it is given back. */
+  /** The request goes no further: its reservations are refunded. */
   giveBack(): void {
     this.dropBody()
     this.#settlement?.cancel()

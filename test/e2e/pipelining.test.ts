@@ -147,11 +147,11 @@ test.each([
   let answers = ''
   socket.on('data', (chunk: Buffer) => (answers += chunk.toString('latin1')))
   const before = `/held-before-${protocol}`
-  socket.write(get(before) + get('/second') + get('/chat', handshake) + 'what follows')
+  socket.write(get(before) + get('/second') + get('/chat', handshake) + 'later bytes')
   const response = await arrival(before)
   expect(paths()).toEqual([before])
   response.end('first')
-  while (!answers.endsWith('what follows')) await once(socket, 'data')
+  while (!answers.endsWith('later bytes')) await once(socket, 'data')
   expect(answers).toMatch(/\r\n\r\nfirst.*\r\n\r\nanswer to \/secondHTTP\/1\.1 101 .*\r\n\r\nwhat follows$/s)
   expect(paths()).toEqual([before, '/second', '/chat'])
   socket.end()

@@ -23,7 +23,7 @@ describe('plain HTTP on the HTTPS port', () => {
     await gateway.process.waitForLine(
       /"requests":1,"status":400,"reason":"plain HTTP on the HTTPS port \(TLS_CERT_FILE\)","peer":"127.0.0.1"/,
     )
-    // What is no HTTP either is closed.
+    // A connection that speaks neither protocol is closed.
     expect(await sendRaw(gateway.port, 'nonsense, and more of it than a record has')).not.toContain('HTTP/')
   })
 })

@@ -87,7 +87,7 @@ for (const [protocol, secure] of [
     expect(answers.indexOf('HTTP/1.1 200 OK', 1)).toBeGreaterThan(bodyBytes)
   })
 
-  test(`but not behind one that closes the connection, over ${protocol}`, async () => {
+  test(`a handshake after a response that closes the connection is not served, over ${protocol}`, async () => {
     const { served, client } = await serve(secure)
     client.write(get('/last'))
     await once(client, 'readable')

@@ -120,7 +120,7 @@ describe('a request is refused for the length of', () => {
     expect(backend.seen).toHaveLength(0)
   })
 
-  test('but not for the longest that is allowed', async () => {
+  test('a request of the maximum length is not refused', async () => {
     const longest = `GET /${'x'.repeat(8_191)} ${head}${'X-A: b\r\n'.repeat(98)}\r\n`
     expect(await sendRaw(gateway.port, longest)).toMatch(/^HTTP\/1\.1 200 /)
   })

@@ -140,7 +140,7 @@ describe('idle connections make room', () => {
     expect(openOnes([used, fresh])).toEqual([0])
   })
 
-  test('but connections with a request in flight and tunnels are not closed', async () => {
+  test('connections with a request in flight and tunnels are not closed to make room', async () => {
     const gateway = await startHouse({ MAX_CONNECTIONS: '4' })
     const held = await openConnection(gateway.port, a, get('/held'))
     const upload = await openConnection(

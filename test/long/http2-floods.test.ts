@@ -102,7 +102,7 @@ const floods: readonly [string, () => Buffer[]][] = [
 describe.each([
   ['over TLS', false],
   ['without TLS', true],
-])('a flood of HTTP/2 %s', (_, cleartext) => {
+])('an HTTP/2 flood %s', (_, cleartext) => {
   beforeAll(async () => {
     backend = await startBackend()
     gateway = await startGateway({ UPSTREAM_URL: backend.url, ...(cleartext ? {} : tlsSettings()) })

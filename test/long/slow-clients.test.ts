@@ -107,7 +107,7 @@ describe.concurrent('a client that sends too slowly', () => {
     expect(ms).toBeLessThan(1_500)
   })
 
-  test('but steadily and fast enough is not disconnected', async () => {
+  test('is not disconnected if it sends slowly but steadily', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n')
     const timer = setInterval(() => socket.write('x'.repeat(20)), 25)
@@ -140,7 +140,7 @@ describe.concurrent('a client that does not read', () => {
     expect(error.code).toBe('ECONNRESET')
   })
 
-  test('but goes on before the timeout each time is not disconnected', async () => {
+  test('is not disconnected if it reads before each timeout', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     let bytes = 0

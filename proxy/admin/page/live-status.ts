@@ -8,7 +8,7 @@ const SHOWN = 100
 export type ReadActivities = () => Promise<readonly Activity[]>
 
 /**
- * The contents of an event of `GET /api/events`: the replies of the API that the page shows, and what has been counted since
+ * The contents of an event of `GET /api/events`: the replies of the API that the page shows, and the counts since
  * the processes were started. The page makes rates of the counts.
  *
  * @param answers of the table in force

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { GatewaySettings } from '../../config/settings.ts'
 
-/** The settings that say how many connections there may be, each of which is an open file. */
+/** The settings for the number of connections. Each connection is an open file. */
 type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections' | 'upstreamStreams'> &
   Partial<Pick<GatewaySettings, 'routes' | 'hasFallback' | 'decisionsPort'>>
 

@@ -68,7 +68,7 @@ const commonRoles = new Map<string, FieldRole>([
   ['upgrade', 'upgrade'],
 ])
 
-// `Forwarded` says the same as what is set here and would contradict it: it is never passed on.
+// `Forwarded` would duplicate or contradict the headers set here: it is never passed on.
 const requestRoles = new Map<string, FieldRole>([
   ...neverForwarded.map((name) => [name, 'own'] as const),
   ...commonRoles,

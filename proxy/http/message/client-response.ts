@@ -44,8 +44,8 @@ export abstract class ClientResponse {
   /** 100 Continue (RFC 9110 section 10.1.1), unless the response has begun. */
   abstract writeContinue(): void
   /**
-   * An interim response of the backend (RFC 9110 section 15.2), unless the response has begun, or the client does not read what is
-   * there for it, or understands none (HTTP/1.0).
+   * An interim response of the backend (RFC 9110 section 15.2), unless the response has begun, or the client does not read its
+   * responses, or understands none (HTTP/1.0).
    *
    * @param fields name, value, name, value… with names in lower case
    */

@@ -15,7 +15,7 @@ export type MemoryCounts = {
    * Counts the charge if `counts` is set and the quota has room. The state has a reservation if something was counted that is to
    * be settled; only `giveBack` reads its ticket.
    *
-   * @param unsaved whether what is counted is still to be added to the shared counters
+   * @param unsaved whether the counted units are pending sync with the shared counters
    */
   charge(
     table: number,
@@ -27,16 +27,16 @@ export type MemoryCounts = {
   ): PolicyState
   /**
    * Gives back units of a reservation, and never more than it took; or, below 0, adds them, over the quota too. Of a local
-   * reservation only what is unsaved is given back.
+   * reservation only units pending sync are refunded.
    */
   giveBack(table: number, reservation: Reservation, units: number, nowMs: number): void
   /** Counts nothing. Undefined for a client of whom nothing counts. */
   read(table: number, charge: Charge, nowMs: number): CounterReading
   /** Where the clients are. */
   readonly slots: ClientSlots
-  /** Hands out, each once, at most `limit` numbers of what is unsaved and has not ended. */
+  /** Hands out, each once, at most `limit` numbers that are pending sync and have not ended. */
   takeUnsaved(limit: number, nowMs: number): readonly UnsavedSlot[]
-  /** Takes one unsaved request of a client for saved. Returns false if it has none. Not asked of policies that take units. */
+  /** Takes one request of a client out of the pending sync. Returns false if it has none. Not asked of policies that take units. */
   takeBackUnsaved(table: number, charge: Charge, nowMs: number): boolean
   /** Counts a charge that other counters have let through, whatever the quota. Only where requests in flight are counted. */
   add?(table: number, charge: Charge): void
@@ -46,7 +46,7 @@ export type MemoryCounts = {
 
 /** What the memory limiter does with the clients of every algorithm; `SlotPool` is the usual one. */
 export type ClientSlots = {
-  /** Clients of whom something is unsaved. */
+  /** Clients with counts pending sync. */
   readonly unsavedSize: number
   /** Frees a few clients that have ended. Called with every decision. */
   reclaimInPassing(nowMs: number): void

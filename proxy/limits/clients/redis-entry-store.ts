@@ -18,12 +18,12 @@ import type { EntryOutcome, EntryStore } from './entry-store.ts'
 const NOT_UNDERSTOOD =
   'some bans or overrides in Redis are not in force here: another version of the gateway has written them'
 
-/** What a start waits for the entries that there are. */
+/** How long startup waits for the existing entries. */
 const READY_MS = 1000
 
 /**
- * Bans and overrides in Redis, which all replicas and workers copy. Each process polls four times a second for what has
- * changed since it last asked. Keys, all in one slot of a cluster:
+ * Bans and overrides in Redis, which all replicas and workers copy. Each process polls four times a second for changes since its
+ * last poll. Keys, all in one slot of a cluster:
  *
  * - `<prefix>:{clients}`: a hash of all entries: when each ends, by the clock of Redis, and its JSON
  * - `<prefix>:{clients}:ban`, `<prefix>:{clients}:override`: sorted sets of their ids by their ends

@@ -9,14 +9,14 @@ export type IpAddress = readonly number[]
 /** All addresses whose first `bits` bits are those of `address`. */
 export type AddressRange = { readonly address: IpAddress; readonly bits: number }
 
-const longestIpv6 = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
+const maxIpv6Length = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
 
 /**
  * Reads an address strictly: what another parser may read as a different address (leading zeros, hex, short forms, a
  * zone, blanks around it) is no address.
  */
 export function parseAddress(text: string): IpAddress | undefined {
-  if (text.length > longestIpv6) return undefined
+  if (text.length > maxIpv6Length) return undefined
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
 

@@ -31,7 +31,7 @@ const CLIENTS = 50_000
 const CONNECTIONS = 200
 const FAULT_EVERY_MS = 10_000
 const MAX_FAULT_MS = 5_000
-/** Come first, so that memory which an outage takes and which is kept for the next is not taken for a leak. */
+/** Come first, so that memory that an outage takes, and that the next one reuses, is not taken for a leak. */
 const worst: readonly Pick<Fault, 'site' | 'kind'>[] = [
   { site: 'redis', kind: 'hang' },
   { site: 2, kind: 'swallow' },

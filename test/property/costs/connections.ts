@@ -14,11 +14,11 @@ function openProxyHeader(): ByteReader {
 }
 
 const signature2 = '\r\n\r\n\0\r\nQUIT\n\x21\x11'
-const mostOfVersion2 = 16 * 1024
+const maxVersion2Bytes = 16 * 1024
 
 /** The length is that of the content, up to what there may be. */
 function version2(content: string): string {
-  const length = Math.min(content.length, mostOfVersion2 - 16)
+  const length = Math.min(content.length, maxVersion2Bytes - 16)
   return signature2 + String.fromCharCode(length >> 8, length & 0xff) + content
 }
 
@@ -59,7 +59,7 @@ export const rows: readonly CostRow[] = [
   },
   {
     name: 'a PROXY header of version 2',
-    largestBytes: mostOfVersion2,
+    largestBytes: maxVersion2Bytes,
     units: ['\0', '\xff', '\x01\0\x01a'],
     atoms: ['\0', '\x01', '\xff', 'a'],
     wrap: version2,

@@ -12,7 +12,7 @@ import { TimestampQueues } from './timestamp-queues.ts'
  * A time is in the window for exactly `windowMs`, the end excluded.
  */
 export class AdmissionTimes {
-  /** What is unsaved of a slot is how many of its newest times. */
+  /** The pending sync of a slot is a number of its newest times. */
   readonly slots: SlotPool
   readonly #times: TimestampQueues
 

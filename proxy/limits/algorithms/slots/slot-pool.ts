@@ -65,7 +65,7 @@ export class SlotPool {
     return this.#evictions
   }
 
-  /** Number of slots of which something is unsaved. */
+  /** Number of slots with numbers pending sync. */
   get unsavedSize(): number {
     return this.#unsavedSize
   }
@@ -139,7 +139,7 @@ export class SlotPool {
     return true
   }
 
-  /** Frees all slots of these tables but those of which something is unsaved. Returns the tables of which some are left. */
+  /** Frees all slots of these tables except those with numbers pending sync. Returns the tables that still have slots. */
   dropTables(tables: ReadonlySet<number>): ReadonlySet<number> {
     this.#turn = 0
     const left = new Set<number>()
@@ -170,10 +170,10 @@ export class SlotPool {
   }
 
   /**
-   * Hands out what is unsaved, of at most `limit` numbers.
+   * Hands out the numbers pending sync, at most `limit` of them.
    *
-   * @param handOut called with a slot of which something is unsaved, and how many numbers it may return. It sets what is unsaved
-   *   from then on, and returns undefined where all of it has ended
+   * @param handOut called with a slot that has numbers pending sync, and how many it may return. It sets the numbers pending from
+   * then on, and returns undefined where all of it has ended
    */
   takeUnsaved(
     limit: number,

@@ -9,9 +9,9 @@ import { Debts } from './debts.ts'
 const ROUNDING_MS = 1e-5
 
 /**
- * Counts in token buckets (the generic cell rate algorithm). A policy's quota is what a full bucket holds, and its window
- * how long an empty one takes to be full. The ticket is when a reservation was taken, when it will have run out of the bucket,
- * since when that was not full, and what had been given back since then.
+ * Counts in token buckets (the generic cell rate algorithm). A policy's quota is the content of a full bucket, and its window the
+ * time in which an empty one fills up. The ticket is when a reservation was taken, when it will have run out of the bucket, since
+ * when that was not full, and the units refunded since then.
  */
 export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCounts {
   const debts = new Debts(maxKeys, seed)
@@ -56,10 +56,9 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       const slot = debts.find(table, partitionKey, nowMs)
       if (slot === NONE) return
       const [takenAtMs = 0, untilMs = 0, sinceMs, givenBackMs = 0] = String(ticket).split(':').map(Number)
-      // Without the reservation the bucket would be this much fuller at least: what has passed since may have been lost on a
-      // full one.
+      // Without the reservation the bucket would be this much fuller at least: the time since may have been lost on a full one.
       const surelyMs = amountMs - (nowMs - takenAtMs)
-      // Or so much of it has not run out: what was given back meanwhile may have stood before it.
+      // Or so much of it has not run out: units refunded meanwhile may have been taken before it.
       const leftMs =
         debts.sinceMs(slot) === sinceMs ? untilMs - (debts.givenBackMs(slot) - givenBackMs) - nowMs : 0
       const maxMs = isLocal ? Math.min(amountMs, slots.unsaved(slot)) : amountMs

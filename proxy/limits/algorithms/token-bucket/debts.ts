@@ -10,14 +10,14 @@ import { SlotPool, type UnsavedSlot } from '../slots/slot-pool.ts'
  * the first to be full.
  */
 export class Debts {
-  /** What is unsaved of a slot is that part of its debt. */
+  /** The pending sync of a slot is a part of its debt. */
   readonly slots: SlotPool
   readonly #debtsMs: Float64Array
   /** By slot: when the debt was that. */
   readonly #changedAtMs: Float64Array
   /** By slot: since when the bucket has not been full. */
   readonly #sinceMs: Float64Array
-  /** By slot: what has been given back since then. */
+  /** By slot: the units refunded since then. */
   readonly #givenBackMs: Float64Array
 
   /**
@@ -69,7 +69,7 @@ export class Debts {
     return slot
   }
 
-  /** Puts back what was taken. */
+  /** Puts taken units back. */
   giveBack(table: number, slot: number, amountMs: number, nowMs: number): void {
     this.#givenBackMs[slot] = this.givenBackMs(slot) + amountMs
     this.#change(slot, -amountMs, nowMs)
@@ -81,7 +81,7 @@ export class Debts {
     this.slots.setUnsaved(slot, Math.max(0, this.slots.unsaved(slot) + amountMs))
   }
 
-  /** Hands out, once, what is unsaved of at most `limit` buckets, as far as it is a debt still. */
+  /** Hands out, once, the debt pending sync of at most `limit` buckets, as far as it has not run out. */
   takeUnsaved(limit: number, nowMs: number): UnsavedSlot[] {
     return this.slots.takeUnsaved(limit, (slot) => {
       const debtMs = Math.min(this.slots.unsaved(slot), this.debtMs(slot, nowMs))

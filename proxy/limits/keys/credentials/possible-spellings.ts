@@ -30,7 +30,7 @@ export function* possibleSpellings(value: string): Generator<string> {
     if (key.startsWith('Bearer '))
       for (const spelling of spellingsOfWord(word)) yield* withEachScheme(spelling)
   }
-  // The users of these keys are in lower case: what is decoded here is as it was sent.
+  // The users of these keys are in lower case; the values decoded here keep their case.
   const [, ...words] = value.trim().split(blanks)
   for (const text of new Set([...words.slice(0, maxReadings), words.join(' ')]))
     for (const decoded of decodings(text))

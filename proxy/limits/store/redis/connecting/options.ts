@@ -14,7 +14,7 @@ export type RedisCredentials = {
   readonly sentinelPassword?: string | undefined
 }
 
-/** The credentials as they are now. Asked before each connection, so that what has been renewed is used. */
+/** The credentials as they are now. Asked before each connection, so that renewed ones are used. */
 export type ReadCredentials = () => RedisCredentials
 
 /** Milliseconds before the next attempt to connect. For ever: a number ends nothing. */

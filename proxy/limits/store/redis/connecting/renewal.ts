@@ -21,7 +21,7 @@ export type Renewal = {
   applyToDuplicates(client: Redis): void
   /**
    * Whether an error of Redis says that the connection is not logged in, or has no right to a command although there are
-   * other credentials by now: then a new connection is to be made.
+   * other credentials by now: then the caller must open a new connection.
    */
   isNeeded(options: RedisOptions, error: unknown): boolean
 }

@@ -2,12 +2,12 @@ import { SentinelConnector, type Redis, type RedisOptions, type SentinelConnecti
 
 /** Why sentinels have not named the master. */
 export type SentinelReasons = {
-  /** What the library is to ask the sentinels with. */
+  /** The connector with which the library asks the sentinels. */
   readonly Connector: new (options: unknown) => SentinelConnector
   /** Listens to a client that does. */
   listen(server: Redis): void
   /**
-   * What is to be logged for an error of this client; undefined where it says nothing. The library says "All sentinels are
+   * The error to log for an error of this client; undefined if it adds nothing. The library says "All sentinels are
    * unreachable" also where it comes to the end of its list after one that has named the master, and of a connection that
    * was refused only that it is closed.
    */
@@ -21,7 +21,7 @@ type Dialling = { connectToSentinel(sentinel: Place, options?: RedisOptions): Re
 export function createSentinelReasons(): SentinelReasons {
   /** Why each could not be asked, by host and port, since the last one that has named the master. */
   const reasons = new Map<string, string>()
-  /** What has become of the last connection to each. */
+  /** The outcome of the last connection to each. */
   const problems = new Map<string, string>()
 
   class ReportingConnector extends SentinelConnector {

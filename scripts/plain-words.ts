@@ -1,0 +1,61 @@
+/** A wording that readers have to read twice, and how to write it instead. */
+export type Wording = {
+  readonly name: string
+  readonly pattern: RegExp
+  readonly instead: string
+}
+
+export type Finding = { readonly line: number; readonly text: string; readonly wording: Wording }
+
+const verbs = 'is|are|was|were|has|have|had|comes|came|waits|stands|follows'
+
+/** The words after which a clause with `who` or `which` has no noun to refer to. */
+const noNoun = String.raw`(?:^|[.:;(*\`'"]|\b(?:of|to|by|for|and|or|but|from|with|as|than|where|only))`
+
+export const wordings: readonly Wording[] = [
+  {
+    name: 'headless clause',
+    pattern: new RegExp(String.raw`(?:\bwhat|${noNoun}\s*\b(?:who|whoever|which)) (?:${verbs})\b`, 'i'),
+    instead: 'name the thing: "the bytes received", "the remaining quota", "a client on the list"',
+  },
+  {
+    name: 'X of HTTP',
+    pattern:
+      /\bof HTTPS?(?:\/[\d.]+)?(?! [a-z]*(?:s|status|version|server|client|backend|engine)\b)(?![/\w]|\.\d)/,
+    instead: 'an HTTP/2 client, the HTTP status',
+  },
+  {
+    name: 'MOST_, LEAST_, LONGEST_',
+    pattern:
+      /\b[A-Z_]*(?:MOST|LEAST|LONGEST|SHORTEST|LARGEST)(?:_[A-Z]+)+\b|\b[A-Z]+_AT_MOST\b|\bconst (?:most|least|longest)[A-Z]/,
+    instead: 'MAX_, MIN_, with a unit',
+  },
+  {
+    name: 'is none',
+    pattern: /\b(?<!\bthere )(?:is|are) none\b/i,
+    instead: 'is not one, is missing, without one',
+  },
+  {
+    name: 'is to be',
+    pattern: /\b(?:is|are|was|were) to be\b/i,
+    instead: 'must be, or an imperative',
+  },
+  {
+    name: 'title that continues the one before',
+    pattern:
+      /\b(?:test|it|describe)(?:\.\w+)*(?:\(.*\))?\(\s*['"`](?:nor|so do|so does|but|also|likewise|and) /,
+    instead: 'a sentence that stands alone',
+  },
+]
+
+/** Literal texts of others, and terms that the wordings above would take for theirs. */
+const exceptions = ['(which is 0)']
+
+/** Finds the wordings in the lines of a file. */
+export function findWordings(text: string): Finding[] {
+  return text.split('\n').flatMap((line, index) => {
+    const own = exceptions.reduce((rest, exception) => rest.replaceAll(exception, ''), line)
+    const found = wordings.filter(({ pattern }) => pattern.test(own))
+    return found.map((wording) => ({ line: index + 1, text: line.trim(), wording }))
+  })
+}

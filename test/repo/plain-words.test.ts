@@ -1,0 +1,41 @@
+import { describe, expect, test } from 'vitest'
+import { findWordings } from '../../scripts/plain-words.ts'
+
+/** Names of the wordings found in a line. */
+const namesIn = (line: string): string[] => findWordings(line).map(({ wording }) => wording.name)
+
+describe('the checker of wordings', () => {
+  test.each([
+    ['/** What is left of the window. */', 'headless clause'],
+    ['Reads what has come so far.', 'headless clause'],
+    ['refunds the units of who is banned', 'headless clause'],
+    ["test('who is denied gets 403', async () => {", 'headless clause'],
+    ['a connection of HTTP/2, idle', 'X of HTTP'],
+    ['the status of HTTP.', 'X of HTTP'],
+    ['const MOST_ENTRIES = 10', 'MOST_, LEAST_, LONGEST_'],
+    ['const LISTENERS_AT_MOST = 8', 'MOST_, LEAST_, LONGEST_'],
+    ['const longestLine = 80', 'MOST_, LEAST_, LONGEST_'],
+    ['an empty value is none', 'is none'],
+    ['the stream is to be reset', 'is to be'],
+    ["  test('nor is one held that %s', async () => {", 'title that continues the one before'],
+    ["test.each([1])('but not %s', () => {", 'title that continues the one before'],
+  ])('finds in %j: %s', (line, name) => {
+    expect(namesIn(line)).toEqual([name])
+  })
+
+  test.each([
+    'The backend got the request, which is in flight.',
+    'a client that is banned',
+    'the parts of HTTP/2 frames',
+    'with the fields of HTTP/1.1 requests',
+    'const MAX_ENTRIES = 10',
+    'if there is none, the default applies',
+    "test('a refused request counts for nobody', () => {",
+  ])('finds nothing in %j', (line) => {
+    expect(namesIn(line)).toEqual([])
+  })
+
+  test('names the line', () => {
+    expect(findWordings('a\nb\nit is to be c\n')).toMatchObject([{ line: 3, text: 'it is to be c' }])
+  })
+})
