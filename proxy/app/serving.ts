@@ -279,6 +279,7 @@ function composeServer(
     limits: http1Limits(settings),
     http2,
     tunnels,
+    upgradeProtocols: settings.upgradeProtocols,
     telemetry,
     onException,
     onFault: createFaultLog(log, settings),

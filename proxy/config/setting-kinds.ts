@@ -141,6 +141,21 @@ export const limitHeaderFormats: Kind<('ietf' | 'x-ratelimit')[]> = {
   fromText: (text) => (text === 'none' ? [] : listFromText(text)),
 }
 
+const aProtocol = text(
+  'the name of a protocol as Upgrade has it, such as tcp or SPDY/3.1; websocket needs no entry',
+  (name) =>
+    /^[\w!#$%&'*+.^`|~-]+(?:\/[\w!#$%&'*+.^`|~-]+)?$/.test(name) && name.toLowerCase() !== 'websocket',
+)
+
+/** A list of names of protocols, in lower case; comma-separated in the environment. */
+export const upgradeProtocols: Kind<string[]> = {
+  needs: `a list, each entry ${aProtocol.needs}`,
+  schema: z
+    .array(aProtocol.schema, 'needs a list, such as [tcp, h2c]')
+    .transform((names) => names.map((name) => name.toLowerCase())),
+  fromText: listFromText,
+}
+
 function listFromText(text: string): string[] {
   return text
     .split(',')

@@ -25,6 +25,7 @@ import {
   redisUrl,
   tlsVersion,
   trustedProxies,
+  upgradeProtocols,
   upstreamHost,
   upstreamUrl,
   userName,
@@ -256,7 +257,12 @@ export const gatewayTable = {
   tunnelIdleTimeoutMs: setting(
     duration('100ms', '7d'),
     '300s',
-    'Time to keep a WebSocket connection without traffic open',
+    'Time to keep a WebSocket connection, or another upgraded one, without traffic open',
+  ),
+  upgradeProtocols: setting(
+    upgradeProtocols,
+    [],
+    'Protocols that requests may switch to besides WebSocket, such as `tcp` and `h2c` for Docker. What passes then is not limited',
   ),
   upstreamHost: setting(
     upstreamHost,

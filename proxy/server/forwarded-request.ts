@@ -143,7 +143,7 @@ export class ForwardedRequest {
 
   /** Sends an allowed request to its backend, or rejects it if there is none for it. */
   pass({ target, host }: RequestHead): void {
-    const { options, request, report, onUpgrade } = this.#host
+    const { options, request, report } = this.#host
     const { routes, requestBuffering } = options
     const route = routes?.table.find(target, host)
     if (route) report.route = route.name
@@ -166,7 +166,7 @@ export class ForwardedRequest {
     if (maxBodyBytes > 0 && (declaredLength(request) ?? 0) > maxBodyBytes)
       return this.#reject('body-too-large', errors.bodyTooLarge, bodyOverLimit)
     const sending = { target, host, route, prefix, sentHost, stripped, references, forwarder }
-    const wait = this.#held || onUpgrade ? undefined : bodyWaitOf(request, requestBuffering)
+    const wait = this.#held ? undefined : bodyWaitOf(request, requestBuffering)
     if (wait === undefined) return this.#send(sending)
     this.#hold({ maxBytes: requestBuffering, onlyThisTurn: wait === 'turn' }, () => {
       this.delivery = undefined

@@ -6,7 +6,7 @@ import type { Exchange, ServedConnection } from '../http/http1/service.ts'
 import { expectsOther } from '../http/fields/framing.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { sendError } from '../http/fields/reply.ts'
-import { isWebSocketHandshake, offersWebSocket } from '../http/fields/websocket-handshake.ts'
+import { isWebSocketHandshake, offeredProtocol } from '../http/fields/websocket-handshake.ts'
 import { allow } from '../request/local-replies.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { OnException } from './error-boundary.ts'
@@ -14,6 +14,8 @@ import type { Handler, OnUpgrade } from './handler-options.ts'
 
 export type Http1Deps = {
   readonly handler: Handler
+  /** Names of protocols that requests may go on with, beside WebSocket; in lower case. */
+  readonly upgradeProtocols: readonly string[]
   /** Undefined where handshakes are served as any request. */
   readonly tunnels: Tunnels | undefined
   readonly telemetry: Telemetry
@@ -37,7 +39,11 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
         return
       }
       try {
-        if (request.headers.upgrade !== undefined && takesUpgrade(request) && deps.tunnels)
+        if (
+          request.headers.upgrade !== undefined &&
+          deps.tunnels &&
+          takesUpgrade(request, deps.upgradeProtocols)
+        )
           serveHandshake(deps.handler, deps.tunnels, connection, { request, response })
         else deps.handler(request, response)
       } catch (error) {
@@ -58,12 +64,14 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
 }
 
 /**
- * Whether to accept an upgrade: WebSocket handshakes only. Any other upgrade is ignored, and the request is served as
- * usual (RFC 9110 section 7.8); an invalid handshake is answered as a request, so that its body, if any, is read as
- * one.
+ * Whether to accept an upgrade: WebSocket handshakes, and protocols that the operator has named, whatever the method and
+ * with or without a body. Any other upgrade is ignored, and the request is served as usual (RFC 9110 section 7.8); an invalid
+ * handshake is answered as a request, so that its body, if any, is read as one.
  */
-export function takesUpgrade(request: ClientRequest): boolean {
-  return offersWebSocket(request) && isWebSocketHandshake(request) && !expectsOther(request)
+export function takesUpgrade(request: ClientRequest, protocols: readonly string[]): boolean {
+  const offered = offeredProtocol(request)
+  if (offered === undefined || expectsOther(request)) return false
+  return offered === 'websocket' ? isWebSocketHandshake(request) : protocols.includes(offered)
 }
 
 /** A handshake takes the same steps as any request. What the client sends behind it is kept for the tunnel. */

@@ -200,6 +200,7 @@ beforeAll(async () => {
       },
       http2: server === plain ? undefined : http2,
       telemetry,
+      upgradeProtocols: [],
       tunnels,
       onFault: () => undefined,
       onException,

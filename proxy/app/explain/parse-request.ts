@@ -18,7 +18,7 @@ export type ParsedRequest =
  * @param head the request line and the headers, one character a byte
  */
 export function parseRequest(
-  { maxHeaderBytes, maxHeaderCount }: GatewaySettings,
+  { maxHeaderBytes, maxHeaderCount, upgradeProtocols }: GatewaySettings,
   head: string,
 ): ParsedRequest {
   let parsed: Http1Request | undefined
@@ -39,5 +39,5 @@ export function parseRequest(
   }
   if (!parsed) return { status: 400, why: 'the head is incomplete' }
   if (parsed.method === 'CONNECT') return { status: 405, why: 'CONNECT is not supported' }
-  return { request: parsed, upgrades: takesUpgrade(parsed) }
+  return { request: parsed, upgrades: takesUpgrade(parsed, upgradeProtocols) }
 }

@@ -190,9 +190,13 @@ export interface SluiceYaml {
    */
   idleTimeout?: string
   /**
-   * Time to keep a WebSocket connection without traffic open
+   * Time to keep a WebSocket connection, or another upgraded one, without traffic open
    */
   tunnelIdleTimeout?: string
+  /**
+   * Protocols that requests may switch to besides WebSocket, such as `tcp` and `h2c` for Docker. What passes then is not limited
+   */
+  upgradeProtocols?: string[]
   /**
    * `Host` header that `UPSTREAM_URL` gets: `keep`: that of the request, `upstream`: that of the URL, or a name
    */

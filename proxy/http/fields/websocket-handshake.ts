@@ -8,12 +8,15 @@ const webSocketKey = /^[A-Za-z0-9+/]{22}==$/
 const webSocketGuid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
 /** The request offers to become a WebSocket, well-formed or not. In HTTP/1.0 it cannot (RFC 9110 section 7.8). */
-export function offersWebSocket({ headers, httpVersion }: ClientRequest): boolean {
-  return (
-    httpVersion === '1.1' &&
-    headers.upgrade?.toLowerCase() === 'websocket' &&
-    /(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? '')
-  )
+export function offersWebSocket(request: ClientRequest): boolean {
+  return offeredProtocol(request) === 'websocket'
+}
+
+/** What the request offers to go on with, in lower case. Lists of protocols are none: only the backend knows which it would choose. */
+export function offeredProtocol({ headers, httpVersion }: ClientRequest): string | undefined {
+  if (httpVersion !== '1.1' || !/(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? ''))
+    return undefined
+  return headers.upgrade?.toLowerCase()
 }
 
 /** An offer in a version of WebSocket that is not the one there is. */
@@ -39,14 +42,20 @@ export function isWebSocketHandshake({ method, headers, httpVersion }: ClientReq
   )
 }
 
+/** Whether a 101 goes on with what the request has offered. */
+export function acceptsUpgrade(request: ClientRequest, head: UpgradeAnswer): boolean {
+  const offered = offeredProtocol(request)
+  if (offered === 'websocket') return acceptsHandshake(request, head)
+  return offered !== undefined && head.upgrade?.toLowerCase() === offered
+}
+
+type UpgradeAnswer = { readonly upgrade: string | undefined; readonly fields: readonly string[] }
+
 /**
  * Whether a 101 answers this very handshake (RFC 6455 section 4.1): the digest of its key shows that the backend has
  * read it as a WebSocket handshake. Without that, the bytes that follow need not be WebSocket frames.
  */
-export function acceptsHandshake(
-  { headers }: ClientRequest,
-  { upgrade, fields }: { readonly upgrade: string | undefined; readonly fields: readonly string[] },
-): boolean {
+function acceptsHandshake({ headers }: ClientRequest, { upgrade, fields }: UpgradeAnswer): boolean {
   const accepted = hash('sha1', `${headers['sec-websocket-key'] ?? ''}${webSocketGuid}`, 'base64')
   const answers = fields.filter((_, i) => i % 2 === 1 && fields[i - 1] === 'sec-websocket-accept')
   return upgrade?.toLowerCase() === 'websocket' && answers.length === 1 && answers[0] === accepted

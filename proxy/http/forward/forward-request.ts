@@ -31,7 +31,7 @@ export type ForwardRequest = {
   readonly requestId: string
   /** Called when a streamed body exceeds `maxBodyBytes`. */
   readonly onBodyOverLimit: () => void
-  /** For a WebSocket handshake: called when the backend accepts it. */
+  /** For an upgrade: called when the backend accepts it. */
   readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
 }
 

@@ -3,7 +3,7 @@ import { errors } from '../../../shared/error-replies.ts'
 import { logsInConnection } from '../fields/connection-login.ts'
 import { sendError } from '../fields/reply.ts'
 import { acceptsTrailers, requestTrailers, responseTrailers } from '../fields/trailers.ts'
-import { acceptsHandshake } from '../fields/websocket-handshake.ts'
+import { acceptsUpgrade } from '../fields/websocket-handshake.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Http2Channel, UpstreamChannel, UpstreamExchange, UpstreamSender } from '../upstream/exchange.ts'
 import { isBeforeSending, UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
@@ -15,7 +15,7 @@ import { publicFields } from './public-fields.ts'
 import { RequestBody, type BodyHooks } from './request-body.ts'
 import { ResponseBody, type ReadAhead } from './response-body.ts'
 import { responseFields } from './response-fields.ts'
-import { endOfHead, saysNoContent } from './upstream-headers.ts'
+import { endOfHead, saysNoContent, upgradeLines } from './upstream-headers.ts'
 
 export type ForwarderOptions = {
   readonly upstream: UpstreamSender
@@ -142,7 +142,8 @@ export class Forwarding implements UpstreamExchange {
     if (connection.socket === undefined) return this.#startStream(connection)
     const { authorization } = request.headers
     if (authorization !== undefined && logsInConnection(authorization)) connection.closeAfterResponse()
-    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}`
+    const upgrade = onUpgrade ? upgradeLines(request) : ''
+    const head = `${this.method} ${target} HTTP/1.1\r\n${upstreamHeaders}${upgrade}`
     if (this.#body) {
       this.#body.sendTo(connection, head)
       return
@@ -239,7 +240,7 @@ export class Forwarding implements UpstreamExchange {
   onUpgrade(head: ResponseHead, socket: Socket, rest: Buffer): void {
     const { request, settlement, onUpgrade } = this.#forwarded
     this.#connection = undefined
-    if (onUpgrade && acceptsHandshake(request, head)) {
+    if (onUpgrade && acceptsUpgrade(request, head)) {
       this.#options.telemetry.upstreamAnswered(this.#options.now() - this.#startedMs)
       this.#forwarded.trace?.answered(head.status)
       this.#forwarded.trace?.ended()

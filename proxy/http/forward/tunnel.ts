@@ -45,7 +45,7 @@ export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunne
     },
     open(client, clientRest, head, upstream, upstreamRest) {
       client.write(upgradeHead(head), 'latin1')
-      const tunnel = new Tunnel(client, upstream, idleMs, () => {
+      const tunnel = new Tunnel(client, upstream, isWebSocket(head), idleMs, () => {
         // Both sides may have gone before the first of them says so.
         if (open.delete(tunnel)) onClose()
       })
@@ -63,9 +63,13 @@ export function createTunnels({ idleMs, onOpen, onClose }: TunnelOptions): Tunne
 type Side = {
   readonly socket: Duplex
   readonly peer: Duplex
-  readonly boundary: FrameBoundary
+  readonly boundary: Pick<FrameBoundary, 'isReached' | 'pass'>
   readonly goodbye: Buffer
 }
+
+/** Of another protocol than WebSocket nothing is known: it may end anywhere. */
+const anywhere = { isReached: true, pass: () => undefined }
+const nothing = Buffer.alloc(0)
 
 class Tunnel {
   readonly #sides: readonly Side[]
@@ -74,11 +78,12 @@ class Tunnel {
   readonly #onClose: () => void
   #timer: NodeJS.Timeout | undefined
 
-  constructor(client: Duplex, upstream: Socket, idleMs: number, onClose: () => void) {
-    this.#sides = [
-      { socket: client, peer: upstream, boundary: new FrameBoundary(), goodbye: maskedGoingAway },
-      { socket: upstream, peer: client, boundary: new FrameBoundary(), goodbye: goingAway },
-    ]
+  constructor(client: Duplex, upstream: Socket, hasFrames: boolean, idleMs: number, onClose: () => void) {
+    const side = (socket: Duplex, peer: Duplex, goodbye: Buffer): Side =>
+      hasFrames
+        ? { socket, peer, boundary: new FrameBoundary(), goodbye }
+        : { socket, peer, boundary: anywhere, goodbye: nothing }
+    this.#sides = [side(client, upstream, maskedGoingAway), side(upstream, client, goingAway)]
     this.#upstream = upstream
     this.#idleMs = idleMs
     this.#onClose = onClose
@@ -96,7 +101,7 @@ class Tunnel {
     this.#upstream.setTimeout(this.#idleMs, () => this.goAway())
   }
 
-  /** Ends both sides with a close frame, as soon as a whole frame has been forwarded. */
+  /** Ends both sides, a WebSocket with a close frame as soon as a whole frame has been forwarded. */
   goAway(): void {
     if (this.#timer) return
     this.#endSoon()
@@ -130,8 +135,14 @@ class Tunnel {
   }
 }
 
-function upgradeHead({ fields }: ResponseHead): string {
-  let lines = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n'
+function isWebSocket({ upgrade }: ResponseHead): boolean {
+  return upgrade?.toLowerCase() === 'websocket'
+}
+
+function upgradeHead(head: ResponseHead): string {
+  const { fields, upgrade = '' } = head
+  const protocol = isWebSocket(head) ? 'websocket' : upgrade
+  let lines = `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${protocol}\r\n`
   for (let i = 0; i < fields.length; i += 2) {
     if (fields[i] !== 'content-length') lines += `${fields[i] ?? ''}: ${fields[i + 1] ?? ''}\r\n`
   }

@@ -1,3 +1,4 @@
+import { offersWebSocket } from '../fields/websocket-handshake.ts'
 import { connectionOptions, type RequestFieldClassifier } from '../fields/header-roles.ts'
 import type { ClientRequest } from '../message/messages.ts'
 import { privateReference, type ReferenceNames } from './private-references.ts'
@@ -135,12 +136,18 @@ const changesBody = new Set(['accept-encoding', 'range'])
 
 /** The end of the head of a request without a body, including the empty line. */
 export function endOfHead(request: ClientRequest, upgrades: boolean): string {
-  if (upgrades) return 'connection: upgrade\r\nupgrade: websocket\r\n\r\n'
+  if (upgrades && offersWebSocket(request)) return '\r\n'
   return saysNoContent(request) ? 'content-length: 0\r\n\r\n' : '\r\n'
 }
 
 /** Methods that usually have a body: backends answer 411 if its length is missing (RFC 9110 section 8.6). */
 const expectsContent = new Set(['POST', 'PUT', 'PATCH'])
+
+/** The header lines of an upgrade that is passed on, with the name of the protocol as the client has written it. */
+export function upgradeLines(request: ClientRequest): string {
+  const protocol = offersWebSocket(request) ? 'websocket' : (request.headers.upgrade ?? '')
+  return `connection: upgrade\r\nupgrade: ${protocol}\r\n`
+}
 
 /** A request without content is to say so. */
 export function saysNoContent({ method, headers }: ClientRequest): boolean {

@@ -265,6 +265,9 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
 
   onUpgrade(head: ResponseHead, rest: Buffer): void {
     const exchange = this.#exchange
+    // What is left of the body would be the first bytes of the other protocol (RFC 9110 section 7.8).
+    if (!this.#requestSent)
+      throw new ResponseSyntaxError('101 Switching Protocols before the request has ended')
     this.#leave()
     this.socket.off('data', this.#onData)
     this.socket.off('end', this.#onSocketEnd)

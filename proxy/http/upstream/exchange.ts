@@ -12,7 +12,7 @@ export type UpstreamExchange = {
   readonly cancelled: boolean
   /** The request has a body of which a part has not arrived from the client. */
   readonly bodyPending: boolean
-  /** It asks for a WebSocket, which needs HTTP/1.1. */
+  /** It asks for another protocol, such as WebSocket, which needs HTTP/1.1. */
   readonly upgrades: boolean
   /** It may be sent to another server, although one may have seen it: nothing of a response has been passed on. */
   readonly isRepeatable: boolean

@@ -88,6 +88,7 @@ describe('settings from the environment', () => {
       ipv6Prefix: 64,
       jwt: undefined,
       tunnelIdleTimeoutMs: 300_000,
+      upgradeProtocols: [],
       upstreamHost: 'keep',
       via: true,
       upstreamConnectTimeoutMs: 5_000,
@@ -154,6 +155,7 @@ describe('settings from the environment', () => {
       SEND_TIMEOUT: '2m',
       IDLE_TIMEOUT: '5s',
       TUNNEL_IDLE_TIMEOUT: '1h',
+      UPGRADE_PROTOCOLS: 'tcp, SPDY/3.1',
       UPSTREAM_HOST: 'app.internal:8080',
       VIA: '0',
       UPSTREAM_CONNECT_TIMEOUT: '2s',
@@ -235,6 +237,7 @@ describe('settings from the environment', () => {
       ipv6Prefix: 48,
       jwt: undefined,
       tunnelIdleTimeoutMs: 3_600_000,
+      upgradeProtocols: ['tcp', 'spdy/3.1'],
       upstreamHost: 'app.internal:8080',
       via: false,
       upstreamConnectTimeoutMs: 2_000,
@@ -345,6 +348,11 @@ describe('trusted proxies', () => {
 describe('mistakes in the environment', () => {
   test.each([
     ['RATE_LIMIT_HEADERS', 'none,ietf', 'got "none", needs one of ietf, x-ratelimit'],
+    [
+      'UPGRADE_PROTOCOLS',
+      'tcp,a b',
+      'got "a b", needs the name of a protocol as Upgrade has it, such as tcp or SPDY/3.1; websocket needs no entry',
+    ],
     ['PORT', '80a', 'got "80a", needs a whole number from 0 to 65535'],
     ['PORT', '-1', 'got -1, needs a whole number from 0 to 65535'],
     ['PORT', '08080', 'got "08080", needs a whole number from 0 to 65535'],

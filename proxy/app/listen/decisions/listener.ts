@@ -66,6 +66,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
     http2: undefined,
     // A handshake is decided about as any request: some proxies pass its headers on.
     tunnels: undefined,
+    upgradeProtocols: [],
     telemetry,
     onException: deps.onException,
     onFault: createFaultLog(log, settings),

@@ -17,7 +17,8 @@ export type Http2PoolOptions = Omit<PoolOptions, 'maxStreams' | 'bareLf'> & {
   readonly onHttp1?: (socket: Socket, waiting: readonly UpstreamExchange[]) => void
 }
 
-const noUpgrade = 'a WebSocket needs HTTP/1.1: the URL of its backend must begin with http:// or https://'
+const noUpgrade =
+  'an upgrade, such as to a WebSocket, needs HTTP/1.1: the URL of its backend must begin with http:// or https://'
 
 /** A client may use at most this many times the number of streams that are free. */
 const TIMES_FREE = 3
