@@ -1,46 +1,5 @@
-import cluster from 'node:cluster'
-import { onHangup } from '../shared/hangup.ts'
-import { createLog } from '../shared/log.ts'
-import { refuseArguments } from '../shared/no-arguments.ts'
-import { closeOnSignal } from '../shared/shutdown.ts'
-import { exitOnStartError } from '../shared/start-error.ts'
-import { collectGarbage } from '../shared/v8-gc.ts'
-import { composeGateway } from './app/gateway.ts'
-import { composeNames, lookUpEverywhere } from './app/upstreams/names.ts'
-import { readSettings } from './app/reload/settings-source.ts'
-import { askForSettings } from './app/reload/worker-tables.ts'
-import type { Gateway } from './app/serving.ts'
-import { describeStart } from './app/observe/startup-log.ts'
-import { warnOfUnknownUpstreams } from './app/upstreams/unknown-names.ts'
+import { setGatewayFlags } from '../shared/v8-gc.ts'
 
-refuseArguments(
-  process.argv.slice(2),
-  'settings come from the environment and sluice.yaml, see docs/configuration.md',
-)
-
-let gateway: Gateway | undefined
-try {
-  const { settings, warnings, source } = cluster.isWorker
-    ? { settings: await askForSettings(), warnings: [], source: undefined }
-    : readSettings(process.env, process.cwd())
-  const log = createLog('gateway', settings.logLevel)
-  const names = composeNames()
-  lookUpEverywhere(names)
-  // With HTTPS, SIGHUP also reloads certificate and key.
-  onHangup(() => gateway?.reload())
-  // The primary process has logged the warnings already.
-  if (cluster.isPrimary) {
-    for (const warning of warnings) log.warn(warning)
-    warnOfUnknownUpstreams(settings, { names, log })
-  }
-
-  gateway = await composeGateway(settings, log, source, names)
-  closeOnSignal(gateway, log)
-  // The start leaves some 20 MB of garbage. Collect it now: a later collection would discard optimized code.
-  collectGarbage()
-  const ports = await gateway.listen()
-  if (ports && cluster.isPrimary) log.info(describeStart(settings, ports), 'listening')
-  else if (ports) log.info('worker listening')
-} catch (error) {
-  exitOnStartError(error)
-}
+// Before the rest is compiled: Node's compile cache holds code for one set of flags.
+setGatewayFlags()
+await import('./app/start.ts')

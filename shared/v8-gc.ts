@@ -2,17 +2,17 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Options of Node for a gateway process, which takes them at start only:
+ * Sets the flags of V8 that a gateway runs with, however it was started:
  *
- * - V8's helpers, which mark garbage concurrently, use one thread instead of four, so that they do not starve the main thread
- *   (docs/decisions/connection-churn.md);
- * - buffers count as part of the heap. Otherwise V8 marks the whole heap for every 64 MiB of them, some ten times a second
+ * - One thread marks garbage concurrently instead of up to seven, so that they do not starve the main thread
+ *   (docs/decisions/connection-churn.md).
+ * - Buffers count as part of the heap. Otherwise V8 marks the whole heap for every 64 MiB of them, some ten times a second
  *   while large bodies pass (docs/decisions/large-bodies.md).
  */
-export const gatewayOptions: readonly string[] = [
-  '--v8-pool-size=1',
-  '--external-memory-accounted-in-global-limit',
-]
+export function setGatewayFlags(): void {
+  setFlagsFromString('--concurrent-marking-max-worker-num=1')
+  setFlagsFromString('--external-memory-accounted-in-global-limit')
+}
 
 type Collect = (
   options: { readonly type: 'major'; readonly flavor: 'last-resort' } | { readonly type: 'minor' },

@@ -19,7 +19,7 @@ import { adminConnectionsWithin, readOpenFilesLimit } from './observe/open-files
 import type { Reloader } from './reload/reloader.ts'
 import { listenOn } from './listen/server.ts'
 import { rulesInForce } from './serving.ts'
-import { version } from './version.ts'
+import { version } from './observe/version.ts'
 
 /** The listener of operators and their tools, apart from that of the clients. */
 export type Admin = Running & {

@@ -35,7 +35,7 @@ import { composeAddresses, composeTrustedProxies } from './trusted-proxies.ts'
 import { composeReplicaExchange } from './observe/replicas.ts'
 import { composeTracing } from './observe/tracing.ts'
 import { composeUpstreams, type Upstreams } from './upstreams/upstream.ts'
-import { version } from './version.ts'
+import { version } from './observe/version.ts'
 
 /** The ports that a gateway listens on. */
 export type Listening = {

@@ -51,7 +51,7 @@ function addGatewayVerbs(program: Command, report: Report): void {
     .description('print the version')
     .addHelpText('after', example('sluice version'))
     .action(async (options: Json) => {
-      const { version } = await import('../app/version.ts')
+      const { version } = await import('../app/observe/version.ts')
       const { print, printJson } = await import('./output.ts')
       if (options.json) printJson({ version, node: process.versions.node })
       else print(version)

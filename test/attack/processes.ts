@@ -2,7 +2,6 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { gatewayOptions } from '../../shared/v8-gc.ts'
 import { atEnd } from '../support/run/at-end.ts'
 
 /** A script of this repository that runs as a process of its own and writes lines of JSON. */
@@ -28,7 +27,7 @@ atEnd(() => {
 
 /** Starts a gateway as it is started in production. */
 export function startGateway(env: Readonly<Record<string, string>>): Worker {
-  return startWorker('proxy/main.ts', [], env, gatewayOptions)
+  return startWorker('proxy/main.ts', [], env)
 }
 
 /** The ports of a gateway that has been started, from the line that says so: warnings may come before it. */

@@ -5,7 +5,7 @@ import type { Health } from '../../admin/health.ts'
 import { createReplicaExchange, type ReplicaExchange } from '../../admin/replicas/exchange.ts'
 import type { ThrottledClients } from '../../limits/clients/throttled-clients.ts'
 import type { Counting } from '../counting.ts'
-import { version } from '../version.ts'
+import { version } from './version.ts'
 
 /** From which a process chooses what it reports to other replicas. */
 const REPORTED_FROM = 1_000

@@ -2,7 +2,7 @@ import type { Log } from '../../../shared/log.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Tracing } from '../../telemetry/tracing/tracing.ts'
-import { version } from '../version.ts'
+import { version } from './version.ts'
 
 /** Undefined where no collector is set, or `OTEL_SDK_DISABLED` is: then nothing of OpenTelemetry is loaded. */
 export async function composeTracing(

@@ -7,7 +7,7 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { webhookKey } from '../../telemetry/webhooks/signature.ts'
 import type { Notify, WebhookEvent } from '../../telemetry/webhooks/webhook-event.ts'
 import { createWebhooks } from '../../telemetry/webhooks/webhooks.ts'
-import { version } from '../version.ts'
+import { version } from './version.ts'
 
 /** How long a receiver may take to answer. */
 const TIMEOUT_MS = 10_000

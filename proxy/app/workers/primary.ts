@@ -24,7 +24,7 @@ import { composeWebhooks, hearWorkers } from '../observe/webhooks.ts'
 import { createReloader, type PreparedTable, type SettingsSource } from '../reload/reloader.ts'
 import { createWorkerTables, type WorkerTables } from '../reload/worker-tables.ts'
 import { rulesInForce, type Gateway } from '../serving.ts'
-import { version } from '../version.ts'
+import { version } from '../observe/version.ts'
 import { createWorkerProcesses, listWorkers, portTo } from './processes.ts'
 
 /** How long the primary process waits for a worker's figures. */
