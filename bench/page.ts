@@ -13,7 +13,7 @@ const source = process.argv[2] ?? join(import.meta.dirname, 'results/latest.json
 
 const results = JSON.parse(readFileSync(source, 'utf8')) as Results
 const lacking = findLacking(results)
-if (lacking.length > 0) throw new Error(`${source} is no complete run:\n${lacking.join('\n')}`)
+if (lacking.length > 0) throw new Error(`${source} is not a complete run:\n${lacking.join('\n')}`)
 
 const text = readFileSync(page, 'utf8').replace(
   /(<!-- generated: (.+) -->\n)[^]*?(<!-- end -->)/g,

@@ -19,7 +19,7 @@ export type Renderer = (values?: string) => Promise<string>
 export async function withRenderer<Result>(use: (render: Renderer) => Promise<Result>): Promise<Result> {
   const folder = await mkdtemp(join(tmpdir(), 'helm-template-'))
   const program = join(folder, 'helm-template')
-  // Debian's packages are no modules, and Go comes without a compiler of C.
+  // Debian's packages are not modules, and Go comes without a compiler of C.
   const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOFLAGS: '', CGO_ENABLED: '0' }
   const env = { ...process.env, ...go }
   try {

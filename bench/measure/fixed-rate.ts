@@ -16,7 +16,7 @@ export type FixedRate = {
  * for all that came meanwhile. Neither wrk, which has no rate in Debian, nor `h2load --rps`, which measures from when a
  * connection got free, does this.
  *
- * What the generator itself is late is no latency of a server and is reported apart. It sleeps until a request is due
+ * Delay of the generator itself is not latency of a server, and is reported separately. It sleeps until a request is due
  * instead of spinning, because on a small machine a core of its own would be one that the server lacks.
  */
 export async function measureAtFixedRate(options: FixedRate): Promise<LatencySample> {

@@ -62,7 +62,7 @@ function showRedisUrl(url: unknown): string {
     : 'a value that is not shown, as it may hold a password'
 }
 
-/** Part of the keys in Redis. It has no braces, which a cluster reads, and is no number, which a format is. */
+/** Part of the keys in Redis. It has no braces, which a cluster reads, and is not a number, which a format is. */
 export const namespace = text(
   '1 to 32 letters, digits, dots, dashes and underscores, beginning with a letter',
   (name) => /^[A-Za-z][A-Za-z0-9._-]{0,31}$/.test(name),

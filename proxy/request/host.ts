@@ -19,7 +19,7 @@ export function comparableHost(authority: string): string {
   if (known !== undefined) return known
   const [, bracketed, name = ''] = /^(?:\[(.*)\]|([^:]*))(?::\d*)?$/.exec(authority.toLowerCase()) ?? []
   const address = parseAddress(bracketed ?? name)
-  // A name of dots alone is no name, but it is the one that was sent.
+  // A name of dots alone is not a name, but it is the one that was sent.
   const host = address ? formatAddress(address) : (bracketed ?? name.replace(/(?<=[^.])\.+$/, ''))
   comparable.add(ownCopy(authority), ownCopy(host))
   return host

@@ -21,7 +21,7 @@ export type Http1Deps = {
   readonly telemetry: Telemetry
   /** Called with exceptions that are thrown outside of the handler's steps. */
   readonly onException: OnException
-  /** What a client sent is no request; for the log. */
+  /** The client's input is not a request; for the log. */
   readonly onFault: (found: Fault, peerAddress: string | undefined) => void
   /** Serves a connection on which the client speaks HTTP/2 without TLS. */
   readonly onPreface: Http1Handlers['onPreface']

@@ -3,7 +3,7 @@ import { Agent as HttpsAgent, get as getHttps } from 'node:https'
 import { parseArgs } from 'node:util'
 import type { Round } from './rounds.ts'
 
-// A process of clients that are no attackers, all of one address. They ask at a fixed rate, whatever becomes of their
+// A process of clients that are not attackers, all of one address. They ask at a fixed rate, whatever becomes of their
 // requests: nine of ten over connections that they keep, the tenth over a new one. Prints a line of JSON a second, a
 // `Round`, until it is killed.
 

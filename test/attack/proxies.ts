@@ -19,7 +19,7 @@ export type Proxy = {
   stop(): void
 }
 
-/** `node` is no proxy: Node's own HTTPS server, which only answers. It shows what Node takes by itself. */
+/** `node` is not a proxy: Node's own HTTPS server, which only answers. It shows what Node takes by itself. */
 export type ProxyName = 'sluice' | 'nginx' | 'haproxy' | 'node'
 
 export type ProxyOptions = { readonly backendPort: number; readonly tls: boolean }

@@ -14,7 +14,7 @@ export type Service = {
   readonly slowestMs: number
 }
 
-/** The span is cut in so many parts, and the median of their percentiles counts: another program's burst is no slowness. */
+/** The span is cut in so many parts, and the median of their percentiles counts: another program's burst is not slowness. */
 const parts = 5
 
 export function summarize(rounds: readonly Round[]): Service {

@@ -173,7 +173,7 @@ describe.each([
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429])
   })
 
-  test('20 KB of headers, a large body and a target that is refused are no error of the server', async () => {
+  test('20 KB of headers, a large body and a refused target are not an error of the server', async () => {
     const client = from(6)
     const long = { 'x-a': 'a'.repeat(7_000), 'x-b': 'b'.repeat(7_000), 'x-c': 'c'.repeat(6_000) }
     expect((await send(portOf(), 'GET', '/free', { from: client, headers: long })).status).toBe(200)

@@ -31,7 +31,7 @@ export const explainedBesideHttpProxy: Readonly<Record<string, string>> = {
   'advisories on framing: a NUL between requests': ended,
   'advisories: the preface behind a request': ended,
   'connection: Trailer': trailer,
-  'connection: Trailer that is no name': trailer,
+  'connection: Trailer that is not a name': trailer,
   'connection: Trailer that names framing': trailer,
   'connection: HTTP2-Settings': offer,
   'upgrades: h2c with a body': offer,

@@ -314,7 +314,7 @@ describe('with a token', () => {
     expect((await admin.ask('/metrics', { ...right, from: '127.0.0.2' })).status).toBe(200)
   })
 
-  test('a token in the query is no token', async () => {
+  test('a token in the query is not a token', async () => {
     const admin = await startAdmin({ token })
     expect((await admin.ask(`/metrics?token=${token}&access_token=${token}`)).status).toBe(401)
   })

@@ -293,7 +293,7 @@ describe('a malformed auth request', () => {
     expect(backend.requests.length).toBe(seen)
   })
 
-  test('20 KB of headers, which nginx takes, are no error', async () => {
+  test('20 KB of headers, which nginx takes, are not an error', async () => {
     const headers = { 'x-long': 'x'.repeat(20_000) }
     expect((await ask('auth-request', 'GET', '/', { client: freshClient(), headers })).status).toBe(200)
   })

@@ -108,7 +108,7 @@ test('the head of an error ends the stream, and is not kept by caches', async ()
 /**
  * A cache that keeps every 200 of a file, by its name, would keep what an attacker had the gateway answer in place of it.
  */
-describe('an error of a request that is no call has its own status', () => {
+describe('an error of a request that is not a call has its own status', () => {
   test.each([
     ['GET', { ':method': 'GET', 'content-type': 'application/grpc' }],
     ['HEAD', { ':method': 'HEAD', 'content-type': 'application/grpc' }],

@@ -163,7 +163,7 @@ describe('an HTTP/2 request', () => {
     expect(backend.seen).toHaveLength(before)
   })
 
-  test('to open a tunnel is refused, and one of the extended kind is no request', async () => {
+  test('to open a tunnel is refused, and one of the extended kind is not a request', async () => {
     const connect = { ':method': 'CONNECT', ':authority': 'a.example:80' }
     expect(await sendHttp2(connectHttp2(gateway.port), connect, () => undefined)).toMatchObject({
       status: 405,

@@ -51,7 +51,7 @@ describe('with --json', () => {
     expect(await jsonOf('list', '--json')).toEqual([...revoked, listed[1]])
   })
 
-  test('an empty list is no line', async () => {
+  test('an empty list prints no line', async () => {
     expect(await jsonOf('list', '--json')).toEqual([])
   })
 })

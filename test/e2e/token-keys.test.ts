@@ -243,7 +243,7 @@ test('keys from a file are read again with a reload', async () => {
   const left = async (): Promise<unknown> =>
     (await gateway.send('GET', '/user', { headers })).headers['ratelimit']
   expect(await left()).toContain('r=1')
-  // The key is taken back: what it has signed is no token any more.
+  // The key is taken back: what it has signed is not a token any more.
   writeFileSync(path, JSON.stringify({ keys: [{ ...(await exportJWK(other.publicKey)), kid: 'one' }] }))
   expect((await askOperator(gateway, 'POST', '/api/reload', {})).body).toMatchObject({ outcome: 'reloaded' })
   expect(await left()).toBeUndefined()

@@ -58,7 +58,7 @@ describe.concurrent('metrics of several workers', () => {
     expect(found.value('sluice_processes')).toBe(3)
     expect(found.value('sluice_store_breaker_open')).toBe(1)
     expect(found.value('sluice_build_info', { version: '1.2.3' })).toBe(1)
-    // Node's own: three times the memory of one process, and a point in time that is no sum.
+    // Node's own: three times the memory of one process, and a point in time that is not a sum.
     expect(found.value('sluice_process_resident_memory_bytes')).toBeGreaterThan(90_000_000)
     // The metric is an instant of the wall clock.
     const age = Date.now() / 1000 - found.value('sluice_process_start_time_seconds')

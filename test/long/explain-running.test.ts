@@ -21,7 +21,7 @@ import { runs } from '../support/random/runs.ts'
 
 /** Requests, and now and then something that an operator does, to each table. */
 const STEPS = 46
-/** A fifth of the steps are no requests, and some requests cannot be asked about. */
+/** A fifth of the steps are not requests, and some requests cannot be asked about. */
 const TABLES = runs(300)
 const isLong = process.env['PROPERTY_RUNS'] === 'all'
 

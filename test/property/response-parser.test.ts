@@ -45,7 +45,7 @@ const explained: readonly Explained[] = [
     covers: ({ node }) => node.refused === 'HPE_UNEXPECTED_CONTENT_LENGTH',
   },
   {
-    name: 'blanks behind a chunk size, and extensions that are no token',
+    name: 'blanks behind a chunk size, and extensions that are not tokens',
     section: 'RFC 9112 section 7.1.1',
     why: 'the size is before them and the line ends at its CRLF for all; chunks are made anew without them',
     example: `${chunked}2 ; a\r\nhi\r\n0;\r\n\r\n`,
@@ -75,7 +75,7 @@ const explained: readonly Explained[] = [
   {
     name: 'a tab behind the coding',
     section: 'RFC 9110 section 5.5',
-    why: 'blanks around a value are no part of it; llhttp takes a tab there for another coding and reads up to the close',
+    why: 'blanks around a value are not part of it; llhttp takes a tab there for another coding and reads up to the close',
     example: `${ok}Transfer-Encoding: chunked\t\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
     reads: 'hi',
     covers: (_, bytes) => /\ntransfer-encoding:[\t ]*chunked *\t[\t ]*\r\n/i.test(bytes),

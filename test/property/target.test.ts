@@ -200,7 +200,7 @@ describe('a reading of the path', () => {
         const target = accepted(raw)
         const read = target && reader(target.path)
         if (!target || read === undefined) return
-        // Around a name and in letter case the readings are wider than any backend; `;` is no part of a pattern; `%25` stays
+        // Around a name and in letter case the readings are wider than any backend; `;` is not part of a pattern; `%25` stays
         // an escape with us, where a backend has a `%`.
         const loose = (path: string): string => {
           const names = path

@@ -29,7 +29,7 @@ export function kindOf(error: ReportedError): FailureKind {
   return differsInNumbersOnly(error) ? 'exact count' : 'other'
 }
 
-/** Whether both sides are numbers, or the same but for numbers. A bound that is missed is no exact count. */
+/** Whether both sides are numbers, or the same but for numbers. A bound that is missed is not an exact count. */
 function differsInNumbersOnly({ message, expected, actual }: ReportedError): boolean {
   if (expected === undefined || actual === undefined) return false
   if (/to be (?:less|greater) than|to be close to/.test(message ?? '')) return false

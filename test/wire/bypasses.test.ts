@@ -43,7 +43,7 @@ const handshakeLines = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
 ]
 
-/** Spellings of a path of one segment. Refused as over the limit, unless they are no target at all. */
+/** Spellings of a path of one segment. Refused as over the limit, unless they are not a target at all. */
 const spellings: readonly (readonly [(path: string) => string, number?])[] = [
   [(path) => path],
   [(path) => `/${path}`],

@@ -8,7 +8,7 @@ import { makeSnapshot, readCounts, type Reading, type Snapshot } from './snapsho
 export type TopOptions = AdminOptions & { readonly once?: true; readonly interval: string }
 
 /**
- * Shows a running gateway until it is ended; with `--once`, or where standard output is no terminal, once. A gateway that is
+ * Shows a running gateway until it is ended; with `--once`, or where standard output is not a terminal, once. A gateway that is
  * restarted meanwhile is away, and then shown again.
  *
  * @returns 1 where it does not answer at first, or the only time

@@ -39,7 +39,7 @@ export type FieldRole =
   | 'x-forwarded-host'
   | 'x-forwarded-proto'
 
-/** Gives the class of a request's field, or undefined where the spelling is no token (RFC 9110 section 5.6.2). */
+/** Gives the class of a request's field, or undefined where the spelling is not a token (RFC 9110 section 5.6.2). */
 export type RequestFieldClassifier = (spelling: string) => FieldClass | undefined
 
 /**
@@ -186,7 +186,7 @@ const responseRoles = new Map<string, FieldRole>([
   ['persistent-auth', 'connection-login'],
 ])
 
-/** The class of a response's field, or undefined where the spelling is no token. */
+/** The class of a response's field, or undefined where the spelling is not a token. */
 export const classifyResponseField = createClassifier(responseRoles, () => 'end-to-end')
 
 /** What most messages say, if they say anything. */

@@ -20,7 +20,7 @@ import { endOfHead, saysNoContent, upgradeLines } from './upstream-headers.ts'
 export type ForwarderOptions = {
   readonly upstream: UpstreamSender
   readonly telemetry: Telemetry
-  /** Bytes a request's body may have; 0 is no limit. */
+  /** Bytes a request's body may have; 0 means no limit. */
   readonly maxBodyBytes: number
   readonly readAhead: ReadAhead
   readonly now: () => number

@@ -45,7 +45,7 @@ export class RequestBody {
   #hasEnded = false
 
   /**
-   * @param maxBytes 0 is no limit
+   * @param maxBytes 0 means no limit
    * @param held what of it has been read before
    */
   constructor(request: ClientRequest, maxBytes: number, hooks: BodyHooks, held: HeldBody | undefined) {

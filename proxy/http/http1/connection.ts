@@ -135,7 +135,7 @@ export class Http1Connection
     this.#guard(() => this.#take(bytes))
   }
 
-  /** Runs a step. What it throws, if it is no fault of the client, is a bug, and ends this connection only. */
+  /** Runs a step. What it throws, if it is not a fault of the client, is a bug, and ends this connection only. */
   #guard(step: () => unknown): void {
     try {
       step()

@@ -22,7 +22,7 @@ export type ServedConnection = {
 export type Http1Service = {
   /** Of a head, and again of trailers. */
   readonly headLimits: HeadLimits
-  /** Requests that a connection may bring; 0 is no limit. The last answer ends the connection. */
+  /** Requests that a connection may bring; 0 means no limit. The last answer ends the connection. */
   readonly maxRequests: number
   /** What a response says of a connection that is kept: header lines. */
   readonly keepAliveLine: string
@@ -32,7 +32,7 @@ export type Http1Service = {
   readonly now: () => number
   /** Serves a request. */
   onRequest(connection: ServedConnection, request: Http1Request, response: Http1Response): void
-  /** The client's bytes are no request, or do not arrive in time. `exchange`: they are a part of its body. */
+  /** The client's bytes are not a request, or do not arrive in time. `exchange`: they are a part of its body. */
   onFault(
     connection: ServedConnection,
     fault: RequestSyntaxError | 'late',

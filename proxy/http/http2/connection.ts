@@ -23,7 +23,7 @@ export type Http2Options = {
   readonly maxHeaderBytes: number
   /** Requests at a time. */
   readonly maxStreams: number
-  /** Requests that a connection may bring; 0 is no limit. */
+  /** Requests that a connection may bring; 0 means no limit. */
   readonly maxRequests: number
   /** Milliseconds in which the client must take what it is sent. */
   readonly sendMs: number

@@ -26,7 +26,7 @@ export type PoolOptions = UpstreamTimeouts & {
   readonly queueMs: number
   /** How long a connection is used, less up to a quarter at random, so that they are not all replaced at once. */
   readonly maxAgeMs: number
-  /** Requests that a connection may serve; 0 is no limit. */
+  /** Requests that a connection may serve; 0 means no limit. */
   readonly maxRequests: number
   /** Monotonic milliseconds. */
   readonly now: () => number

@@ -29,7 +29,7 @@ export class EventTokens {
   #pieces = 0
   #pieceBytes = 0
   #hash = 0
-  /** Pieces to come that are no text. */
+  /** Pieces to come that are not text. */
   #skipped = 0
   /** Of the last event that had text: one that is the same as the one before has as much. */
   #usualBytes = 0

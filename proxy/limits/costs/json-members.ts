@@ -95,7 +95,7 @@ function isName(text: string, end: number): boolean {
   return text.charCodeAt(at) === colon
 }
 
-/** The value; for an array `{}` and for a string `''`, since callers only need to know that they are no number. */
+/** The value; for an array `{}` and for a string `''`, since callers only need to know that they are not numbers. */
 function valueAt(text: string, start: number): unknown {
   const code = text.charCodeAt(start)
   if (code === openingBrace || code === openingBracket) return {}

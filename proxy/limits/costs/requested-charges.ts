@@ -81,7 +81,7 @@ function parse(body: Buffer | UnreadReserve): { readonly json: string } | { read
   }
 }
 
-/** Keeps a byte order mark, so that the text is no valid JSON. */
+/** Keeps a byte order mark, so that the text is not valid JSON. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The largest of the numbers that a request states, or why it states none: of several reasons the most suspicious. */
@@ -96,7 +96,7 @@ function largestAt(json: string, { paths }: RequestedUnits): number | UnreadRese
   return largest ?? 'missing'
 }
 
-/** To backends null is no number. Below 1 is no valid number here, since many of them take 0 and less for no limit. */
+/** To backends null is not a number. Below 1 is not a valid number here, since many of them take 0 and less for no limit. */
 function unitsAt(json: string, path: readonly string[]): number | UnreadReserve {
   const found = findMember(json, path)
   if (found.kind === 'absent') return 'missing'

@@ -136,6 +136,6 @@ function explainClient(
     address: client.address,
     counts: client.prefix,
     peer: peer.address,
-    why: peer.trusted ? `a trusted proxy ${named}` : `the peer is no trusted proxy${ignored}`,
+    why: peer.trusted ? `a trusted proxy ${named}` : `the peer is not a trusted proxy${ignored}`,
   }
 }

@@ -81,7 +81,7 @@ export function headerValues(
   if (name === 'authorization') return credentialKeys(sent)
   const address = addressHeaders.has(name) ? addresses.readClientField(sent) : undefined
   if (address) return [address.prefix]
-  // Blanks around a value are no part of it (RFC 9110 section 5.5).
+  // Blanks around a value are not part of it (RFC 9110 section 5.5).
   const text = withoutBlanksAround(sent).toLowerCase()
   const [number, ...others] = numberValues(text, isNumber)
   // Letter case matters in values other than numbers.

@@ -148,7 +148,7 @@ function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
 /**
  * Reads `1.2.3.4`, `1.2.3.4:port`, IPv6, `[IPv6]` or `[IPv6]:port`, with spaces and tabs around it: what nginx, HAProxy, Envoy,
  * Go's and Node's proxies, load balancers of AWS and Azure, and IIS write. Proxies on Go and Node write the zone of a link-local
- * address too, `fe80::1%eth0` (RFC 4007 section 11): it says which interface the address is at, and is no part of the client.
+ * address too, `fe80::1%eth0` (RFC 4007 section 11): it says which interface the address is at, and is not part of the client.
  */
 function parseEntry(field: string, from: number, to: number): IpAddress | undefined {
   let start = from

@@ -13,7 +13,7 @@ const maxIpv6Length = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
 
 /**
  * Reads an address strictly: what another parser may read as a different address (leading zeros, hex, short forms, a
- * zone, blanks around it) is no address.
+ * zone, blanks around it) is not an address.
  */
 export function parseAddress(text: string): IpAddress | undefined {
   if (text.length > maxIpv6Length) return undefined

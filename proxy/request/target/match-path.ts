@@ -58,7 +58,7 @@ const endless = 'the path can be read in too many ways'
  * - slashes are merged, or an empty name stands between two and after one at the end, which a `:name` takes (find-my-way of
  *   Fastify and Restify); or a slash at the end is ignored;
  * - spaces around a segment and dots at its end are ignored (Windows opens `login.` as `login`) or not;
- * - the last segment has an extension that is no part of its name (Rails, Spring), or that is.
+ * - the last segment has an extension that is not part of its name (Rails, Spring), or that is.
  *
  * Letter case is ignored in every reading, as Unicode and Python's `re.IGNORECASE` fold it (`ſ`, `ı`, `K`).
  *

@@ -14,7 +14,7 @@ const lowerU = 0x75
  * expressions take ten times as long.
  *
  * @param sent a character for each byte
- * @param isQuoted `"` and `\` are no part of the text
+ * @param isQuoted `"` and `\` are not part of the text
  * @returns the bytes up to the first NUL
  */
 export function unescapedBytes(sent: string, isQuoted: boolean): Buffer {
@@ -58,7 +58,7 @@ function decodeBytes(bytes: Buffer): number {
   return isChanged ? end : unchanged
 }
 
-/** `%u0041`, a unit of UTF-16, and `+`. A half of a surrogate pair is no character. */
+/** `%u0041`, a unit of UTF-16, and `+`. A half of a surrogate pair is not a character. */
 function decodeUnits(bytes: Buffer): number {
   let end = 0
   let isChanged = false

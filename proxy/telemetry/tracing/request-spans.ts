@@ -44,7 +44,7 @@ const readHeader: TextMapGetter<TracedRequest['headers']> = {
   keys: (headers) => Object.keys(headers),
   get(headers, name) {
     const value = headers[name]
-    // Several lines of one are no trace context (W3C Trace Context section 3.2.1): an array fails to be parsed.
+    // Several lines of one are not a trace context (W3C Trace Context section 3.2.1): an array fails to be parsed.
     return typeof value === 'string' ? value : undefined
   },
 }

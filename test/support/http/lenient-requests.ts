@@ -52,7 +52,7 @@ export class LenientRequestReader {
     }
   }
 
-  /** Bytes that are no request yet. */
+  /** Bytes that are not a complete request yet. */
   get leftOver(): string {
     return this.#text
   }

@@ -12,7 +12,7 @@ export type Conversation = {
   /** 1xx responses but 101. */
   readonly interim: number[]
   readonly responses: RawResponse[]
-  /** Bytes that are no complete response. */
+  /** Bytes that are not a complete response. */
   readonly rest: string
   /** How the gateway left the connection. */
   readonly ended: 'open' | 'closed' | 'reset'

@@ -3,6 +3,6 @@ import type { AddressReader, Peer } from '../../../proxy/request/addresses/clien
 /** The peer with an address, which there must be. */
 export function peerAt(reader: AddressReader, address: string): Peer {
   const peer = reader.readPeer(address)
-  if (!peer) throw new TypeError(`'${address}' is no address`)
+  if (!peer) throw new TypeError(`'${address}' is not an address`)
   return peer
 }

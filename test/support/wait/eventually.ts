@@ -20,7 +20,7 @@ type Found<T> = [Awaited<T>] extends [boolean] ? undefined : Exclude<Awaited<T>,
  *
  * @param what the awaited event, in words that complete "it did not come to this:"
  * @param probe an assertion, a condition, or what gives the awaited value
- * @param endMs milliseconds after which it fails. It is no promise of the product: a test of how long something takes
+ * @param endMs milliseconds after which it fails. It is not a promise of the product: a test of how long something takes
  *   measures it
  * @throws Error with `what` and the last observation; if the probe threw, that error is its `cause`
  */

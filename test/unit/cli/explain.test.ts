@@ -37,7 +37,7 @@ test('tells the canonical path, how backends may read it, and whom it counts', a
     outcome: 'limited',
     path: '/LOGIN;a=b/',
     host: 'a',
-    client: { address: '2001:db8::7', counts: '2001:db8::/64', why: 'the peer is no trusted proxy' },
+    client: { address: '2001:db8::7', counts: '2001:db8::/64', why: 'the peer is not a trusted proxy' },
   })
   expect(explained.readings).toContain('/login')
   expect(ruleOf(explained, 'login')).toMatchObject({
@@ -69,7 +69,7 @@ test.each([
     '192.0.2.5',
     ['X-Forwarded-For: 192.0.2.1'],
     '192.0.2.5',
-    'the peer is no trusted proxy, and its x-forwarded-for is ignored',
+    'the peer is not a trusted proxy, and its x-forwarded-for is ignored',
   ],
 ])('from %s with %j the client is %s', async (ip, headers, address, why) => {
   const { client } = await explain('GET /', ip, ...headers)

@@ -30,7 +30,7 @@ describe('which file is read', () => {
     ])
   })
 
-  test('a directory is no file', () => {
+  test('a directory is not a file', () => {
     const cwd = makeTemporaryDirectory()
     mkdirSync(join(cwd, 'sluice.yaml'))
     expect(problemsOf({}, cwd)).toEqual([`sluice.yaml: ${needs} (EISDIR: illegal operation on a directory)`])

@@ -59,7 +59,7 @@ test('a file where compose files name the folder is told to be CONFIG_FILE', () 
   expect(problem).toBe('SLUICE_CONFIG: no setting has this name, did you mean SLUICE_CONFIG_FILE?')
 })
 
-test('what Kubernetes sets for a service of that name is no setting', () => {
+test('variables that Kubernetes sets for a service of that name are not settings', () => {
   const env = {
     SLUICE_SERVICE_HOST: '10.96.0.7',
     SLUICE_SERVICE_PORT: '80',

@@ -85,7 +85,7 @@ test('a file that fails again has failed', async () => {
   expect(await lookAgain(first, new Set(), results)).toEqual({ failed: [failure], flaky: [] })
 })
 
-test('many files that failed are no chance: none runs again', async () => {
+test('many failed files are not a coincidence: none runs again', async () => {
   const failures = 'abcdefgh'.split('').map((name) => ({ ...failure, file: `test/${name}.test.ts` }))
   const first = await runStep(step(writes(failures, 1), { tests: '' }), results)
   const { failed } = await lookAgain({ ...first, step: step('exit 0', { tests: '' }) }, new Set(), results)

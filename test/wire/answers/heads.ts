@@ -52,7 +52,7 @@ export const heads: readonly AnswerVector[] = [
       ['a blank before the colon', ok('X-A : b', two) + 'hi', badGateway],
       ['a line without a colon', ok('X-A', two) + 'hi', badGateway],
       ['no name', ok(': b', two) + 'hi', badGateway],
-      ['a name that is no token', ok('X(A): b', two) + 'hi', badGateway],
+      ['a name that is not a token', ok('X(A): b', two) + 'hi', badGateway],
       [
         'a head that never ends',
         `HTTP/1.1 200 OK\r\n${`X-A: ${'b'.repeat(1_000)}\r\n`.repeat(80)}`,

@@ -19,7 +19,7 @@ export const advisoriesChunks: readonly Vector[] = [
     ],
   ]),
   ...because('CVE-2023-45648', 'Tomcat misread trailers', [
-    ['a trailer that is no field', chunked('/a', `0\r\n\x01: b\r\n\r\n${evil}`), cutShort],
+    ['a trailer that is not a field', chunked('/a', `0\r\n\x01: b\r\n\r\n${evil}`), cutShort],
   ]),
   ...because('CVE-2014-0075 and CVE-2017-7657', 'Tomcat and Jetty let a size overflow', [
     [

@@ -183,7 +183,7 @@ export const advisoriesFraming: readonly Vector[] = [
     ],
     ['identity before chunked', post(['Transfer-Encoding: identity', te], end + evil), refused(501)],
   ]),
-  ...because('CVE-2022-42252', 'Tomcat accepted a length that is no number', [
+  ...because('CVE-2022-42252', 'Tomcat accepted a length that is not a number', [
     ['a length of dashes', post(['Content-Length: --'], evil), refused(400)],
   ]),
   ...because('CVE-2017-7656', 'Jetty served HTTP/0.9 with content that is a request', [

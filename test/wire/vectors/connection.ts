@@ -25,7 +25,7 @@ export const connection: readonly Vector[] = [
       request('GET /a', 'Trailer: Content-Length'),
       ...without('trailer', 'content-length'),
     ],
-    ['Trailer that is no name', request('GET /a', 'Trailer: (;@/'), ...without('trailer')],
+    ['Trailer that is not a name', request('GET /a', 'Trailer: (;@/'), ...without('trailer')],
     ['Upgrade without Connection', request('GET /a', 'Upgrade: websocket'), ...without('upgrade')],
     [
       'HTTP2-Settings',
@@ -76,7 +76,7 @@ export const connection: readonly Vector[] = [
         { sees: { 'x-a': ['b'] } },
       ],
       [
-        'a Connection that is no list of names',
+        'a Connection that is not a list of names',
         request('GET /a', 'Connection: "X-A";, (', 'X-A: b'),
         forwarded('GET /a'),
         { sees: { 'x-a': ['b'] } },

@@ -26,7 +26,7 @@ export const fields: readonly Vector[] = [
   ]),
   ...because(
     'RFC 9110 section 5.6.2',
-    'a name that is no token is refused: another reader may find a field in it',
+    'a name that is not a token is refused: another reader may find a field in it',
     [
       ['no name', request('GET /a', ': b'), refused(400)],
       ['a blank before the colon', request('GET /a', 'X-A : b'), refused(400)],

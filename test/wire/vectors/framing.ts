@@ -48,7 +48,7 @@ export const framing: readonly Vector[] = [
   ),
   ...because(
     'RFC 9112 section 6.3 rule 5',
-    'a length that is no number, or several, is where request smuggling begins',
+    'a length that is not a number, or several, is where request smuggling begins',
     [
       ['a plus sign', post('Content-Length: +2') + 'hi', refused(400)],
       ['a minus sign', post('Content-Length: -2') + 'hi', refused(400)],

@@ -43,7 +43,7 @@ export const host: readonly Vector[] = [
   ]),
   ...because(
     'RFC 9112 section 3.2',
-    'a Host that is no host is answered with 400: it ends up in links and routes',
+    'a Host that is not a host is answered with 400: it ends up in links and routes',
     [
       ['empty', withHost('Host:'), refused(400)],
       ['blank', withHost('Host:  \t '), refused(400)],

@@ -32,7 +32,7 @@ export const upgrades: readonly Vector[] = [
   ]),
   ...because(
     'RFC 6455 section 4.2.1',
-    'what offers a WebSocket and is no handshake is refused: no tunnel may hide a request',
+    'an offer of a WebSocket that is not a handshake is refused: no tunnel may hide a request',
     [
       ['without a key', request('GET /a', ...offer, version), refused(400)],
       [
@@ -41,7 +41,7 @@ export const upgrades: readonly Vector[] = [
         refused(400),
       ],
       [
-        'with a key that is no base64',
+        'with a key that is not base64',
         request('GET /a', ...offer, version, 'Sec-WebSocket-Key: !!!!!!!!!!!!!!!!!!!!!!=='),
         refused(400),
       ],

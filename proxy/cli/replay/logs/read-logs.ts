@@ -6,7 +6,7 @@ import type { LogFile } from './read-lines.ts'
 /** Numbers of lines read, and of lines that could not be. */
 export type LineCounts = {
   read: number
-  /** Lines of the log that are no requests, such as those of a start, and empty ones. */
+  /** Lines of the log that are not requests, such as those of a start, and empty ones. */
   other: number
   unreadable: number
   /** The first of these. */

@@ -27,7 +27,7 @@ export function readTextLine(line: string): ReadLine {
   const request = unescaped(line.slice(closing + 3, requestEnd))
   const methodEnd = request.indexOf(' ')
   const targetEnd = request.lastIndexOf(' HTTP/')
-  // A client that connected and sent nothing, or bytes that are no request.
+  // A client that connected and sent nothing, or bytes that are not a request.
   if (methodEnd === -1 || targetEnd <= methodEnd) return { why: 'it has no request' }
   const who = readWho(line.slice(0, opening))
   if (who === undefined) return { why: 'it has no client address' }

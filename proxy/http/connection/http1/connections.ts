@@ -7,7 +7,7 @@ import type { Http1Service } from '../../http1/service.ts'
 export type Http1Limits = {
   /** Of a head, and again of trailers. */
   readonly headLimits: HeadLimits
-  /** Requests that a connection may bring; 0 is no limit. */
+  /** Requests that a connection may bring; 0 means no limit. */
   readonly maxRequests: number
   /** Time that a connection is kept between two requests. */
   readonly idleMs: number

@@ -2,7 +2,7 @@ import { errors, type ErrorReply } from '../../../../shared/error-replies.ts'
 import type { RequestSyntaxError, SyntaxFault } from '../../http1/parser/syntax-error.ts'
 import type { Rejection } from '../../../telemetry/telemetry.ts'
 
-/** What a client sent is no request, or did not arrive in time: the reply to send and the reason to count. */
+/** The client's input is not a request, or did not arrive in time: the reply to send and the reason to count. */
 export type Fault = {
   readonly reply: ErrorReply
   readonly rejection: Rejection

@@ -94,7 +94,7 @@ function makePadding(): Uint8Array {
 /** Where strings are decoded to: the longest that a list of fields could have, with a code of five bits for each byte. */
 let room = Buffer.allocUnsafeSlow(4 * 1024)
 
-/** Returns the text of the bytes from `start` to `end`, one character a byte, or undefined where they are no text in this code. */
+/** Returns the text of the bytes from `start` to `end`, one character a byte, or undefined where they are not text in this code. */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
   const most = Math.ceil(((end - start) * 8) / 5)
   if (room.length < most) room = Buffer.allocUnsafeSlow(most)

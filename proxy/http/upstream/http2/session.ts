@@ -33,7 +33,7 @@ export type SessionOptions = UpstreamTimeouts & {
   readonly scheme: 'http' | 'https'
   /** When it is to serve no further request, on the clock of `now`. */
   readonly retireAtMs: number
-  /** Requests that it may serve; 0 is no limit. */
+  /** Requests that it may serve; 0 means no limit. */
   readonly maxRequests: number
   readonly now: () => number
 }

@@ -16,7 +16,7 @@ export class ConnectionLife {
   #keepAliveMs = assumedKeepAliveMs
 
   /**
-   * @param maxRequests that it may serve; 0 is no limit
+   * @param maxRequests that it may serve; 0 means no limit
    * @param retireAtMs when it is to serve no further one, on the clock of `endExchange`
    */
   constructor(maxRequests: number, retireAtMs: number) {

@@ -25,7 +25,7 @@ export function afterEmptyLine(bytes: Buffer, headEnd: number): number {
   return bytes.indexOf(lineFeed, bytes.indexOf(lineFeed, headEnd) + 1) + 1
 }
 
-/** A head with the one line end that RFC 9112 has. A CR that is no part of a line end stays, and is an error later. */
+/** A head with the one line end that RFC 9112 has. A CR that is not part of a line end stays, and is an error later. */
 export function withCrlf(text: string): string {
   return text.replaceAll(/\r?\n/g, '\r\n')
 }

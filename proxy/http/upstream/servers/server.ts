@@ -11,7 +11,7 @@ const LINGER_CHECK_MS = 1_000
 
 /**
  * Failures that point at the server itself, or at the way to it. Not that it is silent in the middle of a response: of
- * an event stream that is no fault, and a client could eject servers with it.
+ * an event stream this is not a fault, and a client could eject servers with it.
  */
 const failures: ReadonlySet<FailureKind> = new Set([
   'refused',

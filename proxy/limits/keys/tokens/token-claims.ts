@@ -43,7 +43,7 @@ const SYMMETRIC = ['HS256', 'HS384', 'HS512']
 type Verified = { readonly signature: string; readonly claims: Claims; readonly endsAtMs: number }
 
 /**
- * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, issuer and audience. `none` is no algorithm. The times in it do not
+ * Verifies JSON Web Tokens (RFC 7519): signature, algorithm, issuer and audience. `none` is not an algorithm. The times in it do not
  * matter: backends allow for clocks that differ, and some take a token that has expired for a new one. Verified tokens are
  * remembered, at most `capacity`, for five minutes or until the key set changes; those that are not valid until twice as many
  * have come.

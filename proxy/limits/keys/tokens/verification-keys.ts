@@ -38,7 +38,7 @@ export function chooseSecret(secret: string): KeyChooser {
  * Of a key set those whose `kid` is that of the token. Both may lack one (RFC 7517 section 4.5, RFC 7515 section 4.1.4): where a
  * token names no key, each that fits its algorithm is tried, and where none has that name, those without a name.
  *
- * @returns undefined where the text is no key set
+ * @returns undefined where the text is not a key set
  */
 export function chooseFrom(keySet: string): KeyChooser | undefined {
   try {

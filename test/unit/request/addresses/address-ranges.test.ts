@@ -14,7 +14,7 @@ test.each([
   ['127.0.0.1%lo', false],
   ['::', false],
   ['::2', false],
-  // The obsolete IPv4-compatible form (RFC 4291 section 2.5.5.1) is no loopback address.
+  // The obsolete IPv4-compatible form (RFC 4291 section 2.5.5.1) is not a loopback address.
   ['::127.0.0.1', false],
   ['localhost', false],
   ['', false],
