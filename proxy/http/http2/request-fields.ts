@@ -1,3 +1,5 @@
+import { trimBlanks } from '../fields/trim-blanks.ts'
+
 /** What the fields of a request say (RFC 9113 section 8.3.1). */
 export type RequestFields = {
   readonly method: string
@@ -84,18 +86,5 @@ export function readTrailerFields(list: readonly string[]): string[] | undefined
 /** Without blanks at its ends, which HTTP/1 takes off too. Undefined for a value that no field has. */
 function readValue(value: string): string | undefined {
   if (illegalInValue.test(value)) return undefined
-  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1)) ? trim(value) : value
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09
-}
-
-/** An expression would take time by the square of the blanks within a value. */
-function trim(value: string): string {
-  let start = 0
-  let end = value.length
-  while (start < end && isBlank(value.charCodeAt(start))) start++
-  while (end > start && isBlank(value.charCodeAt(end - 1))) end--
-  return value.slice(start, end)
+  return trimBlanks(value)
 }

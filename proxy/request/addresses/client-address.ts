@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { trimBlanks } from '../../http/fields/trim-blanks.ts'
 import type { ClientRequest, ConnectionAddresses } from '../../http/message/messages.ts'
 import { compileRanges } from './address-ranges.ts'
 import { formatAddress, isIpv4, networkOf, parseAddress, type IpAddress } from './ip-address.ts'
@@ -151,17 +152,10 @@ function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
  * address too, `fe80::1%eth0` (RFC 4007 section 11): it says which interface the address is at, and is not part of the client.
  */
 function parseEntry(field: string, from: number, to: number): IpAddress | undefined {
-  let start = from
-  let end = to
-  while (start < end && isBlank(field.charCodeAt(start))) start += 1
-  while (end > start && isBlank(field.charCodeAt(end - 1))) end -= 1
-  if (end - start > maxEntryLength) return undefined
-  const [, bracketed, ipv4, ipv6] = entryForms.exec(field.slice(start, end)) ?? []
+  const entry = trimBlanks(field, from, to)
+  if (entry.length > maxEntryLength) return undefined
+  const [, bracketed, ipv4, ipv6] = entryForms.exec(entry) ?? []
   return parseAddress(bracketed ?? ipv4 ?? ipv6 ?? '')
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09
 }
 
 export type PeerOptions = {

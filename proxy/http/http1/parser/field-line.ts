@@ -1,3 +1,4 @@
+import { trimBlanks } from '../../fields/trim-blanks.ts'
 import { ownCopy } from '../../message/detach-buffer.ts'
 import { Remembered } from '../../message/remembered.ts'
 import { MAX_NAME_LENGTH, usualNames } from '../../message/usual-names.ts'
@@ -13,9 +14,6 @@ export type FieldName = { readonly spelling: string; readonly meaning: FieldMean
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /** Of one connection. */
 const MAX_NAMES = 32
-
-const HORIZONTAL_TAB = 0x09
-const SPACE = 0x20
 
 /** Spellings in use, so that each is checked once, and so that no request keeps a copy of its own. */
 const remembered = new Remembered<FieldName>(
@@ -62,14 +60,6 @@ export function readFieldLine(
     name = remembered.find(written) ?? fieldNameOf(written)
     if (place < MAX_NAMES && written.length <= MAX_NAME_LENGTH) names[place] = name
   }
-  let from = colon + 1
-  let to = end
-  while (from < to && isBlank(text.charCodeAt(from))) from++
-  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
-  fields.push(name.spelling, text.slice(from, to))
+  fields.push(name.spelling, trimBlanks(text, colon + 1, end))
   return name.meaning
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === HORIZONTAL_TAB
 }

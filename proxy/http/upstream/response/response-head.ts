@@ -1,5 +1,6 @@
 import { logsInConnection } from '../../fields/connection-login.ts'
 import { classifyResponseField, connectionOptions, type FieldClass } from '../../fields/header-roles.ts'
+import { trimBlanks } from '../../fields/trim-blanks.ts'
 import { ownCopy } from '../../message/detach-buffer.ts'
 
 /** How a response's body ends (RFC 9112 section 6.3). */
@@ -179,15 +180,9 @@ export function checkFieldValue(value: string): void {
 }
 
 function trimmedValue(text: string, start: number, end: number): string {
-  while (start < end && isBlank(text.charCodeAt(start))) start++
-  while (end > start && isBlank(text.charCodeAt(end - 1))) end--
-  const value = text.slice(start, end)
+  const value = trimBlanks(text, start, end)
   checkFieldValue(value)
   return value
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09
 }
 
 function withoutNamed(fields: string[], named: ReadonlySet<string>): string[] {
