@@ -38,11 +38,11 @@ export default defineConfig({
     projects: [
       {
         test: {
-          name: 'pure',
-          include: ['test/{unit,property,repo}/**/*.test.ts'],
-          exclude: [...timing, ...unitsWithSockets],
+          name: 'sockets',
+          include: ['test/{e2e,wire,contract,integration,fault}/**/*.test.ts', ...unitsWithSockets],
+          exclude: [...timing, ...longWithRedis],
+          globalSetup,
           setupFiles,
-          // One process for many files: to start one costs as much as the tests of most of them.
           isolate: false,
           ...patience,
           maxWorkers,
@@ -51,11 +51,12 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'sockets',
-          include: ['test/{e2e,wire,contract,integration,fault}/**/*.test.ts', ...unitsWithSockets],
-          exclude: [...timing, ...longWithRedis],
-          globalSetup,
+          // Behind "sockets": its files are short, so that all workers end at about the same time.
+          name: 'pure',
+          include: ['test/{unit,property,repo}/**/*.test.ts'],
+          exclude: [...timing, ...unitsWithSockets],
           setupFiles,
+          // One process for many files: to start one costs as much as the tests of most of them.
           isolate: false,
           ...patience,
           maxWorkers,

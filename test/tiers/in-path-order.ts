@@ -3,8 +3,8 @@ import { seededRandom } from '../support/http/raw-client.ts'
 import { testSeed } from '../support/random/seed.ts'
 
 /**
- * Test files by path, in the order of their projects: the same each time, whatever took long or failed the last time. With
- * `TEST_ORDER=random` in one that the seed draws.
+ * Test files by path, in the order in which the configuration has their projects: the same each time, whatever took long or failed
+ * the last time. With `TEST_ORDER=random` in one that the seed draws.
  */
 export class InPathOrder extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -12,17 +12,18 @@ export class InPathOrder extends BaseSequencer {
     const byPath = files.toSorted((a, b) => (a.moduleId < b.moduleId ? -1 : 1))
     const keys = new Map(
       byPath.map((file, index) => {
-        const { name, config } = file.project
-        return [file, [config.sequence.groupOrder, name, random?.() ?? index] as const]
+        const { config, vitest } = file.project
+        const project = vitest.projects.indexOf(file.project)
+        return [file, [config.sequence.groupOrder, project, random?.() ?? index] as const]
       }),
     )
-    const key = (file: TestSpecification) => keys.get(file) ?? ([0, '', 0] as const)
+    const key = (file: TestSpecification) => keys.get(file) ?? ([0, 0, 0] as const)
     return Promise.resolve(byPath.toSorted((a, b) => compare(key(a), key(b))))
   }
 }
 
-function compare(a: readonly [number, string, number], b: readonly [number, string, number]): number {
-  if (a[0] !== b[0]) return a[0] - b[0]
-  if (a[1] !== b[1]) return a[1] < b[1] ? -1 : 1
-  return a[2] - b[2]
+type Key = readonly [group: number, project: number, place: number]
+
+function compare(a: Key, b: Key): number {
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2]
 }
