@@ -9,9 +9,13 @@ import type { YamlMapping } from './file/yaml-document.ts'
 
 /** The presets that come with the gateway, each a file in `presets/`. */
 export const presetNames = [
+  'django-admin',
+  'docker-registry',
   'formbricks',
+  'grafana',
   'llm-gateway',
   'login-protection',
+  'mediawiki',
   'public-api',
   'wordpress',
 ] as const

@@ -93,6 +93,66 @@ test('wordpress: guesses, logins, xmlrpc.php, users, admin-ajax.php and search',
   expect((await gateway.send('GET', '/2026/01/a-post/')).headers['ratelimit']).toBeUndefined()
 })
 
+const answerTests: RequestListener = (request, response) => {
+  response.writeHead(Number(request.headers['x-test'] ?? 200))
+  response.end()
+}
+/** What the backend is to answer, by an address of its own. */
+const answered = (status: number, from = '127.0.0.1'): SendOptions => ({
+  from,
+  headers: { 'x-test': String(status) },
+})
+
+test('grafana: guesses, logins, forgotten passwords, wrong tokens and rendered images', async () => {
+  const { gateway, passed } = await startPreset('grafana', answerTests)
+  expect(await passed('POST', '/login', answered(401))).toBe(5)
+  expect(await passed('POST', '/login', answered(200, '127.0.0.9'))).toBe(30)
+  expect(await passed('POST', '/api/user/password/send-reset-email')).toBe(5)
+  expect(await passed('GET', (sent) => `/api/dashboards/uid/${sent}`, answered(401))).toBe(300)
+  const { headers } = await gateway.send('GET', '/render/d-solo/1')
+  expect(headers['ratelimit-policy']).toContain('"grafana-render"')
+  expect((await gateway.send('GET', '/d/1')).headers['ratelimit']).toBeUndefined()
+})
+
+test('mediawiki: guesses, forms, forgotten passwords, accounts and the API', async () => {
+  const { gateway, passed } = await startPreset('mediawiki', answerTests)
+  const login = '/wiki/Special:UserLogin'
+  expect(await passed('POST', login, answered(200))).toBe(5)
+  expect(await passed('POST', '/w/index.php/special:userLogin', answered(200, '127.0.0.8'))).toBe(5)
+  expect((await gateway.send('POST', login, answered(302, '127.0.0.9'))).status).toBe(302)
+  expect(await passed('POST', '/w/index.php?title=A&action=submit', answered(302, '127.0.0.10'))).toBe(90)
+  expect(await passed('POST', '/wiki/Special:PasswordReset', answered(302))).toBe(5)
+  expect(await passed('POST', '/wiki/Special:CreateAccount', answered(302))).toBe(30)
+  expect(await passed('POST', '/w/api.php')).toBe(600)
+  expect((await gateway.send('GET', '/wiki/Main_Page')).headers['ratelimit']).toBeUndefined()
+})
+
+test('docker-registry: pulls of images with any name, wrong credentials and the catalogue', async () => {
+  const { gateway, passed } = await startPreset('docker-registry', answerTests)
+  for (const [index, image] of ['image', 'library/image', 'a/b/image', 'a/b/c/image'].entries()) {
+    const from = `127.0.2.${index + 1}`
+    expect(await passed('GET', (sent) => `/v2/${image}/manifests/${sent}`, { from }), image).toBe(100)
+  }
+  expect(await passed('GET', '/v2/', answered(401, '127.0.0.9'))).toBe(300)
+  expect(await passed('GET', '/v2/_catalog')).toBe(10)
+  for (const [method, path] of [
+    ['GET', 'blobs/sha256:1'],
+    ['HEAD', 'manifests/latest'],
+  ] as const) {
+    const { headers } = await gateway.send(method, `/v2/library/image/${path}`, { from: '127.0.0.10' })
+    expect(headers['ratelimit'], method).not.toContain('"registry-pulls"')
+  }
+})
+
+test('django-admin: guesses, logins, passwords and all else', async () => {
+  const { gateway, passed } = await startPreset('django-admin', answerTests)
+  expect(await passed('POST', '/admin/login/?next=/admin/', answered(200))).toBe(3)
+  expect(await passed('POST', '/admin/login/', answered(302, '127.0.0.9'))).toBe(30)
+  expect(await passed('POST', '/admin/password_change/', answered(302, '127.0.0.10'))).toBe(5)
+  expect(await passed('GET', (sent) => `/admin/auth/user/${sent}/`, answered(200, '127.0.0.11'))).toBe(300)
+  expect((await gateway.send('GET', '/')).headers['ratelimit']).toBeUndefined()
+})
+
 test('login-protection: failures, then all attempts', async () => {
   const { passed } = await startPreset('login-protection', (request, response) => {
     response.writeHead(request.headers['x-test'] === 'right' ? 200 : 401)

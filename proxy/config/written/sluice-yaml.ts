@@ -384,8 +384,28 @@ export interface SluiceYaml {
    * Limits that come with the gateway, by name, or several of them. Rules in limits come first, and replace those of the same name.
    */
   preset?:
-    | ('formbricks' | 'llm-gateway' | 'login-protection' | 'public-api' | 'wordpress')
-    | ('formbricks' | 'llm-gateway' | 'login-protection' | 'public-api' | 'wordpress')[]
+    | (
+        | 'django-admin'
+        | 'docker-registry'
+        | 'formbricks'
+        | 'grafana'
+        | 'llm-gateway'
+        | 'login-protection'
+        | 'mediawiki'
+        | 'public-api'
+        | 'wordpress'
+      )
+    | (
+        | 'django-admin'
+        | 'docker-registry'
+        | 'formbricks'
+        | 'grafana'
+        | 'llm-gateway'
+        | 'login-protection'
+        | 'mediawiki'
+        | 'public-api'
+        | 'wordpress'
+      )[]
   /**
    * Headers that every backend gets. A client cannot send them.
    */
