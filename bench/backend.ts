@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startServer, type Running } from './measure/processes.ts'
 
-/** What the backend answers with, and the bare server too. */
+/** The response of the backend, and of the bare server. */
 export const jsonBody = '{"id":"clx0000000000000000000000","project":{"id":"p1","name":"Bench"},"ok":true}\n'
 export const largeBodyBytes = 65_536
 

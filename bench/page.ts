@@ -30,7 +30,7 @@ function render(name: string): string {
   return renderScenario(results, name)
 }
 
-/** What a run must have, and this one has not. */
+/** The parts that a run must have and this one lacks. */
 function findLacking({ cpu, latency, memory, options }: Results): string[] {
   const contenders = scenarios.flatMap(({ name, subjects }) =>
     subjects

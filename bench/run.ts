@@ -16,7 +16,7 @@ export type Say = (line: string) => void
 /** One subject in one scenario, measured once in every round. */
 type Contender = { readonly scenario: Scenario; readonly subject: Subject }
 
-/** What requests that are sent to the backend without any proxy are called. */
+/** The name of the subject whose requests go to the backend without any proxy. */
 export const noProxy = 'no proxy'
 
 /** Runs all that the options ask for. Rejects where a subject does not do its work: then there are no figures at all. */

@@ -21,7 +21,7 @@ export type Scenario = {
   readonly meaning: string
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** What clients speak; HTTP/1.1 without TLS if undefined. */
+  /** The protocol of the clients; HTTP/1.1 without TLS if undefined. */
   readonly protocol?: Protocol
   /** A script of `bench/measure/lua`. */
   readonly script?: string
@@ -29,7 +29,7 @@ export type Scenario = {
   readonly uploadBytes: number
   /** Where counters are, of those subjects that can choose. */
   readonly store: 'redis' | 'embedded'
-  /** What a proxy answers. */
+  /** The response of a proxy. */
   readonly status: number
   /** The response's body, where it is the backend's. */
   readonly body?: string

@@ -13,7 +13,7 @@ export type Load = {
   readonly script?: string | undefined
 }
 
-/** What wrk or h2load counted. */
+/** The counts of wrk or h2load. */
 export type Loaded = {
   readonly requests: number
   readonly requestsPerSecond: number

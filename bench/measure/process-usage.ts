@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** What the operating system has charged to some processes since they started, in microseconds. */
+/** CPU time that the operating system has charged to some processes since they started, in microseconds. */
 export type CpuTime = { readonly userUs: number; readonly systemUs: number }
 
 const tickUs = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))

@@ -11,7 +11,7 @@ import type { Running } from './processes.ts'
 import type { Scenario } from '../scenarios.ts'
 import type { Setup, Subject } from '../subjects/subject.ts'
 
-/** What all subjects share: one backend, one Redis. */
+/** The parts that all subjects share: one backend, one Redis. */
 export type Stage = {
   readonly backendPort: number
   readonly redisPid: number

@@ -24,7 +24,7 @@ function ratio(text: string, most: number, dividend: Place, divisor: Place, figu
 const pass: Place = ['pass', 'sluice']
 const nodeStacks = ['http-proxy', 'fastify', 'express']
 
-/** What the gateway may cost, each as a ratio of two things measured in the same run. */
+/** Maximum costs of the gateway, each as a ratio of two values measured in the same run. */
 export const bounds: readonly Bound[] = [
   ratio('`pass`, CPU: of `http-proxy`', 0.4, pass, ['pass', 'http-proxy']),
   ratio('`pass`, CPU: of fastify', 0.45, pass, ['pass', 'fastify']),

@@ -5,7 +5,7 @@ export type Sample = {
   readonly cpuUs: number
   readonly userUs: number
   readonly systemUs: number
-  /** What Redis spent on each request; 0 where it was not asked. */
+  /** CPU time of Redis for each request; 0 if it was not used. */
   readonly redisUs: number
   readonly requestsPerSecond: number
 }

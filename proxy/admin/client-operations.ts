@@ -19,7 +19,7 @@ export type ClientState = CounterState & {
   readonly label?: string
 }
 
-/** What an operator can ask of this gateway about clients, whatever it is made of. None of these rejects. */
+/** Operations on clients for an operator, independent of the kind of gateway. None of these rejects. */
 export type ClientOperations = {
   /** In the order of the charges; counts nothing. */
   inspect(charges: readonly Charge[]): Promise<readonly ClientState[]>
@@ -28,7 +28,7 @@ export type ClientOperations = {
   reset(charges: readonly Charge[]): Promise<ResetOutcome>
   /** Of this gateway, in the order of `byRefusals`. */
   listLimited(policyName: string | undefined, limit: number): Promise<readonly ThrottledClient[]>
-  /** What all replicas tell of themselves; undefined without Redis, and where it does not answer. */
+  /** The reports of all replicas; undefined without Redis, or if it does not answer. */
   readReplicas(): Promise<Replicas | undefined>
   /** Explains what the gateway would do with a request now, up to its counters. Undefined if no process answers. Counts nothing. */
   explain(asked: AskedHead): Promise<Explanation | undefined>

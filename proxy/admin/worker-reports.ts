@@ -4,7 +4,7 @@ import { sumCounters, type MetricSnapshot } from '../telemetry/prometheus.ts'
 import type { HealthReport } from './health.ts'
 import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
 
-/** What a worker can be asked by its primary process. */
+/** Questions of the primary process to a worker. */
 type Reports = {
   readonly metrics: MetricSnapshot
   readonly health: HealthReport

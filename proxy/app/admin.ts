@@ -29,7 +29,7 @@ export type Admin = Running & {
   tableChanged(): void
 }
 
-/** What the admin listener asks the gateway, as far as it depends on the table of limits in force. */
+/** The questions of the admin listener that depend on the table of limits in force. */
 type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
   readonly clients: ClientOperations
   readonly reloader: Reloader

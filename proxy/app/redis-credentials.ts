@@ -8,7 +8,7 @@ import type { ReadCredentials } from '../limits/store/redis/connecting/options.t
 import { describeRedis, type RedisAddress } from '../limits/store/redis/connecting/url.ts'
 
 /**
- * What connections to Redis are made with: the logins of `REDIS_URL_FILE` and `REDIS_SENTINEL_PASSWORD_FILE`, and the files of
+ * Credentials for connections to Redis: the logins of `REDIS_URL_FILE` and `REDIS_SENTINEL_PASSWORD_FILE`, and the files of
  * certificates, all read again each time. What cannot be read, or is wrong, is as it was read last, with a line in the log.
  *
  * @param address as it was read at the start, which stays

@@ -31,7 +31,7 @@ import type { ClientConnections } from './listen/connections.ts'
 import { createUnusableLog } from './listen/decisions/unusable-log.ts'
 import type { RoutedGroup, Upstreams } from './upstreams/upstream.ts'
 
-/** What the steps of a request use. */
+/** Dependencies of the steps of a request. */
 export type HandlerDeps = Pick<
   HandlerOptions,
   | 'limiter'
@@ -50,7 +50,7 @@ export type HandlerDeps = Pick<
   readonly log: Log
 }
 
-/** What a request needs of the table of limits, which can be changed while the gateway runs. */
+/** The parts of the table of limits that a request needs; the table can change while the gateway runs. */
 type TableOptions = Pick<
   HandlerOptions,
   | 'rules'
@@ -69,7 +69,7 @@ export type LiveHandler = {
   readonly handler: Handler
   /** The options in force, for another listener too. */
   readonly live: LiveOptions
-  /** What requests that begin now go by. */
+  /** The tables for requests that begin now. */
   readTable(): RequestTable
   /**
    * Builds everything that requests need for another table. One build at a time, as each continues the state in force.

@@ -12,12 +12,12 @@ export type VerbOption = {
   /** `--config`. */
   readonly flag: string
   readonly description: string
-  /** What its value can be; undefined where it takes none. */
+  /** The kind of its value; undefined if it takes none. */
   readonly values: Values | undefined
   readonly repeats: boolean
 }
 
-/** What a value on the command line can be: one of a list, a file's path, or something that nobody can list. */
+/** The kind of a value on the command line: one of a list, a file's path, or free text. */
 export type Values =
   { readonly kind: 'choices'; readonly of: readonly string[] } | { readonly kind: 'files' | 'other' }
 

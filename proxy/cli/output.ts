@@ -1,6 +1,6 @@
 import { printable } from '../../shared/settings/problems.ts'
 
-/** What a verb ends with: `no` is a negative result, such as a file with mistakes. */
+/** The result of a verb: `no` is negative, such as a file with mistakes. */
 export const status = { yes: 0, no: 1, usage: 2 } as const
 
 /** A problem that the user can fix, without a stack trace. Ends the command with its status. */

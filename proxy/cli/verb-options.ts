@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 /** `--json` of a verb. */
 export type Json = { readonly json?: true }
 
-/** What a verb's action is told its status by. */
+/** A callback with which a verb's action sets its status. */
 export type Report = (status: number) => void
 
 export function withJson(command: Command): Command {

@@ -11,7 +11,7 @@ import {
   type StatusRange,
 } from '../policy.ts'
 
-/** What a rule says of how much and how it counts. */
+/** The fields of a rule about its quota and its way of counting. */
 type Counting = {
   readonly match: readonly RoutePattern[]
   readonly requests?: number | undefined
@@ -83,7 +83,7 @@ function largestBurst({ requests = 1, window = 1 }: Counting): number {
 
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'OPTIONS', 'CONNECT', 'TRACE'])
 
-/** What a rule reads that none of its requests has: bodies of requests that have none, or of responses to HEAD. */
+/** Bodies that a rule reads although its requests have none, or its responses, as with HEAD. */
 function bodyThatIsNone({ match, cost }: Counting): string | undefined {
   const onlyHas = (names: ReadonlySet<string>): boolean =>
     match.length > 0 &&

@@ -45,7 +45,7 @@ export function readPreset(name: PresetName): Preset {
   return { name, description, rules: limits, text }
 }
 
-/** What to say of a name that no preset has. */
+/** The message about an unknown name. */
 export function unknownPreset(name: string): string {
   const near = nearestWord(name, presetNames)
   return near === undefined

@@ -21,7 +21,7 @@ export const upstreamUrl: Kind<URL> = {
   schema: upstreamBaseUrl.schema.transform((url) => new URL(url)),
 }
 
-/** What the backend gets as `Host`. */
+/** The `Host` that the backend gets. */
 export const upstreamHost: Kind<string> = text(
   'keep, upstream, or a host with or without a port, such as app.example.com',
   (host) => readAuthority(host) !== undefined && !host.endsWith(':'),

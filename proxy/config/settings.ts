@@ -56,7 +56,7 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly denyList: readonly ListEntry[]
   /** Whose scripts can read local replies; undefined for nobody's. */
   readonly cors: z.output<typeof cors> | undefined
-  /** What refused requests are answered. */
+  /** The response to refused requests. */
   readonly refusals: Refusals
   /** How tokens are verified; undefined where no rule counts by them. */
   readonly jwt: TokenSettings | undefined

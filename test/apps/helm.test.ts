@@ -41,7 +41,7 @@ async function manifestsOf(values: string): Promise<readonly Manifest[]> {
 }
 
 describe.each(names)('with the values %s', (name) => {
-  test('it makes what the API and the gateway take', async () => {
+  test('the chart renders manifests that the API and the gateway accept', async () => {
     const manifests = readManifests(await render(valuesFile(name)))
     expect(findMistakes(manifests)).toEqual([])
     expect(findBrokenReferences(manifests)).toEqual([])
@@ -49,7 +49,7 @@ describe.each(names)('with the values %s', (name) => {
     for (const { metadata } of manifests) expect(metadata.labels).toMatchObject(selector)
   })
 
-  test('its schema takes them', () =>
+  test('the schema of the chart accepts these values', () =>
     expect(refusalOf(readFileSync(valuesFile(name), 'utf8'))).toBeUndefined())
 })
 

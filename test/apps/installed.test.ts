@@ -96,7 +96,7 @@ describe.each(['24', '26'])('under Node %s', (major) => {
   })
 })
 
-describe('what tests import of it', () => {
+describe('the entry points for tests', () => {
   const page = readFileSync(join(repositoryRoot, 'docs/testing.md'), 'utf8')
   const [vitest = '', nodeTest = '', container = ''] = [...page.matchAll(/```[tj]s\n([^]*?)```/g)].map(
     ([, code = '']) => code,

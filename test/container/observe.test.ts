@@ -47,7 +47,7 @@ test('Prometheus finds all gateways and may read their metrics', async () => {
   )
 })
 
-test('it has the alert rules, and what they select', async () => {
+test('Prometheus has the alert rules and the series that they select', async () => {
   type Rules = { groups: { rules: { name: string; health: string }[] }[] }
   await eventually(
     'Prometheus evaluates all alerts',

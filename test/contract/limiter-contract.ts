@@ -142,7 +142,7 @@ export function describeLimiterContract(
       expect(answers.map(countAllowed)).toEqual(Array.from({ length: 20 }, () => 11))
     })
 
-    test('does not count under the wide rule what the narrow one refuses, under concurrency', async () => {
+    test('does not count requests under the wide rule that the narrow one refuses, under concurrency', async () => {
       const client = newClient()
       const { wide, narrow } = policies
       const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(client, [wide, narrow]))

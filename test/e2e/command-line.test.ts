@@ -87,7 +87,7 @@ describe('validate', () => {
     })
   })
 
-  test('prints each mistake with its line, the value and what would be right', async () => {
+  test('prints each mistake with its line, the value and the expected form', async () => {
     const cwd = directoryWith(mistaken)
     const { status, stdout, stderr } = await sluice(['validate', 'sluice.yaml'], {}, cwd)
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
@@ -106,7 +106,7 @@ describe('validate', () => {
     expect(mistakes[1]).toMatchObject({ file: 'sluice.yaml', line: 2 })
   })
 
-  test('is what the gateway starts with: the same mistakes, word for word', async () => {
+  test('reports the same mistakes as a start of the gateway, word for word', async () => {
     const cwd = directoryWith(mistaken)
     const started = await runNode('proxy/main.ts', {}, [], { cwd })
     const checked = await sluice(['validate'], {}, cwd)

@@ -60,7 +60,7 @@ describe('a gateway in the process of a test', () => {
     expect(await logins(gateway, 3)).toEqual([200, 200, 429])
   })
 
-  test('has health, metrics and what operators ask', async () => {
+  test('has health checks, metrics and the operator API', async () => {
     const metrics = await fetch(`${gateway.adminUrl}/metrics`).then((response) => response.text())
     expect(metrics).toContain('sluice_decisions_total{policy="login",outcome="refused"}')
     expect(await fetch(`${gateway.adminUrl}/readyz`).then(({ status }) => status)).toBe(200)

@@ -289,7 +289,7 @@ describe('sluice explain --admin', () => {
     )
   })
 
-  test('tells what the gateway says of a wrong question', async () => {
+  test('prints the gateway’s error for a wrong question', async () => {
     expect(await sluice('GET', '/', '--ip', 'nowhere')).toMatchObject({
       status: 1,
       stderr: 'error: the gateway answers 400, ip must be the IP address that the connection comes from\n',

@@ -50,7 +50,7 @@ test.each([...dashboardQueries(), ...alertQueries()])(
   },
 )
 
-test('what a legend or an annotation shows is a label that its query leaves', () => {
+test('a legend or an annotation shows only labels that its query keeps', () => {
   const legends = dashboard.panels.flatMap(({ targets = [] }) => targets) as {
     readonly expr: string
     readonly legendFormat: string

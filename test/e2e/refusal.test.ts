@@ -61,7 +61,7 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('over %s', (version) => {
   }
   const utf8 = ({ body }: Reply): string => Buffer.from(body, 'latin1').toString()
 
-  test('JSON to a script, with what each refusal has', async () => {
+  test('a script gets JSON, with the headers of each refusal', async () => {
     const reply = await refused('/plain', '*/*')
     expect(reply.status).toBe(503)
     expect(utf8(reply)).toBe('{"code":503,"error":"Slow down","é":[1,null]}')

@@ -61,7 +61,7 @@ describe('fixed windows', () => {
     regular('192.0.2.4', 1, 1000, 'GET /other'),
   )
 
-  test('are what arithmetic says', async () => {
+  test('refuse exactly the number that arithmetic gives', async () => {
     const { status, report } = await replay(table, { 'access.log': textOf(lines) })
     expect(status).toBe(0)
     expect(report).toMatchObject({
@@ -227,7 +227,7 @@ describe('a client that rules ban', () => {
   })
 })
 
-test('--exclude takes headers, and what a report calls a client whose key may be secret', async () => {
+test('--exclude takes headers, and the h:… names of a report', async () => {
   const caddy = (key: string, at: number): string =>
     JSON.stringify({
       ts: start / 1000 + at,
@@ -268,7 +268,7 @@ test('a line whose time is out of range is told, and the others are counted', as
   })
 })
 
-test('says what the log does not tell, for each rule that needs it', async () => {
+test('lists the inputs that the log lacks, for each rule that needs them', async () => {
   const yaml = `limits:
   - { name: key, match: GET /a, key: 'header:x-api-key', requests: 1, window: 1m }
   - { name: host, match: GET /a, hosts: app.example.com, requests: 1, window: 1m }
@@ -295,7 +295,7 @@ test('says what the log does not tell, for each rule that needs it', async () =>
   expect(named.report.rules[1]).toMatchObject({ name: 'host', requests: 1, unknown: [] })
 })
 
-test('lines that cannot be read are counted and shown, and what the gateway rejects is told', async () => {
+test('unreadable lines are counted and shown, and rejected requests are reported', async () => {
   const text = ['nonsense', line(0, '192.0.2.1', 'POST /login'), '', line(1, '192.0.2.1', 'GET /a%00')].join(
     '\n',
   )
@@ -405,7 +405,7 @@ limits:
     ),
   )
 
-  test('finds the abusers, and keeps what it promises on the part of the log that it has not seen', async () => {
+  test('finds the abusers, and its limits hold on the part of the log that it has not seen', async () => {
     const { status, stdout } = await replay(yaml, { 'access.log': textOf(lines) }, '--suggest')
     expect(status).toBe(0)
     const { suggestions } = JSON.parse(stdout) as { suggestions: (Suggestion & { table: string })[] }

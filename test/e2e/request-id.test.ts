@@ -97,7 +97,7 @@ describe('over HTTP/1.1', () => {
     expect(received['x-request-id']).toBe('from-the-proxy/7')
   })
 
-  test('none of its own in what the backend answers, and none where there is no request', async () => {
+  test('responses of the backend, and errors without a request, have no id', async () => {
     expect((await plain.send('GET', '/')).headers).not.toHaveProperty('x-request-id')
     expect(await sendRaw(plain.port, 'no request\r\n\r\n')).not.toMatch(/x-request-id/i)
   })

@@ -39,7 +39,7 @@ test('stripPrefix removes the prefix, and Location, cookies and X-Forwarded-Pref
   expect(lastOf(backend).url).toBe('/base/')
 })
 
-test('stripPrefix and a path of upstream hold for what WebDAV names too, and for all that a response names', async () => {
+test('stripPrefix and a path of upstream apply to WebDAV headers too, and to all URLs in a response', async () => {
   const backend = await startBackend((_, response) =>
     response
       .writeHead(201, {

@@ -43,7 +43,7 @@ routes:
     expect(metrics).toContain(`sluice_upstream_duration_seconds_count{upstream="${upstream}"} 1`)
 })
 
-test('without upstream, what no route matches is answered 404, and was counted', async () => {
+test('without upstream, a request that no route matches is answered 404, and counted', async () => {
   const backend = await named('a')
   const yaml = `routes:
   - { name: a, paths: /a, upstream: ${backend.url} }

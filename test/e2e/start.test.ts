@@ -142,7 +142,7 @@ describe('npm start', () => {
     await expect(fetch(`http://127.0.0.1:${place.port}/`)).rejects.toThrow()
   })
 
-  test('the printed line follows what the user has set; all ends when the origin dies, with its status', async () => {
+  test('the printed line follows the settings of the user; all ends when the origin dies, with its status', async () => {
     const started = start(await choosePlace(), { ORIGIN_PUBLIC_URL: 'https://api.example' })
     const [, , , url] = await started.waitForLine(curlLine)
     expect(url).toBe('https://api.example/api/v1/me')

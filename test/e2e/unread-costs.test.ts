@@ -119,7 +119,7 @@ const answers: Readonly<Record<string, readonly [path: string, answer: Answer]>>
   ],
 }
 
-describe('no more tokens pass than the quota and what one request has', () => {
+describe('no more tokens pass than the quota plus those of one request', () => {
   let gateway: HostedGateway
   /** Tokens that the backend has given away, by how it was asked. */
   const given = new Map<string, number>()

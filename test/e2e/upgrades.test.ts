@@ -112,7 +112,7 @@ describe.each([
     expect(await received).toBe('late input')
   })
 
-  test('brings what the client has sent behind it', async () => {
+  test('forwards bytes that the client has sent after the handshake', async () => {
     const { backend, next } = await startBackend(body.length)
     const gateway = await start(backend.url)
     const client = begin(gateway.port, `${handshake(protocol, body, method)}GET / HTTP/1.1\r\n`)
@@ -176,7 +176,7 @@ test('none is passed on by default', async () => {
   expect(heads.join('')).not.toMatch(/upgrade/i)
 })
 
-test('a tunnel that is idle ends, and nothing is added to what was sent in it', async () => {
+test('an idle tunnel ends, and the gateway adds no bytes to it', async () => {
   const { backend, next } = await startBackend(0)
   const gateway = await startHosted({
     UPSTREAM_URL: backend.url,

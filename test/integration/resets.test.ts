@@ -15,7 +15,7 @@ function untilOneIsAllowed(limiter: RunningLimiter, client: string): Promise<voi
   )
 }
 
-test('a gateway that was cut off hears of a reset before it adds what it had admitted', async () => {
+test('a gateway that was cut off hears of a reset before it syncs the requests that it admitted', async () => {
   const redis = await startRedisServer()
   const relay = await startRelay(redis.port)
   const near = await openAnsweringLimiter(redis.url, 2000)

@@ -46,7 +46,7 @@ describe.each([1, 2, 3])('with %i sentinels that all answer', (count) => {
   })
 })
 
-test('sentinels that cannot be asked are each named, with what became of them', async () => {
+test('sentinels that cannot be asked are each named, with their error', async () => {
   const sockets: Socket[] = []
   const silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1')
   onTestFinished(() => {

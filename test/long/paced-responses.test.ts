@@ -99,7 +99,7 @@ test.each([
     tlsSettings(),
     (port: number) => connectTls({ port, host: 'localhost', ca: readFileSync(authorityFile) }),
   ],
-])('what a backend has sent before it breaks off reaches a slow client, over %s', async (_, env, open) => {
+])('bytes that a backend sends before it breaks off reach a slow client, over %s', async (_, env, open) => {
   const backend = await startRawBackend((socket) => {
     socket.on('data', () => {
       socket.write(declared)
@@ -117,7 +117,7 @@ test.each([
   expect(gateway.process.stderr()).toBe('')
 })
 
-test('over HTTP/2 the client gets what the backend has sent, and then a reset of the stream', async () => {
+test('over HTTP/2 the client gets the bytes that the backend has sent, and then a reset of the stream', async () => {
   const backend = await startRawBackend((socket) => {
     socket.on('data', () => {
       socket.write(declared)

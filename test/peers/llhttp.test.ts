@@ -98,7 +98,7 @@ describe('responses', () => {
   )
 })
 
-test('the process has written nothing but what it should', () => {
+test('the process has written only the expected lines', () => {
   expect(gateway.process.stderr()).toBe('')
   expect(gateway.process.stdout()).not.toContain('"level":"error"')
 })

@@ -16,7 +16,7 @@ async function told(answer: Promise<RateLimiterRes | boolean | null>): Promise<u
   return [how, result.consumedPoints, result.msBeforeNext]
 }
 
-test('with fewer clients than it keeps, it answers what the memory of the library answers', async () => {
+test('with fewer clients than its bound, it gives the same answers as the library’s memory', async () => {
   const key = fc.constantFrom('a', 'b', 'c')
   const seconds = fc.integer({ min: 1, max: 5 })
   const step = fc.oneof(

@@ -131,7 +131,7 @@ describe('the client address', () => {
     )
   })
 
-  test('is not changed by what a client puts to the left of what a trusted proxy vouches for', () => {
+  test('is not changed by entries that a client puts to the left of those a trusted proxy vouches for', () => {
     const chain = fc.array(trusted, { maxLength: 4 })
     fc.assert(
       fc.property(fc.oneof(field, fc.string()), address, chain, (sent, client, proxies) => {

@@ -113,7 +113,7 @@ function singles(bytes: Buffer): Buffer[] {
   return Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
 }
 
-describe('what a response has cost is what JSON.parse says', () => {
+describe('the cost read from a response equals that of JSON.parse', () => {
   test('of documents', () => {
     let found = 0
     fc.assert(

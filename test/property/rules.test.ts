@@ -95,7 +95,7 @@ describe('a table of rules', () => {
     )
   })
 
-  test('matches what matches in one reading of the path', () => {
+  test('matches exactly the rules that match one reading of the path', () => {
     fc.assert(
       fc.property(table, fc.array(path, { minLength: 1, maxLength: 4 }), method, (rules, paths, by) => {
         const expected = rules.filter((rule) => paths.some((each) => naiveMatches(rule, by, each)))

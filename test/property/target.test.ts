@@ -137,7 +137,7 @@ describe('a target', () => {
     )
   })
 
-  test('has a first reading without what backends ignore', () => {
+  test('has a first reading without the parts that backends ignore', () => {
     fc.assert(
       fc.property(anyTarget, (raw) => {
         const target = accepted(raw)
@@ -194,7 +194,7 @@ describe('a reading of the path', () => {
   const letters = fc.constantFrom('a', 'b', 'login', 'v1', 'api')
   const base = fc.array(letters, { minLength: 1, maxLength: 4 })
 
-  test.each(Object.entries(pathReaders))('is what %s reads', (_, reader) => {
+  test.each(Object.entries(pathReaders))('includes the path that %s reads', (_, reader) => {
     fc.assert(
       fc.property(pieces, (raw) => {
         const target = accepted(raw)

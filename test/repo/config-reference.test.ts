@@ -62,7 +62,7 @@ describe('the JSON Schema', () => {
     'limits: [{name: x, match: GET /, requests: 1, window: 1m, windw: 1}]',
   ])('refuses %s', (yaml) => expect(schema.safeParse(parse(yaml)).success).toBe(false))
 
-  test('says of every field what it is for', () => {
+  test('describes every field', () => {
     const { properties } = JSON.parse(schemaText) as { properties: Record<string, { description?: string }> }
     for (const [name, { description }] of Object.entries(properties))
       expect(description, name).toMatch(/^[A-Z`].{10}/)

@@ -21,7 +21,7 @@ test('the gateway has few files in its root, and no folder of it has more than 1
     expect(readdirSync(join(root, folder)).length, folder).toBeLessThanOrEqual(15)
 })
 
-test('docs/architecture.md tells what each folder is for', () => {
+test('docs/architecture.md describes each folder', () => {
   const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
   const tree = page.slice(page.indexOf('## The folders'), page.indexOf('<!-- generated'))
   const named = [...tree.matchAll(/^ {6}([a-z0-9]+)\/ /gm)].map(([, name]) => name)

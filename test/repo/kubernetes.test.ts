@@ -15,7 +15,7 @@ describe.each(readdirSync(folder).filter((name) => name.endsWith('.yaml')))(
     const text = readFileSync(join(folder, name), 'utf8')
     const manifests = readManifests(text)
 
-    test('is what the API takes', () => expect(findMistakes(manifests)).toEqual([]))
+    test('is accepted by the API', () => expect(findMistakes(manifests)).toEqual([]))
 
     test('has settings that the gateway takes', () => expect(findWrongSettings(manifests)).toEqual([]))
 

@@ -93,11 +93,11 @@ describe.each(Object.entries(recipes))('%s', (page, { options, rules }) => {
     for (const yaml of tables) expect(problemsOf({}, directoryWith(yaml))).toEqual([])
   })
 
-  test('whose rules say what the page says', () => {
+  test('has the rules that the page describes', () => {
     expect(tables.flatMap((yaml) => loadWithFile(yaml).settings.rules.map(describeRule))).toEqual(rules)
   })
 
-  test('says of every option what it becomes', () => {
+  test('names the equivalent of every option', () => {
     const first = text
       .split('\n')
       .filter((line) => line.startsWith('| `'))

@@ -25,7 +25,7 @@ export function createExplainRoutes(options: {
   const { rules, upstreamHost, clients } = options
   const policies = policiesOf(rules)
 
-  /** What a rule counts the request by: each with its counter. A table that was just changed may have the rule no more. */
+  /** The keys by which a rule counts the request, each with its counter. A table that was just changed may have the rule no more. */
   function chargesOf({ name, override, keys }: ExplainedRule): Charge[] {
     const written = override === undefined ? undefined : override - 1
     const policy = policies.find((each) => each.name === name && each.override === written)

@@ -3,7 +3,7 @@ import type { ApiAnswer, ApiRoutes } from './api.ts'
 import { reloaded } from './bodies.ts'
 import { readBody } from './read-body.ts'
 
-/** What the table of limits has come to. Names are those of rules, `restart` those of settings in the file. */
+/** The outcome of a reload. Names are those of rules, `restart` those of settings in the file. */
 export type Reloaded = {
   readonly outcome: 'reloaded' | 'unchanged'
   readonly tableHash: string

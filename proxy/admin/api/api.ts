@@ -16,7 +16,7 @@ export type ApiPath = keyof typeof apiOperations
 
 export type ApiRoutes = ReadonlyMap<ApiPath, ApiRoute>
 
-/** What `GET /api/status` says. */
+/** The reply of `GET /api/status`. */
 export type Status = HealthReport & {
   readonly version: string
   /** Whole seconds since the process that answers was started. */

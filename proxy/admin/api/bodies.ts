@@ -7,7 +7,7 @@ import { createAddressReader } from '../../request/addresses/client-address.ts'
 import type { BodyErrors } from './read-body.ts'
 
 /*
- * What the API takes. These schemas check the requests and describe them in `/api/openapi.json`; what depends on the rules in
+ * Request bodies of the API. These schemas check the requests and describe them in `/api/openapi.json`; what depends on the rules in
  * force is checked where it is used.
  */
 

@@ -8,7 +8,7 @@ const MAX_RULES = 1_000
 /** Those with the most requests. */
 const MAX_SENT = 200
 
-/** What became of the requests that rules have counted, in the last fifteen minutes, by steps of ten seconds. */
+/** The outcomes of the counted requests in the last fifteen minutes, in steps of ten seconds. */
 export type History = {
   /** Reads the counts, and so closes the steps that have passed. */
   sample(): Promise<void>

@@ -2,7 +2,7 @@ import type { ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 import { chooseReported, REPORTED } from './reported-clients.ts'
 import type { HealthReport } from '../health.ts'
 
-/** What a process tells the other replicas while an operator asks for it. */
+/** The report of a process to the other replicas, sent while an operator asks for it. */
 export type ReplicaReport = {
   /** The same of all processes of a gateway, another one of each gateway. */
   readonly gateway: string

@@ -14,7 +14,7 @@ import type { ClientServer } from './server.ts'
 /** Approximate memory of one open connection. */
 const bytesAConnection = 16 * 1024
 
-/** What bounds the connections of clients, and the memory that they take. */
+/** The bounds on client connections and their memory. */
 export type ClientConnections = {
   readonly connectionLimit: ConnectionLimit
   readonly slowClients: SlowClients

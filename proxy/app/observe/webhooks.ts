@@ -44,7 +44,7 @@ export function composeWebhooks(settings: GatewaySettings, log: Log): ComposedWe
   }
 }
 
-/** What a process reports to, that reports the breaker as well. */
+/** Telemetry that also sends an event when the breaker changes. */
 export function tellOfBreaker(telemetry: Telemetry, notify: Notify | undefined): Telemetry {
   if (!notify) return telemetry
   return {

@@ -4,7 +4,7 @@ import { doInTurns } from '../../../shared/steps.ts'
 import { readPieces, type SettingsPieces } from './settings-pieces.ts'
 import type { ReadSettings } from './reloader.ts'
 
-/** What the thread is given, and what it says: lines as one text, of which each rule may have one. */
+/** The input and output of the thread; its lines are one text, with up to one for each rule. */
 export type WhatToRead = { readonly env: NodeJS.ProcessEnv; readonly cwd: string }
 export type ReadInThread =
   { readonly pieces: SettingsPieces; readonly warnings: string } | { readonly mistakes: string }

@@ -149,7 +149,7 @@ export function composeUpstreams(
   }
 }
 
-/** What of a route its connections depend on: not which requests it is for. */
+/** The parts of a route that its connections depend on: not the requests that it matches. */
 type ServedRoute = Omit<UpstreamRoute, 'hosts' | 'paths' | 'stripPrefix' | 'requestHeaders'>
 
 function isSameGroup(one: UpstreamRoute, other: UpstreamRoute): boolean {

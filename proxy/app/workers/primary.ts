@@ -148,7 +148,7 @@ export function composePrimary(settings: GatewaySettings, log: Log, source: Sett
   }
 }
 
-/** What operators can ask where this process has the counters. What only the workers know they are asked. */
+/** Operations for operators if this process has the counters. Facts that only workers know are asked of them. */
 function operateHere(options: {
   readonly counters: CounterAdmin
   readonly clientTable: ClientTable

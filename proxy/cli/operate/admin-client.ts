@@ -91,7 +91,7 @@ export async function askSuccessfully(options: AdminOptions, path: string, body?
   throw refusalOf(reply)
 }
 
-/** What the gateway says of why it does not do what it was asked. */
+/** The reason that the gateway gives for refusing a request. */
 export function refusalOf(reply: AdminReply): CommandError {
   const told = isRecord(reply.body) && typeof reply.body['error'] === 'string' ? reply.body['error'] : 'error'
   const hint = reply.status === 401 ? ': set ADMIN_TOKEN to the token of the gateway' : ''

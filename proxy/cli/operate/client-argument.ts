@@ -5,7 +5,7 @@ import { isHashedKey } from '../../limits/keys/partition-key.ts'
 import { CommandError, status } from '../output.ts'
 
 /**
- * What an operator calls a client on the command line, in the form that the admin interface takes:
+ * Converts the name of a client on the command line to the form of the admin interface:
  *
  * - an address, or the value of the only part of the rule's key: as it is
  * - `global`, and `h:…`, as lists of limited clients have it

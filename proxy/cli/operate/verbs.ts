@@ -63,7 +63,7 @@ function serverRows(about: unknown): [string, unknown][] {
   ]
 }
 
-/** What a client has used up of each rule that counts it. */
+/** The used quota of a client under each rule that counts it. */
 export async function showClient(client: readonly string[], options: ClientOptions): Promise<number> {
   const body = await askSuccessfully(options, '/api/clients/inspect', questionOf(client, options))
   if (options.json) printJson(body)

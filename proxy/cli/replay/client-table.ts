@@ -9,7 +9,7 @@ export type ClientRow = {
   readonly refused: number
   /** The most units that it asked for in one window, refused ones included. */
   readonly peak: number
-  /** What the rule allows this client. */
+  /** The quota of the rule for this client. */
   readonly quota: number
 }
 

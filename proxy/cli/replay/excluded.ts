@@ -9,7 +9,7 @@ import { CommandError, status } from '../output.ts'
 /** Clients whose requests are left out, such as an abuser that limits should not be made for. */
 export type Excluded = {
   readonly lists: ClientLists
-  /** What a report calls clients whose key may be secret: `h:…`. */
+  /** The names in a report of clients whose key may be secret: `h:…`. */
   readonly keys: ReadonlySet<string>
 }
 

@@ -4,7 +4,7 @@ import type { LineCounts } from './logs/read-logs.ts'
 import type { RuleTally, Tally } from './simulation.ts'
 import type { Series } from './time-series.ts'
 
-/** What a table would have done to a log. */
+/** The result of applying a table to a log. */
 export type Report = {
   readonly lines: Omit<LineCounts, 'formats'> & { readonly formats: Readonly<Record<string, number>> }
   /** ISO 8601, UTC; null where there was no request. */
@@ -51,7 +51,7 @@ export type RuleReport = {
   readonly clientsByPeak: readonly number[]
   /** Those that asked for the most in one window, at most ten. */
   readonly busiest: readonly BusyClient[]
-  /** What the rule looks at and the log does not tell, and of how many requests. */
+  /** Inputs of the rule that the log lacks, with the number of requests. */
   readonly unknown: readonly { readonly what: string; readonly requests: number }[]
 }
 

@@ -21,7 +21,7 @@ export type SuggestedRule = {
   readonly clientsOver: number
   /** Those that asked for the most, at most ten. */
   readonly over: readonly { readonly client: object; readonly peak: number }[]
-  /** What the suggested table does to the rest of the log. */
+  /** The effect of the suggested table on the rest of the log. */
   readonly heldOut: {
     readonly requests: number
     readonly refused: number

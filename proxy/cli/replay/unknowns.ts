@@ -1,7 +1,7 @@
 import { partName, requestedUnits, singleParts, type ListEntry, type Rule } from '../../policy.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 
-/** What a rule looks at that a log may not tell. */
+/** Inputs of a rule that a log may lack. */
 export type Need = {
   /** In the words of the table: `header:x-api-key`, `hosts`, `cost`. */
   readonly what: string
@@ -38,7 +38,7 @@ function knowsHeader({ headers, knows }: LoggedRequest, name: string): boolean {
   return knows.headers.has(name)
 }
 
-/** What Caddy does not log unless it is told to. */
+/** Headers that Caddy does not log by default. */
 const redacted = new Set(['cookie', 'set-cookie', 'authorization', 'proxy-authorization'])
 
 function headersOf(entries: readonly ListEntry[]): Set<string> {

@@ -27,7 +27,7 @@ export type ReplayOptions = ConfigOption & {
 
 type WrittenSuggestion = Suggestion & { readonly table: string }
 
-/** What this table would have done to the requests of these logs. @returns 1 where no request could be read */
+/** Shows what this table would have done to the requests of these logs. @returns 1 where no request could be read */
 export async function replay(files: readonly string[], options: ReplayOptions): Promise<number> {
   const settings = loadSettings(options)
   if (files.filter((file) => file === '-').length > 1)

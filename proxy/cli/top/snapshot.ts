@@ -1,7 +1,7 @@
 import { isRecord, recordsIn } from '../operate/admin-client.ts'
 import { writeClient } from '../operate/client-argument.ts'
 
-/** What `sluice top` shows: a gateway at an instant, and its rates since the snapshot before. */
+/** The view of `sluice top`: a gateway at an instant, and its rates since the snapshot before. */
 export type Snapshot = {
   /** ISO 8601, UTC. */
   readonly at: string
@@ -35,7 +35,7 @@ export type LimitedClient = {
 }
 
 type Counts = { readonly allowed: number; readonly refused: number; readonly shadow: number }
-/** What a gateway has counted since it was started. */
+/** The counts of a gateway since its start. */
 export type Reading = {
   readonly atMs: number
   readonly requests: number

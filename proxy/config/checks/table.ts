@@ -115,7 +115,7 @@ function wayAround({ policy, hosts }: Rule): string | undefined {
     policy.partition.some((other) => other === part || (other.kind === 'first' && other.of.at(-1) === part))
   const isChosen = (part: SinglePart): boolean => {
     if (part.kind === 'host') return !hasFewHosts
-    // What a token says nobody can choose, but it can be left out.
+    // Clients cannot choose the claims of a token, but they can leave it out.
     return part.kind === 'jwt' ? isLast(part) : nouns[part.kind] !== undefined
   }
   const chosen = singleParts(policy.partition).find(isChosen)

@@ -36,7 +36,7 @@ function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined
   } catch {
-    // What cannot be looked at is there: reading it says why it cannot be read.
+    // A file that stat cannot inspect exists: reading it reports why it cannot be read.
     return true
   }
 }

@@ -59,7 +59,7 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
   }
 }
 
-/** What a path is about, for messages: `port`, `rule "login", window`; a rule without a valid name has its number. */
+/** The subject of a path, for messages: `port`, `rule "login", window`; a rule without a valid name has its number. */
 function subjectOf(
   given: Readonly<Record<string, unknown>>,
   path: readonly PropertyKey[],

@@ -10,7 +10,7 @@ import { gatewayTable } from '../settings-table.ts'
 import type { GatewaySettings } from '../settings.ts'
 import { isEqual } from './is-equal.ts'
 
-/** What of the settings is the table of limits, which can be changed without a restart. */
+/** The settings that form the table of limits, which can change without a restart. */
 const tableFields = [
   'rules',
   'limitsFile',
@@ -30,7 +30,7 @@ export type NameChanges = {
   readonly removed: readonly string[]
 }
 
-/** What a changed settings file comes to. */
+/** The changes in a settings file. */
 export type TableChange = {
   /** The settings in force with the new table. Policies that stay are the same objects. */
   readonly settings: GatewaySettings

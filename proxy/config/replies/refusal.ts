@@ -54,7 +54,7 @@ export const refusalFields = {
 
 type Written = z.output<z.ZodObject<typeof refusalFields>>
 
-/** What a refused request is answered. Files are read elsewhere (`readRefusals`). */
+/** The response to a refused request. Files are read elsewhere (`readRefusals`). */
 export const refusal = z
   .strictObject(refusalFields, 'needs a mapping with status, body, html or headers')
   .refine(({ body, bodyFile }) => body === undefined || bodyFile === undefined, {

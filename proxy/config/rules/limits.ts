@@ -207,7 +207,7 @@ function toPolicy(
   const common = { name, mode, onStoreError, partition: key }
   if (concurrency !== undefined)
     return { ...common, quota: concurrency, windowMs: LEASE_MS, algorithm: 'concurrency' }
-  // What a full bucket holds, and how long an empty one takes to be full.
+  // The content of a full bucket, and the time in which an empty one fills up.
   const quota = burst ?? requests
   const windowMs = burst === undefined ? window : (window * burst) / requests
   const reserved = { ...(countStatus && { countStatus }), ...(cost && { cost }) }

@@ -180,7 +180,7 @@ const settledCost = z
     ...(written.else === 'estimate' && { otherwise: 'estimate' }),
   }))
 
-/** What a request costs: a number of units, or where the response says it. */
+/** The cost of a request: a number of units, or where the response states it. */
 export const cost = z.union([units.transform((reserve): Cost => ({ reserve })), settledCost], {
   error: ({ input }) =>
     typeof input === 'string' && typeof numberFromText(input) === 'number'

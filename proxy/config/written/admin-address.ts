@@ -6,7 +6,7 @@ export const defaultAdminAddress = { host: '127.0.0.1', port: 9090 }
 /** A setting of the table that a line gives as a plain value. */
 const plainSetting = /^(adminHost|adminPort)[ \t]*:[ \t]+([\w.:-]+)[ \t]*(?:#.*)?\r?$/gm
 const commentLine = /^[ \t]*#.*$/gm
-/** What service links set for a service of the name `sluice-admin`: no port. */
+/** The value that service links set for a service named `sluice-admin`: not a port. */
 const linkUrl = /^\w+:\/\//
 
 /**

@@ -13,7 +13,7 @@ const variables: ReadonlySet<string> = new Set([
   'CONFIG_FILE',
 ])
 
-/** What the compose files of this repository read, in the shell that runs a command of the gateway as well. */
+/** Variables that the compose files of this repository read, possibly in a shell that also runs the gateway. */
 const ofComposeFiles: ReadonlySet<string> = new Set([
   'SLUICE_CONFIG',
   'SLUICE_GATEWAY_IMAGE',
@@ -23,7 +23,7 @@ const ofComposeFiles: ReadonlySet<string> = new Set([
 const fileEnding = /\.(ya?ml|json)$/i
 
 /**
- * What Kubernetes and Docker's links set for a service of the name `sluice`, or of one that begins with `sluice-`:
+ * Variables that Kubernetes and Docker's links set for a service named `sluice`, or with a name that begins with `sluice-`:
  * `SLUICE_SERVICE_HOST`, `SLUICE_PORT_80_TCP_ADDR`, and `SLUICE_PORT`, which is a URL there.
  */
 const ofServiceLinks = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/

@@ -30,7 +30,7 @@ export type ForwardProgress = {
   readonly heldBytes: number
 }
 
-/** What the client has to do next; undefined while waiting for something else, such as the backend. */
+/** The next step expected of the client; undefined while waiting for something else, such as the backend. */
 export function awaitedOf({ isOver, response, forwarding }: PacedExchange): 'body' | 'response' | undefined {
   // The request is finished, but the rest of a short body is still read and dropped, so that the connection can be
   // reused.

@@ -219,7 +219,7 @@ function createLimitReachedLog(
   return () => tell(undefined)
 }
 
-/** What TLS was put around. */
+/** The socket below TLS. */
 function socketBeneath(secured: Socket): Socket | undefined {
   // Not documented, but as old as TLS in Node, which itself keeps timeouts by it.
   const { _parent: socket } = secured as { _parent?: unknown }

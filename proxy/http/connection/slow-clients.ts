@@ -21,7 +21,7 @@ export type PaceLimits = {
   readonly maxUnreadBytes: number
 }
 
-/** What Node holds for a response that is not read, besides its bytes: some 20 KB over HTTP/2. */
+/** Memory that Node holds for an unread response, besides its bytes: some 20 KB over HTTP/2. */
 const bytesEach = 20 * 1024
 
 /** The exchanges in progress, of which those that wait too long for their client are ended. */

@@ -189,7 +189,7 @@ const responseRoles = new Map<string, FieldRole>([
 /** The class of a response's field, or undefined where the spelling is not a token. */
 export const classifyResponseField = createClassifier(responseRoles, () => 'end-to-end')
 
-/** What most messages say, if they say anything. */
+/** The value in most messages that have the header. */
 const usualOptions = new Map(['keep-alive', 'close'].map((option) => [option, new Set([option])]))
 
 /** The lower-case options of the `Connection` fields of a message (RFC 9110 section 7.6.1). */

@@ -17,7 +17,7 @@ export const MAX_TOKENS = 4
 const MAX_LOOKS = 32
 /** Of the largest signature that is in use: RSA with 16,384 bits, in base64url. */
 const MAX_SIGNATURE_LENGTH = 2731
-/** What a backend that cuts off `Bearer ` by its length leaves of another word. */
+/** The rest of another word at a backend that cuts off `Bearer ` by its length. */
 const MAX_PREFIX_LENGTH = 16
 
 const segmentEnd = /[\s.]/

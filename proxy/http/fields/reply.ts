@@ -6,7 +6,7 @@ import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 export type LocalReplySource = {
   /** Name, value, name, value… */
   readonly localReplyFields: readonly string[]
-  /** What an error is sent as, asked before its fields; undefined: as it is. */
+  /** Adapts an error reply before its fields are added. Without it, errors are sent as they are. */
   adaptError?(reply: LocalReply): LocalReply
 }
 

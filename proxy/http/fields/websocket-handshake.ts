@@ -12,7 +12,10 @@ export function offersWebSocket(request: ClientRequest): boolean {
   return offeredProtocol(request) === 'websocket'
 }
 
-/** What the request offers to go on with, in lower case. Lists of protocols are none: only the backend knows which it would choose. */
+/**
+ * The protocol that the request offers to switch to, in lower case. A list of protocols is ignored: only the backend knows which
+ * it would choose.
+ */
 export function offeredProtocol({ headers, httpVersion }: ClientRequest): string | undefined {
   if (httpVersion !== '1.1' || !/(?:^|,)\s*upgrade\s*(?:,|$)/i.test(headers.connection ?? ''))
     return undefined
@@ -35,7 +38,7 @@ export function isWebSocketHandshake({ method, headers, httpVersion }: ClientReq
     headers.upgrade?.toLowerCase() === 'websocket' &&
     headers['sec-websocket-version'] === '13' &&
     webSocketKey.test(headers['sec-websocket-key'] ?? '') &&
-    // What Connection names is not passed on, and without these there would be no handshake at the backend.
+    // Headers named by Connection are not passed on, and without these the backend would see no handshake.
     !/sec-websocket-/i.test(headers.connection ?? '') &&
     headers['transfer-encoding'] === undefined &&
     Number(headers['content-length'] ?? 0) === 0

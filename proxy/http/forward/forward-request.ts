@@ -24,7 +24,7 @@ export type ForwardRequest = {
   readonly responseHeaders: readonly string[]
   /** The reservations of the request, which its response settles. */
   readonly settlement: ResponseSettlement | undefined
-  /** What the client calls the backend by, where that was sent another host or path. */
+  /** The client's names for the backend, if the backend was sent another host or path. */
   readonly publicNames: PublicNames | undefined
   /** The span of the request to the backend; undefined without tracing. */
   readonly trace: UpstreamTrace | undefined

@@ -1,4 +1,4 @@
-/** What a backend that was sent another host or path says of itself, and what its client knows of it. */
+/** The names of a backend that was sent another host or path: its own, and those that the client knows. */
 export type PublicNames = {
   /** The `Host` of the request. */
   readonly publicHost: string

@@ -92,7 +92,7 @@ export class RequestBody {
     this.#sendOrRepeat(channel, stream, { write, end: () => channel.endRequest(this.#hooks.trailers()) })
   }
 
-  /** What it was sent on has failed, and it will be sent once more: until then nothing more is read. */
+  /** Its connection has failed, and it will be sent once more: until then nothing more is read. */
   hold(): void {
     this.#stop?.()
     this.#request.pause()

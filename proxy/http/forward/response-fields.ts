@@ -20,7 +20,10 @@ export function responseFields(
   return added.length === 0 ? fields : fields.concat(added)
 }
 
-/** What a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say "close". */
+/**
+ * The protocols that a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say
+ * "close".
+ */
 function upgradeFields(protocols: string, persistent: boolean): string[] {
   return ['connection', persistent ? 'upgrade' : 'upgrade, close', 'upgrade', protocols]
 }

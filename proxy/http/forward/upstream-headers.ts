@@ -3,7 +3,7 @@ import { connectionOptions, type RequestFieldClassifier } from '../fields/header
 import type { ClientRequest } from '../message/messages.ts'
 import { privateReference, type ReferenceNames } from './private-references.ts'
 
-/** What the gateway itself knows of a request and tells the backend. */
+/** Facts that the gateway itself knows about a request and sends to the backend. */
 export type Provenance = {
   /** The peer's address, which is appended to `X-Forwarded-For` or replaces it. */
   readonly peerAddress: string

@@ -58,7 +58,7 @@ export function countWholeRequests(bytes: Buffer, limits: HeadLimits): number {
   try {
     for (let at = 0; at < bytes.length && !state.isLost;) at = parser.execute(bytes, at)
   } catch {
-    // What cannot be read is answered in its turn.
+    // Malformed input is answered in its turn.
   }
   return whole
 }

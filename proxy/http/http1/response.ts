@@ -12,7 +12,7 @@ const maxDrainedBytes = 64 * 1024
 /** Bytes that wait for the client, beyond which it gets no more interim responses. */
 const MAX_BYTES_BEFORE_INFORMATION = 16 * 1024
 
-/** What a response needs of its connection. */
+/** The interface of a connection for its response. */
 export type ResponseConnection = {
   readonly output: Output
   readonly keepAliveLine: string

@@ -18,13 +18,13 @@ export type ServedConnection = {
   becomeTunnel(): Buffer
 }
 
-/** What all connections of a listener share. */
+/** Options shared by all connections of a listener. */
 export type Http1Service = {
   /** Of a head, and again of trailers. */
   readonly headLimits: HeadLimits
   /** Requests that a connection may bring; 0 means no limit. The last answer ends the connection. */
   readonly maxRequests: number
-  /** What a response says of a connection that is kept: header lines. */
+  /** Header lines of a response whose connection is kept. */
   readonly keepAliveLine: string
   /** The connections end after their responses, because the gateway stops. */
   readonly isStopping: boolean

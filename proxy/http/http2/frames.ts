@@ -37,7 +37,7 @@ export const settingIds = {
   maxHeaderListSize: 6,
 } as const
 
-/** What a client sends first (section 3.4). */
+/** The first bytes of a client (section 3.4). */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 export const FRAME_HEAD_BYTES = 9

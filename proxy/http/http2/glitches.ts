@@ -1,4 +1,4 @@
-/** What a connection may bring at once of frames that nothing good needs many of, and how many more each second. */
+/** How many frames without effect a connection may bring at once, and how many more each second. */
 const BURST = 1000
 const PER_SECOND = 100
 

@@ -31,7 +31,7 @@ export type IncomingOwner = {
   endWhenIdle(): void
 }
 
-/** What may come on a stream that was reset before the client could know. */
+/** Frames that may arrive on a stream that was reset before the client could know. */
 const LATE_WEIGHT = 0.25
 const PRIORITY_BYTES = 5
 const MIN_GOAWAY_BYTES = 8

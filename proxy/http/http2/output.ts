@@ -29,7 +29,7 @@ export type OutgoingStream = {
   readonly response: Http2Response
   /** More can be sent on it. */
   readonly isOpen: boolean
-  /** What the client has made of its window, beside that with which each begins. */
+  /** The change that the client made to its window, relative to the initial one. */
   windowDifference: number
   /** It is among those that have something to send. */
   hasTurn: boolean
@@ -210,7 +210,7 @@ export class Http2Output<Stream extends OutgoingStream> implements Flushable {
     while (blocked < this.#turns.length && this.#bytes < WRITE_BYTES) {
       const stream = this.#turns.shift()
       if (!stream) return
-      // What it sends may make room, and bring more.
+      // Sending may make room for more output.
       stream.hasTurn = false
       if (!this.#takeTurn(stream)) continue
       // Not scheduled: what it waits for, a window or the socket, does that.

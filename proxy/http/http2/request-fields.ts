@@ -1,6 +1,6 @@
 import { trimBlanks } from '../fields/trim-blanks.ts'
 
-/** What the fields of a request say (RFC 9113 section 8.3.1). */
+/** The contents of the fields of a request (RFC 9113 section 8.3.1). */
 export type RequestFields = {
   readonly method: string
   /** Empty for CONNECT. */

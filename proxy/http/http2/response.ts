@@ -203,7 +203,7 @@ export class Http2Response extends ClientResponse {
     this.#clearPieces()
   }
 
-  /** What waited has become so little that there is room. */
+  /** The pending data has shrunk enough to make room. */
   onWritten(): void {
     if (!this.#needsDrain || this.#waitingBytes > MAX_PENDING_BYTES / 2) return
     this.#needsDrain = false

@@ -11,7 +11,7 @@ export class ByteQueue {
   #pieces: Buffer[] = []
   #first = 0
   #bytes = 0
-  /** What short pieces are copied to. */
+  /** The buffer that short pieces are copied to. */
   #room: Buffer | undefined
   #roomStart = 0
   #roomEnd = 0

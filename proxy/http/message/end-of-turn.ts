@@ -88,7 +88,7 @@ function write(flushable: Flushable): void {
   flushable.flush()
 }
 
-/** What one throws is an uncaught exception, as it were in a callback of its own, and holds up none of the others. */
+/** An exception in one is uncaught, as in a callback of its own, and does not affect the others. */
 function forEach<Item>(items: readonly Item[], step: (item: Item) => void): void {
   for (const item of items) {
     try {

@@ -14,7 +14,7 @@ export class JoinedBytes {
   /** Where the only part lies. */
   #source: Buffer = nothing
   #from = 0
-  /** What several parts have been copied to. */
+  /** The buffer that several parts have been copied to. */
   #room: Buffer | undefined
   #length = 0
 

@@ -25,7 +25,7 @@ export type UpstreamTimeouts = {
   readonly bareLf: boolean
 }
 
-/** What a connection tells the pool that made it. */
+/** Callbacks of a connection to its pool. */
 export type ConnectionOwner = {
   /** Nothing more of the exchange's request is going to be sent. Maybe more than once. */
   onRequestSent(exchange: UpstreamExchange): void
@@ -265,7 +265,7 @@ export class UpstreamConnection implements Http1Channel, ResponseSink, Flushable
 
   onUpgrade(head: ResponseHead, rest: Buffer): void {
     const exchange = this.#exchange
-    // What is left of the body would be the first bytes of the other protocol (RFC 9110 section 7.8).
+    // The rest of the body would be the first bytes of the other protocol (RFC 9110 section 7.8).
     if (!this.#requestSent)
       throw new ResponseSyntaxError('101 Switching Protocols before the request has ended')
     this.#leave()

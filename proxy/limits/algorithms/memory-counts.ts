@@ -4,7 +4,7 @@ import type { Charge, PolicyState, Reservation } from '../limiter.ts'
 import type { UnsavedSlot } from './slots/slot-pool.ts'
 
 /**
- * What an algorithm counts in the memory of this process. Times are milliseconds of one monotonic clock, whose sums and
+ * The counts of an algorithm in the memory of this process. Times are milliseconds of one monotonic clock, whose sums and
  * differences with window lengths are exact. `table` stands for the policy of the charge: policies that are counted together,
  * such as a rule's and those of its overrides, have the same one.
  */
@@ -44,7 +44,7 @@ export type MemoryCounts = {
   readUse(): Readonly<Record<string, TableUse>>
 }
 
-/** What the memory limiter does with the clients of every algorithm; `SlotPool` is the usual one. */
+/** The memory limiter's interface to the clients of an algorithm; `SlotPool` is the usual one. */
 export type ClientSlots = {
   /** Clients with counts pending sync. */
   readonly unsavedSize: number

@@ -15,7 +15,7 @@ export type BanCounts = {
   countRefusal(partitionKey: string): Promise<number>
   /** The next ban of the client is a first one again. Never rejects. */
   forgive(partitionKey: string): Promise<void>
-  /** What the rule says now: refusals and bans stay counted. */
+  /** The current `ban` of the rule: refusals and bans stay counted. */
   useTerms(terms: BanTerms): void
 }
 

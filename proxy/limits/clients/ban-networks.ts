@@ -1,7 +1,7 @@
 import { formatAddress, networkOf, parseAddressRange } from '../../request/addresses/ip-address.ts'
 import type { Ban, EntryId } from './client-entry.ts'
 
-/** What one site has of IPv6 (RFC 6177): 65,536 networks of 64 bits, each of which counts as a client. */
+/** The IPv6 network of one site (RFC 6177): 65,536 networks of 64 bits, and each counts as a client. */
 const SITE_BITS = 48
 
 /**

@@ -25,7 +25,7 @@ export class BoundedMemory extends RateLimiterMemory {
 
   override async consume(key: string, points = 1): Promise<RateLimiterRes> {
     const counted = await this.penalty(key, points)
-    // What the library's limiters reject with.
+    // The rejection value of the library's limiters.
     // eslint-disable-next-line @typescript-eslint/only-throw-error
     if (counted.consumedPoints > this.points) throw counted
     return counted

@@ -98,7 +98,7 @@ export class ClientEntries {
     }
   }
 
-  /** What an operator calls a client that has a limit of its own. */
+  /** The label of a client that has a limit of its own. */
   labelOf(policyName: string, partitionKey: string): string | undefined {
     return this.#overrides.find(entryId('override', policyName, partitionKey), this.#now())?.label
   }

@@ -71,7 +71,7 @@ export function everywhereId(parts: string, partitionKey: string): EntryId {
 
 const namesOfParts = new WeakMap<Policy['partition'], string>()
 
-/** What a client's key under a policy is made of, as a text without blanks; empty where the key is the address itself. */
+/** The parts of a client's key under a policy, as a text without blanks; empty if the key is the address itself. */
 export function partsOf({ partition }: Policy, partitionKey: string): string {
   if (!partitionKey.startsWith('h:')) return ''
   const known = namesOfParts.get(partition)
@@ -122,7 +122,7 @@ function shareText(text: string): string {
 }
 
 /**
- * What lines of the log and webhooks call a client: its address, or the hash of what else it is counted by. Undefined for an address where
+ * The name of a client in log lines and webhooks: its address, or the hash of its other key. Undefined for an address where
  * it must not be reported.
  */
 export function loggedClient(partitionKey: string, logAddresses: boolean): string | undefined {

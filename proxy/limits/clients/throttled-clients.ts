@@ -7,7 +7,7 @@ export type ThrottledClient = {
   /** The policy's name. */
   readonly policy: string
   readonly partitionKey: string
-  /** What an operator calls it. */
+  /** Its label. */
   readonly label?: string
   /** Requests over the limit that this process has seen: refused, or let pass by a shadow. */
   readonly refusals: number

@@ -4,7 +4,7 @@ import { singleSources, type CostSource, type SingleCostSource } from '../../pol
 export type Units = number | undefined | 'later'
 
 /**
- * What a response costs by the sources of a rule: of a list the first that is there, of a sum all that are there.
+ * The cost of a response by the sources of a rule: the first that is present of a list, all that are present of a sum.
  *
  * @param read what one header, or one place in the body, says
  */

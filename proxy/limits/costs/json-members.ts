@@ -1,4 +1,4 @@
-/** What a JSON text has at a path of member names. */
+/** The result of looking up a path of member names in a JSON text. */
 export type Found =
   | { readonly kind: 'value'; readonly value: unknown }
   /** A name of the path appears twice in one object: parsers differ in which of the two counts. */

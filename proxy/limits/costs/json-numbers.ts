@@ -16,7 +16,7 @@ const MAX_NUMBER_BYTES = 1024
 /** Bytes that a name takes at most for each UTF-16 code unit of it: an escape such as `\u0061`. */
 const NAME_BYTES_PER_UNIT = 6
 
-/** What the next byte belongs to. */
+/** The syntax element of the next byte. */
 const between = 0
 const inString = 1
 const inName = 2
@@ -36,7 +36,7 @@ export class JsonNumbers {
   #depth = 0
   /** The open objects and arrays that are on the way to a number, the outermost first. */
   readonly #levels: Level[] = []
-  /** What the next value is, if it is on the way. */
+  /** The node of the next value, if it is on the way to a number. */
   #next: PathNode | undefined = this.#root
   #expectsName = false
   #isEscaped = false
@@ -241,7 +241,7 @@ export class JsonNumbers {
     if (next) for (const place of next.places) this.#values[place] = NaN
   }
 
-  /** What the name leads to, if it is on the way. */
+  /** The node of the member with this name, if it is on the way to a number. */
   #findMember({ members }: PathNode): PathNode | undefined {
     if (this.#nameHasEscapes) {
       const name = this.#readEscaped()

@@ -3,7 +3,7 @@ import type { Ban } from '../clients/client-entry.ts'
 import type { AskedRequest, DecisionTable } from '../decide.ts'
 import { refusalOf, type Refusals } from '../refusal.ts'
 
-/** What a running gateway knows of clients beside its settings. */
+/** State of clients in a running gateway, beside its settings. */
 export type RunTimeState = {
   readonly entries: DecisionTable['entries'] & Pick<ClientEntries, 'list'>
   readonly refusals: Refusals

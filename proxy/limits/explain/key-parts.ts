@@ -8,7 +8,7 @@ export type KeyPart = { readonly part: string; readonly values: readonly string[
 
 const shown: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
 
-/** What a request counts by under a policy: of `first`, each part that the client has sent, else the one that every request has. */
+/** The keys of a request under a policy: of `first`, each part that the client has sent, else the one that every request has. */
 export function keyPartsOf({ partition }: Policy, source: KeySource): KeyPart[] {
   return partition.flatMap((part) => {
     if (part.kind !== 'first') return keyPart(part, source)

@@ -7,7 +7,7 @@ export type AskedRequest = {
   readonly headers: readonly (readonly [name: string, value: string])[]
 }
 
-/** What cannot be in a request line or a header: it would end it. */
+/** Characters that cannot be in a request line or a header: they would end it. */
 const lineEnd = /[\r\n\0]/
 /** RFC 9110 section 5.6.2. */
 const token = /^[!#$%&'*+.^_`|~\w-]+$/

@@ -6,7 +6,7 @@ import type { RequestHead } from '../../request/request-head.ts'
 import { preflightRules } from '../rules/preflight-rules.ts'
 import { compileRules } from '../rules/rule-table.ts'
 
-/** What of a rule a request does not meet. */
+/** The condition of a rule that a request does not meet. */
 export type Unmet = 'method' | 'path' | 'host' | 'except'
 
 export type WhyNot = {
@@ -19,7 +19,7 @@ export type WhyNot = {
 
 const everyPath: RoutePattern = { methods: [], path: '/*' }
 
-/** What a rule would be if a request met one thing for certain. */
+/** The rule with one condition widened so that every request meets it. */
 const widened: Readonly<Record<Unmet, (rule: Rule) => Rule>> = {
   method: (rule) => ({ ...rule, match: rule.match.map(({ path }) => ({ methods: [], path })) }),
   path: (rule) => ({ ...rule, match: rule.match.map(({ methods }) => ({ methods, path: everyPath.path })) }),

@@ -40,7 +40,7 @@ test('a report has at most 24 KiB', () => {
   expect(readReport(text, 0)?.limited.length).toBeGreaterThan(50)
 })
 
-test('the lists of several processes are summed, refusals before what a shadow let pass', () => {
+test('the lists of several processes are merged, refusals before requests that a shadow let pass', () => {
   const sum = sumThrottled(
     [
       client('api', 'a', { refusals: 2, resetMs: 500 }),

@@ -164,7 +164,7 @@ describe('a partition key', () => {
     for (const key of keys(['a', '.'])) expect(key).toMatch(/^h:[\w-]{22}$/)
   })
 
-  test('by the first of several is by each that the client sends, else by what every request has', () => {
+  test('by the first of several has a key for each that the client sends, else for a part that every request has', () => {
     const first: PartitionPart = { kind: 'first', of: [header('x-api-key'), header('x-session'), ip] }
     const byKey = keyOf([first], { 'x-api-key': 'a' })
     const bySession = keyOf([first], { 'x-session': 'b' })

@@ -132,7 +132,7 @@ describe('several numbers', () => {
   ])('%s', (body, ...expected) => expect(read(several, body)).toEqual(expected))
 })
 
-test('each rule reads its own, and others keep what they have', () => {
+test('each rule reads its own number, and other rules keep their units', () => {
   const own = tokens({ paths: [['n']], otherwise: 5 }, 'own')
   const fixed = makePolicy('fixed', 10, 60_000, { cost: { reserve: 3 } })
   const charges = chargeAll('ip:a', [plain, fixed, own])

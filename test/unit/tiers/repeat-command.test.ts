@@ -10,7 +10,7 @@ test('names the seed, the project and the file', () => {
   )
 })
 
-test('names the seed of that run and what else was set for it', () => {
+test('names the seed of that run and its other variables', () => {
   const failure = { project: 'fault', file: 'test/a.test.ts', test: '' }
   expect(repeatCommand('npx vitest run', failure, { TEST_SEED: '7', WIRE_RUNS: '9' })).toBe(
     'TEST_SEED=7 WIRE_RUNS=9 npx vitest run --project fault test/a.test.ts',

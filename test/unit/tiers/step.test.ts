@@ -26,7 +26,7 @@ const failure: Failure = {
 const writes = (failures: readonly Failure[], status: number): string =>
   `echo '${JSON.stringify({ passed: 3, failures })}' > $FAILURES_FILE; exit ${status}; :`
 
-test('what a step prints is kept, with its status', async () => {
+test('the output of a step is kept, with its status', async () => {
   const { ok, log, lastLines, tests } = await runStep(step('echo out; echo err >&2; exit 3'), results)
   expect({ ok, lastLines, tests }).toEqual({ ok: false, lastLines: ['out', 'err'], tests: undefined })
   expect(readFileSync(log, 'utf8')).toBe('out\nerr\n')
@@ -54,7 +54,7 @@ test('a step has its own environment, and no standard input', async () => {
   expect({ ok, lastLines }).toEqual({ ok: true, lastLines: ['x'] })
 })
 
-test('a step that hangs is killed with what it started', async () => {
+test('a step that hangs is killed with its child processes', async () => {
   const { ok, lastLines } = await runStep(
     step('echo begun; sleep 1000 & wait', { limitMinutes: 0.005 }),
     results,

@@ -12,7 +12,7 @@ import {
 } from '../bodies.ts'
 import * as replies from './replies.ts'
 
-/** What can be asked of a path by one method. */
+/** One operation: a method of a path. */
 export type Operation = {
   readonly summary: string
   readonly body?: { readonly schema: z.ZodType }
@@ -125,7 +125,7 @@ export const apiOperations = {
   '/api/openapi.json': { GET: { summary: 'This document', reply: replies.document } },
 } as const satisfies Operations
 
-/** What the listener answers beside them, for operators too. */
+/** Other paths of the listener for operators. */
 export const streams = {
   '/api/events': {
     GET: {
@@ -140,7 +140,7 @@ export const streams = {
   },
 } as const satisfies Operations
 
-/** What everybody may ask. */
+/** Paths open to everybody. */
 export const probes = {
   '/livez': { GET: { summary: 'Whether the process runs', reply: replies.alive } },
   '/readyz': {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/* What the API answers with. A test compares these with the replies of a gateway. */
+/* Response bodies of the API. A test compares these with the replies of a gateway. */
 
 const policyName = z.string().describe('the name of a rule')
 const routeName = z.string().describe('the name of a route')

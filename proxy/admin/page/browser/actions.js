@@ -1,4 +1,4 @@
-// What the buttons do, and how it is undone.
+// The actions of the buttons, and how to undo them.
 
 import { at } from './dom.js'
 import { describeLimit, nameOf } from './format.js'

@@ -1,4 +1,4 @@
-// What the rules count: rates of the last seconds, and the last fifteen minutes in steps of ten seconds.
+// The counts of the rules: rates of the last seconds, and the last fifteen minutes in steps of ten seconds.
 
 export const STEPS = 90
 const RATE_MS = 2_000

@@ -15,7 +15,7 @@ export type LoggedRequest = {
   readonly knows: Knowledge
 }
 
-/** What a format tells of every request. */
+/** The facts that a format has about every request. */
 export type Knowledge = {
   readonly format: string
   readonly query: boolean

@@ -36,7 +36,7 @@ const noTrailers: readonly string[] = []
 export class BodyReader {
   readonly #lines = new LineReader()
   readonly #plainLine = new PlainChunkLine()
-  /** What this read has brought of a chunked body. */
+  /** The content of a chunked body in this read. */
   readonly #content = new JoinedBytes()
   #state = inLength
   #sink: BodySink
@@ -167,7 +167,7 @@ export class BodyReader {
       throw new RequestSyntaxError('chunk sizes and extensions exceed the content', 'extension-size')
   }
 
-  /** What cannot become a size is not waited for. */
+  /** Digits that cannot become a valid size are rejected at once. */
   #checkUnfinishedSize(bytes: Buffer, from: number): void {
     if (!this.#isInExtension) {
       const text = bytes.toString('latin1', from)

@@ -1,6 +1,6 @@
 import { RequestSyntaxError } from './syntax-error.ts'
 
-/** What a head may have, and trailers. */
+/** Limits of a head, and of trailers. */
 export type HeadLimits = {
   /** Of all lines together, each with its CRLF. */
   readonly maxBytes: number

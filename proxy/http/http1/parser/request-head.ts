@@ -38,7 +38,7 @@ const notInTarget = /[^\x21-\x7e]/
 const absolute =
   /^[A-Za-z]+:\/\/(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*(?:[/?]|$)/
 const authority = /^(?:[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*@)?[A-Za-z0-9\-_.!~*'()%;:&=+$,[\]]*(?:[/?]|$)/
-/** What 64 bits hold: a longer length is not a number to many who read it. */
+/** The digits of 64 bits: many parsers cannot read a longer length. */
 const greatestLength = 18_446_744_073_709_551_615n
 const leadingZeros = /^0+(?=[0-9])/
 const MAX_LENGTH_DIGITS = 20

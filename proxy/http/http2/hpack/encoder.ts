@@ -7,7 +7,7 @@ const MAX_ENTRY_LENGTH = 512
 /** Names of which the last value is known, so that what repeats is put into the table. */
 const MAX_NAMES = 64
 
-/** What nobody may guess by watching sizes, and what no two responses share (RFC 7541 section 7.1). */
+/** Values that nobody may guess by watching sizes, and values that no two responses share (RFC 7541 section 7.1). */
 const neverIndexed = new Set(['set-cookie', 'authorization', 'www-authenticate', 'proxy-authenticate'])
 
 const staticFields = new Map<string, number>()

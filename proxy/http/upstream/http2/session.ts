@@ -22,7 +22,7 @@ const STREAM_WINDOW = 128 * 1024
 
 const sessionOptions = {
   settings: { enablePush: false, initialWindowSize: STREAM_WINDOW },
-  // What a client repeats is passed on.
+  // Repeated fields of a client are passed on.
   strictSingleValueFields: false,
   // MiB that a connection may make this process hold.
   maxSessionMemory: 64,
@@ -38,7 +38,7 @@ export type SessionOptions = UpstreamTimeouts & {
   readonly now: () => number
 }
 
-/** What a session tells the pool that made it. */
+/** Callbacks of a session to its pool. */
 export type SessionOwner = {
   /** It can be used: the backend has sent its settings, or has changed them. */
   onReady(session: UpstreamSession): void

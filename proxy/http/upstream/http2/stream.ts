@@ -9,7 +9,7 @@ import { listBytes, readResponseHead, requestFields } from './fields.ts'
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants
 
-/** What a stream tells its session. */
+/** Callbacks of a stream to its session. */
 export type StreamOwner = {
   readonly session: ClientHttp2Session
   readonly scheme: 'http' | 'https'
@@ -168,7 +168,7 @@ export class UpstreamStream implements Http2Channel {
     this.#answered = true
     this.#wait(this.#timeouts.idleMs, 'idle-timeout')
     this.#exchange.onHead(head)
-    // What of the body came with the head is handed over first, so that both are written at once.
+    // The part of the body that came with the head is passed on first, so that both are written at once.
     setImmediate(() => this.#guard(() => this.#exchange?.onPause()))
   }
 

@@ -51,11 +51,11 @@ const maxHeadBytes = 64 * 1024
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-/** What reading chunked responses takes. */
+/** State for reading chunked responses. */
 type ChunkedParts = {
   readonly line: PlainChunkLine
   readonly excess: FramingExcess
-  /** What this read has brought of the body. */
+  /** The content of the body in this read. */
   readonly content: JoinedBytes
 }
 
@@ -74,7 +74,7 @@ export class ResponseParser {
   #state = idle
   #method = ''
   #sink: ResponseSink | undefined
-  /** What of an unfinished line or head has arrived. */
+  /** The received part of an unfinished line or head. */
   readonly #held = new WaitingBytes()
   /** Bytes left of the body or of the chunk. */
   #left = 0

@@ -4,7 +4,7 @@ import type { UpstreamFailure } from '../failure.ts'
 import type { ResponseHead } from '../response/response-head.ts'
 import { isUnsent, type Server } from './server.ts'
 
-/** The target that a request asks when its server fails. */
+/** Chooses another server for a request when its server fails. */
 export type FailoverTarget = {
   /** The request is about to be sent to this server. */
   begin(server: Server): void

@@ -99,7 +99,7 @@ export class Server {
     return this.#ejections > 0
   }
 
-  /** What its probes say; without them it is. */
+  /** Whether its probes pass; true without probes. */
   get isHealthy(): boolean {
     return this.#isHealthy
   }

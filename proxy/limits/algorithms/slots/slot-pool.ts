@@ -1,7 +1,7 @@
 import { KeyIndex, NONE } from './key-index.ts'
 import { SlotLists, type SlotList } from './slot-lists.ts'
 
-/** What an algorithm keeps in the slots of a pool. */
+/** The data of an algorithm in the slots of a pool. */
 export type SlotContent = {
   /**
    * From when on the slot counts nothing, so that it can be used for another client. It changes only while the slot is in no list.

@@ -75,7 +75,7 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
   }
 }
 
-/** What a bucket's debt comes to; undefined where it is full. */
+/** The state of a bucket by its debt; undefined if it is full. */
 export function debtReading(policy: Policy, debtMs: number): CounterReading {
   if (debtMs === 0) return undefined
   const { remaining, resetMs } = stateOf({ policy }, debtMs)

@@ -58,7 +58,7 @@ export function credentialKeys(value: string): readonly string[] {
 const none: readonly string[] = []
 
 /**
- * What another header with a token or a key in it counts by: of a JSON Web Token its header and payload, else the value, of which
+ * The keys of another header with a token or a key in it: of a JSON Web Token its header and payload, else the value, of which
  * only the letters and digits count where it is a long word. Decoders skip the rest, and no two keys of that length differ in it alone.
  */
 export function tokenKeys(value: string): readonly string[] {

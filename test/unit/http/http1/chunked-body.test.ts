@@ -85,7 +85,7 @@ describe('a chunked body', () => {
 const readMany = (chunk: string, count: number): unknown =>
   read([Buffer.from(head), ...cut(Buffer.from(chunk.repeat(count), 'latin1'), [64 * 1024])])
 
-describe('what frames a chunked body', () => {
+describe('the framing of a chunked body', () => {
   test.each([
     ['chunks of one byte', '1\r\nx\r\n'],
     ['chunks of one byte with short extensions', '1;a=bcdef\r\nx\r\n'],

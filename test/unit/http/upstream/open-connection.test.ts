@@ -46,7 +46,7 @@ test.each([
 const hash = (pieces: readonly Buffer[]): string =>
   createHash('sha256').update(Buffer.concat(pieces)).digest('hex')
 
-test('pieces of every size stay what they were while others come', async () => {
+test('pieces of every size stay unchanged while others arrive', async () => {
   const sizes = [
     1, 8_191, 8_192, 16_383, 16_384, 20_000, 32_767, 32_768, 50_000, 65_536, 81_920, 300_000, 2, 100,
   ]
@@ -115,7 +115,7 @@ test('bytes that arrive before anybody listens are buffered, up to a small limit
   socket.destroy()
 })
 
-test('a listener that throws ends the connection, and what it was given stays what it was', async () => {
+test('a listener that throws ends the connection, and the bytes passed to it stay unchanged', async () => {
   const sent = randomBytes(12_000)
   const socket = await connectedTo((side) => {
     side.on('error', () => undefined)

@@ -72,7 +72,7 @@ async function subOf(verifier: TokenVerifier, token: string): Promise<string | u
 }
 
 describe('a token that is verified', () => {
-  test('says what rules count by, and no more', async () => {
+  test('returns the claims that rules count by, and no more', async () => {
     const claims = await create().claimsOf(sent(await sign({ plan: 7, email: 'a@b.example' })))
     expect([...(claims ?? [])]).toEqual([
       ['sub', 'alice'],
