@@ -51,7 +51,8 @@ export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLis
   for (const { policy, overrides: written = [] } of lists.rules) {
     const compiled: { readonly isMeant: List; readonly policy: Policy }[] = []
     for (const { clients, policy: override } of written) {
-      const isMeant = yield* compileList(clients, isInOnlyLine)
+      // Nobody gains by a guess: not more requests by one that may be wrong, nor the usual number by one that nobody makes.
+      const isMeant = yield* compileList(clients, override.quota < policy.quota ? isInAnyLine : isInOnlyLine)
       if (isMeant) compiled.push({ isMeant, policy: override })
     }
     if (compiled.length > 0) overrides.set(policy, compiled)

@@ -89,6 +89,30 @@ describe('denied credentials in Authorization', () => {
   })
 })
 
+describe('an override of a token in Authorization', () => {
+  const usual = makePolicy('api', 100, 1000)
+  const [fewer, more] = [makePolicy('api', 1, 1000), makePolicy('api', 1000, 1000)]
+  const compileOverride = (policy: typeof fewer, token: string) =>
+    compile({
+      rules: [
+        { ...ruleOf(usual), overrides: [{ clients: [secret('authorization', `Bearer ${token}`)], policy }] },
+      ],
+    })
+  const quotaOf = (lists: ReturnType<typeof compile>, value: string): number | undefined =>
+    lists.applying([usual], client('192.0.2.1'), requestWith('authorization', value))[0]?.quota
+
+  test('holds for its usual spelling', () => {
+    expect(quotaOf(compileOverride(fewer, 'abcdef'), 'bearer abcdef')).toBe(1)
+    expect(quotaOf(compileOverride(more, 'abcdef'), 'bearer abcdef')).toBe(1000)
+    expect(quotaOf(compileOverride(fewer, 'abcdef'), 'Bearer abcdeg')).toBe(100)
+  })
+
+  test('holds for what a lenient backend may take for it, if that is fewer requests', () => {
+    expect(quotaOf(compileOverride(fewer, 'abcdef'), 'Token other, Bearer abcdef')).toBe(1)
+    expect(quotaOf(compileOverride(more, 'abcdef'), 'Token other, Bearer abcdef')).toBe(100)
+  })
+})
+
 describe('by a secret header', () => {
   const lists = compile({
     allowList: [secret('x-probe-token', 'let me in'), secret('authorization', 'Bearer monitor')],
