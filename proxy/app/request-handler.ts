@@ -5,11 +5,10 @@ import { mergeHeaders } from '../config/routes/request-headers.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { listedHeaders } from '../limits/clients/client-lists.ts'
 import type { ClientTable } from '../limits/clients/client-table.ts'
-import { createLimitHeaders, limitHeaderNames } from '../limits/headers.ts'
-import { addedNames } from '../limits/refusal.ts'
+import { addedNames, createLimitHeaders, limitHeaderNames } from '../limits/replies.ts'
 import { compileTableInSteps, type RequestTable } from '../limits/request-table.ts'
 import { HeldBodyMemory } from '../http/forward/held-body.ts'
-import { createCorsHeaders, noCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
+import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
 import { requestedUnits, singleParts, type Policy } from '../policy.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
@@ -243,8 +242,8 @@ function prefixOf({ pathname }: URL): string {
 }
 
 /** Headers that scripts can read: when to retry, the remaining quota, the request id, and the headers of refusals. */
-function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): CorsHeaders {
-  if (!cors) return noCorsHeaders
+function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): CorsHeaders | undefined {
+  if (!cors) return undefined
   const exposed = ['Retry-After', ...limitHeaderNames(rateLimitHeaders), 'X-Request-Id']
   return createCorsHeaders(cors.origins, [...exposed, ...addedNames(refusals)])
 }

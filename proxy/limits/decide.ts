@@ -18,7 +18,8 @@ export type DecisionTable = {
   readonly rules: RuleTable
   /** The same for preflights, where others than `rules` apply to them. */
   readonly preflightRules: RuleTable | undefined
-  readonly clientLists: ClientLists
+  /** Undefined where no list names anybody. */
+  readonly clientLists: ClientLists | undefined
   readonly addresses: AddressReader
   /** Bans and overrides that were set at run time. */
   readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
@@ -95,13 +96,13 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
   if (reply === 'options') return { outcome: 'answered' }
   if (reply) return { outcome: 'rejected', reason: 'other', reply, why: whyRejected(reply) }
 
-  if (clientLists.denies(client, request)) return { outcome: 'denied' }
+  if (clientLists?.denies(client, request)) return { outcome: 'denied' }
 
   const ban = entries.findAddressBan(client.prefix)
-  if (ban && !clientLists.allows(client, request)) return { outcome: 'banned', ban }
+  if (ban && !clientLists?.allows(client, request)) return { outcome: 'banned', ban }
 
   asked.matched = matchRules(head, request, table)
-  asked.applying = clientLists.applying(asked.matched, client, request)
+  asked.applying = clientLists?.applying(asked.matched, client, request) ?? asked.matched
 
   const claims = tokens?.read(asked.applying, request)
   if (claims instanceof Promise) return claims.then((later) => charge(asked, head, later, table))

@@ -1,5 +1,5 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
-import { compileClientListsInSteps } from './clients/client-lists.ts'
+import { compileClientListsInSteps, type WrittenLists } from './clients/client-lists.ts'
 import type { DecisionTable } from './decide.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
@@ -40,15 +40,12 @@ export function compileTable(settings: TableSettings, addresses: AddressReader):
 export function* compileTableInSteps(settings: TableSettings, addresses: AddressReader): Steps<RequestTable> {
   const { routes, hasFallback } = settings
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
+  const lists = { allowList: settings.allowList, denyList: settings.denyList, rules }
   return {
     written: rules,
     rules: yield* compileRulesInSteps(rules),
     preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
-    clientLists: yield* compileClientListsInSteps({
-      allowList: settings.allowList,
-      denyList: settings.denyList,
-      rules,
-    }),
+    clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists) : undefined,
     addresses,
     head: {
       maxTargetBytes: settings.maxTargetBytes,
@@ -63,4 +60,12 @@ export function* compileTableInSteps(settings: TableSettings, addresses: Address
       hasFallback,
     },
   }
+}
+
+function isAnybodyListed({ allowList, denyList, rules }: WrittenLists): boolean {
+  const all = rules.flatMap((rule) => [
+    rule.allowList,
+    ...(rule.overrides ?? []).map(({ clients }) => clients),
+  ])
+  return [allowList, denyList, ...all].some((list = []) => list.length > 0)
 }

@@ -1,11 +1,11 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
-import { refuseFraming } from '../http/fields/framing.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { readAuthority } from './authority.ts'
 import {
   countFields,
   knownMethods,
   readHost,
+  refuseFraming,
   reject,
   type HeadOptions,
   type RejectedHead,

@@ -1,5 +1,5 @@
 import type { ErrorReply } from '../../shared/error-replies.ts'
-import { oneStateEach } from '../limits/headers.ts'
+import { oneStateEach } from '../limits/replies.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { AskedRequest } from '../limits/decide.ts'

@@ -27,12 +27,12 @@ import { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
 import type { Handler, HandlerOptions, LiveOptions, OnUpgrade } from './handler-options.ts'
-import { refuse, refuseBanned, refuseUndecided } from '../limits/refusal.ts'
+import { refuse, refuseBanned, refuseUndecided } from '../limits/replies.ts'
 
 const none: readonly never[] = []
 
 /** A request from its head to its end: what becomes of it is decided once, and then done. */
-export class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
+class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly options: HandlerOptions
   readonly request: ClientRequest
   readonly response: ClientResponse
@@ -110,7 +110,7 @@ export class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         return this.#pass()
       case 'refused':
         this.#noteDecision(verdict)
-        noteRefusal(this.options.banning, this.charges, verdict)
+        if (verdict.refusedBy.ban) noteRefusal(this.options.banning, this.charges, verdict)
         if (!this.#isAnswered) {
           refuse(this.request, this.response, verdict, this.options)
           this.report.refused(this.status, verdict.refusedBy)
@@ -259,7 +259,7 @@ export class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
 
   /** What goes with each reply that is not the backend's. */
   get localReplyFields(): readonly string[] {
-    const cors = this.options.corsHeaders(this.request.headers.origin)
+    const cors = this.options.corsHeaders?.(this.request.headers.origin) ?? none
     const { requestId } = this.report
     const fields = requestId === '' ? cors : ['x-request-id', requestId, ...cors]
     return this.#auth ? [...fields, ...this.#auth.statusFields] : fields

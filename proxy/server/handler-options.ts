@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import type { SlowClients } from '../http/connection/slow-clients.ts'
 import type { Banning } from '../limits/clients/banning.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
-import type { RefusalOptions } from '../limits/refusal.ts'
+import type { RefusalOptions } from '../limits/replies.ts'
 import type { ForwarderOptions } from '../http/forward/forward.ts'
 import type { HeldBodyMemory } from '../http/forward/held-body.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
@@ -46,7 +46,8 @@ export type HandlerOptions = HeadOptions &
   PeerOptions &
   RefusalOptions &
   DecisionTable & {
-    readonly corsHeaders: CorsHeaders
+    /** Undefined where scripts of other origins are to read nothing. */
+    readonly corsHeaders: CorsHeaders | undefined
     /** Bans clients that are refused too often. */
     readonly banning: Pick<Banning, 'refused'>
     readonly heldBodies: HeldBodyMemory

@@ -1,7 +1,7 @@
 import { deserialize, serialize } from 'node:v8'
 import type { Steps } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import type { Refusal } from '../../limits/refusal.ts'
+import type { Refusal } from '../../limits/replies.ts'
 
 /**
  * Settings as bytes, for another thread or process: they hold maps and bytes, which JSON has not, and one URL. The first piece

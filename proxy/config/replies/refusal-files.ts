@@ -6,7 +6,7 @@ import {
   type Place,
   type Problem,
 } from '../../../shared/settings/problems.ts'
-import type { Refusal, Refusals } from '../../limits/refusal.ts'
+import type { Refusal, Refusals } from '../../limits/replies.ts'
 import type { RefusalSource, Rule } from '../../policy.ts'
 import { withoutMarkBytes } from '../../../shared/settings/byte-order-mark.ts'
 import { readBounded } from '../../../shared/settings/read-bounded.ts'

@@ -4,11 +4,6 @@ import { methodOverrideFields } from './header-roles.ts'
 /** Makes the headers of a local reply, by the request's `Origin`: name, value, name, value… */
 export type CorsHeaders = (origin: string | undefined) => readonly string[]
 
-/** For where scripts of other origins are to read nothing. */
-export const noCorsHeaders: CorsHeaders = () => none
-
-const none: readonly string[] = Object.freeze([])
-
 /**
  * The headers with which a browser lets scripts of other origins read a local reply. Scripts of named origins may send
  * cookies; where every origin is allowed, none may (Fetch standard, section 3.3.5).

@@ -1,18 +1,3 @@
-import type { ClientRequest } from '../message/messages.ts'
-
-// A gRPC call is an HTTP/2 request whose outcome is in `grpc-status`: its clients look at the HTTP status only where that is
-// missing, and then take a 429 for a server that is away.
-
-const callType = /^application\/grpc(?:[+;\t ]|$)/i
-
-/**
- * Whether a request is a call of gRPC. gRPC-Web, which browsers use, is not: it is answered as any other request. A call is a POST: a
- * cache in front could keep the 200 of an error that a GET of this type was answered with, and serve it to everybody.
- */
-export function isGrpcCall({ httpVersionMajor, method, headers }: ClientRequest): boolean {
-  return httpVersionMajor === 2 && method === 'POST' && callType.test(headers['content-type'] ?? '')
-}
-
 /** Of grpc/statuscodes.md. */
 const UNKNOWN = 2
 const RESOURCE_EXHAUSTED = 8

@@ -1,5 +1,5 @@
 import type { ErrorReply } from '../../../shared/error-replies.ts'
-import { fieldsOfFailedCall, isGrpcCall } from './grpc.ts'
+import { fieldsOfFailedCall } from './grpc.ts'
 import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 
 /** Provides the headers to add to each local reply to a request. */
@@ -69,4 +69,17 @@ export function sendError(
 /** The status of a response: of an error that a call of gRPC was answered with what it would have been otherwise. */
 export function statusOf(response: Sourced): number {
   return response[loggedStatus] ?? response.statusCode
+}
+
+// A gRPC call is an HTTP/2 request whose outcome is in `grpc-status`: its clients look at the HTTP status only where that is
+// missing, and then take a 429 for a server that is away.
+
+const callType = /^application\/grpc(?:[+;\t ]|$)/i
+
+/**
+ * Whether a request is a call of gRPC. gRPC-Web, which browsers use, is not: it is answered as any other request. A call is a POST: a
+ * cache in front could keep the 200 of an error that a GET of this type was answered with, and serve it to everybody.
+ */
+export function isGrpcCall({ httpVersionMajor, method, headers }: ClientRequest): boolean {
+  return httpVersionMajor === 2 && method === 'POST' && callType.test(headers['content-type'] ?? '')
 }

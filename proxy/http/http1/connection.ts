@@ -7,8 +7,7 @@ import { PrefaceWatch } from './preface.ts'
 import type { RequestHead } from './parser/request-head.ts'
 import { RequestParser, type RequestSink } from './parser/request-parser.ts'
 import { Http1Request, type BodyReading } from './request.ts'
-import { writeFields } from './response-head.ts'
-import { Http1Response, type ResponseConnection } from './response.ts'
+import { Http1Response, writeFields, type ResponseConnection } from './response.ts'
 import type { Exchange, Http1Service, ServedConnection } from './service.ts'
 import { RequestSyntaxError } from './parser/syntax-error.ts'
 
@@ -210,7 +209,12 @@ export class Http1Connection
     this.#requests++
     if (service.maxRequests > 0 && this.#requests >= service.maxRequests) response.closeAfterResponse()
     if (service.isStopping && --this.#completeAtShutdown <= 0) response.closeAfterResponse()
-    service.onRequest(this, request, response)
+    this.serve(request, response)
+  }
+
+  /** Its own method so that tests can see where the way of a request begins. */
+  serve(request: Http1Request, response: Http1Response): void {
+    this.#service.onRequest(this, request, response)
   }
 
   onBody(piece: Buffer): void {

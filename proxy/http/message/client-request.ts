@@ -25,12 +25,13 @@ export abstract class ClientRequest {
   readonly url: string
   /** Name, value, name, value… as they came, names in the letters of the client. */
   readonly rawHeaders: readonly string[]
+  /** By name in lower case. Of a header that repeats the lines are joined by commas, of `cookie` by semicolons. */
+  readonly headers: IncomingHttpHeaders
   rawTrailers: readonly string[] = none
   /** The connection that it came on, which with TLS is the decrypted one. Over HTTP/2 others share it. */
   readonly socket: Socket
   /** The body has arrived to its end, read or not. */
   complete = false
-  #headers: IncomingHttpHeaders | undefined
   /** Made for the first listener. Without a body there is mostly none. */
   #events: EventEmitter | undefined
   #waiting: ByteQueue | undefined
@@ -45,11 +46,7 @@ export abstract class ClientRequest {
     this.method = method
     this.url = url
     this.rawHeaders = rawHeaders
-  }
-
-  /** By name in lower case. Of a header that repeats the lines are joined by commas, of `cookie` by semicolons. */
-  get headers(): IncomingHttpHeaders {
-    return (this.#headers ??= headersOf(this.rawHeaders))
+    this.headers = headersOf(rawHeaders)
   }
 
   /** Content follows the head, as far as is known before any of it has arrived. */

@@ -6,13 +6,12 @@ export class EntryMap<Entry extends ClientEntry> {
   readonly #onGone: ((id: EntryId, entry: Entry) => void) | undefined
   readonly #entries = new Map<EntryId, { readonly entry: Entry; readonly endsAtMs: number }>()
 
+  /** Read for each request. */
+  size = 0
+
   /** @param onGone called with each that is not there any more, also in this form */
   constructor(onGone?: (id: EntryId, entry: Entry) => void) {
     this.#onGone = onGone
-  }
-
-  get size(): number {
-    return this.#entries.size
   }
 
   /** There are so many that have not ended. */
@@ -42,6 +41,7 @@ export class EntryMap<Entry extends ClientEntry> {
     const kept = this.#entries.get(id)
     if (!kept) return
     this.#entries.delete(id)
+    this.size = this.#entries.size
     this.#onGone?.(id, kept.entry)
   }
 
@@ -61,6 +61,7 @@ export class EntryMap<Entry extends ClientEntry> {
     if (!this.#entries.has(id) && this.isFull(most, nowMs)) return false
     this.remove(id)
     this.#entries.set(id, { entry, endsAtMs })
+    this.size = this.#entries.size
     return true
   }
 

@@ -65,7 +65,9 @@ export function createThrottledClients(maxEntries: number, now: () => number): T
       const isRefused = decision.outcome === 'refused'
       for (const [at, { policy, exceeded, resetMs }] of decision.states.entries()) {
         if (!exceeded || (isRefused && policy.name !== decision.refusedBy.name)) continue
-        const charge = chargesOfStates(charges, decision.states)[at]
+        const counted =
+          decision.states.length === charges.length ? charges : chargesOfStates(charges, decision.states)
+        const charge = counted[at]
         const nowMs = now()
         if (charge) count(charge, nowMs + resetMs, nowMs)
       }

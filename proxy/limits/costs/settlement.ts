@@ -11,7 +11,7 @@ import type { UnreadCost } from '../../telemetry/telemetry.ts'
 import { createBodyReader, unitsFrom, type BodyReader } from './body-reader.ts'
 import { pathOf, pathsIn, unitsBy, type Units } from './cost-source.ts'
 import { tokensOf } from './estimate.ts'
-import type { LimitHeaders } from '../headers.ts'
+import type { LimitHeaders } from '../replies.ts'
 
 /** The status and fields of a response: name, value, name, value…; names in lower case. */
 type ResponseHead = { readonly status: number; readonly fields: string[] }

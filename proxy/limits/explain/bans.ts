@@ -1,7 +1,7 @@
 import type { AppliedBan, ClientEntries } from '../clients/client-entries.ts'
 import type { Ban } from '../clients/client-entry.ts'
 import type { AskedRequest, DecisionTable } from '../decide.ts'
-import { refusalOf, type Refusals } from '../refusal.ts'
+import { refusalOf, type Refusals } from '../replies.ts'
 
 /** State of clients in a running gateway, beside its settings. */
 export type RunTimeState = {

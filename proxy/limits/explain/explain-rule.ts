@@ -61,7 +61,7 @@ export function explainRule(
     return not(text, isNear)
   }
   if (!applying.includes(policy)) {
-    const isForAll = table.clientLists.allows(clientAddress, request)
+    const isForAll = table.clientLists?.allows(clientAddress, request)
     return not(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
   }
   if (keys.length === 0) {

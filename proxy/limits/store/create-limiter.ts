@@ -73,10 +73,8 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
   const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
   observeMemory(telemetry, embedded)
   return {
-    decide: (charges) => embedded.decide(charges),
-    settle: (...settlement) => embedded.settle(...settlement),
+    ...embedded,
     storeState: () => 'memory',
-    useTable: (policies) => embedded.useTable(policies),
     inspect: (charges) =>
       Promise.resolve(charges.map((charge) => toState(charge.policy, 'store', embedded.read(charge)))),
     reset(charges) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLimitHeaders } from '../../../proxy/limits/headers.ts'
+import { createLimitHeaders } from '../../../proxy/limits/replies.ts'
 import type { PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'

@@ -232,5 +232,5 @@ function countedAs({ name, algorithm, windowMs, sharedWindowMs = windowMs }: Pol
 }
 
 function unitsOf({ policy, units }: Charge): number {
-  return units ?? reservedUnits(policy)
+  return units ?? (policy.cost ? reservedUnits(policy) : 1)
 }
