@@ -130,7 +130,7 @@ test('the operator’s listener cannot be reached from outside the container', a
   expect(output).toContain('ECONNREFUSED')
 })
 
-test('both end on SIGTERM by themselves, with status 0', async () => {
+test('both images end on SIGTERM by themselves, with status 0', async () => {
   for (const container of [gateway, origin]) {
     const inEngine = engine.container.getById(container.getId())
     const ended = inEngine.wait()

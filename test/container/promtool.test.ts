@@ -24,7 +24,7 @@ async function promtool(...words: readonly string[]): Promise<void> {
   expect(exitCode, output).toBe(0)
 }
 
-test.each(['1', '2'])('it finds nothing in a scrape of %s worker(s)', async (workers) => {
+test.each(['1', '2'])('promtool finds no mistake in a scrape of %s worker(s)', async (workers) => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: workers })
   expect((await gateway.send('POST', '/login')).status).toBe(200)
@@ -42,7 +42,7 @@ test('the alert rules are right, and each fires when it should', async () => {
 test('the configuration of the compose file is right', () =>
   promtool('check', 'config', '--syntax-only', '/tmp/ops/prometheus.yml'))
 
-test('it reads every query of the dashboard', async () => {
+test('promtool parses every query of the dashboard', async () => {
   const rules = dashboardQueries().map(({ query }, index) => ({
     record: `query:${index}`,
     // Grafana's own variables.

@@ -68,7 +68,7 @@ test('two count together in Redis', async () => {
   await expect(one.reset()).rejects.toThrow('the counters are in Redis')
 })
 
-test('one with a wrong table does not start, and its log says why', async () => {
+test('a container with an invalid table does not start, and its log says why', async () => {
   const lines: string[] = []
   const wrong = container()
     .withLimits([{ name: 'a', match: 'GET /', requests: 0, window: '1m' }])

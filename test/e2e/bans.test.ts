@@ -262,7 +262,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     )
   })
 
-  test('another limit holds for token buckets, for costs, and for clients with one in the table', async () => {
+  test('an override at run time holds for token buckets, for costs, and for clients with one in the table', async () => {
     const from = newAddress()
     const set = (policy: string, client: object, requests: number) =>
       ask('/api/clients/override', { policy, client, requests, for: '1h' })

@@ -62,7 +62,7 @@ describe('status', () => {
     expect(unknown.stderr).toContain('set ADMIN_TOKEN')
   })
 
-  test.each(['localhost:9090', 'nowhere', 'ftp://a'])('of %s is wrong usage', async (admin) => {
+  test.each(['localhost:9090', 'nowhere', 'ftp://a'])('status of %s is wrong usage', async (admin) => {
     expect(await sluice(['status', '--admin', admin])).toMatchObject({ status: 2, stdout: '' })
   })
 })

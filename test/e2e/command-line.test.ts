@@ -51,7 +51,7 @@ describe('usage', () => {
     }
   })
 
-  test('as a process', async () => {
+  test('a process ends with status 2 for wrong usage', async () => {
     const { status, stdout, stderr } = await runNode('proxy/cli/main.ts', {}, ['frobnicate'])
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toContain('frobnicate')
@@ -121,7 +121,7 @@ describe('validate', () => {
     expect(stderr).toMatch(/^warning: sluice\.yaml:1: trustedProxies: 0\.0\.0\.0\/0 trusts everybody/)
   })
 
-  test('of a file that is not there is negative', async () => {
+  test('validate of a missing file has a negative status', async () => {
     const { status, stderr } = await sluice(['validate', 'none.yaml'])
     expect(status).toBe(1)
     expect(stderr).toContain('"none.yaml"')

@@ -64,7 +64,7 @@ describe('a connection that is logged in serves nobody else', () => {
     'Nego2 user-alice',
     'Basic YTpi, NTLM user-alice',
     'Basic YTpi,Negotiate user-alice',
-  ])('by a request with %s', async (authorization) => {
+  ])('a connection logged in by a request with %s serves nobody else', async (authorization) => {
     expect((await gateway.send('GET', '/', { headers: { authorization } })).body).toBe('alice')
     expect(await asNobody()).toBe('nobody')
     expect((await gateway.send('POST', '/', { headers: { authorization }, body: 'x' })).body).toBe('alice')
@@ -79,19 +79,19 @@ describe('a connection that is logged in serves nobody else', () => {
     'Basic realm="a, b", NTLM',
     'Basic|NTLM',
     'Bearer|Negotiate x|Basic',
-  ])('by a response that asks for %s', async (challenge) => {
+  ])('a connection whose response asks for %s serves nobody else', async (challenge) => {
     const reply = await gateway.send('GET', `/?challenge=${encodeURIComponent(challenge)}`)
     expect(reply.status).toBe(401)
     expect(reply.headers['www-authenticate']).toBe(challenge.replaceAll('|', ', '))
     expect(await asNobody()).toBe('nobody')
   })
 
-  test('by a response with Persistent-Auth', async () => {
+  test('a connection whose response has Persistent-Auth serves nobody else', async () => {
     expect((await gateway.send('GET', '/persistent')).headers['persistent-auth']).toBe('true')
     expect(await asNobody()).toBe('nobody')
   })
 
-  test('for any requests of any clients, in any order', async () => {
+  test('no request of any client, in any order, uses the login of another', async () => {
     const asked = fc.oneof(
       fc.constant({ user: 'nobody', authorization: undefined }),
       fc

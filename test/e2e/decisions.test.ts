@@ -215,7 +215,7 @@ describe.each(names)('%s', (form) => {
     )
   })
 
-  test('without the address of a client it refuses', async () => {
+  test('an auth request without the address of a client is refused', async () => {
     for (const client of ['', 'unknown', '300.1.1.1'])
       expect(statusOf(await ask(form, 'GET', '/', { client }))).toBe(400)
   })

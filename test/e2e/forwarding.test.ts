@@ -9,7 +9,7 @@ import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 
 describe('a request is forwarded', () => {
-  test('with its method, target and body, framed anew', async () => {
+  test('a request keeps its method, target and body, and is framed anew', async () => {
     let body = ''
     const backend = await startBackend((request, response) => {
       body = ''
@@ -27,7 +27,7 @@ describe('a request is forwarded', () => {
     expect(backend.seen).toHaveLength(5)
   })
 
-  test('with the fields of one hop taken out and our own set', async () => {
+  test('a request loses its hop-by-hop headers and gets those of the gateway', async () => {
     const backend = await startBackend()
     const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     await gateway.send('GET', '/', {
@@ -75,7 +75,7 @@ describe('a request is forwarded', () => {
       expect(lines(gone), gone).toEqual([])
   })
 
-  test('with the headers of a trusted proxy about the hops before it', async () => {
+  test('a request keeps the headers of a trusted proxy about earlier hops', async () => {
     const backend = await startBackend()
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, TRUSTED_PROXIES: '127.0.0.1' })
     await gateway.send('GET', '/', {
@@ -97,7 +97,7 @@ describe('a request is forwarded', () => {
 })
 
 describe('a response comes back', () => {
-  test('with its status, fields and body', async () => {
+  test('a response keeps its status, fields and body', async () => {
     const backend = await startBackend((_, response) => {
       response.writeHead(418, {
         'x-a': 'b',
@@ -126,7 +126,7 @@ describe('a response comes back', () => {
     expect(answers.match(/content-length|transfer-encoding/gi)).toBeNull()
   })
 
-  test('to HEAD with the length of the body that is not sent', async () => {
+  test('a response to HEAD keeps the length of the body that is not sent', async () => {
     const backend = await startBackend((_, response) =>
       response.writeHead(200, { 'content-length': 7 }).end(),
     )
@@ -136,7 +136,7 @@ describe('a response comes back', () => {
     expect(reply.headers['content-length']).toBe('7')
   })
 
-  test('an event as it is sent', async () => {
+  test('an event is forwarded as soon as it is sent', async () => {
     let sendNext: (() => void) | undefined
     const backend = await startBackend((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
@@ -151,7 +151,7 @@ describe('a response comes back', () => {
     response.destroy()
   })
 
-  test('an early one, while the request is still being sent', async () => {
+  test('an early response is forwarded while the request is still being sent', async () => {
     const backend = await startRawBackend((socket) => {
       socket.once('data', () => socket.write('HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig'))
     })
@@ -188,13 +188,13 @@ describe('a request without content says so where content is expected', () => {
 })
 
 describe('the backend fails', () => {
-  test('refused: 502 at once', async () => {
+  test('a refused connection to the backend is a 502 at once', async () => {
     const gateway = await startHosted({ UPSTREAM_URL: 'http://127.0.0.1:1' })
     const reply = await gateway.send('GET', '/')
     expect(reply).toMatchObject({ status: 502, body: '{"code":502,"error":"The backend cannot be reached"}' })
   })
 
-  test('no answer in time: 504', async () => {
+  test('a backend that does not answer in time is a 504', async () => {
     const backend = await startRawBackend(() => undefined)
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, UPSTREAM_TIMEOUT: '200ms' })
     expect(await gateway.send('GET', '/')).toMatchObject({
@@ -203,7 +203,7 @@ describe('the backend fails', () => {
     })
   })
 
-  test('no HTTP: 502, and the next request is served', async () => {
+  test('a backend that does not speak HTTP is a 502, and the next request is served', async () => {
     const backend = await startRawBackend((socket, index) => {
       socket.once('data', () =>
         socket.end(index === 0 ? 'nonsense\r\n\r\n' : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
@@ -222,29 +222,32 @@ describe('the backend fails', () => {
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n',
       '1.0',
     ],
-  ])('in the middle of a response by %s: the client cannot take it for whole', async (_, answer, version) => {
-    const backend = await startRawBackend((socket) => {
-      socket.once('data', () => {
-        socket.write(answer)
-        setTimeout(() => socket.destroy(), 100)
+  ])(
+    'a backend that fails within a response by %s leaves the client no complete response',
+    async (_, answer, version) => {
+      const backend = await startRawBackend((socket) => {
+        socket.once('data', () => {
+          socket.write(answer)
+          setTimeout(() => socket.destroy(), 100)
+        })
       })
-    })
-    const gateway = await startHosted({ UPSTREAM_URL: backend.url })
-    const client = connect(gateway.port, '127.0.0.1')
-    client.write(`GET / HTTP/${version}\r\nHost: a\r\n\r\n`)
-    let received = ''
-    client.on('data', (chunk) => (received += chunk.toString()))
-    const [error] = (await Promise.race([
-      once(client, 'error').then(([reset]) => [reset as NodeJS.ErrnoException]),
-      once(client, 'close').then(() => [undefined]),
-    ])) as [NodeJS.ErrnoException | undefined]
-    expect(error?.code ?? received).toSatisfy(
-      (end: string) => end === 'ECONNRESET' || !/0\r\n\r\n$/.test(end),
-    )
-    if (version === '1.0') expect(error?.code).toBe('ECONNRESET')
-  })
+      const gateway = await startHosted({ UPSTREAM_URL: backend.url })
+      const client = connect(gateway.port, '127.0.0.1')
+      client.write(`GET / HTTP/${version}\r\nHost: a\r\n\r\n`)
+      let received = ''
+      client.on('data', (chunk) => (received += chunk.toString()))
+      const [error] = (await Promise.race([
+        once(client, 'error').then(([reset]) => [reset as NodeJS.ErrnoException]),
+        once(client, 'close').then(() => [undefined]),
+      ])) as [NodeJS.ErrnoException | undefined]
+      expect(error?.code ?? received).toSatisfy(
+        (end: string) => end === 'ECONNRESET' || !/0\r\n\r\n$/.test(end),
+      )
+      if (version === '1.0') expect(error?.code).toBe('ECONNRESET')
+    },
+  )
 
-  test('a reused connection that turns out closed: once more on a fresh one, without a body only', async () => {
+  test('a request without a body is retried on a fresh connection if its reused one turns out closed', async () => {
     const backend = await startRawBackend((socket) => {
       let served = 0
       socket.on('data', () => {

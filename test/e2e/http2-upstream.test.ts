@@ -196,7 +196,7 @@ describe('trailers of a response', () => {
     expect(received.slice(received.indexOf('\r\n\r\n') + 4)).toBe(`4\r\nbody\r\n0\r\n${trailers}\r\n`)
   })
 
-  test('from an HTTP/1.1 backend reach both clients', async () => {
+  test('trailers from an HTTP/1.1 backend reach clients of both versions', async () => {
     const http1 = await startBackend((_request, response) => {
       response.writeHead(200, { trailer: 'x-checksum' })
       response.write('body')
@@ -256,7 +256,7 @@ describe('a response', () => {
     await expect(gateway.send('GET', path)).rejects.toThrow()
   })
 
-  test('without a body, to HEAD, and with hints before it', async () => {
+  test('responses without a body, to HEAD, and after early hints are forwarded', async () => {
     expect(await gateway.send('GET', '/no-content')).toMatchObject({ status: 204, body: '' })
     expect(await gateway.send('HEAD', '/')).toMatchObject({ status: 200, body: '' })
     const stream = connectHttp2(gateway.port, { cleartext: true }).request({ ':path': '/hints' })
@@ -264,7 +264,7 @@ describe('a response', () => {
     expect(((await once(stream, 'headers')) as [object])[0]).toMatchObject({ link: '</a.css>; rel=preload' })
   })
 
-  test('that comes before the body of the request is passed on', async () => {
+  test('a response that arrives before the request body was sent is passed on', async () => {
     const session = connectHttp2(gateway.port, { cleartext: true })
     const reply = await sendHttp2(session, { ':path': '/early', ':method': 'POST' }, (stream) => {
       stream.write('begun')
@@ -302,7 +302,7 @@ test('no more streams than the backend allows, and then further connections as f
 })
 
 describe('GOAWAY', () => {
-  test('loses no request that the backend has not begun with, with its body', async () => {
+  test('GOAWAY loses no request that the backend has not started, with its body', async () => {
     let refusals = 0
     const own = await startHttp2Backend((stream, headers) => {
       const { session } = stream
@@ -326,7 +326,7 @@ describe('GOAWAY', () => {
     )
   })
 
-  test('of a backend that refuses every stream is an error in the end', async () => {
+  test('GOAWAY from a backend that refuses every stream is an error in the end', async () => {
     const own = await startHttp2Backend((stream) => stream.close(7))
     const before = await startHosted({ UPSTREAM_URL: own.url })
     const response = await before.send('POST', '/', { body: 'b' })
@@ -355,7 +355,7 @@ test('a backend that does not answer is a 504, and its next requests get another
   expect(own.sessions.length).toBe(2)
 })
 
-test('one response that is not read stalls no other', async () => {
+test('an unread response does not stall the others', async () => {
   const own = await startHttp2Backend((stream, headers) => {
     if (headers[':path'] !== '/large') return echo(stream, headers)
     stream.respond({ ':status': 200 })

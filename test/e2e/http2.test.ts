@@ -163,7 +163,7 @@ describe('an HTTP/2 request', () => {
     expect(backend.seen).toHaveLength(before)
   })
 
-  test('to open a tunnel is refused, and one of the extended kind is not a request', async () => {
+  test('CONNECT over HTTP/2 is refused, and extended CONNECT resets the stream', async () => {
     const connect = { ':method': 'CONNECT', ':authority': 'a.example:80' }
     expect(await sendHttp2(connectHttp2(gateway.port), connect, () => undefined)).toMatchObject({
       status: 405,
@@ -182,7 +182,7 @@ describe('an HTTP/2 request', () => {
     raw.socket.destroy()
   })
 
-  test('with HTTP/1 fields, duplicate pseudo-fields or capitals is reset', async () => {
+  test('an HTTP/2 request with HTTP/1 fields, duplicate pseudo-fields or capitals is reset', async () => {
     const raw = await connectRawHttp2(gateway.port)
     const before = backend.seen.length
     const malformed: [string, string][] = [
@@ -208,18 +208,21 @@ describe('an HTTP/2 request', () => {
     raw.socket.destroy()
   })
 
-  test.each(['a\nb: c', 'a\rb', 'a\0b', 'a\x7fb'])('with %j in a field is reset', async (value) => {
-    const raw = await connectRawHttp2(gateway.port)
-    const before = backend.seen.length
-    const field = ['x-broken', value] as const
-    raw.send(frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/breaks', field)))
-    const reset = await raw.waitFor(({ type }) => type === frameTypes.rstStream)
-    expect(reset.payload.readUInt32BE()).toBe(NGHTTP2_PROTOCOL_ERROR)
-    expect(backend.seen).toHaveLength(before)
-    raw.socket.destroy()
-  })
+  test.each(['a\nb: c', 'a\rb', 'a\0b', 'a\x7fb'])(
+    'an HTTP/2 request with %j in a field is reset',
+    async (value) => {
+      const raw = await connectRawHttp2(gateway.port)
+      const before = backend.seen.length
+      const field = ['x-broken', value] as const
+      raw.send(frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/breaks', field)))
+      const reset = await raw.waitFor(({ type }) => type === frameTypes.rstStream)
+      expect(reset.payload.readUInt32BE()).toBe(NGHTTP2_PROTOCOL_ERROR)
+      expect(backend.seen).toHaveLength(before)
+      raw.socket.destroy()
+    },
+  )
 
-  test('with more than 16 KiB of fields is refused', async () => {
+  test('an HTTP/2 request with more than 16 KiB of fields is refused', async () => {
     const before = backend.seen.length
     const reply = await sendHttp2(connectHttp2(gateway.port), { ':path': '/', 'x-a': 'x'.repeat(17_000) })
     // Node answers this one by itself, or resets it where the client has been told the limit.
@@ -227,7 +230,7 @@ describe('an HTTP/2 request', () => {
     expect(backend.seen).toHaveLength(before)
   })
 
-  test('with a body declared over the limit is answered before the body has come', async () => {
+  test('an HTTP/2 request with a body declared over the limit is answered before the body has arrived', async () => {
     const session = connectHttp2(gateway.port)
     const declared = { ':method': 'POST', ':path': '/upload', 'content-length': 2_000_000 }
     expect(await sendHttp2(session, declared, (stream) => void stream.write('x'))).toMatchObject({
@@ -247,7 +250,7 @@ describe('an HTTP/2 request', () => {
     ['that the backend answers without content', 'POST', '/no-content', '\x89'],
     ['that the backend answers with empty content', 'POST', '/early-empty', '\x88'],
   ])(
-    'with a body %s gets a whole response, then the rest is asked not to be sent',
+    'an HTTP/2 request with a body %s gets a complete response, then RST_STREAM with NO_ERROR',
     async (_, method, path, status) => {
       const raw = await connectRawHttp2(strict.port)
       raw.send(
@@ -285,7 +288,7 @@ describe('an HTTP/2 response', () => {
     ])
   })
 
-  test('without a body: HEAD, 204, 304', async () => {
+  test('an HTTP/2 response to HEAD, a 204 and a 304 have no body', async () => {
     const session = connectHttp2(gateway.port)
     const head = await sendHttp2(session, { ':method': 'HEAD', ':path': '/not-modified' })
     expect(head).toMatchObject({ status: 304, body: '', resetCode: 0 })
@@ -295,7 +298,7 @@ describe('an HTTP/2 response', () => {
     expect(notModified.headers.etag).toBe('"a"')
   })
 
-  test('that the backend breaks off does not end as if it were complete', async () => {
+  test('an HTTP/2 response truncated by the backend does not end as if it were complete', async () => {
     const session = connectHttp2(gateway.port)
     for (const path of ['/break', '/break-chunked']) {
       const reply = await sendHttp2(session, { ':path': path })
@@ -364,7 +367,7 @@ describe('an HTTP/2 response', () => {
 })
 
 describe('an HTTP/2 client disconnects', () => {
-  test('while it waits: the backend is told', async () => {
+  test('the backend learns that an HTTP/2 client disconnected while it waited', async () => {
     const stream = connectHttp2(gateway.port).request({ ':path': '/hang' })
     await eventually('the request has arrived', () => lastSeen().url === '/hang')
     stream.close(constants.NGHTTP2_CANCEL)
@@ -374,7 +377,7 @@ describe('an HTTP/2 client disconnects', () => {
   test.each([
     ['CANCEL', 8],
     ['NO_ERROR', 0],
-  ])('within its body, by %s: the received part is not taken for the whole', async (_, code) => {
+  ])('a request body cut by %s is not taken for complete', async (_, code) => {
     const raw = await connectRawHttp2(gateway.port)
     const path = `/half-${code}`
     raw.send(
@@ -387,7 +390,7 @@ describe('an HTTP/2 client disconnects', () => {
     raw.socket.destroy()
   })
 
-  test('with less of a body than it had declared: the received part is not taken for the whole', async () => {
+  test('a request body shorter than declared is not taken for complete', async () => {
     const raw = await connectRawHttp2(gateway.port)
     raw.send(
       frame(frameTypes.headers, endHeaders, 1, requestFields('POST', '/short', ['content-length', '99999'])),

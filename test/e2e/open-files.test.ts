@@ -17,7 +17,7 @@ function sendOver(agent: Agent, port: number, method: string, path: string): Pro
   })
 }
 
-test('where no file is left for a connection to the backend, that is 503 and not the fault of the backend', async () => {
+test('a request without a free file descriptor for the backend is a 503, and not a failure of the backend', async () => {
   const backend = await startBackend()
   const gateway = await startGateway({ UPSTREAM_URL: backend.url })
   const clients = new Agent({ keepAlive: true })

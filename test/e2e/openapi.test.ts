@@ -242,7 +242,7 @@ test('the document is OpenAPI', async () => {
   expect(await new Validator().validate(document)).toEqual({ valid: true })
 })
 
-test('it has the paths that the server has', async () => {
+test('the document has exactly the paths of the server', async () => {
   const folder = join(import.meta.dirname, '../../proxy/admin')
   const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.ts'),

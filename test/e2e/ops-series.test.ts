@@ -76,7 +76,7 @@ test('the variables of the dashboard are the ones that its queries use', () => {
   expect([...used].toSorted()).toEqual(defined.toSorted())
 })
 
-test('its panels have ids of their own and do not overlap', () => {
+test('the panels of the dashboard have unique ids and do not overlap', () => {
   const ids = dashboard.panels.map(({ id }) => id)
   expect(new Set(ids).size).toBe(ids.length)
   const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) => {

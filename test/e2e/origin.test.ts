@@ -56,7 +56,7 @@ describe('GET /api/v1/me', () => {
     })
   })
 
-  test('to HEAD answers the same without the body', async () => {
+  test('HEAD /api/v1/me answers the same without the body', async () => {
     const headers = { 'x-api-key': origin.key }
     const get = await send(origin.port, 'GET', '/api/v1/me', { headers })
     const head = await send(origin.port, 'HEAD', '/api/v1/me', { headers })
@@ -88,7 +88,7 @@ describe('GET /api/v1/me', () => {
     ['of 7,000 characters', () => [`x-api-key: ${'k'.repeat(7_000)}`]],
     ['the key and 7,000 characters', () => [`x-api-key: ${origin.key}${'k'.repeat(7_000)}`]],
     ['not ASCII', () => ['x-api-key: \xff\xfe']],
-  ])('with a key that is %s answers 401', async (_, fields) => {
+  ])('GET /api/v1/me with a key that is %s answers 401', async (_, fields) => {
     const request = ['GET /api/v1/me HTTP/1.1', 'host: o', 'connection: close', ...fields()]
     const { status, head, body } = await raw(origin.port, ...request)
     expect(status).toBe(401)
@@ -98,7 +98,7 @@ describe('GET /api/v1/me', () => {
     expect(head).toContain('\r\nwww-authenticate: ')
   })
 
-  test('with a key made or revoked by the command answers by it at once', async () => {
+  test('a key made or revoked by the command takes effect at once', async () => {
     const keys = (...args: string[]) => runNode('origin/keys.ts', { ORIGIN_DB: origin.database }, args)
     const made = await keys('create', '--project', 'Shop', '--type', 'development', '--json')
     const { id, key } = JSON.parse(made.stdout) as { id: string; key: string }
@@ -266,7 +266,7 @@ describe('starting', () => {
     ],
     ['an invalid database', () => ({ ORIGIN_DB: import.meta.dirname }), /^ORIGIN_DB: got ".*", needs .*/],
     ['an invalid port', () => ({ ORIGIN_PORT: '70000' }), /^ORIGIN_PORT: got "?70000"?, needs .*/],
-  ])('with %s ends with one line and status 1', async (_, env, line) => {
+  ])('a start with %s ends with one line and status 1', async (_, env, line) => {
     const database = join(makeTemporaryDirectory(), 'origin.db')
     const { status, stdout, stderr } = await runNode('origin/main.ts', {
       ORIGIN_PORT: '0',

@@ -14,7 +14,7 @@ test('a load balancer that is not in TRUSTED_PROXIES is logged, once', async () 
   expect(gateway.output().match(/TRUSTED_PROXIES/g)).toHaveLength(1)
 })
 
-test('one of two load balancers that take turns is noticed, and not named where addresses are not wanted', async () => {
+test('one of two alternating load balancers is noticed, and not named if addresses are not logged', async () => {
   const backend = await startBackend()
   const gateway = await startHosted({ UPSTREAM_URL: backend.url, LOG_ADDRESSES: '0' })
   for (let sent = 0; sent < 200; sent++)

@@ -79,7 +79,7 @@ describe('a trusted proxy', () => {
     expect(clientSeen()).toEqual(['9.9.9.9', '9.9.9.9, 127.0.0.1'])
   })
 
-  test('that sends no header, half of one, or a broken one gets no answer', async () => {
+  test('a trusted proxy that sends no PROXY header, half of one, or a broken one gets no answer', async () => {
     const before = backend.seen.length
     const startedMs = performance.now()
     expect(await exchange(trusted, request)).toBe('')

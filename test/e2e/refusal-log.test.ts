@@ -48,7 +48,7 @@ test('a line for each refused request, and for no other', async () => {
   expect(gateway.output()).not.toContain('secret')
 })
 
-test('over HTTP/2, without addresses where that is wished', async () => {
+test('refusals over HTTP/2 are logged, without addresses if so configured', async () => {
   const gateway = await startWith({ LOG_ADDRESSES: '0', ...tlsSettings() })
   const session = connectHttp2(gateway.port)
   const login = () => sendHttp2(session, { ':method': 'POST', ':path': '/login' }, '')

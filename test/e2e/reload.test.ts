@@ -263,7 +263,7 @@ describe.concurrent('a change of the file is taken by itself', () => {
     expect(await left(gateway, '/a')).toBe('5')
   })
 
-  test('not if it is missing or empty', async () => {
+  test('a missing or empty file is not reloaded', async () => {
     const gateway = await start(table(rule('a', 5)))
     const before = await hashOf(gateway)
     renameSync(gateway.file, `${gateway.file}.away`)

@@ -139,7 +139,7 @@ describe('a body that is sent slowly', () => {
     await eventually('the backend has the sent bytes', () => expect(seenAt(path) ?? '').toContain('abc'))
   })
 
-  test('in chunks that are here at once arrives with a length', async () => {
+  test('a body whose chunks arrive at once is forwarded with a length', async () => {
     const path = freshPath()
     const { socket, received } = await open()
     socket.write(`${head(path, 'Transfer-Encoding: chunked')}3\r\nabc\r\n0\r\n\r\n`)
@@ -158,7 +158,7 @@ describe('a body that is sent slowly', () => {
     expect(received().match(/100 Continue/g)).toHaveLength(1)
   })
 
-  test('over HTTP/2 takes no connection before it is whole, whatever its windows are', async () => {
+  test('a slow body over HTTP/2 takes no connection before it is complete, whatever its windows are', async () => {
     const path = freshPath()
     const session = connectHttp2(gateway.port, { cleartext: true })
     onTestFinished(() => session.destroy())
@@ -172,7 +172,7 @@ describe('a body that is sent slowly', () => {
     stream.resume()
   })
 
-  test('of a client that disconnects never becomes a request, and its reservation is refunded', async () => {
+  test('a slow body of a client that disconnects never becomes a request, and its reservation is refunded', async () => {
     const { socket } = await open()
     socket.write(head('/login', 'Content-Length: 10'))
     const before = await heldBytes()

@@ -215,7 +215,7 @@ describe('over HTTP/1.1', () => {
     expect(await usedBy(gateway, from)).toBe(0)
   })
 
-  test('without `else` a request that says none is all there is', async () => {
+  test('without `else` a request that states no number reserves the whole quota', async () => {
     const from = newClient()
     const reply = await gateway.send('POST', '/strict', {
       from,

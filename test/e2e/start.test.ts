@@ -78,7 +78,7 @@ beforeAll(async () => {
 describe('npm start', () => {
   let key: string
 
-  test('at first prints a curl line that goes through the gateway and works', async () => {
+  test('the first npm start prints a curl line that goes through the gateway and works', async () => {
     const started = start(place)
     const [, command = '', printed = '', url] = await started.waitForLine(curlLine)
     key = printed

@@ -141,7 +141,7 @@ describe('HTTPS', () => {
 })
 
 describe('certificates are renewed', () => {
-  test('while requests go on, over old connections and new ones, and not one fails', async () => {
+  test('renewed certificates are used while requests go on, and no request fails', async () => {
     const backend = await startBackend((_, response) => setTimeout(() => response.end('ok'), 5))
     const { settings, swap } = mountSecret()
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...settings })
@@ -202,7 +202,7 @@ describe('certificates are renewed', () => {
     expect(gateway.output().match(/keeping the current certificate/g)).toHaveLength(3)
   })
 
-  test('on SIGHUP at once, with the result in the log', async () => {
+  test('SIGHUP reloads the certificate at once, with the result in the log', async () => {
     const backend = await startBackend()
     const { settings, cert, key } = looseFiles()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, ...settings })
@@ -218,7 +218,7 @@ describe('certificates are renewed', () => {
     expect(await subject(gateway.port)).toBe('second')
   })
 
-  test('by every worker', async () => {
+  test('every worker uses the renewed certificate', async () => {
     const backend = await startBackend()
     const { settings, cert, key } = looseFiles()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2', ...settings })
@@ -266,7 +266,7 @@ describe('an HTTPS backend', () => {
     expect(await ask(byAddress)).toMatchObject({ status: 200, body: 'secure http' })
   })
 
-  test('of an unknown CA or another host is a 502, and the log says why', async () => {
+  test('an HTTPS backend with a certificate of an unknown CA or another host is a 502, and the log says why', async () => {
     const unknown = await startHosted({ UPSTREAM_URL: await startSecureBackend('first') })
     expect((await ask(unknown)).status).toBe(502)
     await unknown.waitForLine(/"reason":"unable to (get|verify).*certificate.*the backend failed/)

@@ -191,7 +191,7 @@ describe('a tunnel', () => {
 })
 
 describe('a tunnel ends with a close frame', () => {
-  test('when nothing has passed for a while, in either direction', async () => {
+  test('an idle tunnel ends with a close frame in both directions', async () => {
     const { backend, next } = await startAgreeing()
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, TUNNEL_IDLE_TIMEOUT: '300ms' })
     const client = await openTunnel(gateway.port)
@@ -205,7 +205,7 @@ describe('a tunnel ends with a close frame', () => {
     expect(atBackend.subarray(-8)).toEqual(maskedGoingAway)
   })
 
-  test('at shutdown, after the frame that is passing through', async () => {
+  test('a tunnel ends with a close frame at shutdown, after the frame in transit', async () => {
     const { backend, next } = await startAgreeing()
     const gateway = await startGateway({ UPSTREAM_URL: backend.url })
     const idle = await openTunnel(gateway.port)
@@ -227,7 +227,7 @@ describe('a tunnel ends with a close frame', () => {
 })
 
 describe('a handshake', () => {
-  test('that the backend does not answer ends in 504, and the connection too', async () => {
+  test('a handshake that the backend does not answer ends in 504, and the connection too', async () => {
     const backend = await startRawBackend((socket) => void socket.resume())
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, UPSTREAM_TIMEOUT: '300ms' })
     const client = begin(gateway.port)
@@ -240,7 +240,7 @@ describe('a handshake', () => {
     expect(backend.connections.every(({ destroyed }) => destroyed)).toBe(true)
   })
 
-  test('whose client leaves before the answer lets go of the backend', async () => {
+  test('a handshake whose client disconnects releases its connection to the backend', async () => {
     const backend = await startRawBackend((socket) => void socket.resume())
     const gateway = await startHosted({ UPSTREAM_URL: backend.url })
     for (const leave of ['end', 'resetAndDestroy'] as const) {

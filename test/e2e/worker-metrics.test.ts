@@ -65,7 +65,7 @@ describe.concurrent('metrics of several workers', () => {
     expect(Math.abs(age)).toBeLessThan(60)
   })
 
-  test('never run backwards when a worker is replaced', async () => {
+  test('counters never run backwards when a worker is replaced', async () => {
     const cluster = await startCluster(2)
     await cluster.tell(1, 'count', 100)
     await cluster.tell(2, 'count', 10)
@@ -85,7 +85,7 @@ describe.concurrent('metrics of several workers', () => {
     expect(replaced.value('sluice_request_duration_seconds_bucket', { le: '+Inf' })).toBe(111)
   })
 
-  test('of a worker that hangs are its last ones, and a scrape does not wait for it', async () => {
+  test('a scrape uses the last metrics of a worker that hangs, and does not wait for it', async () => {
     const cluster = await startCluster(2)
     await cluster.tell(1, 'count', 5)
     await cluster.tell(2, 'count', 7)

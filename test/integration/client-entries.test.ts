@@ -352,7 +352,7 @@ test.each(['memory', 'Redis'])('there are at most 10,000 of each kind: %s', asyn
   expect(await store.put(override, 60_000)).toBe('done')
 })
 
-test('on a cluster', async () => {
+test('bans and overrides work on a Redis cluster', async () => {
   const cluster = await startRedisCluster(3, 0)
   onTestFinished(() => cluster.close())
   const connection = connectRedis(parseRedisUrl(cluster.url), log)

@@ -61,7 +61,7 @@ async function keepExpiry(key: string): Promise<unknown> {
 describe.for(kinds)(
   '%s counts no longer than before, if the clock is set back',
   ([, kind, suffix, setBack]) => {
-    test.for([1, 4, 5])('after %i of 5 requests', async (requests) => {
+    test.for([1, 4, 5])('after %i of 5 requests the counter ends no later than before', async (requests) => {
       const policy = makePolicy('clock', 5, windowMs, kind)
       const client = newClient()
       const decide = async (): Promise<PolicyState | undefined> => {

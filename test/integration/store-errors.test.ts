@@ -63,7 +63,7 @@ async function expectSharedDecisions(limiter: RunningLimiter): Promise<void> {
 }
 
 describe('Redis that answers with an error', () => {
-  test('because it is full', async () => {
+  test('a full Redis applies onStoreError', async () => {
     const limiter = start()
     await waitUntilAnswering(limiter)
     await operator.config('SET', 'maxmemory', '1')
@@ -88,7 +88,7 @@ describe('Redis that answers with an error', () => {
         ),
     ],
   ] as const)(
-    'because it has become a replica, and looks for the master then, in the words %s',
+    'a Redis that has become a replica makes the limiter look for the master, in the words %s',
     async ([, words]) => {
       // The operator's connection reads what the server says.
       const port = await startRewriter(server.port, words)
@@ -105,7 +105,7 @@ describe('Redis that answers with an error', () => {
     },
   )
 
-  test('because it is a replica for good: says so once, and does not connect over and over', async () => {
+  test('a permanent replica is reported once, without endless reconnects', async () => {
     await operator.replicaof('127.0.0.1', '1')
     const limiter = start()
     const connections = async (): Promise<number> =>
@@ -121,7 +121,7 @@ describe('Redis that answers with an error', () => {
     expect(lines.length).toBeLessThanOrEqual(4)
   })
 
-  test('because the user must not run scripts', async () => {
+  test('a user without the right to run scripts is reported', async () => {
     await operator.acl('SETUSER', 'sluice', 'on', '>pw', '~sluice:*', '+@all', '-eval', '-evalsha')
     const limiter = start('sluice:pw@')
     const reasons = await expectLocalDecisions(limiter)
@@ -130,7 +130,7 @@ describe('Redis that answers with an error', () => {
     await expectSharedDecisions(limiter)
   })
 
-  test('because the password is wrong, and shows it nowhere', async () => {
+  test('a wrong password is reported, and shown nowhere', async () => {
     await operator.acl('SETUSER', 'sluice', 'on', '>right', '~sluice:*', '+@all')
     const limiter = start('sluice:wr0ng-secret@')
     const reasons = await expectLocalDecisions(limiter)
@@ -141,7 +141,7 @@ describe('Redis that answers with an error', () => {
     await expectSharedDecisions(limiter)
   })
 
-  test('because it has no such database', async () => {
+  test('a missing database is reported', async () => {
     const limiter = start('', '/100000')
     await expectLocalDecisions(limiter)
     expect(await connectionProblems(limiter)).toEqual([expect.stringMatching(/DB index is out of range/)])

@@ -74,7 +74,7 @@ test('sentinels that cannot be asked are each named, with their error', async ()
   )
 })
 
-test('one sentinel that is gone is no reason while another names the master', async () => {
+test('an unreachable sentinel is not reported while another names the master', async () => {
   const master = await startRedisServer()
   const gone = await freePort()
   const limiter = await openAnsweringLimiter(urlOf([gone, ...(await startSentinels(1, master.port))]))

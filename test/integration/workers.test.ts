@@ -27,7 +27,7 @@ test('three real workers let exactly the quota through together', async () => {
 })
 
 describe('a primary process', () => {
-  test('that hangs delays requests by the timeout at most; each rule applies its onStoreError', async () => {
+  test('a primary process that hangs delays requests by the timeout at most; each rule applies its onStoreError', async () => {
     const { log, lines } = recordLog()
     const telemetry = recordTelemetry()
     const silent: LimiterPort = { send: () => undefined, listen: () => undefined }
@@ -46,7 +46,7 @@ describe('a primary process', () => {
     expect(lines.map(({ msg }) => msg)).toEqual(['primary process unavailable: applying onStoreError'])
   })
 
-  test('that has exited delays no request', async () => {
+  test('a primary process that has exited delays no request', async () => {
     const gone: LimiterPort = {
       send: () => {
         throw new Error('Channel closed')
@@ -58,7 +58,7 @@ describe('a primary process', () => {
     expect(countAllowed(await Promise.race([decisions, sleep(100, [])]))).toBe(5)
   })
 
-  test('that has another table does not decide for a rule that it does not know', async () => {
+  test('a primary process with another table does not decide for a rule that it does not know', async () => {
     let answer: (message: unknown) => void = () => undefined
     let ask: (message: unknown) => void = () => undefined
     serveLimiter({

@@ -76,28 +76,34 @@ async function expectOutage(limiter: RunningLimiter, command: string): Promise<v
 const commands = ['set', 'incr', 'incrby', 'decr', 'del', 'pttl', 'pexpire']
 
 describe('a right that is missing', () => {
-  test.each([...commands, 'eval', 'evalsha'])('from the start: %s', async (command) => {
-    await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
-    const limiter = openLimiter(url, 1000)
-    await eventually('it is refused', () => warnings(limiter).length > 0)
-    expect(await useAll(limiter)).toBe(3)
-    await expectOutage(limiter, command)
-    await operator.call('ACL', 'SETUSER', 'sluice', `+${command}`)
-    await waitUntilAnswering(limiter)
-    expect(await useAll(limiter)).toBe(3)
-    expect(await endless()).toEqual([])
-  })
+  test.each([...commands, 'eval', 'evalsha'])(
+    'a right missing from the start is reported: %s',
+    async (command) => {
+      await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
+      const limiter = openLimiter(url, 1000)
+      await eventually('it is refused', () => warnings(limiter).length > 0)
+      expect(await useAll(limiter)).toBe(3)
+      await expectOutage(limiter, command)
+      await operator.call('ACL', 'SETUSER', 'sluice', `+${command}`)
+      await waitUntilAnswering(limiter)
+      expect(await useAll(limiter)).toBe(3)
+      expect(await endless()).toEqual([])
+    },
+  )
 
-  test.each(['incr', 'decr', 'del', 'pttl', 'pexpire'])('from some time on: %s', async (command) => {
-    const limiter = await openAnsweringLimiter(url, 1000)
-    expect(await useAll(limiter)).toBe(3)
-    await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
-    while (limiter.storeState() !== 'unavailable') await useAll(limiter)
-    await expectOutage(limiter, command)
-  })
+  test.each(['incr', 'decr', 'del', 'pttl', 'pexpire'])(
+    'a right removed later is reported: %s',
+    async (command) => {
+      const limiter = await openAnsweringLimiter(url, 1000)
+      expect(await useAll(limiter)).toBe(3)
+      await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
+      while (limiter.storeState() !== 'unavailable') await useAll(limiter)
+      await expectOutage(limiter, command)
+    },
+  )
 
   test.each(['time', 'lindex', 'ltrim', 'rpush', 'rpop', 'pexpireat'])(
-    'where a rule slides, from the start: %s',
+    'a right that a sliding rule needs is reported if missing from the start: %s',
     async (command) => {
       await operator.call('ACL', 'SETUSER', 'sluice', `-${command}`)
       const limiter = await openAnsweringLimiter(url, 1000)
@@ -120,7 +126,7 @@ describe('a right that is missing', () => {
     },
   )
 
-  test('seen when Redis is back from an outage of another kind', async () => {
+  test('a missing right is noticed when Redis is back from another outage', async () => {
     const limiter = await openAnsweringLimiter(url, 1000)
     await operator.call('ACL', 'SETUSER', 'sluice', 'off', '-pexpire')
     await operator.call('CLIENT', 'KILL', 'USER', 'sluice')
@@ -140,7 +146,7 @@ describe('a right that is missing', () => {
   })
 })
 
-test('with these rights and no other, nothing is missing', async () => {
+test('the documented rights are sufficient', async () => {
   const limiter = await openAnsweringLimiter(url, 1000)
   expect(await useAll(limiter, [login, slides, wide])).toBe(3)
   expect(await endless()).toEqual([])

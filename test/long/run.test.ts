@@ -25,7 +25,7 @@ test.each(['20.20.2', '23.11.1', '8.17.0'])('Node %s is told to be too old, in o
   expect(stderr).toContain(`Node.js 24 or later is needed, and this is ${version} (${process.execPath})`)
 })
 
-test('without its packages it says how to get them', async () => {
+test('without its packages the start says how to install them', async () => {
   const copy = makeTemporaryDirectory()
   for (const part of ['scripts/run.js', 'package.json', 'proxy', 'shared'])
     cpSync(join(root, part), join(copy, part), { recursive: true })

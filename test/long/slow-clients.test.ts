@@ -65,13 +65,13 @@ async function trickle(
 }
 
 describe.concurrent('a client that sends too slowly', () => {
-  test('its head: 408, and the connection ends although the client stays', async () => {
+  test('a client that sends its head too slowly gets 408, and the connection ends although the client stays', async () => {
     const { received, ms } = await trickle('GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ', 20)
     expect(received).toMatch(/^HTTP\/1\.1 408 .*\r\nconnection: close\r\n\r\n{"code":408,/s)
     expect(ms).toBeLessThan(3_500)
   })
 
-  test('nothing at all: the connection is closed without a word', async () => {
+  test('a client that sends nothing has its connection closed without a response', async () => {
     const { received, ms } = await trickle('', 1_000_000)
     expect(received).toBe('')
     expect(ms).toBeLessThan(1_500)
@@ -81,16 +81,19 @@ describe.concurrent('a client that sends too slowly', () => {
     ['nothing of it', 'Content-Length: 1000000\r\n\r\n', 1_000_000, 'x'],
     ['a byte now and then', 'Content-Length: 1000000\r\n\r\n', 50, 'x'],
     ['chunks of a byte', 'Transfer-Encoding: chunked\r\n\r\n', 50, '1\r\nx\r\n'],
-  ])('its body, %s: 408, and the request to the backend is aborted', async (_, framing, everyMs, byte) => {
-    const path = `/slow-${everyMs}-${framing.length}`
-    const { received } = await trickle(`POST ${path} HTTP/1.1\r\nHost: a\r\n${framing}`, everyMs, byte)
-    expect(received).toMatch(
-      /^HTTP\/1\.1 408 .*\r\nconnection: close\r\n.*"The request did not arrive in time"}$/is,
-    )
-    await eventually('the request is cut off', () => ended.includes(`${path} cut off`))
-  })
+  ])(
+    'a client that sends its body too slowly, %s, gets 408, and the request to the backend is aborted',
+    async (_, framing, everyMs, byte) => {
+      const path = `/slow-${everyMs}-${framing.length}`
+      const { received } = await trickle(`POST ${path} HTTP/1.1\r\nHost: a\r\n${framing}`, everyMs, byte)
+      expect(received).toMatch(
+        /^HTTP\/1\.1 408 .*\r\nconnection: close\r\n.*"The request did not arrive in time"}$/is,
+      )
+      await eventually('the request is cut off', () => ended.includes(`${path} cut off`))
+    },
+  )
 
-  test('its body, a short one: 408, and the backend hears nothing of it', async () => {
+  test('a client that sends a short body too slowly gets 408, and the backend gets no request', async () => {
     const { received } = await trickle(
       'POST /slow-short HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n',
       50,
@@ -99,7 +102,7 @@ describe.concurrent('a client that sends too slowly', () => {
     expect(ended.join()).not.toContain('/slow-short')
   })
 
-  test('a body that was refused: the connection is closed', async () => {
+  test('a client that sends a refused body too slowly has its connection closed', async () => {
     for (let sent = 0; sent < 5; sent++) await send(gateway.port, 'POST', '/forgot-password')
     const head = 'POST /forgot-password HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n'
     const { received, ms } = await trickle(head, 50)
@@ -107,7 +110,7 @@ describe.concurrent('a client that sends too slowly', () => {
     expect(ms).toBeLessThan(1_500)
   })
 
-  test('is not disconnected if it sends slowly but steadily', async () => {
+  test('a client that sends slowly but steadily is not disconnected', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n')
     const timer = setInterval(() => socket.write('x'.repeat(20)), 25)
@@ -117,7 +120,7 @@ describe.concurrent('a client that sends too slowly', () => {
     socket.destroy()
   })
 
-  test('its body over HTTP/2: 408', async () => {
+  test('a client that sends its body too slowly over HTTP/2 gets 408', async () => {
     const stream = connectHttp2(secure.port).request({ ':method': 'POST', ':path': '/slow-stream' })
     stream.write('x')
     const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
@@ -130,7 +133,7 @@ describe.concurrent('a client that sends too slowly', () => {
 })
 
 describe.concurrent('a client that does not read', () => {
-  test('a long response: the connection is reset, and the request to the backend is aborted', async () => {
+  test('an unread long response resets the connection, and aborts the request to the backend', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET /large-unread HTTP/1.1\r\nHost: a\r\n\r\n')
     socket.pause()
@@ -140,7 +143,7 @@ describe.concurrent('a client that does not read', () => {
     expect(error.code).toBe('ECONNRESET')
   })
 
-  test('is not disconnected if it reads before each timeout', async () => {
+  test('a client that reads before each timeout is not disconnected', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     let bytes = 0
@@ -157,7 +160,7 @@ describe.concurrent('a client that does not read', () => {
     expect(bytes).toBeGreaterThan(16 * 1024 * 1024)
   })
 
-  test('answers to many requests that it sends at once: the connection is reset', async () => {
+  test('unread responses to many pipelined requests reset the connection', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.pause()
     const pump = setInterval(() => {
@@ -167,7 +170,7 @@ describe.concurrent('a client that does not read', () => {
     clearInterval(pump)
   })
 
-  test('over HTTP/2: its streams are reset', async () => {
+  test('unread HTTP/2 responses reset their streams', async () => {
     const raw = await connectRawHttp2(secure.port)
     // A window of nothing for every stream: RFC 9113 section 6.5.2, SETTINGS_INITIAL_WINDOW_SIZE.
     raw.send(frame(frameTypes.settings, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(0)])))
@@ -181,7 +184,7 @@ describe.concurrent('a client that does not read', () => {
     raw.socket.destroy()
   })
 
-  test('over HTTP/2, with the largest windows: it is disconnected', async () => {
+  test('a client with the largest HTTP/2 windows that does not read is disconnected', async () => {
     const unread = await startGateway({ UPSTREAM_URL: backend.url, ...settings, ...tlsSettings() })
     const raw = await connectRawHttp2(unread.port)
     const most = 2 ** 31 - 1
@@ -230,7 +233,7 @@ describe.concurrent('a connection without requests', () => {
     return performance.now() - startedMs
   }
 
-  test('over HTTP/1.1 is closed', async () => {
+  test('an idle HTTP/1.1 connection is closed', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
     await once(socket, 'data')
@@ -256,7 +259,7 @@ describe.concurrent('a connection without requests', () => {
     expect(performance.now() - startedMs).toBeLessThan(5_000)
   })
 
-  test('over HTTP/1.1 may begin its next request late, and then send the rest of the head late too', async () => {
+  test('an HTTP/1.1 connection may begin its next request late, and then send the rest of the head late too', async () => {
     const socket = connect(gateway.port, '127.0.0.1')
     let received = ''
     socket.on('data', (chunk) => (received += chunk.toString()))
@@ -270,7 +273,7 @@ describe.concurrent('a connection without requests', () => {
     socket.destroy()
   })
 
-  test('over HTTP/2 is closed, before its first request and after', async () => {
+  test('an idle HTTP/2 connection is closed, before its first request and after', async () => {
     const unused = connectHttp2(secure.port)
     await once(unused, 'connect')
     expect(await closedAfterMs(unused)).toBeLessThan(1_000)
@@ -304,7 +307,7 @@ describe.concurrent('a connection without requests', () => {
     })
   })
 
-  test('that does not finish its TLS handshake is closed', async () => {
+  test('a connection that does not finish its TLS handshake is closed', async () => {
     const socket = connect(secure.port, '127.0.0.1')
     expect(await closedAfterMs(socket)).toBeLessThan(1_000)
   })

@@ -126,7 +126,7 @@ test('of two replicas on one Redis, the one that bans reports it', async () => {
 })
 
 test.each(['1', '2'])(
-  'with %s worker(s) an outage of Redis is told of once, and its end, and a ban',
+  'with %s worker(s) an outage of Redis, its end and a ban are each reported once',
   async (workers) => {
     const receiver = await startWebhookReceiver()
     const redis = await startRedisServer()
@@ -155,7 +155,7 @@ test.each(['1', '2'])(
   },
 )
 
-test('with workers and no Redis a ban is told of once', async () => {
+test('with workers and no Redis a ban is reported once', async () => {
   const receiver = await startWebhookReceiver()
   const gateway = await start(receiver, { WORKERS: '2' })
   await getBanned(gateway, gateway)

@@ -79,7 +79,7 @@ describe('an address', () => {
     )
   })
 
-  test('of IPv4 is the same mapped to IPv6, in dots or in hex', () => {
+  test('an IPv4 address is the same mapped to IPv6, in dots or in hex', () => {
     fc.assert(
       fc.property(octet, octet, octet, octet, (a, b, c, d) => {
         const dotted = `${a}.${b}.${c}.${d}`
@@ -92,7 +92,7 @@ describe('an address', () => {
     )
   })
 
-  test('of IPv6 counts with all of its /64 and with nobody else', () => {
+  test('an IPv6 address counts with all of its /64 and with nobody else', () => {
     const quad = fc.tuple(group, group, group, group)
     const partitionOf = (parts: readonly number[]): string =>
       peerAt(reader, parts.map((value) => value.toString(16)).join(':')).client.prefix
@@ -146,7 +146,7 @@ describe('the client address', () => {
     )
   })
 
-  test('in another header is the one address there, else the peer’s own', () => {
+  test('the client address in another header is the one address there, else the peer’s own', () => {
     const behindCdn = createAddressReader(trustedProxies, { header: 'cf-connecting-ip' })
     const cdn = peerAt(behindCdn, '10.0.0.1')
     fc.assert(

@@ -33,20 +33,23 @@ const usual = known.map(({ scheme, word, client }) => {
 })
 
 describe('credentials', () => {
-  test.each(Object.entries(readers))('that are the same to a backend have a key in common: %s', (_, read) => {
-    fc.assert(
-      fc.property(fc.integer(), (seed) => {
-        const value = spell(seededRandom(seed))
-        const client = usual.find(({ reads }) => reads.has(read(value) ?? ''))
-        if (!client) return
-        const keys = credentialKeys(value)
-        if (keys.length <= maxReadings) expect(keys, value).toContain(client.key)
-      }),
-      { numRuns: runs(2000) },
-    )
-  })
+  test.each(Object.entries(readers))(
+    'credentials that are the same to a backend have a key in common: %s',
+    (_, read) => {
+      fc.assert(
+        fc.property(fc.integer(), (seed) => {
+          const value = spell(seededRandom(seed))
+          const client = usual.find(({ reads }) => reads.has(read(value) ?? ''))
+          if (!client) return
+          const keys = credentialKeys(value)
+          if (keys.length <= maxReadings) expect(keys, value).toContain(client.key)
+        }),
+        { numRuns: runs(2000) },
+      )
+    },
+  )
 
-  test('in their usual spelling have one key, and no two of them the same', () => {
+  test('credentials in their usual spelling have one key each, all different', () => {
     const keys = known.map(({ scheme, word }) => credentialKeys(`${scheme} ${word}`))
     for (const each of keys) expect(each).toHaveLength(1)
     expect(new Set(keys.flat()).size).toBe(known.length)
@@ -61,9 +64,11 @@ describe('credentials', () => {
     'token ghp_0123456789abcdefghijklmnopqrstuvwxyz',
     'Token token="abc", nonce="7"',
     'SharedAccessSignature sr=a&sig=b&se=1&skn=c',
-  ])('of other schemes have one key: %s', (value) => expect(credentialKeys(value)).toHaveLength(1))
+  ])('credentials of other schemes have one key: %s', (value) =>
+    expect(credentialKeys(value)).toHaveLength(1),
+  )
 
-  test('of clients that differ have nothing in common', () => {
+  test('credentials of different clients have no key in common', () => {
     const word = fc.string({
       unit: fc.constantFrom(...Array.from('abcXYZ019-._~')),
       minLength: 1,
@@ -83,7 +88,7 @@ describe('credentials', () => {
     )
   })
 
-  test('of another header are one in every spelling of a token', () => {
+  test('a token in another header has one key in every spelling', () => {
     const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
     const [key = ''] = tokenKeys(token)
     for (const spelling of [`${token}!~`, `${token}==junk`, `Bearer ${token}`, `${token} word`, `!${token}`])

@@ -53,7 +53,7 @@ describe('credentials', () => {
     )
   })
 
-  test('of different tokens, or of different schemes, differ', () => {
+  test('credentials of different tokens, or of different schemes, differ', () => {
     const plain = fc.tuple(fc.constantFrom('Bearer', 'Token', 'DPoP'), token)
     fc.assert(
       fc.property(plain, plain, (one, other) => {
@@ -65,7 +65,7 @@ describe('credentials', () => {
     )
   })
 
-  test('of a user and a password count as one in each spelling of base64', () => {
+  test('a user and a password count as one in each spelling of base64', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme-ascii', maxLength: 40 }), (text) => {
         const usual = Buffer.from(`u:${text}`).toString('base64')
@@ -82,7 +82,7 @@ describe('credentials', () => {
     )
   })
 
-  test('in a JSON Web Token count as one whatever the unused bits of its last character are', () => {
+  test('a JSON Web Token counts as one whatever the unused bits of its last character are', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ minLength: 32, maxLength: 32 }),

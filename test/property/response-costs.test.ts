@@ -114,7 +114,7 @@ function singles(bytes: Buffer): Buffer[] {
 }
 
 describe('the cost read from a response equals that of JSON.parse', () => {
-  test('of documents', () => {
+  test('the cost read from a document equals that of JSON.parse', () => {
     let found = 0
     fc.assert(
       fc.property(document, cuts, (text, places) => {
@@ -138,7 +138,7 @@ describe('the cost read from a response equals that of JSON.parse', () => {
     expect(found).toBeGreaterThan(runs(5000) / 20)
   })
 
-  test('of events, the last that has it', () => {
+  test('the cost read from events is that of the last event that has one', () => {
     const line = fc.constantFrom('\n', '\r\n', '\r')
     const other = fc.constantFrom(
       ': n',

@@ -149,7 +149,7 @@ describe('a target', () => {
     )
   })
 
-  test('of an accepted length is read in a bounded time', () => {
+  test('a target of an accepted length is read in a bounded time', () => {
     const repeated = fc.constantFrom(
       '/',
       ';',
@@ -230,7 +230,7 @@ describe('a reading of the path', () => {
     )
   })
 
-  test('of a plain variant is that of the path', () => {
+  test('a plain variant of a path is read as the path', () => {
     const separator = fc.constantFrom('/', '//', '/./', '/x/../', '/%2e/', '/x/%2E./', '/x/y/../../')
     const variant = base.chain((names) =>
       fc
@@ -254,7 +254,7 @@ describe('a reading of the path', () => {
     )
   })
 
-  test('of a disguised variant is that of the path', () => {
+  test('a disguised variant of a path is read as the path', () => {
     const separator = fc.constantFrom(
       '/',
       '%2F',

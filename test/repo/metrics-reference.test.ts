@@ -31,7 +31,7 @@ test.runIf(process.platform === 'linux')('docs/operations.md lists every metric 
   )
 })
 
-test('it names every label and label value that does not come from the configuration', async () => {
+test('docs/operations.md names every label and label value that does not come from the configuration', async () => {
   for (const metric of await metrics.takeSnapshot()) {
     if (/^(sluice_)?nodejs_/.test(metric.name)) continue
     const { text = '' } = rows.find((row) => row.name === metric.name) ?? {}

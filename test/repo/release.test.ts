@@ -51,7 +51,7 @@ describe('a release is refused', () => {
     expect(findReleaseProblems(tag, version, changelog)).toEqual([problem])
   })
 
-  test('with every problem', () => {
+  test('a refusal lists every problem', () => {
     expect(findReleaseProblems('v3.0.0', '1.2.3', changelog)).toHaveLength(2)
   })
 })

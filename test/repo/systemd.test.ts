@@ -22,14 +22,14 @@ test('the unit starts, reloads and stops the gateway as it wants it', () => {
   expect(stopMs).toBeGreaterThan(settings.shutdownDelayMs + settings.shutdownGraceMs)
 })
 
-test('its limit of open files is enough for the default settings', () => {
+test('the unit’s limit of open files is enough for the default settings', () => {
   const limit = Number(valuesOf('LimitNOFILE')[0])
   const fitted = fitToOpenFiles(settings, limit)
   expect(fitted.warnings).toEqual([])
   expect(fitted.settings.maxConnections).toBe(settings.maxConnections)
 })
 
-test('it runs as a user of its own, without rights that it does not need', () => {
+test('the unit runs as a user of its own, without rights that it does not need', () => {
   expect(valuesOf('DynamicUser')).toEqual(['yes'])
   expect(valuesOf('CapabilityBoundingSet')).toEqual(['CAP_NET_BIND_SERVICE'])
   // Code is compiled as it runs.

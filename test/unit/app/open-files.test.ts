@@ -58,7 +58,7 @@ describe('connections', () => {
     expect(fitToOpenFiles({ ...usual, routes, hasFallback: false }, 41_088).warnings).toEqual([])
   })
 
-  test('of clients hold for each of two listeners', () => {
+  test('client connections count for each of two listeners', () => {
     const fitted = fitToOpenFiles({ ...usual, decisionsPort: 8081 }, 4_096)
     expect(fitted.settings).toMatchObject({
       maxConnections: 1_056,

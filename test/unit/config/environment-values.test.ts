@@ -33,7 +33,7 @@ describe('a value', () => {
     expect(readYamlMapping(text, env)).toMatchObject({ value: { a: value }, mistakes: [] })
   })
 
-  test('in lists, and where an alias stands', () => {
+  test('variables are replaced in lists, and in aliases', () => {
     const { value } = readYamlMapping('a: [&x "${HOST_NAME}", *x]', env)
     expect(value).toEqual({ a: ['app', 'app'] })
   })
@@ -43,7 +43,7 @@ test('the name of a field is no place for a variable', () => {
   expect(readYamlMapping('${HOST_NAME}: 1', env).value).toEqual({ '${HOST_NAME}': 1 })
 })
 
-test('without a value it is a mistake, with its line', () => {
+test('a variable without a value is a mistake, with its line', () => {
   const file = 'port: 8080\nlimits:\n  - { name: a, match: GET /, requests: "${MANY}", window: "${LONG}" }\n'
   expect(problemsOf({}, directoryWith(file))).toEqual([
     'sluice.yaml:3: the variable MANY is not set: set it, or write ${MANY:-default}',

@@ -14,7 +14,7 @@ const value = fc.anything({
   maxDepth: 3,
 })
 
-test('as the deep comparison of Node says, of any two values', () => {
+test('isEqual agrees with the deep comparison of Node for any two values', () => {
   fc.assert(
     fc.property(
       fc.oneof(

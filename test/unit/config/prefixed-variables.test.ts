@@ -15,7 +15,7 @@ test('a variable with the prefix is in place of the one without, and wins', () =
   expect(settingsOf({ SLUICE_TRUSTED_PROXIES: '10.0.0.0/8' }).trustedProxies).toEqual(['10.0.0.0/8'])
 })
 
-test('it names the file, and secrets in files', () => {
+test('a prefixed variable can name the file, and secrets in files', () => {
   const cwd = makeTemporaryDirectory()
   writeFileSync(join(cwd, 'mine.yaml'), 'port: 7778\n')
   writeFileSync(join(cwd, 'token'), 'a-token-of-16-or-more')

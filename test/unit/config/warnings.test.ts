@@ -125,7 +125,7 @@ describe('a rule that never refuses anybody', () => {
     ', refusal: { status: 403 }',
     ', allowList: [{ ip: 10.0.0.1 }]',
     ', overrides: [{ clients: [{ ip: 10.0.0.1 }], requests: 2 }]',
-  ])('not where something else differs: %s', (more) =>
+  ])('a rule that differs in something else is not warned of: %s', (more) =>
     expect(warningsOf(`limits:\n${rule('a', 5)}${rule('b', 9, more)}`)).toEqual([]),
   )
 })

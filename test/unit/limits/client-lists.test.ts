@@ -22,7 +22,7 @@ function compile(lists: Partial<Parameters<typeof compileClientLists>[0]>) {
   return compileClientLists({ allowList: [], denyList: [], rules: [], ...lists })
 }
 
-test('without lists nobody is on one, and the policies stay as they are', () => {
+test('without lists no client is listed, and the policies stay unchanged', () => {
   const lists = compile({ rules: [ruleOf(login)] })
   expect(lists.denies(client('203.0.113.7'), plain)).toBe(false)
   expect(lists.applying(both, client('203.0.113.7'), plain)).toBe(both)

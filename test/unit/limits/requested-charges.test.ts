@@ -93,12 +93,12 @@ describe('a number at the top', () => {
     ['{"max_tokens":'.repeat(4000), 1000, 'json'],
   ])('%.60s', (body, ...expected) => expect(read(plain, body)).toEqual(expected))
 
-  test('in bytes that are not UTF-8', () => {
+  test('a number in bytes that are not UTF-8 is not read', () => {
     expect(read(plain, Buffer.from('{"a":"\xff","max_tokens":1}', 'latin1'))).toEqual([1000, 'json'])
     expect(read(plain, Buffer.from('{"max_tokens":1}', 'utf16le'))).toEqual([1000, 'json'])
   })
 
-  test('without another number for those that say none, they count as all of it', () =>
+  test('without `else`, requests that state no number reserve the whole quota', () =>
     expect(read(withoutElse, '{}')).toEqual([1000, 'missing']))
 })
 

@@ -207,7 +207,7 @@ describe('the file', () => {
     expect(await writer.exit).toBe(0)
   })
 
-  test('of a newer version is refused and left as it is', () => {
+  test('a database of a newer version is refused and left as it is', () => {
     open().createKey('Shop', 'production')
     opened.pop()?.close()
     const database = new DatabaseSync(file)
@@ -225,7 +225,7 @@ describe('the file', () => {
     ['below a file', 'text/origin.db', /^ENOTDIR/],
     ['no database', 'text', 'file is not a database'],
     ['below what can hold nothing', '/proc/none/origin.db', /^ENOENT/],
-  ])('that is %s is told in one line', (_, name, reason) => {
+  ])('a database that is %s is reported in one line', (_, name, reason) => {
     writeFileSync(join(directory, 'text'), 'This is a text. '.repeat(100))
     const path = resolve(directory, name)
     const [, told] =

@@ -68,7 +68,7 @@ test.each([
   [1, 0, true],
   [999, 200, false],
   [999, 199, true],
-])('of %i with %i left is near the limit: %s', (quota, remaining, isNear) => {
+])('a request under %i with %i left is near the limit: %s', (quota, remaining, isNear) => {
   const policy = makePolicy('near', quota, 1000)
   const near: string[] = []
   const telemetry = { decided: () => undefined, nearLimit: ({ name }: Policy) => near.push(name) }

@@ -31,7 +31,7 @@ test('spans that exceed the backlog of a slow collector are dropped and counted'
   expect(evictions).toBe(10_000 - capacity - (first?.spans.length ?? 0))
 })
 
-test('when the collector answers, the next are sent, and there is room again', async () => {
+test('when the collector answers, the next spans are sent, and there is room again', async () => {
   const failures: number[] = []
   const { queue, batches, end } = record((spans) => failures.push(spans))
   end(10_000)

@@ -28,7 +28,7 @@ const flaky = (file: string, objection?: string): Result =>
   })
 
 describe('the last page', () => {
-  test('of a good run has the time of each step, and ends with the numbers of passed tests', () => {
+  test('the last page of a good run has the time of each step, and ends with the numbers of passed tests', () => {
     const { text, ok } = lastPage([
       result('lint', true),
       result('npm test', true, { tests: { passed: 41, failures: [] } }),

@@ -30,7 +30,7 @@ describe('a body that is held back', () => {
     expect(memory.readUse()).toMatchObject({ size: 0, evictions: 0 })
   })
 
-  test('of more than may be held is left where it is', async () => {
+  test('a body larger than the limit is not read further', async () => {
     const { stream, held, read } = hold(new HeldBodyMemory())
     stream.write(Buffer.alloc(64 * 1024))
     await turn()
@@ -44,7 +44,7 @@ describe('a body that is held back', () => {
     expect(String(stream.read())).toBe('more')
   })
 
-  test('in single bytes takes no more memory than in one piece', async () => {
+  test('a held body in single bytes takes no more memory than in one piece', async () => {
     const memory = new HeldBodyMemory()
     const { stream, read } = hold(memory)
     for (let sent = 0; sent < 5000; sent++) {
@@ -57,7 +57,7 @@ describe('a body that is held back', () => {
     expect(memory.readUse().size).toBe(8192)
   })
 
-  test('that is dropped is read to its end', async () => {
+  test('a dropped body is read to its end', async () => {
     const memory = new HeldBodyMemory()
     const { stream, held, read } = hold(memory)
     stream.write('a part')

@@ -20,7 +20,7 @@ test('three failures in a row eject a server for a second, unless it is the last
   expect([server.isAvailable(999), server.isAvailable(1_000)]).toEqual([false, true])
 })
 
-test('one request tries it, and another one only after that time again', () => {
+test('one request tries an ejected server, and another one only after that time again', () => {
   const server = failed(3)
   server.begin(1_000)
   expect([server.isAvailable(1_000), server.isAvailable(2_000)]).toEqual([false, true])

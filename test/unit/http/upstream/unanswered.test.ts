@@ -122,7 +122,7 @@ describe.each(Object.entries(times))('%s', (_, takes) => {
     )
   })
 
-  test('one that accepts all connections keeps most of them', () => {
+  test('a backend that accepts all connections keeps most of them', () => {
     fc.assert(
       fc.property(fc.record(drawn), (load) => {
         const { opened } = simulate({ ...load, takes, workers: Number.POSITIVE_INFINITY }, true)

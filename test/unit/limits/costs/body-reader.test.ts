@@ -37,7 +37,7 @@ describe('a JSON document', () => {
     ['{"__proto__":{"usage":{"total_tokens":1}}}', undefined],
   ])('%s', (text, units) => expect(read(json, text)).toBe(units))
 
-  test('of more than 64 KiB is read', () => {
+  test('a JSON document of more than 64 KiB is read', () => {
     const fill = (length: number): string => `{"text":"${'x'.repeat(length)}","usage":{"total_tokens":5}}`
     for (const length of [60_000, 70_000, 5_000_000]) expect(read(json, fill(length))).toBe(5)
   })
@@ -61,23 +61,24 @@ describe('server-sent events', () => {
   const event = (units: number | null): string =>
     `data: ${JSON.stringify({ usage: units && { total_tokens: units } })}\n\n`
 
-  test('the last one that says it counts', () =>
+  test('the last event that states a cost counts', () =>
     expect(read(events, event(null), event(3), event(9), event(null), 'data: [DONE]\n\n')).toBe(9))
 
-  test('one that has not ended does not', () => expect(read(events, event(3), event(9).trimEnd())).toBe(3))
+  test('an event that has not ended does not count', () =>
+    expect(read(events, event(3), event(9).trimEnd())).toBe(3))
 
   test('data over several lines, comments and other fields', () =>
     expect(read(events, ': hello\nevent: usage\nid: 1\ndata: {"usage":\ndata:{"total_tokens":7}}\n\n')).toBe(
       7,
     ))
 
-  test('one of more than 64 KiB is read', () => {
+  test('an event of more than 64 KiB is read', () => {
     const long = `data: {"text":"${'x'.repeat(70_000)}","usage":{"total_tokens":99}}\n\n`
     expect(read(events, event(3), long)).toBe(99)
     expect(read(events, long, event(4))).toBe(4)
   })
 
-  test('one that is no JSON is passed over', () => {
+  test('an event that is not JSON is ignored', () => {
     const faulty = `data: "${'x'.repeat(66_000)}"\ndata: {"usage":{"total_tokens":0}}\n\n`
     expect(read(events, faulty)).toBeUndefined()
     expect(read(events, event(4), faulty)).toBe(4)
@@ -128,7 +129,7 @@ describe('the estimate of tokens', () => {
   const words = (count: number, more: (at: number) => object = () => ({})): string[] =>
     Array.from({ length: count }, (_, at) => chunk(` ${(at % 900) + 100}`, more(at)))
 
-  test('of events with a token each is near their number', () => {
+  test('the estimate for events with a token each is near their number', () => {
     const { tokens } = readAll(events, chunk(''), ...words(1000), 'data: [DONE]\n\n')
     expect(tokens).toBeGreaterThanOrEqual(1000)
     expect(tokens).toBeLessThan(1600)
@@ -139,7 +140,7 @@ describe('the estimate of tokens', () => {
     expect(tokens).toBeLessThan(1600)
   })
 
-  test.each([1, 10, 100])('of events with %i tokens each is not below that', (size) => {
+  test.each([1, 10, 100])('the estimate for events with %i tokens each is not below that', (size) => {
     const pieces = Array.from({ length: 50 }, (_, at) => chunk(` ${(at % 9) + 1}00`.repeat(size)))
     const { tokens } = readAll(events, chunk(''), ...pieces)
     expect(tokens).toBeGreaterThanOrEqual(50 * size)
@@ -151,12 +152,12 @@ describe('the estimate of tokens', () => {
     expect(tokens).toBeGreaterThanOrEqual(5000)
   })
 
-  test('of an event that stands alone or has not ended is that of its length', () => {
+  test('the estimate for an event that stands alone or has not ended is by its length', () => {
     for (const text of [chunk('x'.repeat(3000)), chunk('x'.repeat(3000)).trimEnd()])
       expect(readAll(events, text).tokens).toBeGreaterThan(800)
   })
 
-  test('of a document is that of its length, of a compressed one a token for each byte', () => {
+  test('the estimate for a document is by its length, for a compressed one a token for each byte', () => {
     expect(readAll(json, 'x'.repeat(3000)).tokens).toBe(1000)
     expect(readAll(['content-type', 'text/plain'], 'x'.repeat(3000)).tokens).toBe(1000)
     expect(readAll([...json, 'content-encoding', 'gzip'], 'x'.repeat(3000)).tokens).toBe(3000)

@@ -61,7 +61,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(lines.map(({ level }) => level)).toEqual([30, 30])
   })
 
-  test('that do not exist are warned of once, trust nobody, and are asked for every five seconds', async () => {
+  test('hosts that do not exist are warned of once, trust nobody, and are looked up every five seconds', async () => {
     const answers: Record<string, Answer> = { nginx: noSuchHost, other: ['10.0.0.9'] }
     const { hosts, asked, pass, lines } = start(answers)
     await hosts.ready(1000)
@@ -74,7 +74,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(trusted(hosts, '10.0.0.2', '10.0.0.9')).toEqual(['10.0.0.2', '10.0.0.9'])
   })
 
-  test('that exist no longer trust nobody at the next look', async () => {
+  test('hosts that no longer exist trust nobody after the next lookup', async () => {
     const answers: Record<string, Answer> = { nginx: ['10.0.0.2'] }
     const { hosts, pass } = start(answers)
     await hosts.ready(1000)
@@ -95,7 +95,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(trusted(hosts, '10.0.0.2')).toEqual([])
   })
 
-  test('whose lookup hangs keep nobody waiting, and are not asked for again meanwhile', async () => {
+  test('hosts whose lookup hangs keep nobody waiting, and are not looked up again meanwhile', async () => {
     const answers: Record<string, Answer> = { slow: never, nginx: ['10.0.0.2'] }
     const { hosts, asked, pass } = start(answers)
     const ready = hosts.ready(1000)
@@ -107,7 +107,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(asked.filter((host) => host === 'nginx').length).toBeGreaterThan(8)
   })
 
-  test('whose lookup hangs later lose their addresses all the same', async () => {
+  test('hosts whose lookup hangs later lose their addresses all the same', async () => {
     const answers: Record<string, Answer> = { nginx: ['10.0.0.2'] }
     const { hosts, pass } = start(answers)
     await hosts.ready(1000)

@@ -71,7 +71,7 @@ describe.each(kinds)('%s', (algorithm) => {
     expect(inUse(limiter)).toBe(0)
   })
 
-  test('another window each time leaves no list of the one before, which each request would look at', () => {
+  test('changing the window each time leaves no list of earlier windows for each request to check', () => {
     const listFor = vi.spyOn(SlotLists.prototype, 'listFor')
     const limiter = createLimiter()
     const kept = make(10, hour, 'kept')
