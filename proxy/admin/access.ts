@@ -15,7 +15,7 @@ export type AdminRefusal = {
 export type AdminAccess = (request: IncomingMessage) => Promise<AdminRefusal | undefined>
 
 /**
- * With a token: who presents it (RFC 6750, section 2.1) may pass. The digests are compared, in constant time, so that
+ * With a token: a request that presents it (RFC 6750, section 2.1) may pass. The digests are compared, in constant time, so that
  * neither the token nor its length can be found out by timing, and how often it can be guessed is bounded.
  *
  * Without a token the listener is on a loopback address, and any process on this machine may pass. That includes a

@@ -37,7 +37,7 @@ export type ClientOperations = {
 /** A request line with headers, one character a byte, and the valid address that their connection comes from. */
 export type AskedHead = { readonly head: string; readonly ip: string }
 
-/** In a process that has counters or asks Redis. Each reset is a line in the log and in a metric. */
+/** Operations in a process that has counters or asks Redis. Each reset is logged and counted in a metric. */
 export function createClientOperations(options: {
   readonly counters: Pick<CounterAdmin, 'inspect' | 'reset'>
   readonly clientTable: Pick<ClientTable, 'entries' | 'operations'>
@@ -94,7 +94,7 @@ export function createClientOperations(options: {
   }
 }
 
-/** With the names that operators have given at run time, beside those of the table of limits. */
+/** Adds the labels that operators have set at run time to those of the table of limits. */
 export function withLabels(
   clients: readonly ThrottledClient[],
   entries: ClientTable['entries'],

@@ -59,7 +59,7 @@ export function limitConnections(server: Server, capacity: number): void {
 /**
  * To be called for the request of an operator, who may keep the connection for longer than others.
  *
- * @param proven by the token. Without one anybody on this machine is an operator, and is not to hold connections either
+ * @param proven by the token. Without a token anybody on this machine is an operator, and must not hold connections either
  */
 export function serveOperator(
   { socket }: IncomingMessage,

@@ -1,6 +1,6 @@
 import { WaitingBytes } from '../http/message/waiting-bytes.ts'
 
-/** A question of an operator's is far shorter. */
+/** Far longer than any request of an operator. */
 export const MAX_BODY_BYTES = 16 * 1024
 
 /** A body of JSON that arrives in pieces. They are copied: of single bytes, each would take a hundred beside its own. */

@@ -22,7 +22,7 @@ export type AdminDeps = {
   readonly log: Log
 }
 
-/** For the server that the handler is given to: operators' tools are few, close by and quick. */
+/** Options of the admin server: operators' tools are few, close by and quick. */
 export const adminServerOptions: ServerOptions = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5_000,

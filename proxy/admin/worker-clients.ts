@@ -33,7 +33,7 @@ export type ClientsAnswer =
   | { readonly of: 'put' | 'remove'; readonly outcome: EntryOutcome }
   | { readonly of: 'explain'; readonly explanation: Explanation | undefined }
 
-/** In a worker: what it answers with. */
+/** In a worker: answers questions about clients. */
 export async function answerClients(
   question: ClientsQuestion,
   operations: ClientOperations,

@@ -46,7 +46,7 @@ const connectAtStartMs = 1_000
 export const now: () => number = performance.now.bind(performance)
 
 /**
- * Counters in Redis, or in this process where none is set.
+ * Creates the counters: in Redis, or in this process without Redis.
  *
  * @param nowMs monotonic milliseconds, for counters in this process and the cached state of clients
  */

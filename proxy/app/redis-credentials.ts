@@ -9,7 +9,7 @@ import { describeRedis, type RedisAddress } from '../limits/store/redis/connecti
 
 /**
  * Credentials for connections to Redis: the logins of `REDIS_URL_FILE` and `REDIS_SENTINEL_PASSWORD_FILE`, and the files of
- * certificates, all read again each time. What cannot be read, or is wrong, is as it was read last, with a line in the log.
+ * certificates, all read again each time. A file that cannot be read, or is invalid, keeps its last value, with a line in the log.
  *
  * @param address as it was read at the start, which stays
  */

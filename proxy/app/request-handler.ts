@@ -78,7 +78,7 @@ export type LiveHandler = {
   prepare(settings: GatewaySettings, tokens: HandlerOptions['tokens']): Steps<() => void>
 }
 
-/** The steps of a request, as the settings have them. */
+/** Composes the steps of a request by the settings. */
 export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): LiveHandler {
   const fixed = composeFixed(settings, deps)
   function* compose(

@@ -232,7 +232,7 @@ export async function composeServing(
   }
 }
 
-/** None with rate limiting off. */
+/** The rules in force: none with rate limiting off. */
 export function rulesInForce({ rateLimitingDisabled, rules }: GatewaySettings): readonly Rule[] {
   return rateLimitingDisabled ? [] : rules
 }

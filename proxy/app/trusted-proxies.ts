@@ -5,7 +5,7 @@ import { createTrustedHosts, type TrustedHosts } from '../request/addresses/trus
 import { sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
 import { createAddressReader, type AddressReader } from '../request/addresses/client-address.ts'
 
-/** The proxies that are believed: the networks, and the hosts where some are named. */
+/** The trusted proxies: the networks, and the hosts if some are named. */
 export function composeTrustedProxies(
   settings: GatewaySettings,
   { names, log, now }: { readonly names: Names; readonly log: Log; readonly now: () => number },
@@ -18,7 +18,7 @@ export function composeTrustedProxies(
   }
 }
 
-/** @param proxies those that are believed: networks, and the addresses of hosts */
+/** @param proxies the trusted proxies: networks, and the addresses of hosts */
 export function composeAddresses(
   { clientAddressHeader, ipv6Prefix }: Pick<GatewaySettings, 'clientAddressHeader' | 'ipv6Prefix'>,
   { ranges, hosts }: { readonly ranges: readonly string[]; readonly hosts?: TrustedHosts | undefined },

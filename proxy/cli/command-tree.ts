@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** A verb as its help has it, apart from the library that parses it. */
+/** A verb as its help shows it, independent of the parsing library. */
 export type Verb = {
   readonly name: string
   readonly description: string
@@ -27,7 +27,7 @@ const paths = new Set(['file', 'log'])
 /**
  * The verbs of a program, in the order of its help.
  *
- * @param known what arguments of a name can be, where the program itself does not say it
+ * @param known the values of arguments by name, if the program itself does not list them
  */
 export function describeVerbs(
   program: Command,

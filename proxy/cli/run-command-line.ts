@@ -5,10 +5,9 @@ import { CommandError, printError, status } from './output.ts'
 import { createProgram } from './program.ts'
 
 /**
- * Runs `sluice` with these arguments. Each verb's code is loaded when it is asked for: what starts a gateway does not load the
- * rest.
+ * Runs `sluice` with these arguments. Each verb's code is loaded on use: starting a gateway does not load the rest.
  *
- * @returns the exit status: 0, 1 for a negative result, 2 for wrong usage; undefined where a gateway runs on
+ * @returns the exit status: 0, 1 for a negative result, 2 for wrong usage; undefined if a gateway keeps running
  */
 export async function runCommandLine(args: readonly string[]): Promise<number | undefined> {
   let ended: number | undefined

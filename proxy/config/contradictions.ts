@@ -32,7 +32,7 @@ type Contradiction = { readonly field: keyof Counting; readonly message: string 
 const MAX_REFILL_DAYS = 365
 const DAY_MS = 86_400_000
 
-/** Finds fields that cannot stand in one rule. */
+/** Finds fields that cannot be combined in one rule. */
 export function findContradictions(rule: Counting): Contradiction[] {
   const { requests, concurrency, cost, countStatus, algorithm, burst } = rule
   const found: Contradiction[] = []

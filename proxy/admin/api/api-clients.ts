@@ -16,7 +16,7 @@ import { describeReplicas } from '../replicas/report.ts'
  * The API for limits and clients; the formats are in docs/operations.md. A client is named in the body, never in the
  * path or the query: those end up in logs and histories, and a client's name may be a secret.
  *
- * @param options.rules those that run: none with limiting switched off
+ * @param options.rules the rules in force: none with limiting switched off
  * @param options.addresses how clients are counted by their addresses
  */
 export function createClientRoutes(options: {

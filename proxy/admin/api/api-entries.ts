@@ -20,7 +20,7 @@ import { readBody, readQuery } from './read-body.ts'
  * The API for bans and overrides at run time; the formats are in docs/operations.md. As in the rest of the API a client is
  * named in the body only.
  *
- * @param options.policies those of the rules that run
+ * @param options.policies the policies of the rules in force
  * @param options.addresses how clients are counted by their addresses
  */
 export function createEntryRoutes(options: {

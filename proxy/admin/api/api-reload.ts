@@ -17,13 +17,13 @@ export type Reloaded = {
   readonly warnings: readonly string[]
 }
 
-/** `refused`: the settings are wrong. `failed`: they are right, and could not be taken by all processes. */
+/** `refused`: the settings are invalid. `failed`: they are valid, but not every process could apply them. */
 export type ReloadOutcome =
   | Reloaded
   | { readonly outcome: 'refused'; readonly mistakes: readonly string[] }
   | { readonly outcome: 'failed' }
 
-/** Either way the table in force stays where the outcome is `refused` or `failed`. */
+/** The routes for reloads. The table in force stays if the outcome is `refused` or `failed`. */
 export function createReloadRoutes(reload: () => Promise<ReloadOutcome>): ApiRoutes {
   const answer: ApiAnswer = async (_query, body) => {
     const read = readBody(reloaded, body)
@@ -45,7 +45,7 @@ function withMistakes(error: ErrorReply, mistakes: readonly string[]): ErrorRepl
   return reply
 }
 
-/** Whether an answer is an error that tells mistakes. */
+/** Whether an answer is an error with a list of mistakes. */
 export function tellsMistakes(answer: unknown): answer is ErrorReply {
   return typeof answer === 'object' && answer !== null && made.has(answer)
 }

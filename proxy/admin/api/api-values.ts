@@ -1,4 +1,4 @@
-/** As replies have durations: to the millisecond, rounded up. */
+/** Converts to the seconds of a reply, rounded up to the millisecond. */
 export function toSeconds(durationMs: number): number {
   return Math.ceil(durationMs) / 1000
 }

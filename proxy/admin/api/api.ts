@@ -33,7 +33,7 @@ export type Status = HealthReport & {
   readonly workers: number
 }
 
-/** The operator's interface. It is made here and served by the admin listener to who may see it. */
+/** The operator's interface. The admin listener serves it to clients with access. */
 export function createApiRoutes(deps: {
   readonly version: string
   readonly limitsEnabled: boolean

@@ -98,13 +98,13 @@ function limitTo(most: number) {
   return digits.transform(Number).pipe(z.int().min(1).max(most)).default(LISTED_UNLESS_TOLD)
 }
 
-/** Of a list of clients over a limit. */
+/** The query of a list of clients over a limit. */
 export const limitedQuery = {
   schema: z.object({ policy: policy.optional(), limit: limitTo(1000) }),
   errors: { otherwise: errors.listLimitUnreadable },
 }
 
-/** Of a list of bans or overrides. */
+/** The query of a list of bans or overrides. */
 export const entriesQuery = {
   schema: z.object({ limit: limitTo(10_000) }),
   errors: { otherwise: errors.entriesLimitUnreadable },

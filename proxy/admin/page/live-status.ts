@@ -4,7 +4,7 @@ import type { ApiPath, ApiRoutes } from '../api/api.ts'
 
 const SHOWN = 100
 
-/** Of the processes that serve clients; those of workers that do not answer are missing. */
+/** Reads the activities of the processes that serve clients, without workers that do not answer. */
 export type ReadActivities = () => Promise<readonly Activity[]>
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 
-/** A file of the operators' page, as it is answered. */
+/** A file of the operators' page, as it is served. */
 export type PageFile = {
   readonly contentType: string
   readonly body: Buffer
@@ -34,7 +34,7 @@ export const pageFields: Readonly<Record<string, string>> = {
 }
 
 /**
- * By path. They hold no data, so everybody may read them.
+ * Reads the files of the page, by path. They hold no data, so everybody may read them.
  *
  * @param needsToken is told in the page, so that it asks for the token before it asks the gateway for anything
  */

@@ -15,7 +15,7 @@ export type ReplicaReport = {
   readonly limited: readonly ThrottledClient[]
 }
 
-/** Those that were heard of within the last seconds, the gateway's own processes too. */
+/** The replicas that reported within the last seconds, including the gateway's own processes. */
 export type Replicas = {
   /** `gateway` of the one that was asked. */
   readonly own: string
@@ -25,7 +25,7 @@ export type Replicas = {
 /** Of the JSON, in UTF-16 units: keys and names of policies are ASCII, labels are short. */
 const MAX_TEXT_LENGTH = 24 * 1024
 
-/** As it goes to Redis; the clients that do not fit are left out. */
+/** Writes a report as it goes to Redis, without the clients that do not fit. */
 export function writeReport({ limited, ...about }: ReplicaReport): string {
   const rows: string[] = []
   let length = JSON.stringify(about).length
@@ -81,7 +81,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** One for each gateway, with the number of its processes that were heard of. */
+/** Describes each gateway, with the number of its processes that reported. */
 export function describeReplicas({ own, reports }: Replicas): object[] {
   const gateways = [...Map.groupBy(reports, ({ gateway }) => gateway)]
   return gateways

@@ -7,8 +7,8 @@ import { paceLines } from '../../telemetry/paced-lines.ts'
 const paceMs = 60_000
 
 /**
- * A line for what clients sent that could not be read as a request, with the setting that bounds it where there is one: at most one a minute
- * for each reason, of which there are few. Every one has a line at debug level.
+ * Logs client input that could not be parsed as a request, with the setting that bounds it if there is one: at most one line a
+ * minute for each of the few reasons. At debug level each has a line.
  */
 export function createFaultLog(
   log: Log,

@@ -79,7 +79,7 @@ export function http2Limits(settings: GatewaySettings): Http2Limits {
 }
 
 /**
- * Rejects where the address cannot be had: with the system's error, or one that names the setting where it is the host.
+ * Rejects if it cannot listen on the address: with the system's error, or one that names the setting if the host is wrong.
  *
  * @param hostSetting the variable that sets the host
  */

@@ -13,7 +13,7 @@ const adminShare = 1 / 16
 const upstreamShare = 1 / 4
 const clientsShare = 3 / 5
 
-/** How many connections the admin listener may have where a process may have so many open files. */
+/** How many connections the admin listener may have within this limit of open files. */
 export function adminConnectionsWithin(limit: number | undefined): number {
   if (limit === undefined) return maxAdminConnections
   return Math.max(1, Math.min(maxAdminConnections, Math.floor(limit * adminShare)))
@@ -67,7 +67,7 @@ function lower(wanted: number, most: number): number {
  * How many files this process may have open. Node has raised the soft limit to the hard one as it started.
  *
  * @param file where Linux tells it
- * @returns undefined where there is no limit, or it cannot be read
+ * @returns undefined if there is no limit, or it cannot be read
  */
 export function readOpenFilesLimit(file = '/proc/self/limits'): number | undefined {
   try {

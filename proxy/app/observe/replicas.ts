@@ -10,7 +10,7 @@ import { version } from './version.ts'
 /** From which a process chooses what it reports to other replicas. */
 const REPORTED_FROM = 1_000
 
-/** Undefined without Redis. */
+/** The exchange of reports with other replicas; undefined without Redis. */
 export function composeReplicaExchange(options: {
   readonly counters: Pick<Counting, 'shared' | 'clientTable'>
   readonly throttledClients: Pick<ThrottledClients, 'list'>

@@ -21,7 +21,7 @@ export type ComposedWebhooks = Running & {
   observe(telemetry: Pick<Telemetry, 'observeTable'>): void
 }
 
-/** In the process that reads the settings. Undefined where there is no webhook. */
+/** The webhooks, in the process that reads the settings. Undefined without webhooks. */
 export function composeWebhooks(settings: GatewaySettings, log: Log): ComposedWebhooks | undefined {
   const { webhooks, webhookSecret } = settings
   const key = webhookKey(webhookSecret ?? '')
@@ -56,7 +56,7 @@ export function tellOfBreaker(telemetry: Telemetry, notify: Notify | undefined):
   }
 }
 
-/** @param options.logAddresses without it no address is told */
+/** @param options.logAddresses without it events contain no address */
 export function tellOfBans(
   notify: Notify | undefined,
   { logAddresses }: { readonly logAddresses: boolean },
@@ -87,7 +87,7 @@ type HeardWorker = {
 
 type FromWorker = { readonly webhook: WebhookEvent }
 
-/** In a worker: its primary process tells the receivers. */
+/** In a worker: sends events to the primary process, which sends them to the receivers. */
 export function notifyPrimary({ webhooks }: GatewaySettings): Notify | undefined {
   if (webhooks.length === 0) return undefined
   return (event) => {

@@ -19,10 +19,10 @@ const thread = new URL(`./settings-thread${extname(import.meta.filename)}`, impo
 
 /**
  * Reads and checks the settings in a thread of their own, which ends with it: a table of ten thousand rules takes two seconds of
- * CPU, in which this process goes on to serve. What the thread says is read in turns.
+ * CPU, during which this process continues to serve. Its output is read in turns.
  *
  * @param limits for tests
- * @returns rejects where the thread fails, or takes more time or memory than any settings need
+ * @returns rejects if the thread fails, or takes more time or memory than any settings need
  */
 export async function readInThread(
   { env, cwd }: WhatToRead,

@@ -14,12 +14,12 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import type { Notify } from '../../telemetry/webhooks/webhook-event.ts'
 import type { ConfigState } from '../../telemetry/metrics.ts'
 
-/** Settings that were read anew, or why they could not be: every problem. */
+/** Reloaded settings, or every problem that prevented the reload. */
 export type ReadSettings =
   | { readonly settings: GatewaySettings; readonly warnings: readonly string[] }
   | { readonly mistakes: readonly string[] }
 
-/** Where the settings are from. */
+/** The source of the settings. */
 export type SettingsSource = {
   /** As they were at the start, before they were fitted to this machine. */
   readonly written: GatewaySettings
@@ -52,9 +52,9 @@ export type Reloader = {
 
 /**
  * @param options.running the settings of the start
- * @param options.prepare makes what a new table needs, everywhere; rejects where that cannot be done
+ * @param options.prepare prepares a new table in every process; rejects if one cannot
  * @param options.changed called when a new table is in force
- * @param options.notify told of each reload that leaves all as it is, as it failed
+ * @param options.notify called for each failed reload
  */
 export function createReloader(options: {
   readonly running: GatewaySettings

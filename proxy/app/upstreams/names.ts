@@ -6,15 +6,15 @@ import { createNames, type Names } from '../../names/names.ts'
 
 const { lookup: systemLookup } = dns
 
-/** The addresses of names, for this process. */
+/** The resolver of names for this process. */
 export function composeNames(): Names {
   return createNames({ find: createFinder(), now: () => performance.now() })
 }
 
 /**
- * Has all of this process look names up so, in place of `dns.lookup`: `fetch` and parts of ioredis (Sentinel, a cluster's subscriber) open connections by
- * themselves and take no function for it. A lookup by `getaddrinfo` keeps the process from ending until it is over, ten seconds and more
- * where the name server is silent.
+ * Makes all of this process look names up this way, in place of `dns.lookup`: `fetch` and parts of ioredis (Sentinel, a cluster's
+ * subscriber) open connections by themselves and take no function for it. A lookup by `getaddrinfo` keeps the process from ending
+ * until it is over, ten seconds and more where the name server is silent.
  */
 export function lookUpEverywhere({ lookup }: Names): void {
   const lookupAsDns = (name: unknown, ...rest: readonly unknown[]): void => {

@@ -24,7 +24,7 @@ import {
 import { ResolvedGroup } from '../../http/upstream/servers/resolved-group.ts'
 import type { OnServerState, Server, ServerPlace } from '../../http/upstream/servers/server.ts'
 
-/** A route, and where its requests go. */
+/** A route with the group of servers for its requests. */
 export type RoutedGroup = { readonly route: UpstreamRoute; readonly group: ResolvedGroup }
 
 /** The connections to all backends. */

@@ -8,7 +8,7 @@ import type { Listening } from '../serving.ts'
 
 /** Delay before an exited worker is restarted, so that one that fails at its start does not keep the machine busy. */
 const RESTART_DELAY_MS = 1_000
-/** In which a worker learns what its gateway is called among the replicas. */
+/** The variable that tells a worker the id of its gateway among the replicas. */
 export const GATEWAY_ID = 'GATEWAY_ID'
 
 /** The worker processes of this primary process. */
@@ -84,7 +84,7 @@ export function createWorkerProcesses(options: {
   }
 }
 
-/** Those that run. */
+/** The running workers. */
 export function listWorkers(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
 }

@@ -4,7 +4,7 @@ import { askSuccessfully, type AdminOptions } from '../operate/admin-client.ts'
 import { printExplanation, type PrintedExplanation } from './print.ts'
 
 /**
- * Asks a running gateway what it makes of the request now.
+ * Asks a running gateway to explain the request now.
  *
  * @returns 1 where it would be refused, or is answered before it reaches the rules
  */

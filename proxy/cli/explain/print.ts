@@ -24,7 +24,7 @@ export type PrintedExplanation = Omit<Explanation, 'ban' | 'rules'> & {
 /** Readings that are shown: a path with `;` and `%2F` has dozens. */
 const MAX_READINGS = 8
 
-/** @param limits where the limits are from */
+/** @param limits the source of the limits */
 export function printExplanation(explanation: PrintedExplanation, limits: string): void {
   const { path, readings, host, upstream, client, rules } = explanation
   const lines = [`outcome  ${outcomeOf(explanation)}`]

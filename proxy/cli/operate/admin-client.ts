@@ -3,7 +3,7 @@ import { readPrefixedVariables } from '../../config/written/prefixed-variables.t
 import { readSecretFiles } from '../../config/written/secret-files.ts'
 import { CommandError, status as exit } from '../output.ts'
 
-/** How a running gateway is reached. */
+/** How to reach a running gateway. */
 export type AdminOptions = { readonly admin: string; readonly json?: true }
 
 export type AdminReply = { readonly status: number; readonly body: unknown }
@@ -16,7 +16,7 @@ const TIMEOUT_MS = 10_000
  * file that `ADMIN_TOKEN_FILE` names.
  *
  * @param body sent as JSON with POST; undefined for GET
- * @throws CommandError where there is no answer
+ * @throws CommandError if no gateway answers
  */
 export async function askAdmin({ admin }: AdminOptions, path: string, body?: unknown): Promise<AdminReply> {
   const token = readToken()
@@ -43,7 +43,7 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
 }
 
 /**
- * The newest event of `GET /api/events`: what the operators' page shows.
+ * The newest event of `GET /api/events`, the data of the operators' page.
  *
  * @throws CommandError if no gateway answers
  */
@@ -102,7 +102,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The objects of a list in a reply; none where it has no such list. */
+/** The objects of a list in a reply; empty without such a list. */
 export function recordsIn(body: unknown, field: string): readonly Readonly<Record<string, unknown>>[] {
   const list = isRecord(body) ? body[field] : undefined
   return Array.isArray(list) ? list.filter(isRecord) : []

@@ -6,8 +6,8 @@ import { readYamlMapping } from '../../config/file/yaml-document.ts'
 const usualPort = 9090
 
 /**
- * Where a gateway listens for operators that is started here: with the same environment and the same settings file. A file that is wrong says
- * nothing of it, as it may be the reason for the question.
+ * The admin address of a gateway started here, with the same environment and settings file. Mistakes in the file are not
+ * reported, as they may be the reason for the question.
  */
 export function adminHere(given: NodeJS.ProcessEnv, cwd: string): string {
   const { env } = readPrefixedVariables(given)

@@ -30,7 +30,7 @@ export type SuggestedRule = {
   }
 }
 
-/** Part of the log's time that limits are made from; they are tried on the rest. */
+/** Part of the log's time from which limits are derived; they are tried on the rest. */
 export const FITTED_PART = 0.7
 const SHARES = [0.001, 0.01]
 const MAX_SHOWN = 10

@@ -10,7 +10,7 @@ export type Need = {
 
 const never = (): boolean => false
 
-/** All that a rule needs to know of a request beside its method, its path and its client's address. */
+/** The inputs of a rule beside a request's method, its path and its client's address. */
 export function needsOf({ policy, hosts, allowList = [], overrides = [] }: Rule): Need[] {
   const needs: Need[] = []
   if (hosts) needs.push({ what: 'hosts', isKnown: ({ host }) => host !== undefined })

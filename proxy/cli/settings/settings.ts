@@ -1,7 +1,7 @@
 import { loadGatewaySettings, type GatewaySettings } from '../../config/settings.ts'
 import { printError } from '../output.ts'
 
-/** Which settings file a verb is about. */
+/** The option for the settings file of a verb. */
 export type ConfigOption = { readonly config?: string }
 
 /** The environment in which a gateway is started with this settings file. */
@@ -22,7 +22,7 @@ export function loadSettings(options: ConfigOption): GatewaySettings {
   return settings
 }
 
-/** Where the limits are from, for people. */
+/** The source of the limits, for people. */
 export function nameLimits({ limitsFile, rateLimitingDisabled }: GatewaySettings): string {
   if (rateLimitingDisabled) return 'no limits, as RATE_LIMITING_DISABLED is 1'
   return limitsFile ?? 'the built-in table'

@@ -3,8 +3,8 @@ import { formatCount, formatDuration, formatTable } from '../output.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * The lines of a snapshot: how the gateway is, its rules, and the clients that are refused the most. Nothing in them can move a terminal's
- * cursor, whatever clients and rules are called.
+ * The lines of a snapshot: the state of the gateway, its rules, and the clients that are refused the most. No name of a client or
+ * rule in them can move a terminal's cursor.
  *
  * @param rows how many lines there is room for; rules have at most half of it
  */

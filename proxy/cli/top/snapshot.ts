@@ -18,7 +18,7 @@ export type Snapshot = {
   readonly clients: readonly LimitedClient[]
 }
 
-/** A second. `refused` are also those that are refused as Redis is away. */
+/** Rates per second. `refused` includes refusals during an outage of Redis. */
 export type RuleRates = {
   readonly name: string
   readonly allowed: number

@@ -17,7 +17,7 @@ type Pair =
   | { readonly cert: 'tlsCertFile'; readonly key: 'tlsKeyFile' }
   | { readonly cert: 'redisCertFile'; readonly key: 'redisKeyFile' }
 
-/** Tries certificate and key as they are going to be used. Both are needed, or neither. */
+/** Tries certificate and key the way they will be used. Both are needed, or neither. */
 export function checkPair({ values, placeOf }: Read, { cert, key }: Pair, folderOf: FolderOf): Problem[] {
   if (!(cert in values && key in values)) return []
   const certFile = values[cert]

@@ -3,7 +3,7 @@ import type { ListEntry, Rule } from '../../policy.ts'
 import { createAddressSet } from '../../request/addresses/address-set.ts'
 import { parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
 
-/** The lists of a file, as far as they are sound. */
+/** The lists of a file, as far as they are valid. */
 export type WrittenLists = {
   readonly allowList?: readonly ListEntry[] | undefined
   readonly denyList?: readonly ListEntry[] | undefined
@@ -12,7 +12,7 @@ export type WrittenLists = {
 
 type PlaceOf = (path: readonly PropertyKey[]) => Place
 
-/** Finds what an `allowList` has that `denyList` has too: it is refused before any rule, and so never let pass. */
+/** Finds entries of an `allowList` that `denyList` has too: their clients are refused before any rule, and never allowed. */
 export function findDeniedAllowances(lists: WrittenLists, placeOf: PlaceOf): Problem[] {
   const { denyList = [], allowList = [], limits = [] } = lists
   if (denyList.length === 0) return []

@@ -6,7 +6,7 @@ import type { gatewayTable } from '../settings-table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
 
-/** A gateway that forwards to itself does so until it has no connection left. */
+/** Finds a backend that is the gateway itself: it would forward to itself until it has no connection left. */
 export function checkUpstream(read: Read): Problem[] {
   const { upstreamUrl } = read.values
   if (!upstreamUrl || !isOwnAddress(read, upstreamUrl)) return []

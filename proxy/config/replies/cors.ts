@@ -5,7 +5,7 @@ const needsOrigin =
 
 const origin = z.string(needsOrigin).refine(isOrigin, needsOrigin)
 
-/** Which pages may read local replies. */
+/** `cors`, as written: the pages that may read local replies. */
 export const cors = z.strictObject(
   {
     origins: z

@@ -17,7 +17,7 @@ const MAX_KIB = 64
 type Written = { readonly refusal?: RefusalSource | undefined; readonly limits?: readonly Rule[] | undefined }
 
 /**
- * Reads what refused requests are answered, with the files that are named for it.
+ * Reads the responses to refused requests, with their files.
  *
  * @param folder that of the settings file, which relative paths are from
  */

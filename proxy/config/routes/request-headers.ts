@@ -54,7 +54,7 @@ function problemOf(name: string, isRepeated: boolean): string | undefined {
   return isRepeated ? `${name} is here twice` : undefined
 }
 
-/** Those of a route beside those of the file, which they replace. */
+/** Merges the headers of a route into those of the file; the route's replace them. */
 export function mergeHeaders(ofFile: readonly string[], ofRoute: readonly string[]): readonly string[] {
   const isReplaced = (name: string): boolean => ofRoute.some((other, i) => i % 2 === 0 && other === name)
   return [...ofFile.filter((_, i) => !isReplaced(ofFile[i - (i % 2)] ?? '')), ...ofRoute]

@@ -1,7 +1,7 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import type { Webhook } from '../../telemetry/webhooks/webhook-event.ts'
 
-/** A receiver cannot tell a message that is not signed from one of anybody. */
+/** Finds webhooks without a secret: a receiver cannot tell an unsigned message from a forged one. */
 export function findUnsigned(
   webhooks: readonly Webhook[] | undefined,
   { webhookSecret }: { readonly webhookSecret?: string | undefined },

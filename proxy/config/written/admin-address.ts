@@ -1,6 +1,6 @@
 import { readConfigFile } from '../file/config-file.ts'
 
-/** Where the admin listener is if no setting says so. */
+/** The default address of the admin listener. */
 export const defaultAdminAddress = { host: '127.0.0.1', port: 9090 }
 
 /** A setting of the table that a line gives as a plain value. */

@@ -10,7 +10,7 @@ const reference = /\$?\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g
  * Puts the values of variables where a document names them: in values, not in the names of fields. They never change its
  * structure. A value without quotes is read as if it stood there, so that `port: ${PORT}` is a number; one in quotes is text.
  *
- * @returns those that are unset, or empty, and have no default
+ * @returns the variables that are unset or empty and have no default
  */
 export function putEnvironment(document: Document, env: NodeJS.ProcessEnv): MissingVariable[] {
   const missing: MissingVariable[] = []

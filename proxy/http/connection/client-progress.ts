@@ -40,7 +40,7 @@ export function awaitedOf({ isOver, response, forwarding }: PacedExchange): 'bod
   return forwarding?.waitsForBody ? 'body' : undefined
 }
 
-/** Grows as the client does it: bytes of the body, or pieces of the response that were taken. */
+/** A number that grows as the client progresses: bytes of the body, or pieces of the response that it read. */
 export function progressOf({ forwarding }: PacedExchange): number {
   return forwarding?.clientProgress ?? 0
 }

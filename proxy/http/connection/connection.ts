@@ -18,7 +18,7 @@ export type Connection = {
 }
 
 /**
- * Since when a connection has no request in flight: since the last one was answered, or since it was opened, also while
+ * The time since which a connection has no request in flight: since the last one was answered, or since it was opened, also while
  * its handshake or a request head is arriving. Undefined with a request in flight, and for a tunnel.
  */
 export function idleSince({ socket, secured, openedMs }: Connection): number | undefined {

@@ -3,7 +3,7 @@
  * A client that sends one itself would be believed too. `docs/http.md` has the backend and the source for each.
  */
 
-/** These replace the path, or what rules would have said of it, where rules do not see it: nobody may send them. */
+/** Headers that replace the path, or a decision about it, without the rules seeing it: nobody may send them. */
 export const neverForwarded: readonly string[] = [
   'proxy',
   'x-astro-locals',
@@ -21,7 +21,7 @@ export const neverForwarded: readonly string[] = [
   'x-rewrite-url',
 ]
 
-/** A client's address, from trusted proxies only. */
+/** Headers with a client's address, accepted from trusted proxies only. */
 export const clientAddressHeaders: readonly string[] = [
   'ali-cdn-real-ip',
   'appengine-user-ip',
@@ -53,7 +53,7 @@ export const clientAddressHeaders: readonly string[] = [
   'x-vercel-forwarded-for',
 ]
 
-/** From trusted proxies only. */
+/** Headers accepted from trusted proxies only. */
 export const trustedProxyHeaders: readonly string[] = [
   // Path and prefix
   'path-info',
@@ -109,7 +109,7 @@ export const trustedProxyHeaders: readonly string[] = [
   'x-vouch-user',
 ]
 
-/** From trusted proxies only: each name that begins so. */
+/** Prefixes of header names accepted from trusted proxies only. */
 export const trustedProxyPrefixes: readonly string[] = [
   'l5d-',
   'oidc-claim-',

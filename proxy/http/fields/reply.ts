@@ -16,7 +16,7 @@ const loggedStatus = Symbol('status of a local reply to a call of gRPC')
 
 type Sourced = ClientResponse & { [source]?: LocalReplySource; [loggedStatus]?: number }
 
-/** From now on what the gateway answers itself with this response has the fields of `from`, whichever step answers. */
+/** From now on, local replies on this response get the fields of `from`, whichever step sends them. */
 export function addToLocalReplies(response: Sourced, from: LocalReplySource): void {
   response[source] = from
 }
@@ -34,9 +34,9 @@ export type LocalReply = Pick<ErrorReply, 'status' | 'body'> & {
 }
 
 /**
- * Sends a local error reply, to a call of gRPC as its clients read it. Does nothing if the response has already begun.
+ * Sends a local error reply; to a gRPC call in the form that its clients read. Does nothing if the response has already begun.
  *
- * @param error may be sent as another one, as the source of the response's local fields has it
+ * @param error the source of the response's local fields may replace it
  * @param fields name, value, name, value… to add
  */
 export function sendError(

@@ -22,7 +22,7 @@ export function offeredProtocol({ headers, httpVersion }: ClientRequest): string
   return headers.upgrade?.toLowerCase()
 }
 
-/** An offer in a version of WebSocket that is not the one there is. */
+/** Whether a handshake offers another WebSocket version than 13. */
 export function asksForOtherVersion({ headers }: ClientRequest): boolean {
   return (headers['sec-websocket-version'] ?? '13') !== '13'
 }
@@ -45,7 +45,7 @@ export function isWebSocketHandshake({ method, headers, httpVersion }: ClientReq
   )
 }
 
-/** Whether a 101 goes on with what the request has offered. */
+/** Whether a 101 accepts the protocol that the request has offered. */
 export function acceptsUpgrade(request: ClientRequest, head: UpgradeAnswer): boolean {
   const offered = offeredProtocol(request)
   if (offered === 'websocket') return acceptsHandshake(request, head)

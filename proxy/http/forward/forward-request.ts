@@ -35,7 +35,7 @@ export type ForwardRequest = {
   readonly onUpgrade: ((head: ResponseHead, upstream: Socket, rest: Buffer) => void) | undefined
 }
 
-/** Hears of the response as it passes by. */
+/** Observes the response as it is forwarded. */
 export type ResponseSettlement = {
   /** Name, value, name, value… to add to the response, as far as known yet. */
   readonly responseHeaders: readonly string[]

@@ -1,6 +1,6 @@
 import { isSameHost } from './public-fields.ts'
 
-/** How a client names what the backend is sent under another host or path. */
+/** The client's names for resources that the backend knows under another host or path. */
 export type ReferenceNames = {
   /** The `Host` of the request. */
   readonly publicHost: string

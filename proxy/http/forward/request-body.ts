@@ -26,8 +26,8 @@ export type BodyHooks = {
 const MAX_UNSENT_BYTES = 128 * 1024
 
 /**
- * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared
- * one or all of it has come, else chunked.
+ * Streams the body of a request to the backend, with back-pressure. It is framed anew: by length if the client declared one or
+ * the body is complete, else chunked.
  */
 export class RequestBody {
   readonly #request: ClientRequest

@@ -17,7 +17,7 @@ const formType = /^\s*(?:application\/x-www-form-urlencoded|multipart\/form-data
  * connection, such as gunicorn, is otherwise occupied by clients that send slowly.
  *
  * @param maxBytes longer bodies are streamed; 0: all are
- * @returns undefined where the request is sent to the backend at once
+ * @returns undefined if the request is sent to the backend at once
  */
 export function bodyWaitOf(request: ClientRequest, maxBytes: number): BodyWait | undefined {
   if (maxBytes === 0 || !request.hasContent) return undefined

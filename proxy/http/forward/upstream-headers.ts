@@ -38,7 +38,7 @@ export type Provenance = {
 }
 
 /**
- * The request's fields as the backend is to see them, each line ending in CRLF. Fields of one hop and those named by
+ * The request's fields for the backend, each line ending in CRLF. Fields of one hop and those named by
  * `Connection` are taken out (RFC 9110 section 7.6.1). `Connection` cannot take out what the gateway sets, what a trusted
  * proxy has said of the client, and what a decision rests on: a client could be counted by a value that the backend never
  * sees. Framing fields are the caller's to add.

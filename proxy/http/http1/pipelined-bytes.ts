@@ -38,7 +38,7 @@ export class PipelinedBytes {
   }
 }
 
-/** How many requests have arrived whole in these bytes. */
+/** The number of complete requests in these bytes. */
 export function countWholeRequests(bytes: Buffer, limits: HeadLimits): number {
   let whole = 0
   const state = { isLost: false }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { ClientRequest } from '../message/client-request.ts'
 import type { RequestHead } from './parser/request-head.ts'
 
-/** Hears how the body of a request is taken. */
+/** Callbacks about the reading of a request's body. */
 export type BodyReading = {
   /** Some of it has been given out, or it flows again. */
   onBodyTaken(): void

@@ -236,7 +236,7 @@ function writeInterimHead(status: number, fields: readonly string[]): string {
   return `${statusLine(status)}${writeFields(fields)}\r\n`
 }
 
-/** Each line with its end. */
+/** Writes header fields, each line with its CRLF. */
 export function writeFields(fields: readonly string[]): string {
   let text = ''
   for (let i = 0; i < fields.length; i += 2) text += `${fields[i] ?? ''}: ${fields[i + 1] ?? ''}\r\n`

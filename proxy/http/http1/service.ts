@@ -4,7 +4,7 @@ import type { Http1Response } from './response.ts'
 import type { HeadLimits } from './parser/head-size.ts'
 import type { RequestSyntaxError } from './parser/syntax-error.ts'
 
-/** A connection, as those see it who serve its requests. */
+/** The interface of a connection for the handler of its requests. */
 export type ServedConnection = {
   readonly socket: Socket
   /** Answers malformed input without a request object, and ends the connection. */

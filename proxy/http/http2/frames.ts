@@ -41,9 +41,9 @@ export const settingIds = {
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
 export const FRAME_HEAD_BYTES = 9
-/** Of a frame's payload, unless the other side has said that it takes more. We never say so, and never send more. */
+/** Maximum payload of a frame unless the peer announces more. We never announce more, and never send more. */
 export const MAX_FRAME_BYTES = 16_384
-/** Of a window, in either direction, until something else is said. */
+/** Initial size of a window in either direction, until SETTINGS changes it. */
 export const INITIAL_WINDOW = 65_535
 export const MAX_WINDOW = 2 ** 31 - 1
 /** The last stream of any connection. */

@@ -8,7 +8,7 @@ import { readTrailerFields } from './request-fields.ts'
 import { applySettings } from './settings.ts'
 import type { Http2Stream } from './stream.ts'
 
-/** The connection that frames come on. */
+/** The connection that receives the frames. */
 export type IncomingOwner = {
   readonly output: Http2Output<Http2Stream>
   readonly isClosed: boolean

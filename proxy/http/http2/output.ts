@@ -23,7 +23,7 @@ const WRITE_BYTES = 64 * 1024
 /** Beyond this nothing more is read from the client, which would be answered. */
 const MAX_PENDING_BYTES = 256 * 1024
 
-/** A stream, as far as it is sent on. */
+/** The sending side of a stream. */
 export type OutgoingStream = {
   readonly id: number
   readonly response: Http2Response

@@ -6,7 +6,7 @@ const SETTING_BYTES = 6
 const MAX_SETTINGS = 32
 
 /**
- * Applies what a client sets (RFC 9113 section 6.5.2). Larger frames, pushes and the size of lists are not made use of.
+ * Applies the SETTINGS of a client (RFC 9113 section 6.5.2). Larger frames, pushes and the size of lists are not used.
  *
  * @throws {ConnectionError}
  */

@@ -6,7 +6,7 @@ const ROOM_BYTES = 4 * 1024
 /** Places of pieces that were taken out, in a queue that is never empty. */
 const MAX_PLACES_LEFT = 1024
 
-/** Pieces of bytes that wait, first in, first out. However small they come, it takes little more memory than the bytes. */
+/** A queue of pending bytes in pieces, first in, first out. However small the pieces, it takes little more memory than the bytes. */
 export class ByteQueue {
   #pieces: Buffer[] = []
   #first = 0

@@ -1,10 +1,10 @@
-/** Has something to write at the end of a turn of the event loop. */
+/** An object with output to flush at the end of a turn of the event loop. */
 export type Flushable = {
   /** Writes it. */
   flush(): void
 }
 
-/** Keeps something that has arrived until the end of a turn. */
+/** An object that buffers input until the end of a turn. */
 export type Reader = {
   /** Reads it. */
   readKept(): void
@@ -44,7 +44,7 @@ export function flushAtEndOfTurn(flushable: Flushable): void {
   else writeSingle()
 }
 
-/** As `flushAtEndOfTurn`, and never earlier: for connections that join the bytes of one turn. */
+/** Like `flushAtEndOfTurn`, but never earlier: for connections that join the bytes of one turn. */
 export function joinAtEndOfTurn(flushable: Flushable): void {
   joined.push(flushable)
   schedule()
@@ -64,7 +64,7 @@ function endTurn(): void {
   forEach(flushables, write)
 }
 
-/** Reads all that has arrived and is kept, and writes: for those that must not take it for missing before the end of the turn. */
+/** Reads all buffered input, and flushes: for callers that must not miss input before the end of the turn. */
 export function readAndWrite(): void {
   const kept = readers
   readers = []

@@ -59,7 +59,7 @@ const inHttp1 = [
   ...['X-Requested-With', 'Baggage', 'Grpc-Accept-Encoding', 'Grpc-Encoding', 'Grpc-Timeout'],
 ]
 
-/** Characters of a name that tables of names have. */
+/** Maximum length of a name in tables of names. */
 export const MAX_NAME_LENGTH = 64
 
 /** Names that tables of names always have, so that no client can fill them with others: spelled so, and in lower case. */

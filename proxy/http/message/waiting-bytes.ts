@@ -1,7 +1,7 @@
 const nothing = Buffer.alloc(0)
 const MIN_ROOM_BYTES = 256
 
-/** Bytes of something unfinished, in one piece of memory that doubles as it fills: single bytes cost no more than many. */
+/** The bytes of an unfinished element, in one buffer that doubles as it fills: single bytes cost no more than many. */
 export class WaitingBytes {
   #room: Buffer = nothing
   #length = 0

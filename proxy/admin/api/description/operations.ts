@@ -29,7 +29,7 @@ type Operations = Readonly<Record<string, Readonly<Partial<Record<'GET' | 'POST'
 const unknownRule = { 404: 'There is no rule with this name' }
 const storeAway = { 503: 'Redis is not available, or has not confirmed it' }
 
-/** Those for operators. */
+/** The operations for operators. */
 export const apiOperations = {
   '/api/status': {
     GET: { summary: 'Version, readiness, and the table of limits in force', reply: replies.status },

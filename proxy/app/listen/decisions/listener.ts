@@ -13,7 +13,7 @@ import { serveClients } from '../../../server/listener.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { createPlainServer, http1Limits, listenOn } from '../server.ts'
 
-/** Where other proxies ask whether to let a request pass. */
+/** The listener for auth requests of other proxies. */
 export type DecisionsListener = {
   /** Resolves with the port. */
   listen(options: ListenOptions): Promise<number>

@@ -4,7 +4,7 @@ import { paceLines } from '../../../telemetry/paced-lines.ts'
 
 const paceMs = 5_000
 
-/** A line for auth requests that cannot be decided about, which a mistake in a proxy's configuration makes of all. */
+/** Logs auth requests that cannot be decided about; a mistake in a proxy's configuration makes all of them so. */
 export function createUnusableLog(
   log: Log,
   { logAddresses }: { readonly logAddresses: boolean },

@@ -4,7 +4,7 @@ import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads a line of one format; undefined where it is plainly of another. */
+/** Reads a line of one format; undefined if it is plainly in another. */
 export type JsonReader = (fields: Fields) => ReadLine | undefined
 
 const noTime = { why: 'the time cannot be read' }

@@ -1,4 +1,4 @@
-/** A request as an access log tells of it. Texts have one character for each byte. */
+/** A request as recorded in an access log. Texts have one character for each byte. */
 export type LoggedRequest = {
   /** When it arrived; where the log does not say how long it took, when it was over. Milliseconds since 1970. */
   readonly timeMs: number

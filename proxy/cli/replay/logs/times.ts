@@ -17,7 +17,7 @@ export function isTime(ms: number): boolean {
   return ms >= 0 && ms < LAST_MS
 }
 
-/** A duration, undefined for what cannot be one. */
+/** A valid duration, else undefined. */
 export function soundDuration(ms: number | undefined): number | undefined {
   return ms !== undefined && ms >= 0 && ms <= MAX_DURATION_MS ? ms : undefined
 }

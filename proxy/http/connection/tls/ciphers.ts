@@ -1,4 +1,7 @@
-/** Mozilla's "intermediate" suites of TLS 1.2 that need no DH parameters: forward secrecy and AEAD only (wiki.mozilla.org/Security/Server_Side_TLS). */
+/**
+ * Mozilla's "intermediate" suites of TLS 1.2 that need no DH parameters: forward secrecy and AEAD only
+ * (wiki.mozilla.org/Security/Server_Side_TLS).
+ */
 const modern12 = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
@@ -14,7 +17,7 @@ export function splitCiphers(list: string): string[] {
   return list.split(/[:;, ]/)
 }
 
-/** Of TLS 1.3, whose suites have names of their own. */
+/** Whether a suite belongs to TLS 1.3, whose suites have their own names. */
 export function isOfTls13(entry: string): boolean {
   return entry.startsWith('TLS_')
 }

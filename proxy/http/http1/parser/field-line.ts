@@ -4,10 +4,10 @@ import { Remembered } from '../../message/remembered.ts'
 import { MAX_NAME_LENGTH, usualNames } from '../../message/usual-names.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
-/** Of the fields that the parser itself goes by. */
+/** The meaning of fields that the parser itself uses. */
 export type FieldMeaning = 'content-length' | 'transfer-encoding' | 'connection' | undefined
 
-/** A name as it was spelled, and what it means. */
+/** A name as spelled, and its meaning. */
 export type FieldName = { readonly spelling: string; readonly meaning: FieldMeaning }
 
 /** RFC 9110 section 5.6.2. */

@@ -24,8 +24,8 @@ function checkLine(line: string): void {
 }
 
 /**
- * Reads lines that arrive in pieces. Each byte is looked at once or twice, however small the pieces are, and what no line may
- * have is an error as soon as it arrives.
+ * Reads lines that arrive in pieces. Each byte is looked at once or twice, however small the pieces are, and a forbidden
+ * character is an error as soon as it arrives.
  */
 export class LineReader {
   readonly #held = new WaitingBytes()

@@ -5,7 +5,7 @@ import { HeadSize, type HeadLimits } from './head-size.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /**
- * How the end of a request's body is told (RFC 9112 section 6.3). `unknown`: it cannot be, and nothing behind the head can be read;
+ * How a request's body ends (RFC 9112 section 6.3). `unknown`: it cannot be determined, and nothing after the head can be read;
  * such a request is still served, that is refused, with the reason that the steps find.
  */
 export type RequestFraming = 'none' | 'length' | 'chunked' | 'unknown'

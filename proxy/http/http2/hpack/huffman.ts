@@ -1,4 +1,7 @@
-/** Bits of the code of each byte (RFC 7541 appendix B), and at last of EOS. Codes of a length follow each other in the order of the bytes. */
+/**
+ * Bits of the code of each byte (RFC 7541 appendix B), and at last of EOS. Codes of a length follow each other in the order of
+ * the bytes.
+ */
 const codeLengths: readonly number[] = [
   ...[13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28],
   ...[28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6],
@@ -94,7 +97,7 @@ function makePadding(): Uint8Array {
 /** Where strings are decoded to: the longest that a list of fields could have, with a code of five bits for each byte. */
 let room = Buffer.allocUnsafeSlow(4 * 1024)
 
-/** Returns the text of the bytes from `start` to `end`, one character a byte, or undefined where they are not text in this code. */
+/** Returns the text of the bytes from `start` to `end`, one character a byte, or undefined for an invalid Huffman encoding. */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
   const most = Math.ceil(((end - start) * 8) / 5)
   if (room.length < most) room = Buffer.allocUnsafeSlow(most)
