@@ -1,0 +1,141 @@
+import { expect, test } from 'vitest'
+import type { ClientRequest } from '../../../proxy/http/message/messages.ts'
+import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
+import type { ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
+import { decideRequest, type AskedRequest, type DecisionTable } from '../../../proxy/limits/decide.ts'
+import { createUnservedRequest } from '../../../proxy/limits/explain/unserved-request.ts'
+import type { Charge, Decision } from '../../../proxy/limits/limiter.ts'
+import { compileTable } from '../../../proxy/limits/request-table.ts'
+import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
+import { loadWithFile } from '../../support/gateway/settings.ts'
+
+const { settings } = loadWithFile(`
+allowList: [{ ip: 192.0.2.99 }]
+denyList: [{ ip: 192.0.2.66 }]
+limits:
+  - { name: login, match: '* /login', requests: 5, window: 1m }
+  - { name: query, match: GET /query, key: 'query:user', requests: 5, window: 1m }
+  - { name: tokens, match: POST /tokens, requests: 100, window: 1m, cost: { reserve: json:max_tokens, settle: 'header:x-cost' } }
+`)
+const addresses = createAddressReader([])
+const compiled = compileTable(settings, addresses)
+const allowed: Decision = { outcome: 'allowed', states: [] }
+
+const banOfAddress = { kind: 'ban', parts: '', by: 'operator' } as const
+const banOfRule = { kind: 'ban', policy: 'login', by: 'operator' } as const
+
+type Case = {
+  readonly method?: string
+  readonly target?: string
+  readonly ip?: string
+  readonly entries?: readonly ClientEntry[]
+  readonly table?: Partial<DecisionTable>
+  readonly asked?: Partial<AskedRequest>
+}
+
+/** Decides with a limiter that notes what it is asked. */
+function decide({ method = 'GET', target = '/', ip = '192.0.2.1', entries = [], table, asked }: Case) {
+  const charged: (readonly Charge[])[] = []
+  const known = new ClientEntries(() => 0)
+  for (const entry of entries) known.set(entry, 60_000)
+  const peer = addresses.readPeer(ip)
+  if (!peer) throw new Error('the address is none')
+  const headers = { host: 'a.example.com' }
+  const request = {
+    method,
+    url: target,
+    httpVersion: '1.1',
+    httpVersionMajor: 1,
+    rawHeaders: ['Host', 'a.example.com'],
+    headers,
+  } as Partial<ClientRequest> as ClientRequest
+  const limiter: DecisionTable['limiter'] = {
+    decide(charges) {
+      charged.push(charges)
+      return allowed
+    },
+  }
+  const about = { ...createUnservedRequest(request, peer, compiled.head), ...asked }
+  const inForce = { ...compiled, entries: known, tokens: undefined, readsBodies: false, limiter, ...table }
+  return { verdict: decideRequest(about, inForce), charged, about }
+}
+
+test.each<[string, Case, object]>([
+  ['a malformed request is rejected', { target: '/%' }, { outcome: 'rejected', reason: 'target' }],
+  ['TRACE is rejected', { method: 'TRACE' }, { outcome: 'rejected', reason: 'other' }],
+  ['OPTIONS * is answered', { method: 'OPTIONS', target: '*' }, { outcome: 'answered' }],
+  [
+    'a client on the deny list is denied, banned or not',
+    { ip: '192.0.2.66', entries: [{ ...banOfAddress, partitionKey: '192.0.2.66' }] },
+    { outcome: 'denied' },
+  ],
+  [
+    'a banned address is refused, whatever it asks for',
+    { entries: [{ ...banOfAddress, partitionKey: '192.0.2.1' }] },
+    { outcome: 'banned', ban: { policy: undefined, leftMs: 60_000 } },
+  ],
+  [
+    'a client on the allow list is forwarded, banned or not',
+    { target: '/login', ip: '192.0.2.99', entries: [{ ...banOfAddress, partitionKey: '192.0.2.99' }] },
+    { outcome: 'forward' },
+  ],
+  ['a request without a rule is forwarded', {}, { outcome: 'forward' }],
+  ['a request without the key of its rule is forwarded', { target: '/query' }, { outcome: 'forward' }],
+  [
+    'a client that is banned under the rule is refused',
+    { target: '/login', entries: [{ ...banOfRule, partitionKey: '192.0.2.1' }] },
+    { outcome: 'banned', ban: { policy: { name: 'login' } } },
+  ],
+  [
+    'a request whose client has gone is not counted',
+    { target: '/login', asked: { isOver: true } },
+    { outcome: 'gone' },
+  ],
+  [
+    'a request whose body finds no memory is not counted',
+    { method: 'POST', target: '/tokens', table: { readsBodies: true }, asked: { readUnits: () => 'busy' } },
+    { outcome: 'busy' },
+  ],
+])('%s, at once, and the limiter is not asked', (_, given, verdict) => {
+  const decided = decide(given)
+  expect(decided.verdict).toMatchObject(verdict)
+  expect(decided.charged).toEqual([])
+})
+
+test('the decision of the limiter is the verdict itself', () => {
+  const { verdict, charged, about } = decide({ target: '/login' })
+  expect(verdict).toBe(allowed)
+  expect(charged).toEqual([[{ policy: settings.rules[0]?.policy, partitionKey: '192.0.2.1' }]])
+  expect(about.charges).toBe(charged[0])
+})
+
+test('the limiter is asked with the limit that was set for a client at run time', () => {
+  const entries = [{ kind: 'override', policy: 'login', partitionKey: '192.0.2.1', requests: 9 }] as const
+  expect(decide({ target: '/login', entries }).charged).toMatchObject([
+    [{ policy: { name: 'login', quota: 9 } }],
+  ])
+})
+
+test('a client that disconnects while its token is verified is not counted', async () => {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const { verdict, charged, about } = decide({ target: '/login', table: { tokens: { read: () => promise } } })
+  Object.assign(about, { isOver: true })
+  resolve(undefined)
+  expect(verdict).toBeInstanceOf(Promise)
+  expect(await verdict).toEqual({ outcome: 'gone' })
+  expect(charged).toEqual([])
+})
+
+test('the limiter is asked with the units that the body says, once it has come', async () => {
+  const { promise, resolve } = Promise.withResolvers<readonly Charge[]>()
+  const { verdict, charged, about } = decide({
+    method: 'POST',
+    target: '/tokens',
+    table: { readsBodies: true },
+    asked: { readUnits: () => promise },
+  })
+  expect(charged).toEqual([])
+  resolve(about.charges.map((charge) => ({ ...charge, units: 7 })))
+  expect(await verdict).toBe(allowed)
+  expect(charged).toMatchObject([[{ policy: { name: 'tokens' }, units: 7 }]])
+})
