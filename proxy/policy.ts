@@ -102,16 +102,6 @@ export function settlesByResponse({ countStatus, cost }: Policy): boolean {
   return countStatus !== undefined || cost?.settle !== undefined
 }
 
-/** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
-export function isReserved(policy: Policy): boolean {
-  return settlesByResponse(policy) || policy.algorithm === 'concurrency'
-}
-
-/** Whether the store is told with each charge what to reserve, since it is not always one unit that is counted for good. */
-export function takesUnits(policy: Policy): boolean {
-  return isReserved(policy) || policy.cost !== undefined || policy.algorithm === 'token-bucket'
-}
-
 /** Units that are counted when a request is let through, where its charge does not say others. */
 export function reservedUnits({ cost, quota }: Policy): number {
   const reserve = cost?.reserve ?? 1

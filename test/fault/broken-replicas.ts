@@ -4,7 +4,7 @@ import { createLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import type { Charge, Decision, PolicyState } from '../../proxy/limits/limiter.ts'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
 import type { RedisClient } from '../../proxy/limits/store/redis/run-script.ts'
-import { addFixedOnceScript, addOnceScript } from '../../proxy/limits/store/redis/settling/add-once-script.ts'
+import { ADDS_ONCE } from '../../proxy/limits/store/redis/scripts/add-once.ts'
 import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
 import { limiterOptions, recordLog } from '../support/limiter/limiters.ts'
 import type { Replica } from './stage.ts'
@@ -79,7 +79,7 @@ function startWithAddOnce(
     // The library takes both a list and single arguments.
     eval: (source: string, count: number, ...given: (string | string[])[]) => {
       const args = given.flat()
-      return source === addOnceScript.source || source === addFixedOnceScript.source
+      return source.startsWith(ADDS_ONCE)
         ? change((changed) => evaluate(source, count, changed), args)
         : evaluate(source, count, args)
     },

@@ -28,8 +28,8 @@ test('has the scripts of decisions in the server before the first request', asyn
   monitor.disconnect()
   // MONITOR shows line ends as escapes, so the script is known by a line of it.
   const texts = sent.filter(
-    ([name, text]) => name?.toLowerCase() === 'eval' && text?.includes('local charges = #KEYS'),
+    ([name, text]) => name?.toLowerCase() === 'eval' && text?.includes('local reply, tickets = {}, {}'),
   )
-  // Once without keys, to load it. With keys it would be a decision that took two round trips.
-  expect(texts.map(([, , keys]) => keys)).toEqual(['0'])
+  // Without keys, to load it. With keys it would be a decision that took two round trips.
+  expect(new Set(texts.map(([, , keys]) => keys))).toEqual(new Set(['0']))
 })

@@ -2,8 +2,10 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createMemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
-import { describePolicy, keyOf, keyPrefixOf } from '../../proxy/limits/store/redis/keys.ts'
-import { decideScript } from '../../proxy/limits/store/redis/scripts.ts'
+import { createDescriber, keyOf, keyPrefixOf } from '../../proxy/limits/store/redis/keys.ts'
+import { decideScript } from '../../proxy/limits/store/redis/scripts/decide.ts'
+import { algorithms } from '../../proxy/limits/algorithms/registry.ts'
+import { PolicyArguments } from '../../proxy/limits/store/redis/scripts/policy-arguments.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { createCountingModel, type CountingModel } from '../support/limiter/counting-model.ts'
 import { chargeAll, makePolicy } from '../support/limiter/limiters.ts'
@@ -70,10 +72,11 @@ beforeAll(async () => {
 afterAll(() => redis.disconnect())
 
 /** The script with a clock that is given to it behind all other arguments. */
-const clockedScript = decideScript.source.replace("must('TIME')", '{ 0, ARGV[2 * #KEYS + 3] }')
+const { source } = decideScript(new Set(algorithms))
+const clockedScript = source.replace("must('TIME')", '{ 0, ARGV[#ARGV] }')
 
 test('the script in Redis decides as the model does, with the requests of a turn in one command', async () => {
-  expect(clockedScript).not.toBe(decideScript.source)
+  expect(clockedScript).not.toBe(source)
   // Far enough ahead that no key expires in real time.
   // A day ahead of the clock that Redis has, so that no key ends meanwhile.
   const startUs = (Date.now() + 86_400_000) * 1000
@@ -98,29 +101,29 @@ test('the script in Redis decides as the model does, with the requests of a turn
   )
 })
 
-const keyPrefix = keyPrefixOf(undefined)
+const describe = createDescriber(keyPrefixOf(undefined))
 
 type Asked = { readonly client: string; readonly applied: readonly Policy[] }
 
 /** For each charge the remaining quota or -1, and under a sliding window the milliseconds until more is left. */
 async function ask(asked: readonly Asked[], nowUs: number): Promise<unknown[]> {
   const charges = asked.flatMap(({ client, applied }) =>
-    applied.map((policy, index) => ({
-      client,
-      described: describePolicy(policy, keyPrefix),
-      isFirst: index === 0,
-    })),
+    applied.map((policy) => ({ client, described: describe(policy) })),
   )
+  const policies = new PolicyArguments()
+  const requests = asked.flatMap(({ applied }) => [
+    String(applied.length),
+    ...applied.map((policy) => policies.numberOf(describe(policy))),
+  ])
   const reply = (await redis.eval(clockedScript, charges.length, [
     ...charges.map(({ client, described }) => keyOf(described, client)),
-    ...charges.flatMap(({ described }) => [described.quota, described.window]),
-    charges.map(({ described, isFirst }) => described[isFirst ? 'modeFirst' : 'modeJoined']).join(''),
-    charges.map(({ described }) => described.algorithm).join(''),
+    ...policies.toArguments(),
+    ...requests,
     String(nowUs),
   ])) as number[]
   return charges.flatMap(({ described }, index) => [
     reply[2 * index],
-    described.algorithm === 's' ? (reply[2 * index + 1] ?? NaN) / 1000 : 'real time',
+    described.algorithm.name === 'sliding' ? (reply[2 * index + 1] ?? NaN) / 1000 : 'real time',
   ])
 }
 

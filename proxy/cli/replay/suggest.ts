@@ -1,6 +1,7 @@
 import { describeKey } from '../../admin/api/client-name.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { isReserved, type Policy } from '../../policy.ts'
+import { takesUnits } from '../../limits/algorithms/registry.ts'
+import type { Policy } from '../../policy.ts'
 import type { ClientRow } from './client-table.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 import type { Simulation, Tally } from './simulation.ts'
@@ -99,8 +100,8 @@ function sortedRows({ rules, clients }: Tally): ClientRow[][] {
 
 /** None where there is nothing to suggest. */
 function fitRule(policy: Policy, rows: readonly ClientRow[], share: number): Fitted[] {
-  const isCounted = policy.algorithm === 'fixed' || policy.algorithm === 'sliding'
-  if (!isCounted || isReserved(policy) || policy.cost || rows.length === 0) return []
+  // Where a request is always one unit, the quota that a client needs is its peak.
+  if (takesUnits(policy) || rows.length === 0) return []
   const requests = rows[Math.floor(share * rows.length)]?.peak ?? 1
   const over = rows.filter(({ peak }) => peak > requests)
   const shown = over.slice(0, MAX_SHOWN).map(({ key, peak }) => ({ client: describeKey(key), peak }))

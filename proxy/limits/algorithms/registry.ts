@@ -1,4 +1,4 @@
-import type { Policy } from '../../policy.ts'
+import { settlesByResponse, type Policy } from '../../policy.ts'
 import type { Algorithm } from './algorithm.ts'
 import { concurrency } from './concurrency/concurrency.ts'
 import { fixed } from './fixed/fixed.ts'
@@ -6,7 +6,15 @@ import { sliding } from './sliding/sliding.ts'
 import { tokenBucket } from './token-bucket/token-bucket.ts'
 
 /** All algorithms, in the order in which settings and documentation name them. */
-export const algorithms: readonly Algorithm[] = [fixed, sliding, tokenBucket, concurrency]
+export const algorithms: readonly Algorithm[] = [
+  fixed, //
+  sliding,
+  tokenBucket,
+  concurrency,
+]
+
+/** What a rule counts by that does not say it. */
+export const usualAlgorithm: Algorithm = fixed
 
 const byName = new Map(algorithms.map((algorithm) => [algorithm.name, algorithm]))
 
@@ -14,4 +22,19 @@ export function algorithmOf({ algorithm }: Pick<Policy, 'algorithm'>): Algorithm
   const found = byName.get(algorithm)
   if (!found) throw new RangeError(`no algorithm is called ${algorithm}`)
   return found
+}
+
+/** Whether requests count under the policy while they are in flight. */
+export function countsInFlight(policy: Policy): boolean {
+  return algorithmOf(policy).countsInFlight
+}
+
+/** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
+export function isReserved(policy: Policy): boolean {
+  return settlesByResponse(policy) || countsInFlight(policy)
+}
+
+/** Whether the store is told with each charge what to reserve, since it is not always one unit that is counted for good. */
+export function takesUnits(policy: Policy): boolean {
+  return algorithmOf(policy).takesUnits || settlesByResponse(policy) || policy.cost !== undefined
 }

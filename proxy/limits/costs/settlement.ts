@@ -1,3 +1,4 @@
+import { countsInFlight } from '../algorithms/registry.ts'
 import type { Limiter, PolicyState, Reservation } from '../limiter.ts'
 import {
   readsResponseBody,
@@ -46,7 +47,7 @@ export class Settlement {
     this.#states = states
     for (const { policy, reservation } of states) {
       if (!reservation) continue
-      if (policy.algorithm === 'concurrency') this.#inFlight.push(reservation)
+      if (countsInFlight(policy)) this.#inFlight.push(reservation)
       else this.#open.push(reservation)
     }
   }

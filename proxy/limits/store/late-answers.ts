@@ -1,4 +1,4 @@
-import { takesUnits } from '../../policy.ts'
+import { takesUnits } from '../algorithms/registry.ts'
 import { chargesOfStates, type Charge, type Decision, type Ticket } from '../limiter.ts'
 import { isTicket, readDecision, readTickets } from './store-replies.ts'
 

@@ -1,4 +1,5 @@
-import { isReserved, type Policy } from '../../policy.ts'
+import type { Policy } from '../../policy.ts'
+import { isReserved } from '../algorithms/registry.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import { chargesOfStates, type Charge, type Decision, type PolicyState } from '../limiter.ts'
 import { TwoGenerations } from './two-generations.ts'

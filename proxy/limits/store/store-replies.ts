@@ -1,4 +1,5 @@
-import { isReserved, reservedUnits, takesUnits, type Policy } from '../../policy.ts'
+import { reservedUnits, type Policy } from '../../policy.ts'
+import { isReserved, takesUnits } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState, Reservation, Ticket } from '../limiter.ts'
 
 /* How the reply to a batch is read; `RemoteCounters.ask` describes its contents. */

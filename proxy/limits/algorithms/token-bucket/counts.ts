@@ -76,7 +76,7 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
 }
 
 /** The state of a bucket by its debt; undefined if it is full. */
-export function debtReading(policy: Policy, debtMs: number): CounterReading {
+function debtReading(policy: Policy, debtMs: number): CounterReading {
   if (debtMs === 0) return undefined
   const { remaining, resetMs } = stateOf({ policy }, debtMs)
   return { used: policy.quota - remaining, resetMs }

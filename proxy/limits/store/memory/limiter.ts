@@ -1,9 +1,9 @@
 import type { Steps } from '../../../../shared/steps.ts'
-import { reservedUnits, takesUnits, type Policy } from '../../../policy.ts'
+import { reservedUnits, type Policy } from '../../../policy.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { MemoryCounts } from '../../algorithms/memory-counts.ts'
-import { algorithmOf, algorithms } from '../../algorithms/registry.ts'
+import { algorithmOf, algorithms, countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import type { UnsavedSlot } from '../../algorithms/slots/slot-pool.ts'
 import type { CounterReading } from '../../counter-admin.ts'
 import type { Charge, Decision, PolicyState, Reservation } from '../../limiter.ts'
@@ -171,7 +171,7 @@ export function createMemoryLimiter(options: {
     decideUnsaved: (charges) => decide(charges, true),
     settle(reservation, costUnits) {
       const { charge, units } = reservation
-      const isOver = charge.policy.algorithm === 'concurrency'
+      const isOver = countsInFlight(charge.policy)
       if (!isOver && units === costUnits) return
       const { counts, table } = placeOf(charge.policy)
       counts.giveBack(table, reservation, isOver ? units : units - costUnits, now())

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Log } from '../../../../shared/log.ts'
 import type { Policy } from '../../../policy.ts'
+import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { createCircuitBreaker } from './circuit-breaker.ts'
 import type { DecisionHooks } from '../batching.ts'
@@ -108,7 +109,7 @@ export function createRedisWithFallback(options: {
   function withNames(decision: Decision): Decision {
     if (decision.outcome !== 'allowed') return decision
     const states = decision.states.map((state) =>
-      state.reservation && state.policy.algorithm === 'concurrency'
+      state.reservation && countsInFlight(state.policy)
         ? { ...state, reservation: shared.addInFlight(state.reservation.charge) }
         : state,
     )
@@ -117,7 +118,7 @@ export function createRedisWithFallback(options: {
 
   function settle(reservation: Reservation, costUnits: number): void {
     const { isLocal, units, charge } = reservation
-    const isMore = costUnits > units && charge.policy.algorithm !== 'concurrency'
+    const isMore = costUnits > units && !countsInFlight(charge.policy)
     if (isLocal) local.settle(reservation, costUnits)
     // The missing units are charged here, and in Redis when it answers.
     else if (isMore && breaker.isOpen) local.settle({ ...reservation, isLocal: true }, costUnits)

@@ -1,4 +1,5 @@
-import { reservedUnits, takesUnits } from '../../../policy.ts'
+import { reservedUnits } from '../../../policy.ts'
+import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import type { Charge } from '../../limiter.ts'
 import { isMoving } from './errors.ts'
 
@@ -135,7 +136,7 @@ function ticketAt({ part, reply }: Answer, at: number): unknown {
 }
 
 function unitsOf({ policy, units }: Charge): number {
-  return policy.algorithm === 'concurrency' ? 1 : (units ?? reservedUnits(policy))
+  return countsInFlight(policy) ? 1 : (units ?? reservedUnits(policy))
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {

@@ -1,4 +1,6 @@
-import { takesUnits, type Policy } from '../../../policy.ts'
+import type { Policy } from '../../../policy.ts'
+import type { Algorithm } from '../../algorithms/algorithm.ts'
+import { algorithmOf, takesUnits } from '../../algorithms/registry.ts'
 
 /** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
 const FORMAT = '1'
@@ -13,42 +15,51 @@ export function keyPrefixOf(namespace: string | undefined): string {
 
 /** A policy in the form that the scripts take, made once. */
 export type RedisPolicy = {
+  readonly algorithm: Algorithm
   readonly keyStart: string
   readonly keySuffix: string
-  readonly quota: string
-  readonly window: string
-  /** Of a token bucket: how long it takes to get one unit back, in milliseconds, perhaps with a fraction. */
-  readonly unit: string
-  /** For a request's first charge, and for its other charges. */
-  readonly modeFirst: 'E' | 'S'
-  readonly modeJoined: 'e' | 's'
-  /** A letter for the scripts; in upper case where units, or the name of a request in flight, are given with each charge. */
-  readonly algorithm: 'f' | 's' | 'F' | 'S' | 'T' | 'C'
+  /** Whether charges come with units, or the name of a request in flight. */
+  readonly takesUnits: boolean
+  /** For `PolicyArguments`. */
+  readonly described: readonly string[]
 }
 
 /** @param keyPrefix of `keyPrefixOf` */
 export function describePolicy(policy: Policy, keyPrefix: string): RedisPolicy {
-  const { name, quota, windowMs, algorithm, mode, sharedWindowMs = windowMs } = policy
+  const { name, quota, windowMs, mode } = policy
+  const algorithm = algorithmOf(policy)
   return {
+    algorithm,
     keyStart: `${keyPrefix}:{`,
-    keySuffix:
-      algorithm === 'concurrency' ? `}:${name}:in-flight` : `}:${name}:${sharedWindowMs}${kinds[algorithm]}`,
-    quota: String(quota),
-    window: String(windowMs),
-    unit: String(windowMs / quota),
-    modeFirst: mode === 'enforce' ? 'E' : 'S',
-    modeJoined: mode === 'enforce' ? 'e' : 's',
-    algorithm: algorithm === 'concurrency' ? 'C' : letters[algorithm][takesUnits(policy) ? 1 : 0],
+    keySuffix: `}:${name}:${algorithm.redis.keyEnd(policy)}`,
+    takesUnits: takesUnits(policy),
+    described: [algorithm.name, mode, String(quota), String(windowMs), takesUnits(policy) ? 'units' : 'one'],
   }
 }
 
-const kinds = { fixed: '', sliding: ':sliding', 'token-bucket': ':bucket' } as const
-const letters = { fixed: ['f', 'F'], sliding: ['s', 'S'], 'token-bucket': ['T', 'T'] } as const
+/**
+ * As `describePolicy`, which is called once for each policy.
+ *
+ * @param described called with each that is new
+ */
+export function createDescriber(
+  keyPrefix: string,
+  described?: (policy: Policy, description: RedisPolicy) => void,
+): (policy: Policy) => RedisPolicy {
+  const known = new WeakMap<Policy, RedisPolicy>()
+  return (policy) => {
+    const before = known.get(policy)
+    if (before) return before
+    const description = describePolicy(policy, keyPrefix)
+    known.set(policy, description)
+    described?.(policy, description)
+    return description
+  }
+}
 
 /**
- * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<window in ms>`, in a namespace
- * `sluice:<namespace>:1:…`, with `:sliding` behind it where the window slides, `:bucket` for a token bucket, and `in-flight`
- * in place of the window for requests in flight. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
+ * The key of a client's counter: `sluice:1:{<partition key>}:<policy>:<what its algorithm says>`, in a namespace
+ * `sluice:<namespace>:1:…`. The braces make all counters of one client share a hash slot. The quota is not part of the key, so
  * a changed one takes effect at once; a changed window or algorithm starts new counters.
  */
 export function keyOf({ keyStart, keySuffix }: RedisPolicy, partitionKey: string): string {

@@ -1,16 +1,19 @@
-import { isReserved, reservedUnits, takesUnits, type Policy } from '../../../policy.ts'
+import { reservedUnits, type Policy } from '../../../policy.ts'
+import type { Algorithm } from '../../algorithms/algorithm.ts'
+import { countsInFlight, isReserved, usualAlgorithm } from '../../algorithms/registry.ts'
 import { withAdvice } from './checks/sharding.ts'
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
 import type { LateAnswer } from '../late-answers.ts'
 import type { Charge, Reservation } from '../../limiter.ts'
 import { hasCountedNothing } from './errors.ts'
-import { describePolicy, keyOf, type RedisPolicy } from './keys.ts'
-import { createProbes, type Needs, type Probes } from './checks/probes.ts'
+import { createDescriber, keyOf } from './keys.ts'
+import { createProbes, type Probes } from './checks/probes.ts'
 import { loadWhenConnected, runScript, type RedisClient } from './run-script.ts'
-import { decideScript, giveBackScript } from './scripts.ts'
+import { decideScript, decideScripts } from './scripts/decide.ts'
+import { PolicyArguments } from './scripts/policy-arguments.ts'
+import { settleScript } from './scripts/settle.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
-import { settleScript } from './settling/settle-scripts.ts'
 import { createSettling } from './settling/settling.ts'
 import { createLeases } from './settling/leases.ts'
 
@@ -63,36 +66,25 @@ export function createRedisLimiter(options: {
   readonly hooks: RedisHooks
 }): RedisLimiter {
   const { redis, keyPrefix, timeoutMs, now, hooks } = options
-  const described = new WeakMap<Policy, RedisPolicy>()
-  const needs: Needs = { sliding: false, inFlight: false, buckets: false, reserved: false }
+  /** The algorithms of the policies that have been counted, and whether anything is reserved under them. */
+  const used = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new WeakSet<Policy>()
 
-  function describe(policy: Policy): RedisPolicy {
-    const known = described.get(policy)
-    if (known) return known
-    const description = describePolicy(policy, keyPrefix)
-    described.set(policy, description)
-    needs.sliding ||= policy.algorithm === 'sliding'
-    needs.inFlight ||= policy.algorithm === 'concurrency'
-    needs.buckets ||= policy.algorithm === 'token-bucket'
-    needs.reserved ||= isReserved(policy) || policy.cost !== undefined
-    return description
-  }
+  const describe = createDescriber(keyPrefix, (policy, { algorithm }) =>
+    used.set(algorithm, used.get(algorithm) || isReserved(policy) || policy.cost !== undefined),
+  )
 
   function giveBack({ charge, leftMs, countedAt, ticket }: Counted): Promise<unknown> {
     const { policy, partitionKey } = charge
     const description = describe(policy)
-    const key = keyOf(description, partitionKey)
-    if (takesUnits(policy)) {
-      const units = String(charge.units ?? reservedUnits(policy))
-      const { algorithm, window, unit } = description
-      const length = algorithm === 'T' ? unit : window
-      return runScript(redis, settleScript, 1, [key, algorithm, String(ticket), units, length])
-    }
-    return policy.algorithm === 'fixed'
-      ? runScript(redis, giveBackScript, 1, [key, String(leftMs)])
-      : redis.lrem(key, -1, String(countedAt))
+    const told = description.takesUnits
+      ? String(ticket)
+      : description.algorithm.redis.ticketOf(leftMs, countedAt)
+    const policies = new PolicyArguments()
+    const settled = [policies.numberOf(description), told, String(charge.units ?? reservedUnits(policy))]
+    const keyAndArguments = [keyOf(description, partitionKey), ...policies.toArguments(), ...settled]
+    return runScript(redis, settleScript, 1, keyAndArguments)
   }
 
   async function ask(
@@ -100,51 +92,49 @@ export function createRedisLimiter(options: {
     isAwaited: () => boolean,
   ): Promise<readonly unknown[]> {
     const keys: string[] = []
-    const parameters: string[] = []
-    const extra: string[] = []
-    let modes = ''
-    let algorithms = ''
+    const policies = new PolicyArguments()
+    const asked: string[] = []
     for (const charges of requests) {
-      let isFirst = true
+      asked.push(String(charges.length))
       for (const { policy, partitionKey, units } of charges) {
         const description = describe(policy)
         keys.push(keyOf(description, partitionKey))
-        parameters.push(description.quota, description.window)
-        if (description.algorithm === 'C') extra.push(leases.nextName())
-        else if (takesUnits(policy)) extra.push(String(units ?? reservedUnits(policy)))
-        modes += isFirst ? description.modeFirst : description.modeJoined
-        algorithms += description.algorithm
-        isFirst = false
+        asked.push(policies.numberOf(description))
+        if (description.algorithm.countsInFlight) asked.push(leases.nextName())
+        else if (description.takesUnits) asked.push(String(units ?? reservedUnits(policy)))
       }
     }
     const reply = await runScript(
       redis,
-      decideScript,
+      decideScript(policies.algorithms),
       keys.length,
-      [...keys, ...parameters, modes, algorithms, ...extra],
+      [...keys, ...policies.toArguments(), ...asked],
       isAwaited,
     )
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
-    return /[st]/i.test(algorithms) ? inMilliseconds(reply, algorithms) : (reply as readonly unknown[])
+    return inMilliseconds(reply, keys.length)
   }
 
-  loadWhenConnected(redis, [decideScript, settleScript])
-  const probes = createProbes({ redis, keyPrefix, needs, timeoutMs })
-  const keyOfCharge = ({ policy, partitionKey }: Charge): string => keyOf(describe(policy), partitionKey)
+  loadWhenConnected(redis, [...decideScripts, settleScript])
+  const probes = createProbes({
+    redis,
+    keyPrefix,
+    readUsed: () => Array.from(used, ([algorithm, isReserved]) => ({ algorithm, isReserved })),
+    timeoutMs,
+  })
   const leases = createLeases({
     redis,
-    keyOf: keyOfCharge,
+    describe: ({ policy }) => describe(policy),
     isAnswering: () => redis.status === 'ready',
   })
   const settling = createSettling({
     redis,
     describe: ({ charge }) => describe(charge.policy),
-    keyOf: ({ charge }) => keyOfCharge(charge),
   })
 
   function settle(reservation: Reservation, costUnits: number): void {
     const { charge, units, ticket } = reservation
-    if (charge.policy.algorithm === 'concurrency') {
+    if (countsInFlight(charge.policy)) {
       if (leases.remove(String(ticket))) hooks.inFlight?.(charge, -1)
       settling.settle(reservation, units)
     } else if (units !== costUnits) settling.settle(reservation, units - costUnits)
@@ -160,7 +150,7 @@ export function createRedisLimiter(options: {
    */
   function answeredLate(late: LateAnswer): void {
     const { charge, meanwhile } = late
-    const isInFlight = charge.policy.algorithm === 'concurrency'
+    const isInFlight = countsInFlight(charge.policy)
     if (!isInFlight && meanwhile === 'admitted') return
     if (!isInFlight && meanwhile === 'counted' && hooks.countedTwice?.(charge)) return
     giveBack(late).catch(() => undefined)
@@ -183,7 +173,7 @@ export function createRedisLimiter(options: {
       ...hooks,
       reserved(reservation) {
         const { charge, ticket } = reservation
-        if (charge.policy.algorithm !== 'concurrency') return
+        if (!countsInFlight(charge.policy)) return
         leases.add(String(ticket), charge)
         hooks.inFlight?.(charge, 1)
       },
@@ -223,9 +213,8 @@ export function createRedisLimiter(options: {
   }
 }
 
-/** Converts the times of sliding windows and buckets in a reply of `decideScript` from microseconds to milliseconds. */
-function inMilliseconds(reply: readonly unknown[], algorithms: string): unknown[] {
-  return reply.map((value, index) =>
-    index % 2 === 1 && /[st]/i.test(algorithms[(index - 1) / 2] ?? '') ? Number(value) / 1000 : value,
-  )
+/** The times of a reply of `decideScript` in milliseconds. */
+function inMilliseconds(reply: unknown[], charges: number): readonly unknown[] {
+  for (let at = 1; at < 2 * charges; at += 2) reply[at] = Number(reply[at]) / 1000
+  return reply
 }

@@ -1,5 +1,6 @@
 import type { Steps } from '../../../../shared/steps.ts'
 import { withQuota, type Policy } from '../../../policy.ts'
+import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import {
   isQuestion,
@@ -34,7 +35,7 @@ export function serveLimiter(options: {
     const values = answers.flatMap((request) => request.values)
     const reservations = answers.flatMap((request) => request.reservations)
     for (const reservation of reservations)
-      if (reservation?.charge.policy.algorithm === 'concurrency') inFlight.add(reservation)
+      if (reservation && countsInFlight(reservation.charge.policy)) inFlight.add(reservation)
     const reply = reservations.some((reservation) => reservation !== undefined)
       ? [...values, 0, ...reservations.map((reservation) => reservation?.ticket ?? 0)]
       : values
@@ -50,7 +51,7 @@ export function serveLimiter(options: {
     const policy = policyNamed(name, policyByName)
     if (!policy) return
     const reservation: Reservation = { charge: { policy, partitionKey }, units, isLocal: false, ticket }
-    if (policy.algorithm === 'concurrency' && !inFlight.remove(reservation)) return
+    if (countsInFlight(policy) && !inFlight.remove(reservation)) return
     counters.settle(reservation, costUnits)
   }
 

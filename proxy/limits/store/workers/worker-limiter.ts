@@ -1,4 +1,4 @@
-import { takesUnits } from '../../../policy.ts'
+import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import { createBatching, type DecisionHooks } from '../batching.ts'
 import type { Charge, Limiter, Reservation } from '../../limiter.ts'
 import {
@@ -69,7 +69,7 @@ export function createIpcLimiter(options: {
       isConnected: () => true,
       // Requests in flight are over: nobody else would say so. What a worker counts by itself is never added to the primary's.
       answeredLate({ charge, ticket }) {
-        if (charge.policy.algorithm === 'concurrency' && ticket !== undefined)
+        if (countsInFlight(charge.policy) && ticket !== undefined)
           settleLater({ charge, units: 1, isLocal: false, ticket }, 0)
       },
       hasCountedNothing: () => true,

@@ -2,12 +2,9 @@ import { afterInput } from '../../../../../shared/after-input.ts'
 import { createShardingCheck } from './sharding.ts'
 import { isOfReplica } from '../errors.ts'
 import { leaveReplica } from '../connecting/leaving.ts'
-import { commandsNeeded, findRefusalAt, type Refusal } from './rights.ts'
+import { commandsNeeded, findRefusalAt, type AlgorithmUse, type Refusal } from './rights.ts'
 import type { RedisClient, RedisScript } from '../run-script.ts'
-import { decideScript } from '../scripts.ts'
-
-/** What the policies that have been counted need of Redis, besides fixed windows. */
-export type Needs = { sliding: boolean; inFlight: boolean; buckets: boolean; reserved: boolean }
+import { decideScript } from '../scripts/decide.ts'
 
 /** Test requests, which tell whether Redis can decide. */
 export type Probes = {
@@ -35,16 +32,16 @@ const CLUSTER_PROBES = 32
 
 /**
  * @param options.keyPrefix of `keyPrefixOf`
- * @param options.needs is read at each probe
+ * @param options.readUsed the algorithms of the policies that have been counted; called at each probe
  * @param options.timeoutMs for each answer
  */
 export function createProbes(options: {
   readonly redis: RedisClient
   readonly keyPrefix: string
-  readonly needs: Readonly<Needs>
+  readonly readUsed: () => readonly AlgorithmUse[]
   readonly timeoutMs: number
 }): Probes {
-  const { redis, keyPrefix, needs, timeoutMs } = options
+  const { redis, keyPrefix, readUsed, timeoutMs } = options
   /** The counters that probes use. They expire after a second, and no client's counter has such a key or prefix. */
   const keys = redis.isCluster
     ? Array.from({ length: CLUSTER_PROBES }, (_, i) => `${keyPrefix}:probe:${i}`)
@@ -81,16 +78,24 @@ export function createProbes(options: {
 
   return {
     async probe() {
-      const answers = keys.flatMap((key) => {
-        const decides = (counter: string, algorithm: string): Promise<boolean> =>
-          runs(decideScript, 1, [counter, '1000000', '1000', 'E', algorithm], timeoutMs)
-        return needs.sliding ? [decides(key, 'f'), decides(`${key}:sliding`, 's')] : [decides(key, 'f')]
-      })
+      const answers = keys.flatMap((key) =>
+        readUsed().map(({ algorithm }) => {
+          const { name, takesUnits } = algorithm
+          const policy = [name, 'enforce', '1000000', '1000', takesUnits ? 'units' : 'one']
+          const charge = takesUnits ? ['1', '1'] : ['1']
+          return runs(
+            decideScript(new Set([algorithm])),
+            1,
+            [`${key}:${name}`, '1', ...policy, '1', ...charge],
+            timeoutMs,
+          )
+        }),
+      )
       return !(await Promise.all(answers)).includes(false)
     },
     async findRefusal() {
       if (redis.status !== 'ready') return undefined
-      const commands = commandsNeeded({ ...needs, cluster: redis.isCluster })
+      const commands = commandsNeeded(readUsed(), redis.isCluster)
       const [refusal, isSharded] = await Promise.all([
         findRefusalAt(redis, keys, { commands, timeoutMs }),
         sharding.find(),

@@ -1,45 +1,18 @@
+import type { Algorithm } from '../../../algorithms/algorithm.ts'
+import type { RedisCommand } from '../../../algorithms/redis-counts.ts'
 import { errorCodeOf, lacksRight, reasonOf } from '../errors.ts'
 import { script, type RedisClient } from '../run-script.ts'
 
-/**
- * How the scripts call Redis. `call` returns an error as a table, which the caller has to check. `must` is for
- * commands that fail only where the user has no right to them: the first that did is in `denied`.
- */
-export const callsLua = `
-local call = redis.pcall
-local denied
+/** What of an algorithm is counted in Redis. */
+export type AlgorithmUse = { readonly algorithm: Algorithm; readonly isReserved: boolean }
 
-local function must(command, ...)
-  local reply = call(command, ...)
-  if type(reply) == 'table' and reply.err then denied = denied or reply.err .. ' (' .. command .. ')' end
-  return reply
-end
-`
-
-const FIXED = ['SET', 'INCR', 'INCRBY', 'DECR', 'PTTL', 'PEXPIRE']
-const RESERVED = ['TIME', 'DECRBY']
-const BUCKETS = ['TIME', 'GET']
-const SLIDING = ['TIME', 'LINDEX', 'LTRIM', 'RPUSH', 'RPOP', 'PEXPIREAT']
-const IN_FLIGHT = ['TIME', 'ZADD', 'ZCARD', 'ZREM', 'ZREMRANGEBYSCORE']
-
-/** The commands that decisions need, in the order in which `rightsScript` can try them. */
-export function commandsNeeded(has: {
-  readonly sliding: boolean
-  readonly reserved: boolean
-  readonly inFlight: boolean
-  readonly buckets: boolean
-  readonly cluster: boolean
-}): string[] {
-  const commands = [
-    ...FIXED,
-    ...(has.reserved ? RESERVED : []),
-    ...(has.sliding && (has.cluster || has.reserved) ? ['LREM'] : []),
-    ...(has.sliding ? SLIDING : []),
-    ...(has.inFlight ? IN_FLIGHT : []),
-    ...(has.buckets ? BUCKETS : []),
-    'DEL',
-  ]
-  return [...new Set(commands)]
+/** The commands that decisions need, with arguments to try them. */
+export function commandsNeeded(used: readonly AlgorithmUse[], isCluster: boolean): RedisCommand[] {
+  const commands = used.flatMap(({ algorithm, isReserved }) => {
+    const { always, reserving = [], cluster = [] } = algorithm.redis.commands
+    return [...always, ...(isReserved ? reserving : []), ...(isCluster ? cluster : [])]
+  })
+  return [...new Map(commands.map((command) => [command[0], command])).values()]
 }
 
 /** `command` is undefined where it is not about one: not even a script may run, or the address cannot be shared. */
@@ -49,24 +22,31 @@ export type Refusal = { readonly command: string | undefined; readonly reply: st
  * Tries whether the user may run these commands. Redis before 7.2 does not name the one that it refuses inside a script.
  *
  * KEYS   a key that nothing else uses
- * ARGV   the commands, SET first: it makes the key with an expiry, so that nothing stays whatever is refused. On
- *        the string that it makes, commands for lists and sets fail with WRONGTYPE, which they could not without the right
+ * ARGV   for each command its name, how many arguments it is tried with behind the key, and these. Each is tried on the same
+ *        string, on which commands for lists and sets fail with WRONGTYPE, which they could not without the right. The string is
+ *        made with an expiry, so that nothing stays whatever is refused
  * reply  1, or the command that is refused and what Redis says
  */
 const rightsScript = script(`
-local arguments = {
-  SET = { 0, 'PX', 1000 }, INCRBY = { 1 }, PEXPIRE = { 1000 }, LINDEX = { 0 }, LTRIM = { 0, -1 }, RPUSH = { 0 },
-  LREM = { 0, 0 }, PEXPIREAT = { 1 }, DECRBY = { 1 }, ZADD = { 0, 0 }, ZREM = { 0 }, ZREMRANGEBYSCORE = { 0, 0 },
-}
-for _, command in ipairs(ARGV) do
-  local reply
-  if command == 'TIME' then
-    reply = redis.pcall(command)
-  else
-    reply = redis.pcall(command, KEYS[1], unpack(arguments[command] or {}))
-  end
-  if type(reply) == 'table' and reply.err and not reply.err:find('WRONGTYPE', 1, true) then return { command, reply.err } end
+local function refuses(command, ...)
+  local reply = redis.pcall(command, ...)
+  return type(reply) == 'table' and reply.err and not reply.err:find('WRONGTYPE', 1, true) and reply.err
 end
+
+local at = 1
+while at <= #ARGV do
+  local failure = refuses('SET', KEYS[1], 0, 'PX', 1000)
+  if failure then return { 'SET', failure } end
+  local command, count = ARGV[at], tonumber(ARGV[at + 1])
+  if command == 'TIME' then
+    failure = refuses(command)
+  else
+    failure = refuses(command, KEYS[1], unpack(ARGV, at + 2, at + 1 + count))
+  end
+  if failure then return { command, failure } end
+  at = at + 2 + count
+end
+redis.call('DEL', KEYS[1])
 return 1
 `)
 
@@ -79,16 +59,17 @@ return 1
 export async function findRefusalAt(
   redis: RedisClient,
   keys: readonly string[],
-  { commands, timeoutMs }: { readonly commands: readonly string[]; readonly timeoutMs: number },
+  { commands, timeoutMs }: { readonly commands: readonly RedisCommand[]; readonly timeoutMs: number },
 ): Promise<Refusal | undefined> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, timeoutMs, undefined)
   })
+  const args = commands.flatMap(([name, ...tried]) => [name, String(tried.length), ...tried])
   const refusals = keys.map(async (key): Promise<Refusal | undefined> => {
     try {
       const [reply] = await Promise.all([
-        redis.eval(rightsScript.source, 1, `${key}:rights`, ...commands),
+        redis.eval(rightsScript.source, 1, `${key}:rights`, ...args),
         tryDigest(redis, `${key}:rights`),
       ])
       return Array.isArray(reply) ? { command: String(reply[0]), reply: reasonOf(reply[1]) } : undefined

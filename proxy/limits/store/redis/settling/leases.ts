@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { LEASE_MS } from '../../../../policy.ts'
 import type { Charge } from '../../../limiter.ts'
 import { runScript, type RedisClient } from '../run-script.ts'
-import { renewScript } from './settle-scripts.ts'
+import { PolicyArguments } from '../scripts/policy-arguments.ts'
+import { renewScript } from '../scripts/settle.ts'
+import { keyOf, type RedisPolicy } from '../keys.ts'
 
 export type Leases = {
   /** A name for a request in flight that no other process has given. */
@@ -25,15 +26,14 @@ const RENEWED_AT_ONCE = 256
  * those of a process that has died do not count for longer. A living process renews its own in time, and adds again those
  * that Redis has lost.
  *
- * @param options.keyOf the counter of a charge
  * @param options.isAnswering whether there is any use in asking
  */
 export function createLeases(options: {
   readonly redis: RedisClient
-  readonly keyOf: (charge: Charge) => string
+  readonly describe: (charge: Charge) => RedisPolicy
   readonly isAnswering: () => boolean
 }): Leases {
-  const { redis, keyOf, isAnswering } = options
+  const { redis, describe, isAnswering } = options
   const prefix = randomBytes(6).toString('base64url')
   const inFlight = new Map<string, Charge>()
   let last = 0
@@ -49,12 +49,17 @@ export function createLeases(options: {
   }
 
   async function renewPart(names: readonly string[]): Promise<void> {
-    const keys = names.flatMap((name) => {
+    const policies = new PolicyArguments()
+    const keys: string[] = []
+    const renewed: string[] = []
+    for (const name of names) {
       const charge = inFlight.get(name)
-      return charge ? [keyOf(charge)] : []
-    })
+      if (!charge) continue
+      keys.push(keyOf(describe(charge), charge.partitionKey))
+      renewed.push(policies.numberOf(describe(charge)), name)
+    }
     if (keys.length === 0) return
-    await runScript(redis, renewScript, keys.length, [...keys, String(LEASE_MS), ...names])
+    await runScript(redis, renewScript, keys.length, [...keys, ...policies.toArguments(), ...renewed])
   }
 
   /** A failed renewal is retried before the requests count as over. */

@@ -2,7 +2,8 @@ import type { Policy } from '../../../../policy.ts'
 import type { UnsavedCharge } from '../../memory/limiter.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
 import { inOneWrite, type RedisClient, type RedisScript } from '../run-script.ts'
-import { addFixedOnceScript, addOnceScript } from './add-once-script.ts'
+import { addOnceScript } from '../scripts/add-once.ts'
+import { PolicyArguments } from '../scripts/policy-arguments.ts'
 
 /**
  * Adds requests that were admitted locally. Resolves to whether Redis confirmed it; sent again with the same id, they
@@ -26,29 +27,19 @@ export function createRepayment(options: {
   /** @param mark the key that records that it was done; the same whenever it is sent again */
   function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
     if (charges.length === 0) return Promise.resolve(true)
-    const counts = charges.filter(({ policy }) => policy.algorithm === 'fixed')
-    const debts = charges.filter(({ policy }) => policy.algorithm === 'token-bucket')
-    const admissions = charges.filter(({ policy }) => policy.algorithm === 'sliding')
-    const keys = [...counts, ...debts, ...admissions].map((charge) =>
-      keyOf(describe(charge.policy), charge.partitionKey),
-    )
-    const parameters = [
-      ...counts.flatMap(({ counted: [amount], endsAtMs }) => [
-        String(amount),
-        String(Math.ceil(endsAtMs - nowMs)),
-      ]),
-      ...debts.map(({ endsAtMs }) => String((endsAtMs - nowMs) * 1000)),
-      ...admissions.flatMap(({ policy, counted }) => {
-        const { quota, window } = describe(policy)
-        const agesUs = counted.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000)))
-        return [quota, window, String(agesUs.length), ...agesUs]
-      }),
-    ]
+    const policies = new PolicyArguments()
+    const keys = [mark]
+    const added: string[] = []
+    for (const charge of charges) {
+      const policy = describe(charge.policy)
+      const values = policy.algorithm.redis.addedValues(charge, nowMs)
+      keys.push(keyOf(policy, charge.partitionKey))
+      added.push(policies.numberOf(policy), String(values.length), ...values)
+    }
     // The mark is kept until the last of the windows has ended: after that, none of this is sent again.
     const maxMs = Math.ceil(Math.max(...charges.map(({ endsAtMs }) => endsAtMs)) - nowMs)
-    const sizes = [counts.length, debts.length].map(String)
-    const script = counts.length === charges.length ? addFixedOnceScript : addOnceScript
-    return runs(script, 1 + keys.length, [mark, ...keys, String(maxMs), ...sizes, ...parameters])
+    const script = addOnceScript(policies.algorithms)
+    return runs(script, keys.length, [...keys, String(maxMs), ...policies.toArguments(), ...added])
   }
 
   return async (id, charges) => {

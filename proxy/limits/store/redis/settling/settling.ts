@@ -1,7 +1,8 @@
 import type { Reservation } from '../../../limiter.ts'
-import type { RedisPolicy } from '../keys.ts'
+import { keyOf, type RedisPolicy } from '../keys.ts'
 import { runScript, type RedisClient } from '../run-script.ts'
-import { settleScript } from './settle-scripts.ts'
+import { PolicyArguments } from '../scripts/policy-arguments.ts'
+import { settleScript } from '../scripts/settle.ts'
 
 export type Settling = {
   /**
@@ -17,15 +18,12 @@ const SETTLED_IN_COMMAND = 256
 /**
  * Sends settlements to Redis. In a cluster each reservation is a command of its own, as a command reaches one
  * node only.
- *
- * @param options.keyOf the counter of a reservation
  */
 export function createSettling(options: {
   readonly redis: RedisClient
   readonly describe: (reservation: Reservation) => RedisPolicy
-  readonly keyOf: (reservation: Reservation) => string
 }): Settling {
-  const { redis, describe, keyOf } = options
+  const { redis, describe } = options
   let waiting: Waiting[] = []
 
   function send(): void {
@@ -35,13 +33,17 @@ export function createSettling(options: {
     const size = redis.isCluster ? 1 : SETTLED_IN_COMMAND
     for (let at = 0; at < all.length; at += size) {
       const part = all.slice(at, at + size)
-      const keys = part.map(({ reservation }) => keyOf(reservation))
-      const parameters = part.flatMap(({ reservation, units }) => {
-        const { algorithm, window, unit } = describe(reservation)
-        return [algorithm, String(reservation.ticket), String(units), algorithm === 'T' ? unit : window]
-      })
+      const policies = new PolicyArguments()
+      const keys: string[] = []
+      const settled: string[] = []
+      for (const { reservation, units } of part) {
+        const policy = describe(reservation)
+        keys.push(keyOf(policy, reservation.charge.partitionKey))
+        settled.push(policies.numberOf(policy), String(reservation.ticket), String(units))
+      }
       // After an error it is unknown whether the command was executed, so it is not sent again.
-      runScript(redis, settleScript, keys.length, [...keys, ...parameters]).catch(() => undefined)
+      const args = [...keys, ...policies.toArguments(), ...settled]
+      runScript(redis, settleScript, keys.length, args).catch(() => undefined)
     }
   }
 

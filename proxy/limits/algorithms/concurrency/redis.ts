@@ -1,0 +1,76 @@
+import type { RedisCounts } from '../redis-counts.ts'
+import { TRY_AGAIN_MS } from './counts.ts'
+
+const tryAgainUs = TRY_AGAIN_MS * 1000
+
+/**
+ * Requests in flight in Redis are a sorted set of their names, by the time until which each is believed to be in flight, in
+ * milliseconds: a gateway that has died does not say that its requests are over. The ticket is the name, which comes in
+ * place of units.
+ */
+export const inFlightInRedis: RedisCounts = {
+  keyEnd: () => 'in-flight',
+  commands: {
+    always: [
+      ['TIME'],
+      ['ZADD', '0', '0'],
+      ['ZCARD'],
+      ['ZREM', '0'],
+      ['ZREMRANGEBYSCORE', '0', '0'],
+      ['PEXPIRE', '1000'],
+    ],
+  },
+  // A request in flight always has a name.
+  ticketOf: () => '',
+  addedValues: () => [],
+  lua: {
+    decide: `
+function algorithm.count(key, policy, name)
+  local nowUs = readClockUs()
+  if not nowUs then return nil, denied end
+  local nowMs = math.floor(nowUs / 1000)
+  local gone = call('ZREMRANGEBYSCORE', key, '-inf', nowMs)
+  if type(gone) ~= 'number' then return nil, gone.err .. ' (ZREMRANGEBYSCORE)' end
+  local held = must('ZCARD', key)
+  if denied then return nil, denied end
+  if held >= policy.quota then return -1, ${tryAgainUs} end
+  must('ZADD', key, nowMs + policy.windowMs, name)
+  must('PEXPIRE', key, policy.windowMs)
+  if denied then
+    call('ZREM', key, name)
+    return nil, denied
+  end
+  return policy.quota - held - 1, ${tryAgainUs}, name
+end
+
+function algorithm.undo(key, _, name, remaining)
+  must('ZREM', key, name)
+  return remaining + 1
+end
+`,
+    settle: `
+function algorithm.settle(key, _, _, name)
+  call('ZREM', key, name)
+end
+`,
+    read: `
+function algorithm.read(key)
+  local nowUs = readClockUs()
+  if not nowUs then return denied end
+  local held = call('ZCOUNT', key, math.floor(nowUs / 1000) + 1, '+inf')
+  if type(held) == 'table' then return held.err end
+  return held, held > 0 and ${tryAgainUs} or 0
+end
+`,
+    // Requests that came to be in flight without Redis are renewed.
+    add: 'function algorithm.add() end',
+    renew: `
+function algorithm.renew(key, policy, name)
+  local nowUs = readClockUs()
+  if not nowUs then return end
+  local untilMs = math.floor(nowUs / 1000) + policy.windowMs
+  if type(call('ZADD', key, untilMs, name)) == 'number' then must('PEXPIRE', key, policy.windowMs) end
+end
+`,
+  },
+}

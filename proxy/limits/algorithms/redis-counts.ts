@@ -1,0 +1,71 @@
+import type { Policy } from '../../policy.ts'
+import type { UnsavedSlot } from './slots/slot-pool.ts'
+
+/** How an algorithm counts in Redis. */
+export type RedisCounts = {
+  /**
+   * What the key of a counter ends in, behind the name of its policy. Counters that this version could not read must have
+   * another key; those of versions that run beside it must have the same.
+   */
+  keyEnd(policy: Policy): string
+  /** The commands that its Lua calls. */
+  readonly commands: {
+    readonly always: readonly RedisCommand[]
+    /** Where charges are reserved. */
+    readonly reserving?: readonly RedisCommand[]
+    /** In a cluster. */
+    readonly cluster?: readonly RedisCommand[]
+  }
+  readonly lua: AlgorithmLua
+  /**
+   * The ticket of a charge that was counted without one, since nothing is reserved under its policy.
+   *
+   * @param leftMs until more was left, as the decision said
+   * @param countedAt Redis's clock in microseconds, where the decision read it
+   */
+  ticketOf(leftMs: number, countedAt: unknown): string
+  /** What `add` of its Lua is called with, for what was admitted without Redis. Instants are by the clock that `nowMs` is of. */
+  addedValues(unsaved: Pick<UnsavedSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
+}
+
+/**
+ * A command, and arguments behind the key with which it can be tried: on a key that holds the string `0`, it may fail only with
+ * WRONGTYPE.
+ */
+export type RedisCommand = readonly [name: string, ...tried: string[]]
+
+/**
+ * Lua that defines functions of the table `algorithm`. Each part becomes a block of the script that needs it, behind `common`.
+ *
+ * `key` is the counter's key. `policy` has the fields `quota`, `windowMs`, `windowUs`, `enforces` and `reserves`: whether charges
+ * come with units and get a ticket. `units` is a number as text or, where requests in flight are counted, the request's name; where
+ * nothing is reserved it is the number 1.
+ *
+ * The Lua calls Redis by `call(command, …)`, which returns an error as a table with `err`, or by `must(command, …)` where nothing
+ * but a missing right can make it fail: that is in `denied` then. `readClockUs()` is Redis's clock in microseconds, the same
+ * throughout a script; nil if it may not be read, and `denied` says so. Every key that is written must get an expiry.
+ */
+export type AlgorithmLua = {
+  /** Local functions that the parts share. */
+  readonly common?: string
+  /**
+   * `count(key, policy, units)` counts a charge if the quota has room. It returns what remains, or -1 if it does not fit; the
+   * microseconds until more is left; the ticket, if something was counted that is reserved; and what `undo` needs. Where it cannot
+   * count, nothing must be counted: it returns nil and an error text.
+   *
+   * `undo(key, policy, units, remaining, state)` takes back what was counted just now. It returns what remains then, and the
+   * microseconds until more is left, or nil if these are the same.
+   */
+  readonly decide: string
+  /**
+   * `settle(key, policy, units, ticket)` gives back units that were reserved, to where the ticket says and to nowhere else; or,
+   * below 0, adds them. The ticket may be that of `ticketOf`. Errors are ignored.
+   */
+  readonly settle: string
+  /** `read(key, policy)` returns what is used, and the microseconds until more is left; or an error text. Writes nothing new. */
+  readonly read: string
+  /** `add(key, policy, values)` adds what was admitted elsewhere, whatever the quota. `values` are those of `addedValues`. */
+  readonly add: string
+  /** `renew(key, policy, ticket)` says that a request is still in flight. Only where these are counted. */
+  readonly renew?: string
+}

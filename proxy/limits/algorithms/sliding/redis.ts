@@ -1,0 +1,158 @@
+import type { RedisCounts } from '../redis-counts.ts'
+
+/**
+ * A sliding window in Redis is a list of the times, in microseconds of Redis's clock, at which its client was admitted, oldest
+ * first; equal times stand beside each other. A time is in the window until exactly the window's length later, and has
+ * left at that instant: at t those in (t - window, t] count. Those that have left are taken out when the client asks
+ * again, and the key expires when the last one leaves. The ticket is the time.
+ */
+export const slidingInRedis: RedisCounts = {
+  keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => `${sharedWindowMs}:sliding`,
+  commands: {
+    always: [
+      ['TIME'],
+      ['LINDEX', '0'],
+      ['LTRIM', '0', '-1'],
+      ['RPUSH', '0'],
+      ['RPOP'],
+      ['PEXPIREAT', '1'],
+      ['DEL'],
+    ],
+    reserving: [['LREM', '0', '0']],
+    cluster: [['LREM', '0', '0']],
+  },
+  ticketOf: (_leftMs, countedAt) => String(countedAt),
+  // Ages in microseconds, oldest first.
+  addedValues: ({ counted }, nowMs) => counted.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000))),
+  lua: {
+    /*
+     * How many are to go is found in steps of twice the size, then by halving: mostly it is one, but thousands must not
+     * cost thousands of commands. Should Redis's clock have been set back, then the list is not in order; but whatever has
+     * left was admitted later than what stands before it, which is right to go too.
+     */
+    common: `
+local function timeAt(key, index)
+  local time = must('LINDEX', key, index)
+  return type(time) == 'string' and tonumber(time) or nil
+end
+
+-- The oldest time after leftUs, once all others are taken out; nil where there is none, and nil with an error text
+-- where the key holds something else.
+local function oldestAfter(key, leftUs)
+  local first = call('LINDEX', key, 0)
+  if not first then return nil end
+  local oldest = tonumber(first)
+  if not oldest then return nil, type(first) == 'table' and first.err .. ' (LINDEX)' or 'WRONGTYPE not a list of times' end
+  if oldest > leftUs then return oldest end
+  local gone, kept = 0, 1
+  oldest = timeAt(key, kept)
+  while oldest and oldest <= leftUs do
+    gone, kept = kept, 2 * kept
+    oldest = timeAt(key, kept)
+  end
+  while kept - gone > 1 do
+    local middle = math.floor((gone + kept) / 2)
+    local time = timeAt(key, middle)
+    if time and time <= leftUs then gone = middle else kept, oldest = middle, time end
+  end
+  must('LTRIM', key, kept, -1)
+  return oldest, denied
+end
+
+-- Lets the key go once the time has left its window, and not before: keys expire at whole milliseconds.
+local function expireAfter(key, timeUs, windowUs)
+  must('PEXPIREAT', key, math.ceil((timeUs + windowUs) / 1000))
+end
+`,
+    decide: `
+-- Takes all times to be of now. Returns the oldest after that.
+local function bringBack(key, nowUs)
+  local count = call('LLEN', key)
+  if type(count) ~= 'number' then return timeAt(key, 0) end
+  for _ = 1, count do must('RPUSH', key, nowUs) end
+  must('LTRIM', key, count, -1)
+  return nowUs
+end
+
+function algorithm.count(key, policy)
+  local quota, windowUs, nowUs = policy.quota, policy.windowUs, readClockUs()
+  if not nowUs then return nil, denied end
+  local oldestUs, failure = oldestAfter(key, nowUs - windowUs)
+  if failure then return nil, failure end
+  -- The clock has been set back: times in the future must not count for that long.
+  if oldestUs and oldestUs > nowUs then
+    oldestUs = bringBack(key, nowUs)
+    expireAfter(key, nowUs, windowUs)
+  end
+  local counted = call('RPUSH', key, nowUs)
+  if type(counted) ~= 'number' then return nil, counted.err .. ' (RPUSH)' end
+  local remaining = -1
+  if counted > quota then
+    must('RPOP', key)
+    -- A quota that was lowered: more than one has to leave.
+    if counted > quota + 1 then oldestUs = timeAt(key, counted - 1 - quota) end
+  else
+    expireAfter(key, nowUs, windowUs)
+    if denied then call(counted > 1 and 'RPOP' or 'DEL', key) end
+    remaining = quota - counted
+  end
+  if denied then return nil, denied end
+  local ticket = policy.reserves and remaining >= 0 and string.format('%.0f', nowUs)
+  return remaining, (oldestUs or nowUs) + windowUs - nowUs, ticket
+end
+
+function algorithm.undo(key, policy, _, remaining)
+  if remaining + 1 == policy.quota then
+    must('DEL', key)
+    return policy.quota, policy.windowUs
+  end
+  must('RPOP', key)
+  return remaining + 1
+end
+`,
+    settle: `
+function algorithm.settle(key, _, units, ticket)
+  if units > 0 then call('LREM', key, -1, ticket) end
+end
+`,
+    read: `
+function algorithm.read(key, policy)
+  local nowUs = readClockUs()
+  if not nowUs then return denied end
+  local oldestUs, failure = oldestAfter(key, nowUs - policy.windowUs)
+  if failure then return failure end
+  if not oldestUs then return 0, 0 end
+  return call('LLEN', key), oldestUs + policy.windowUs - nowUs
+end
+`,
+    // As many of the newest times are kept as the quota allows: older ones would decide nothing.
+    add: `
+-- Puts the times in their places between those that are there; both are in order, and few that are there are newer.
+local function insert(key, times, windowUs, quota)
+  local newer = {}
+  local last = tonumber(call('LINDEX', key, -1))
+  while last and last > times[1] do
+    newer[#newer + 1] = tonumber(call('RPOP', key))
+    last = tonumber(call('LINDEX', key, -1))
+  end
+  local newestUs = math.max(times[#times], newer[1] or 0)
+  for _, time in ipairs(times) do
+    while newer[1] and newer[#newer] <= time do call('RPUSH', key, table.remove(newer)) end
+    if type(call('RPUSH', key, time)) ~= 'number' then return end
+  end
+  while newer[1] do call('RPUSH', key, table.remove(newer)) end
+  must('LTRIM', key, -quota, -1)
+  expireAfter(key, newestUs, windowUs)
+  if denied then call('DEL', key) end
+end
+
+function algorithm.add(key, policy, values)
+  local nowUs = readClockUs()
+  if not nowUs then return end
+  local times = {}
+  for place, age in ipairs(values) do times[place] = nowUs - age end
+  insert(key, times, policy.windowUs, policy.quota)
+end
+`,
+  },
+}

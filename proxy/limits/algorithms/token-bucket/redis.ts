@@ -1,0 +1,123 @@
+import type { RedisCounts } from '../redis-counts.ts'
+
+/** What sums of fractions of a microsecond can be off. */
+const ROUNDING_US = 0.01
+
+/**
+ * What is kept of a token bucket in Redis are four numbers: its debt, in microseconds until it is full again, when the debt was
+ * that, since when the bucket has not been full, and what of it has been given back since then. A full bucket has no key.
+ *
+ * The ticket is when the units were taken out, when they will have run out of the bucket, since when that is not full, and
+ * what has been given back since then.
+ */
+export const bucketInRedis: RedisCounts = {
+  keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => `${sharedWindowMs}:bucket`,
+  commands: { always: [['TIME'], ['GET'], ['SET', '0', 'PX', '1000'], ['DEL']] },
+  // A bucket always takes units, so that there is a ticket.
+  ticketOf: () => '',
+  addedValues: ({ endsAtMs }, nowMs) => [String((endsAtMs - nowMs) * 1000)],
+  lua: {
+    common: `
+-- The bucket as of now, or nil and an error text where the key holds something else.
+local function readBucket(key, nowUs)
+  local text = call('GET', key)
+  if type(text) == 'table' then return nil, text.err .. ' (GET)' end
+  local debtUs, changedUs, sinceUs, givenBackUs = 0, nowUs, nowUs, 0
+  -- The clock has been set back: until it is written again, none of the debt would run out.
+  local isAhead = false
+  if text then
+    debtUs, changedUs, sinceUs, givenBackUs = text:match('^(%S+) (%S+) (%S+) (%S+)$')
+    debtUs, changedUs, sinceUs, givenBackUs = tonumber(debtUs), tonumber(changedUs), tonumber(sinceUs), tonumber(givenBackUs)
+    local sum = debtUs and changedUs and sinceUs and givenBackUs and debtUs + changedUs + sinceUs + givenBackUs
+    -- Neither a number nor infinite.
+    if not sum or sum - sum ~= 0 then return nil, 'WRONGTYPE not a token bucket' end
+    isAhead = changedUs > nowUs
+    debtUs = math.max(0, debtUs - math.max(0, nowUs - changedUs))
+    if debtUs == 0 then sinceUs, givenBackUs = nowUs, 0 end
+  end
+  return { debtUs = debtUs, sinceUs = sinceUs, givenBackUs = givenBackUs, isAhead = isAhead }
+end
+
+local function writeBucket(key, bucket, nowUs)
+  if bucket.debtUs <= 0 then return must('DEL', key) end
+  local text = string.format('%.17g %.0f %.0f %.17g', bucket.debtUs, nowUs, bucket.sinceUs, bucket.givenBackUs)
+  return must('SET', key, text, 'PX', math.ceil(bucket.debtUs / 1000))
+end
+
+-- What is left in a bucket, and the microseconds until one more is.
+local function tell(policy, bucket)
+  local quota, windowUs = policy.quota, policy.windowUs
+  local unitUs = windowUs / quota
+  local left = math.max(0, math.floor((windowUs - bucket.debtUs) / unitUs + 1e-6))
+  return left, left >= quota and windowUs or math.ceil((left + 1) * unitUs - (windowUs - bucket.debtUs))
+end
+`,
+    decide: `
+function algorithm.count(key, policy, units)
+  local windowUs, nowUs = policy.windowUs, readClockUs()
+  if not nowUs then return nil, denied end
+  local bucket, failure = readBucket(key, nowUs)
+  if failure then return nil, failure end
+  local before = { debtUs = bucket.debtUs, sinceUs = bucket.sinceUs, givenBackUs = bucket.givenBackUs }
+  bucket.debtUs = bucket.debtUs + units * windowUs / policy.quota
+  if bucket.debtUs > windowUs + ${ROUNDING_US} then
+    if bucket.isAhead then writeBucket(key, before, nowUs) end
+    return -1, math.ceil(bucket.debtUs - windowUs)
+  end
+  writeBucket(key, bucket, nowUs)
+  if denied then return nil, denied end
+  local ticket = string.format('%.0f:%.17g:%.0f:%.17g', nowUs, nowUs + bucket.debtUs, bucket.sinceUs, bucket.givenBackUs)
+  local left, resetUs = tell(policy, bucket)
+  return left, resetUs, ticket, before
+end
+
+function algorithm.undo(key, policy, _, _, before)
+  writeBucket(key, before, readClockUs())
+  return tell(policy, before)
+end
+`,
+    settle: `
+-- Gives back only what the bucket would certainly hold without the reservation: not the time since, during which it may
+-- have been full; or what of the reservation has not been refilled, if all that was given back meanwhile came before it.
+function algorithm.settle(key, policy, units, ticket)
+  local nowUs = readClockUs()
+  local bucket = nowUs and readBucket(key, nowUs)
+  if not bucket then return end
+  local amountUs = units * policy.windowUs / policy.quota
+  if amountUs < 0 then
+    bucket.debtUs = bucket.debtUs - amountUs
+  else
+    local takenUs, untilUs, sinceUs, givenBackUs = ticket:match('^(%S+):(%S+):(%S+):(%S+)$')
+    if not untilUs then return end
+    local surelyUs = amountUs - (nowUs - takenUs)
+    local leftUs = 0
+    if tonumber(sinceUs) == bucket.sinceUs then leftUs = untilUs - (bucket.givenBackUs - givenBackUs) - nowUs end
+    local backUs = math.min(amountUs, math.max(0, leftUs, surelyUs))
+    bucket.debtUs = bucket.debtUs - backUs
+    bucket.givenBackUs = bucket.givenBackUs + backUs
+  end
+  writeBucket(key, bucket, nowUs)
+end
+`,
+    read: `
+function algorithm.read(key, policy)
+  local nowUs = readClockUs()
+  if not nowUs then return denied end
+  local bucket, failure = readBucket(key, nowUs)
+  if failure then return failure end
+  if bucket.debtUs == 0 then return 0, 0 end
+  local left, resetUs = tell(policy, bucket)
+  return policy.quota - left, resetUs
+end
+`,
+    add: `
+function algorithm.add(key, _, values)
+  local nowUs = readClockUs()
+  local bucket = nowUs and readBucket(key, nowUs)
+  if not bucket then return end
+  bucket.debtUs = bucket.debtUs + values[1]
+  writeBucket(key, bucket, nowUs)
+end
+`,
+  },
+}

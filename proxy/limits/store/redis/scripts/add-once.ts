@@ -1,0 +1,31 @@
+import { algorithmsLua, byAlgorithms } from './algorithms-lua.ts'
+import { policiesLua } from './policy-arguments.ts'
+
+/** What each of these scripts begins with. */
+export const ADDS_ONCE = '-- Adds once what was admitted elsewhere.'
+
+/**
+ * Adds to counters what was admitted without them, once, however often it is sent.
+ *
+ * KEYS   a mark that records that it was done; then the counters
+ * ARGV   how long the mark is kept, in milliseconds; the policies, as `PolicyArguments` says; then for each counter the number of
+ *        its policy, how many values follow, and these, as `addedValues` of its algorithm makes them
+ * reply  1 where it was added now, 0 where it had been added before
+ *
+ * Where the user lacks a right, the counter in question is restored or deleted, so that none stays without an expiry, and the
+ * script fails.
+ */
+export const addOnceScript = byAlgorithms(
+  (chosen) => `${ADDS_ONCE}
+if not redis.call('SET', KEYS[1], 1, 'PX', ARGV[1], 'NX') then return 0 end
+${algorithmsLua('add', chosen)}
+${policiesLua(2)}
+for i = 2, #KEYS do
+  local policy, values = policies[nextArgument()], {}
+  for place = 1, tonumber(nextArgument()) do values[place] = nextArgument() end
+  policy.algorithm.add(KEYS[i], policy, values)
+  if denied then return redis.error_reply(denied) end
+end
+return 1
+`,
+)

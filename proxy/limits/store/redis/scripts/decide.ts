@@ -1,0 +1,96 @@
+import type { Algorithm } from '../../../algorithms/algorithm.ts'
+import { algorithms } from '../../../algorithms/registry.ts'
+import { algorithmsLua, byAlgorithms } from './algorithms-lua.ts'
+import { policiesLua } from './policy-arguments.ts'
+import type { RedisScript } from '../run-script.ts'
+
+/**
+ * Decides any number of requests, each of one or several charges, each request atomically.
+ *
+ * KEYS   the counter of each charge, request by request
+ * ARGV   the policies, as `PolicyArguments` says; then for each request the number of its charges, and for each of these the
+ *        number of its policy and, where that takes units, the units to reserve, or the name of the request in flight
+ * reply  for each charge what remains, or -1 where the quota is exceeded, and the microseconds until more is left; in place of
+ *        the first charge's remainder the error text, where Redis has refused to touch one of the request's counters.
+ *        Behind all these, where the clock was read, the time by which it was counted, in microseconds; and for each charge
+ *        that takes units its ticket, empty where nothing was counted
+ *
+ * Nothing else runs in between, so nobody ever sees a count that is about to be taken back. One broken counter is no reason to
+ * fail the other requests. Where the user lacks a right, the request fails: what it has counted is taken back, and no counter
+ * stays without an expiry.
+ */
+const decideWith = byAlgorithms(
+  (chosen) => `${algorithmsLua('decide', chosen)}
+${policiesLua()}
+local reply, tickets = {}, {}
+-- By charge: its policy, its units, and what is needed to take it back.
+local policyOf, unitsOf, stateOf = {}, {}, {}
+
+-- Takes back what the charges from first to last have counted; of those exceeded nothing is.
+local function undo(first, last)
+  for i = first, last do
+    local remaining = reply[2 * i - 1]
+    if remaining >= 0 then
+      local policy = policyOf[i]
+      local left, resetUs = policy.algorithm.undo(KEYS[i], policy, unitsOf[i], remaining, stateOf[i])
+      reply[2 * i - 1] = left
+      reply[2 * i] = resetUs or reply[2 * i]
+    end
+  end
+end
+
+local i = 0
+while i < #KEYS do
+  local first, counted, refused = i + 1, 0, false
+  local failure
+  denied = nil
+  for _ = 1, tonumber(nextArgument()) do
+    i = i + 1
+    local policy = policies[nextArgument()]
+    local units = 1
+    local ticket
+    if policy.reserves then units = nextArgument() end
+    policyOf[i], unitsOf[i] = policy, units
+    if not failure then
+      local left, resetUs
+      left, resetUs, ticket, stateOf[i] = policy.algorithm.count(KEYS[i], policy, units)
+      failure = denied or not left and resetUs
+      if not failure then
+        counted = i
+        reply[2 * i - 1], reply[2 * i] = left, resetUs
+        refused = refused or left == -1 and policy.enforces
+      end
+    end
+    if policy.reserves then tickets[#tickets + 1] = ticket or '' end
+  end
+  if refused or failure then undo(first, counted) end
+  failure = failure or denied
+  if failure then
+    for charge = first, i do
+      reply[2 * charge - 1], reply[2 * charge] = failure, 0
+    end
+  end
+end
+if not clockUs then return reply end
+reply[2 * #KEYS + 1] = clockUs
+for place, ticket in ipairs(tickets) do reply[2 * #KEYS + 1 + place] = ticket end
+return reply
+`,
+)
+
+const all = decideWith(new Set(algorithms))
+
+/**
+ * The script for policies of these algorithms: there is one for each alone, and one for all together.
+ *
+ * @param used never empty
+ */
+export function decideScript(used: ReadonlySet<Algorithm>): RedisScript {
+  return used.size === 1 ? decideWith(used) : all
+}
+
+/** All that `decideScript` returns. */
+export const decideScripts: readonly RedisScript[] = [
+  ...algorithms.map((algorithm) => decideWith(new Set([algorithm]))),
+  all,
+]
