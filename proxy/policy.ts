@@ -1,4 +1,4 @@
-/** What the limits table says of one rule, apart from which requests it matches. */
+/** The limits of one rule, apart from the requests that it matches. */
 export type Policy = {
   /** Unique; appears in response fields, metrics and Redis keys. */
   readonly name: string
@@ -63,7 +63,7 @@ export type Cost = {
   readonly otherwise?: 'estimate'
 }
 
-/** Where the JSON body of a request says units: by the names of the members that lead to a number. */
+/** Where the JSON body of a request states units: the names of the members that lead to a number. */
 export type RequestedUnits = {
   /** Of several the largest number counts. Never empty. */
   readonly paths: readonly (readonly string[])[]
@@ -86,7 +86,7 @@ export type SingleCostSource =
 export type CostSource =
   SingleCostSource | { readonly kind: 'first' | 'sum'; readonly of: readonly CostSource[] }
 
-/** All places that a source names. */
+/** All single sources that a source names. */
 export function singleSources(source: CostSource): SingleCostSource[] {
   return 'of' in source ? source.of.flatMap(singleSources) : [source]
 }
@@ -102,13 +102,13 @@ export function settlesByResponse({ countStatus, cost }: Policy): boolean {
   return countStatus !== undefined || cost?.settle !== undefined
 }
 
-/** Units that are counted when a request is let through, where its charge does not say others. */
+/** Units counted when a request is allowed, unless its charge states others. */
 export function reservedUnits({ cost, quota }: Policy): number {
   const reserve = cost?.reserve ?? 1
   return typeof reserve === 'number' ? reserve : quota
 }
 
-/** Where a request says how many units to reserve, if it does. */
+/** Where a request states how many units to reserve, if it does. */
 export function requestedUnits({ cost }: Policy): RequestedUnits | undefined {
   return typeof cost?.reserve === 'object' ? cost.reserve : undefined
 }
@@ -117,7 +117,7 @@ const overridden = new WeakMap<Policy, Map<number, Policy>>()
 
 /**
  * The policy for a client that has another quota at run time: the same object each time, as counters are found by it. A token
- * bucket's burst is as many as its requests then, whatever that of the rule is.
+ * bucket's burst then equals that quota, whatever the rule's burst.
  */
 export function withQuota(policy: Policy, quota: number): Policy {
   let made = overridden.get(policy)
@@ -135,19 +135,19 @@ export function withQuota(policy: Policy, quota: number): Policy {
   return override
 }
 
-/** For how long the requests in flight of a gateway that has died still count. */
+/** How long the requests in flight of a crashed gateway still count. */
 export const LEASE_MS = 15_000
 
-/** The most units that a rule can allow, and that a request can cost. */
+/** Maximum units that a rule can allow, and that a request can cost. */
 export const MAX_QUOTA = 1_000_000_000
 
 /**
- * The most requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
+ * Maximum requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
  * and one client can have as many as the quota.
  */
 export const MAX_SLIDING_QUOTA = 100_000
 
-/** The most requests of a client in flight that a rule can allow. */
+/** Maximum requests in flight of a client that a rule can allow. */
 export const MAX_CONCURRENCY = 100_000
 
 /**
@@ -175,12 +175,12 @@ export type SinglePart =
 /** A part of a key, or `first`: each of several that the client has sent, or else the one that every request has. `of` has two or more. */
 export type PartitionPart = SinglePart | { readonly kind: 'first'; readonly of: readonly SinglePart[] }
 
-/** How the limits table writes a part of a rule's key. */
+/** A part of a rule's key in the syntax of the limits table. */
 export function partName(part: SinglePart): string {
   return 'name' in part ? `${part.kind}:${part.name}` : part.kind
 }
 
-/** All that a key may be made of. */
+/** All single parts of a key. */
 export function singleParts(partition: readonly PartitionPart[]): readonly SinglePart[] {
   return partition.flatMap((part) => (part.kind === 'first' ? part.of : [part]))
 }
@@ -210,7 +210,7 @@ export function policiesOf(rules: readonly Rule[]): Policy[] {
   ])
 }
 
-/** What a refused request is answered, as the settings have it. Files are paths, headers name, value, name, value… */
+/** The response to a refused request, as configured. Files are paths, headers name, value, name, value… */
 export type RefusalSource = {
   readonly status: number
   readonly contentType: string
@@ -233,7 +233,7 @@ export type ListEntry =
  */
 export type RoutePattern = { readonly methods: readonly string[]; readonly path: string }
 
-/** How the limits table writes a pattern. */
+/** A pattern in the syntax of the limits table. */
 export function writePattern({ methods, path }: RoutePattern): string {
   return `${methods.join(',') || '*'} ${path}`
 }

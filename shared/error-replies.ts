@@ -1,7 +1,7 @@
 import { STATUS_CODES } from './node-http.ts'
 
 /**
- * Every error that Sluice or the origin answers itself, one line each: status and text.
+ * Every error reply of Sluice and the origin, one line each: status and text.
  * The body is always `{"code": <status>, "error": <text>}` as `application/json`.
  */
 export type ErrorReply = {

@@ -1,7 +1,7 @@
 import { get } from './node-http.ts'
 
 /**
- * What a container's health check runs: sets the exit status to 0 where the path answers 200 within two seconds, else
+ * A container's health check: sets the exit status to 0 if the path answers 200 within two seconds, else
  * to 1, and prints what it found for `docker inspect`.
  *
  * @param host as the server listens on it: to connect to the address of all interfaces is to connect to this machine

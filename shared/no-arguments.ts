@@ -1,6 +1,6 @@
 /**
- * Ends the process with status 2, that of wrong usage, where it was given arguments. It takes none, and to start without
- * them would be to start with other settings than were meant.
+ * Exits with status 2 (wrong usage) if the process was given arguments. It takes none, and ignoring them would start it with
+ * other settings than intended.
  *
  * @param args the arguments after the script's name on the command line
  * @param settings where settings come from instead, for the message

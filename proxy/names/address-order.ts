@@ -4,8 +4,8 @@ import { networkInterfaces } from 'node:os'
 type Kind = 'IPv4' | 'loopback' | 'link-local' | 'unique-local' | 'global'
 
 /**
- * Puts addresses in the order in which they are connected to: IPv6 first where this machine has an IPv6 address of that kind, else IPv4. It is what
- * `getaddrinfo` comes to for the addresses of one name (RFC 6724 section 6, rules 1, 2, 5 and 6).
+ * Sorts addresses in the order in which to connect to them: IPv6 first where this machine has an IPv6 address of that kind, else
+ * IPv4. This is the order of `getaddrinfo` for the addresses of one name (RFC 6724 section 6, rules 1, 2, 5 and 6).
  *
  * @param own addresses of this machine
  */

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { NameError, saysNoSuchName, saysServerFailed } from './name-error.ts'
 import { candidatesOf, type ResolverSettings } from './resolver-settings.ts'
 
-/** Addresses as DNS has given them, and for how long. */
+/** Addresses from DNS, with their TTL. */
 export type DnsAnswer = { readonly addresses: readonly string[]; readonly ttlSeconds: number }
 
 /** Asks DNS for one absolute name and one family. Rejects with the codes of c-ares. */
@@ -20,8 +20,8 @@ export type AskDns = (
 const OTHER_FAMILY_MS = 1_000
 
 /**
- * Asks the system's name servers by c-ares, which uses a socket and none of libuv's threads, of which lookups by `getaddrinfo` have two.
- * Made anew when `/etc/resolv.conf` has changed.
+ * Asks the system's name servers by c-ares, which uses a socket and no threads of libuv, where lookups by `getaddrinfo` share
+ * two. Recreated when `/etc/resolv.conf` has changed.
  */
 export function createDnsClient({ timeoutMs, attempts }: ResolverSettings): AskDns {
   const resolver = new Resolver({ timeout: timeoutMs, tries: attempts })

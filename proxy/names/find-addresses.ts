@@ -8,7 +8,7 @@ import { hasOtherSources, parseResolverSettings, type ResolverSettings } from '.
 import { createSystemLookup } from './system-lookup.ts'
 import { watchFile } from './watched-file.ts'
 
-/** The addresses of a name, in the order in which they are connected to, never none; and for how long they are good. */
+/** The addresses of a name, in the order in which to connect to them, never empty, and their TTL. */
 export type Found = { readonly addresses: readonly string[]; readonly forMs: number }
 
 /** Looks a name up now. Rejects with a NameError. */
@@ -43,8 +43,8 @@ const ofThisSystem: FinderOptions = {
 }
 
 /**
- * Looks names up as the system does, hosts file, search domains and DNS, but without its threads: `getaddrinfo` is asked only for names that
- * neither knows, and only where the system has other sources.
+ * Looks names up as the system does, hosts file, search domains and DNS, but without its threads: `getaddrinfo` is asked only for
+ * names that neither knows, and only where the system has other sources.
  */
 export function createFinder(options: Partial<FinderOptions> = {}): FindAddresses {
   const system = { ...ofThisSystem, ...options }

@@ -30,7 +30,7 @@ export function findHost(hosts: Hosts, name: string): readonly string[] | undefi
   return key === 'localhost' || key.endsWith('.localhost') ? ['127.0.0.1', '::1'] : undefined
 }
 
-/** A name as it is compared: letter case and the final dot of an absolute name make no difference. */
+/** The canonical form of a name for comparison: without letter case and the final dot of an absolute name. */
 export function hostKey(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
 }

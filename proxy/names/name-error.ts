@@ -1,6 +1,6 @@
 /**
- * A name that has no address, with the codes of `dns.lookup`: `ENOTFOUND`, the name does not exist or has no address; `EAI_AGAIN`, there was no
- * answer, which says nothing of the name.
+ * A name that has no address, with the codes of `dns.lookup`: `ENOTFOUND`, the name does not exist or has no address;
+ * `EAI_AGAIN`, there was no answer, which says nothing of the name.
  */
 export class NameError extends Error {
   override readonly name = 'NameError'
@@ -17,12 +17,12 @@ export class NameError extends Error {
 /** Codes of c-ares and of `getaddrinfo` by which a name is known to have no address. */
 const noSuchName = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
-/** Whether an answer was that there is no such name. Any other failure is that there was no answer. */
+/** Whether the answer was that the name does not exist. Any other failure means that there was no answer. */
 export function saysNoSuchName(error: unknown): boolean {
   return error instanceof Error && 'code' in error && noSuchName.has(String(error.code))
 }
 
-/** Whether a name server has answered that it cannot say. It may know the name in another domain (`res_search` of glibc goes on too). */
+/** Whether a name server has answered SERVFAIL. It may know the name in another domain (`res_search` of glibc goes on too). */
 export function saysServerFailed(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ESERVFAIL'
 }

@@ -3,9 +3,9 @@ import type { FindAddresses, Found } from './find-addresses.ts'
 import { NameError } from './name-error.ts'
 
 /**
- * The addresses of names, for all connections of this process. For when a connection must not wait for a name server: an address
- * that is known is used, and looked up beside the requests when its time is over. Each name has one lookup at a time, and a name
- * that is dead keeps no other waiting.
+ * The addresses of names, for all connections of this process. Connections need not wait for a name server: a known address is
+ * used, and renewed in the background when its TTL is over. Each name has one lookup at a time, and an unanswered name does not
+ * delay others.
  */
 export type Names = {
   /** Replaces `dns.lookup`, with the same arguments, for `net.connect` and everything built on it. */

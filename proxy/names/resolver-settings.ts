@@ -1,4 +1,4 @@
-/** What `/etc/resolv.conf` says of how names are asked for. The name servers in it are read by c-ares. */
+/** The resolver options of `/etc/resolv.conf`. The name servers in it are read by c-ares. */
 export type ResolverSettings = {
   /** Domains that are put behind a name, in their order. */
   readonly search: readonly string[]
@@ -22,8 +22,8 @@ const DEFAULT_ATTEMPTS = 2
 /**
  * Reads the text of `/etc/resolv.conf` as libc does (resolv.conf(5)): the last of several `search` and `domain` lines counts.
  *
- * @param env `LOCALDOMAIN` and `RES_OPTIONS` override and add to what the file says
- * @param hostname of this machine: its domain is searched where no other is given
+ * @param env `LOCALDOMAIN` and `RES_OPTIONS` override and add to the options of the file
+ * @param hostname of this machine: its domain is searched if no other is given
  */
 export function parseResolverSettings(
   text: string,
@@ -59,8 +59,8 @@ export function parseResolverSettings(
 }
 
 /**
- * The absolute names that are asked for, one after the other until one has an address: with each search domain and as it is, the
- * latter first where it has `ndots` dots. A name with a final dot is absolute.
+ * The absolute names to query, one after the other until one has an address: with each search domain and as it is, the latter
+ * first if it has `ndots` dots. A name with a final dot is absolute.
  */
 export function candidatesOf(name: string, { search, ndots }: ResolverSettings): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)]

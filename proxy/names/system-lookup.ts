@@ -1,8 +1,9 @@
 import { lookup } from 'node:dns/promises'
 
 /**
- * Looks names up by `getaddrinfo`, one at a time. Each holds one of libuv's threads until it ends, which nothing can hasten: not even the
- * process ends before it. It is for what only the system knows: multicast DNS, directories, other systems than Linux.
+ * Looks names up by `getaddrinfo`, one at a time. Each blocks one of libuv's threads until it ends, and cannot be cancelled: even
+ * the process cannot exit before it. It is for names that only the system knows: multicast DNS, directories, other systems than
+ * Linux.
  *
  * @param find `getaddrinfo`
  * @returns rejects with the codes of `dns.lookup`

@@ -2,10 +2,10 @@ import { readFile, stat } from 'node:fs/promises'
 import { withoutMark } from '../../shared/settings/byte-order-mark.ts'
 
 /**
- * A file of the system that is read again when it has changed, and parsed then only: `/etc/hosts` may have a hundred thousand lines.
+ * Reads and parses a file of the system again only when it has changed: `/etc/hosts` may have a hundred thousand lines.
  *
- * @param parse gets the empty text where the file is missing or cannot be read
- * @returns a function that resolves to what `parse` has made of the file as it is now; the same value while the file is the same
+ * @param parse gets the empty text if the file is missing or cannot be read
+ * @returns a function that resolves to the result of `parse` for the current file; the same value while the file is the same
  */
 export function watchFile<T>(path: string, parse: (text: string) => T): () => Promise<T> {
   let version: string | undefined

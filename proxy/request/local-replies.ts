@@ -2,7 +2,7 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { writeLocalHead } from '../http/fields/reply.ts'
 
-/** Says which methods are passed on. Others that Node.js knows are too; TRACE and CONNECT are not. */
+/** The `Allow` header: the methods that are passed on. Others that Node.js knows are too; TRACE and CONNECT are not. */
 export const allow: readonly string[] = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']
 
 /** What RFC 6455 section 4.4 has a server say to a version of WebSocket that it does not speak. */

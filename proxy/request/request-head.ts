@@ -25,7 +25,7 @@ export type HeadOptions = {
   readonly upstreamHost: string
 }
 
-/** What a request is for, as rules are matched with it and the backend is asked. */
+/** The method, target and host of a request, for matching rules and for the backend. */
 export type RequestHead = { readonly method: string; readonly target: Target; readonly host: string }
 
 /** Why a request is rejected. */

@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/log.ts'
 import type { ClientListName } from './telemetry.ts'
 
-/** How a line names a request. */
+/** The identity of a request in a log line. */
 export type LoggedRequest = {
   readonly requestId: string
   readonly method: string
@@ -10,7 +10,7 @@ export type LoggedRequest = {
   readonly clientAddress: string
 }
 
-/** What an access line tells of a request that is over. */
+/** The contents of an access line about a finished request. */
 export type Access = LoggedRequest & {
   /** 0 where the client left before the response. */
   readonly status: number
@@ -45,7 +45,7 @@ export function nameRequest(
 }
 
 /**
- * Writes one line for each request that is over.
+ * Writes one line for each finished request.
  *
  * @param options.logAddresses without it no line names a client
  */

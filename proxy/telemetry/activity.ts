@@ -1,7 +1,7 @@
 import type { Counters } from './counters.ts'
 import type { DecisionOutcome } from './telemetry.ts'
 
-/** What the operators' page shows of a process: a part of the metrics that costs little to read twice a second. */
+/** The activity of a process on the operators' page: a part of the metrics that costs little to read twice a second. */
 export type Activity = {
   /** By policy, since the process was started. Pairs, as names may be those of any object's members. */
   readonly decisions: readonly (readonly [policy: string, Readonly<Record<DecisionOutcome, number>>])[]
@@ -20,7 +20,7 @@ export function readActivity(counters: Counters): Activity {
   }
 }
 
-/** Of several processes as of one. */
+/** Sums the activities of several processes. */
 export function sumActivities(activities: readonly Activity[]): Activity {
   const decisions = new Map<string, Record<DecisionOutcome, number>>()
   const requests = [0, 0, 0, 0, 0, 0]

@@ -19,7 +19,7 @@ import type {
 } from './telemetry.ts'
 import { createDurationHistogram, type DurationHistogram } from './histogram.ts'
 
-/** What the request path has reported so far. Only the telemetry made with it writes to it. */
+/** The counts that the request path has reported so far. Only the telemetry made with it writes to it. */
 export type Counters = {
   /** By the first digit of the status, 0 for a client that left before the response. */
   readonly requests: Float64Array

@@ -8,14 +8,14 @@ import type { MetricValue } from './prometheus.ts'
  */
 const POLICIES_LISTED_AT_ZERO = 250
 
-/** What became of the requests that a policy applied to. */
+/** The outcomes of the requests that a policy applied to. */
 export function decisionValues({ decisions }: Pick<Counters, 'decisions'>): MetricValue[] {
   return byPolicy(Array.from(decisions, ([policy, outcomes]) => [policy, Object.entries(outcomes)]))
 }
 
 /**
  * How much of its limit a request's client had used with it: those that were counted, near the limit or well within it, and
- * those that were over it. Requests that no store could count are in none.
+ * those that were over it. Requests that no store could count are left out.
  */
 export function usageValues({
   decisions,

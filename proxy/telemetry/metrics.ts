@@ -12,7 +12,7 @@ import { decisionValues, usageValues } from './decision-values.ts'
 import type { DurationHistogram } from './histogram.ts'
 import type { Metric, MetricSnapshot, MetricValue } from './prometheus.ts'
 
-/** How the last request that was forwarded ended; `unknown` before the first. */
+/** The outcome of the last forwarded request; `unknown` before the first. */
 export type UpstreamState = 'available' | 'unavailable' | 'unknown'
 
 /** The table of limits in force, and how it was read. */

@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/log.ts'
 import { nameRequest, type LoggedRequest } from './access-log.ts'
 
-/** A request that a rule has refused, or that was refused as its rules could not be asked. */
+/** A request that a rule has refused, or that was refused because the limiter was unavailable. */
 export type RefusedRequest = LoggedRequest & {
   readonly status: number
   /** Name of the policy that refused it; undefined where none could be asked. */
@@ -12,8 +12,8 @@ const linesPerSpan = 100
 const spanMs = 1_000
 
 /**
- * Writes one line for each refused request, but no more than 100 a second: then a flood of refusals costs little, and does
- * not hide all else in the log. At the end of such a second a line reports how many lines were suppressed.
+ * Writes one line for each refused request, but no more than 100 a second: so that a flood of refusals costs little, and does not
+ * hide other log lines. At the end of such a second a line reports how many lines were suppressed.
  *
  * @param options.logAddresses without it no line names a client
  */

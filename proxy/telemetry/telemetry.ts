@@ -27,16 +27,16 @@ export type Rejection =
   | 'other'
 
 /**
- * Why a request does not say how much to reserve for it: no number is there (`missing`), it is no JSON by its
- * `Content-Type` (`type`) or by its content (`json`), has a content coding, is too large to be looked at (`size`) or found no
- * room in memory (`memory`), has something other than a number from 1 there (`number`), or a name twice (`repeated`).
+ * Why a request does not say how much to reserve for it: no number is there (`missing`), it is not JSON by its `Content-Type`
+ * (`type`) or by its content (`json`), has a content coding, is too large to be looked at (`size`) or found no room in memory
+ * (`memory`), has something other than a number from 1 there (`number`), or a name twice (`repeated`).
  */
 export type UnreadReserve =
   'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
 
 /**
  * Why a response does not say what its request has cost: no header, or no number, is where the policy reads it (`missing`); its body is
- * neither JSON nor server-sent events (`type`), compressed (`encoding`), or no whole JSON (`json`); it is truncated, usually
+ * neither JSON nor server-sent events (`type`), compressed (`encoding`), or truncated JSON (`json`); it is truncated, usually
  * because the client disconnected (`cut`); or it is an error (`status`).
  */
 export type UnreadCost = 'missing' | 'type' | 'encoding' | 'json' | 'cut' | 'status'

@@ -5,7 +5,7 @@ export type Listener = {
   readonly port: number
 }
 
-/** Where a server that listens on this host is reached from this machine. One that listens on all, on the loopback. */
+/** The host at which a server that listens on this host is reached from this machine. One that listens on all, on the loopback. */
 export function reachedHost(host: string | undefined): string {
   if (host === undefined || host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 
-/** Where a value was given, as a message begins: `PORT` or `sluice.yaml:4: port`. */
+/** The place of a value, as a message begins: `PORT` or `sluice.yaml:4: port`. */
 export type Place = {
   readonly label: string
   /** Line of the file, from 1; 0 for the environment. Problems are told in this order. */
@@ -9,7 +9,7 @@ export type Place = {
 
 export type Problem = { readonly line: number; readonly text: string }
 
-/** What the environment or a file gives, as it is before any check. */
+/** The raw values of the environment or a file, before any check. */
 export type Source = {
   readonly given: Readonly<Record<string, unknown>>
   readonly placeOf: (path: readonly PropertyKey[]) => Place
@@ -72,7 +72,7 @@ export function shorten(text: string): string {
   return text.length > 120 ? `${text.slice(0, 120)}…` : text
 }
 
-/** A text on one line and without what would move a terminal's cursor or turn the direction of writing. */
+/** A text on one line, without characters that would move a terminal's cursor or change the writing direction. */
 export function printable(text: string): string {
   return text.replace(
     /[\p{C}\p{Zl}\p{Zp}]/gu,
@@ -80,7 +80,7 @@ export function printable(text: string): string {
   )
 }
 
-/** What the system says of a failure, without the path that it repeats. */
+/** The system's error message, without the path that it repeats. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message.split(',', 1).join() : String(error)
 }

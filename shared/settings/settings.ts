@@ -10,7 +10,7 @@ import {
 } from './problems.ts'
 import { fileNames, variableName, type Setting, type SettingsOf, type SettingsTable } from './table.ts'
 
-/** Settings that are wrong: every problem found, one line each, secrets left out. */
+/** Invalid settings: every problem found, one line each, secrets left out. */
 export class SettingsError extends Error {
   readonly problems: readonly string[]
 
@@ -22,7 +22,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** Throws a `SettingsError` where there are problems: those of the environment first, a file's in its order. */
+/** Throws a `SettingsError` if there are problems: those of the environment first, a file's in its order. */
 export function throwProblems(problems: readonly Problem[]): void {
   if (problems.length === 0) return
   const inOrder = problems.toSorted((a, b) => a.line - b.line).map(({ text }) => text)
@@ -59,8 +59,8 @@ export type ReadSettings<Table extends SettingsTable> = {
 }
 
 /**
- * Reads a settings table from the environment, which wins, and from a file. An empty variable is an unset one. A wrong
- * value in the file is a problem even where a variable overrides it.
+ * Reads a settings table from the environment, which wins, and from a file. An empty variable is an unset one. An invalid value
+ * in the file is a problem even if a variable overrides it.
  */
 export function readSettings<Table extends SettingsTable>(
   table: Table,

@@ -15,7 +15,7 @@ import { ResponseParser, type ResponseSink } from './response/response-parser.ts
 import type { Unanswered } from './keep-alive/unanswered.ts'
 import { endOnWriteErrors, readOnAfterError, surviveWriteErrors } from './write-errors.ts'
 
-/** How long to wait for the backend, in milliseconds, and how to read its answer. */
+/** Timeouts for the backend, in milliseconds, and options for reading its responses. */
 export type UpstreamTimeouts = {
   /** From the request's last byte to the head of the response, or to the next interim response. */
   readonly firstByteMs: number

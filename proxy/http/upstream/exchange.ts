@@ -85,7 +85,7 @@ type Channel = {
   abort(reason: string): void
 }
 
-/** Where requests are sent: the connections to a server, or to one of several. */
+/** A destination for requests: the connections to a server, or to one of several. */
 export type UpstreamSender = {
   /** Fails through `exchange.onFailure`. */
   send(exchange: UpstreamExchange): void

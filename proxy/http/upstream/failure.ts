@@ -7,7 +7,7 @@
  * - `reset`: the connection ended before the response was complete
  * - `protocol`: what arrived is not HTTP
  * - `busy`: every connection is in use and the queue is full
- * - `aborted`: we gave up, because the client went away, its body was cut short, or the gateway stops
+ * - `aborted`: the gateway aborted it, because the client disconnected, its body was truncated, or the gateway stops
  * - `exception`: an error in the gateway's own code
  */
 export type FailureKind =
@@ -24,7 +24,7 @@ export type FailureKind =
 
 const beforeSending: ReadonlySet<FailureKind> = new Set(['refused', 'connect-timeout', 'busy', 'local-limit'])
 
-/** Whether a request that failed so cannot have reached the backend. */
+/** Whether a request with this failure cannot have reached the backend. */
 export function isBeforeSending(kind: FailureKind): boolean {
   return beforeSending.has(kind)
 }
@@ -59,7 +59,7 @@ const localLimits: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'no free local port (EADDRNOTAVAIL): widen net.ipv4.ip_local_port_range',
 }
 
-/** Why a connection could not be opened, where that is the fault of a limit here and not of the backend. */
+/** The failure to open a connection, if a limit of this machine caused it and not the backend. */
 export function failureOfConnect({ code = '', message }: NodeJS.ErrnoException): UpstreamFailure {
   const limit = localLimits[code]
   return limit === undefined

@@ -8,7 +8,7 @@ type States = Record<
   { autoDestroy: boolean; errored: Error | null | undefined; errorEmitted: boolean }
 >
 
-/** Has a socket emit `error` when a write fails, and stay open. Whatever else goes wrong ends it as before. */
+/** Makes a socket emit `error` when a write fails, and stay open. Whatever else goes wrong ends it as before. */
 export function surviveWriteErrors(socket: Socket): void {
   setAutoDestroy(socket, false)
 }

@@ -19,7 +19,7 @@ export type BanCounts = {
   useTerms(terms: BanTerms): void
 }
 
-/** `windowMs` of the policy: refusals count for so long from the first. */
+/** `windowMs`: that of the policy; refusals count for this time from the first one. */
 export type BanTerms = { readonly ban: BanPolicy; readonly windowMs: number }
 
 /** How long a client that was just banned is not counted: a ban is known everywhere within a second. */

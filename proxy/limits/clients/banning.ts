@@ -117,7 +117,7 @@ export function createBanning(options: {
 }
 
 /**
- * Tells of the client, or clients, that a decision refused, if the policy that refused bans. They may have different quotas
+ * Reports the client, or clients, that a decision refused, if the refusing policy bans. They may have different quotas
  * under it.
  */
 export function noteRefusal(

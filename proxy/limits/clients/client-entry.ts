@@ -37,11 +37,11 @@ export type TimedEntry<Entry extends ClientEntry = ClientEntry> = {
 /** Tells entries apart: one of each kind for a client under a rule. Names of rules have no blank and no `*` in them. */
 export type EntryId = string
 
-/** The most bans, and the most overrides, that there can be at a time. */
+/** Maximum number of bans, and of overrides, at a time. */
 export const MAX_ENTRIES = 10_000
-/** The most bans where a rule makes another: operators have room for theirs. */
+/** Maximum number of bans at which rules add more: the rest is reserved for operators. */
 export const MAX_RULE_BANS = 9_000
-/** The most bans that rules make of clients in one IPv6 network of 48 bits. */
+/** Maximum number of bans by rules of clients in one IPv6 network of 48 bits. */
 export const MAX_BANS_PER_SITE = 256
 
 /**
@@ -64,7 +64,7 @@ export function entryId(kind: ClientEntry['kind'], policy: string, partitionKey:
   return `${kind} ${policy} ${partitionKey}`
 }
 
-/** Of a ban under all rules. */
+/** The id of a ban under all rules. */
 export function everywhereId(parts: string, partitionKey: string): EntryId {
   return `ban *${parts} ${partitionKey}`
 }

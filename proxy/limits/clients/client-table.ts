@@ -20,7 +20,7 @@ export type ClientTable = {
   close(): void
 }
 
-/** For an operator. None of these rejects. */
+/** Operations for an operator. None of these rejects. */
 export type EntryOperations = {
   list(kind: ClientEntry['kind']): Promise<readonly TimedEntry[]>
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>

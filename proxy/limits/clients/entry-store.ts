@@ -11,7 +11,7 @@ import type { ClientEntries } from './client-entries.ts'
  */
 export type EntryOutcome = 'done' | 'absent' | 'full' | 'unavailable' | 'uncertain'
 
-/** Where bans and overrides are kept for all processes that have to know them. Its methods never reject. */
+/** The storage of bans and overrides for all processes that have to know them. Its methods never reject. */
 export type EntryStore = {
   /** Adds or replaces an entry. */
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>

@@ -68,7 +68,7 @@ export function serveClientTable(
   })
 }
 
-/** Tells a worker of a change: `entry` is undefined where it is gone. */
+/** Sends a change to a worker: `entry` is undefined if it is gone. */
 export function tellEntry(
   port: LimiterPort,
   id: EntryId,

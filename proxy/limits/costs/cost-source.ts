@@ -1,6 +1,6 @@
 import { singleSources, type CostSource, type SingleCostSource } from '../../policy.ts'
 
-/** Units; undefined where they are not said, `later` where it is not known yet. */
+/** Units; undefined if not stated, `later` if not known yet. */
 export type Units = number | undefined | 'later'
 
 /**
@@ -39,7 +39,7 @@ export function pathsIn(sources: readonly CostSource[]): string[] {
   return [...new Set(paths)]
 }
 
-/** How a path is written. */
+/** A path in the syntax of the settings. */
 export function pathOf({ path }: Extract<SingleCostSource, { kind: 'json' }>): string {
   return path.join('.')
 }

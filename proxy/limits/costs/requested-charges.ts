@@ -6,7 +6,7 @@ import { requestedUnits, type Policy, type RequestedUnits } from '../../policy.t
 import type { Telemetry, UnreadReserve } from '../../telemetry/telemetry.ts'
 import { findMember } from './json-members.ts'
 
-/** Bytes of a request's body that are read at most. */
+/** Maximum bytes of a request's body to read. */
 export const MAX_BODY_BYTES = 64 * 1024
 
 /** Whether the body of the request says how much to reserve for one of the charges. */
@@ -43,9 +43,9 @@ function isJson(line: string): boolean {
 }
 
 /**
- * The charges with the units that the request says. A number above the quota is all of it. Where the request says no
- * number, `otherwise` counts; where it says something that could be read as any number, all of the quota, so that nobody
- * pays less for sending what cannot be read.
+ * The charges with the units that the request says. A number above the quota is all of it. If the request states no number,
+ * `otherwise` counts; if it states something that could be read as any number, the whole quota, so that nobody pays less by
+ * sending an unreadable body.
  *
  * @param body all of it, or why it cannot be read
  */

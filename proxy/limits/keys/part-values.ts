@@ -13,7 +13,7 @@ import { maxReadings, tooManyValues } from './partition-key.ts'
 import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
 import { withoutBlanksAround } from './credentials/credentials.ts'
 
-/** What of a request can identify its client. */
+/** The parts of a request that can identify its client. */
 export type KeySource = {
   readonly client: ClientAddress
   /** As forwarded. */

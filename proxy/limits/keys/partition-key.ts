@@ -20,9 +20,9 @@ export const keyOfAll = 'global'
  */
 export type ReadPart = (part: SinglePart) => readonly string[]
 
-/** The most clients that a request can count for under a policy. No legitimate one can be read in so many ways. */
+/** Maximum number of clients that a request can count for under a policy. No legitimate one can be read in so many ways. */
 export const maxReadings = 8
-/** In place of values of which there are more than that: the request is rejected. */
+/** Replaces values if there are more than that: the request is rejected. */
 export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => String(i))
 
 /**

@@ -55,7 +55,7 @@ type Leaf = { readonly marks: Mark[]; pathRules: PathRules }
 
 const methodToken = /^[!#$%&'*+.^_`|~0-9a-z-]{1,32}$/i
 
-/** Never throws: that a pattern can match is for the settings to check. */
+/** Never throws: the settings check that each pattern can match. */
 export function compileRules(rules: readonly Rule[]): RuleTable {
   return doAtOnce(compileRulesInSteps(rules))
 }

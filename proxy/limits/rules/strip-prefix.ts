@@ -54,7 +54,7 @@ function endOfNames(path: string, count: number): number {
   return at
 }
 
-/** @returns what a pattern begins with before its first `:name` or `*`, without a slash at the end; empty where that is nothing */
+/** @returns the literal prefix of a pattern before its first `:name` or `*`, without a slash at the end; empty if there is none */
 export function literalPrefix(pattern: string): string {
   return pattern.replace(/\/(?::.*|\*)?$/s, '')
 }

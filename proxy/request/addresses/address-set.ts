@@ -1,7 +1,7 @@
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import { formatAddress, networkOf, type AddressRange, type IpAddress } from './ip-address.ts'
 
-/** Addresses and networks, of which there may be thousands: a look costs the same for one of each length as for many. */
+/** A set of addresses and networks, perhaps thousands: a lookup costs the same for one of each length as for many. */
 export type AddressSet = {
   has(address: IpAddress): boolean
   /** Whether all addresses of a range are in one of the set's. */

@@ -58,7 +58,7 @@ const writeHeader: TextMapSetter<Lines> = {
 }
 
 /**
- * The spans of one request, with the names and attributes of OpenTelemetry's conventions for HTTP. Neither query nor header
+ * The spans of one request, with the names and attributes of OpenTelemetry's HTTP conventions. Neither query nor header
  * becomes an attribute; the path is the one of the access log.
  */
 export class RequestSpans implements RequestTrace {

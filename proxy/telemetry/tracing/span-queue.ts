@@ -11,10 +11,10 @@ import type { TableUse } from '../telemetry.ts'
 const CAPACITY = 2_048
 
 /**
- * Sends spans in batches, one batch after the other, and drops those for which there is no room while the collector is slow
- * or away. The queue is OpenTelemetry's own; this keeps it from getting full without anybody knowing.
+ * Sends spans in batches, one after the other, and drops those that exceed the buffer while the collector is slow or unavailable.
+ * The queue is OpenTelemetry's own; this keeps it from getting full without anybody knowing.
  *
- * @param delayMs for so long spans are collected before they are sent together, where they are fewer than a batch
+ * @param delayMs how long spans are buffered if they are fewer than a batch
  * @param onFailure called for each batch that the collector did not take, after all attempts
  */
 export function createSpanQueue(

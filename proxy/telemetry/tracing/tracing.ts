@@ -1,7 +1,7 @@
 import type { Access } from '../access-log.ts'
 import type { TableUse } from '../telemetry.ts'
 
-/** What the first span of a request is made of. */
+/** The request data of the first span. */
 export type TracedRequest = {
   readonly method?: string | undefined
   readonly httpVersion: string
@@ -47,7 +47,7 @@ export type TracedDecision = {
   readonly withoutStore?: boolean | undefined
 }
 
-/** The span of a request to the backend. It ends once; all after that is without effect. */
+/** The span of a request to the backend. It ends once; later calls have no effect. */
 export type UpstreamTrace = {
   /** `traceparent` and, if there is one, `tracestate` of this span: header lines, each ending in CRLF. */
   readonly headers: string

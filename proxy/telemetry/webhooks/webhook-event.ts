@@ -1,4 +1,4 @@
-/** What webhooks can be about, as `events` names it. */
+/** The events of webhooks, as `events` names them. */
 export const webhookEvents = ['ban', 'breaker', 'reload-failed'] as const
 
 export type WebhookEventName = (typeof webhookEvents)[number]
@@ -7,13 +7,13 @@ export type WebhookEventName = (typeof webhookEvents)[number]
 export type Webhook = { readonly url: string; readonly events: readonly WebhookEventName[] }
 
 /**
- * Something that an operator may want to hear of. Plain data: a worker sends it to its primary process.
+ * An event for operators. Plain data: a worker sends it to its primary process.
  *
  * - `ban`: a client was banned, by a rule or by an operator. `policy`: under this rule; without it under all. `client`: its
  *   address, or a hash of its partition key; undefined if addresses must not be reported. `times`: which of the bans in a
  *   row of a rule it is
  * - `breaker`: Redis is unavailable (`open`), or available again
- * - `reload-failed`: the settings were read again and are wrong, or could not be put in force: then without `mistakes`
+ * - `reload-failed`: the reloaded settings are invalid, or could not be applied: then without `mistakes`
  */
 export type WebhookEvent =
   | {
@@ -28,5 +28,5 @@ export type WebhookEvent =
   | { readonly type: 'breaker'; readonly state: 'open' | 'closed' }
   | { readonly type: 'reload-failed'; readonly trigger: string; readonly mistakes: readonly string[] }
 
-/** Hands an event over. Returns at once, and never throws. */
+/** Queues an event. Returns at once, and never throws. */
 export type Notify = (event: WebhookEvent) => void

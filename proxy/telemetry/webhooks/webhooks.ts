@@ -16,7 +16,7 @@ export type Webhooks = {
 const CLOSE_MS = 2_000
 
 /**
- * Tells receivers of events, in the background, with JSON as Standard Webhooks has it: `type`, `timestamp`, `data`.
+ * Sends events to receivers, in the background, with JSON as Standard Webhooks has it: `type`, `timestamp`, `data`.
  *
  * @param options.host the name of this machine, by which replicas are told apart
  */

@@ -1,4 +1,4 @@
-/** Where limits take the time from: monotonic milliseconds from any beginning. */
+/** The clock of the limits: monotonic milliseconds from any beginning. */
 export type SluiceClock = { now(): number }
 
 /** A clock that stands still until it is moved. */

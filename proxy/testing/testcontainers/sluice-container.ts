@@ -8,7 +8,7 @@ const SETTINGS_FILE = '/app/sluice.yaml'
 /** What the engine calls the machine that it runs on. */
 const HOST = 'host.docker.internal'
 
-/** What `getAdmin` tells of the admin listener: send `Authorization: Bearer <token>`. */
+/** The address and token of the admin listener, from `getAdmin`: send `Authorization: Bearer <token>`. */
 export type SluiceAdmin = { readonly url: string; readonly token: string }
 
 /**

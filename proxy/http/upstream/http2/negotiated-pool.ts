@@ -4,8 +4,8 @@ import type { UpstreamPool } from '../pool.ts'
 import { Http2Pool, type Http2PoolOptions } from './pool.ts'
 
 /**
- * The connections to a server that is asked, with TLS, which protocol it wants. What it has chosen is used from then on; where a
- * connection cannot be made it is asked again. WebSockets need HTTP/1.1 in any case.
+ * The connections to a server whose protocol is negotiated with TLS (ALPN). The negotiated protocol is used from then on; after a
+ * failed connection it is negotiated again. WebSockets need HTTP/1.1 in any case.
  */
 export class NegotiatedPool implements ServerPool {
   readonly #http1: UpstreamPool

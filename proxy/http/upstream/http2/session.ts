@@ -5,7 +5,7 @@ import type { UpstreamExchange } from '../exchange.ts'
 import type { FailureKind } from '../failure.ts'
 import { UpstreamStream, type StreamOwner } from './stream.ts'
 
-/** Of a session, whatever the backend allows: more are spread over further ones. */
+/** Maximum concurrent streams of a session, even if the backend allows more: further ones go to other sessions. */
 export const MAX_SESSION_STREAMS = 256
 /**
  * Requests that may be given up on a session before others are served by a new one. A backend counts resets by connection, and

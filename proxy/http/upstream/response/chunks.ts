@@ -22,7 +22,7 @@ export function withoutCr(line: string): string {
 }
 
 /**
- * The bytes of the chunk behind this line; 0 for the last.
+ * The size of the chunk after this line; 0 for the last.
  *
  * @throws {ResponseSyntaxError}
  */

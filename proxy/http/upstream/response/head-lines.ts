@@ -4,7 +4,7 @@ const carriageReturn = 0x0d
 const emptyLine = Buffer.from('\r\n\r\n')
 
 /**
- * Where the line end before the empty line begins; -1 where it is not there yet.
+ * The offset of the line end before the empty line; -1 if it has not arrived yet.
  *
  * @param searched bytes at the beginning that are known not to have it
  * @param bareLf each of the two line ends may be without its CR
@@ -20,17 +20,17 @@ export function headEndIn(bytes: Buffer, searched: number, bareLf: boolean): num
   return -1
 }
 
-/** Where the body begins, behind the head that ends at `headEnd`. */
+/** The offset of the body, after the head that ends at `headEnd`. */
 export function afterEmptyLine(bytes: Buffer, headEnd: number): number {
   return bytes.indexOf(lineFeed, bytes.indexOf(lineFeed, headEnd) + 1) + 1
 }
 
-/** A head with the one line end that RFC 9112 has. A CR that is not part of a line end stays, and is an error later. */
+/** Converts the line ends of a head to CRLF, as RFC 9112 has it. A CR that is no part of a line end stays, and is an error later. */
 export function withCrlf(text: string): string {
   return text.replaceAll(/\r?\n/g, '\r\n')
 }
 
-/** Without an empty line that the bytes begin with. */
+/** Removes an empty line at the beginning of the bytes. */
 export function withoutEmptyLine(bytes: Buffer, bareLf: boolean): Buffer {
   if (bytes[0] === carriageReturn && bytes[1] === lineFeed) return bytes.subarray(2)
   return bareLf && bytes[0] === lineFeed ? bytes.subarray(1) : bytes
@@ -42,7 +42,7 @@ export const speaksHttp2 = 'the backend answered with HTTP/2: its URL must begin
 /**
  * Why more bytes cannot make these the head of a response; undefined if they can.
  *
- * @param checked bytes at the beginning for which this has been said before
+ * @param checked bytes at the beginning that were checked before
  */
 export function problemOfUnfinishedHead(bytes: Buffer, checked: number, bareLf: boolean): string | undefined {
   if (checked < FRAME_HEAD_BYTES && beginsAsHttp2(bytes)) return speaksHttp2

@@ -3,8 +3,8 @@ import { ResponseSyntaxError } from './response-head.ts'
 const MAX_BYTES = 1024 * 1024
 
 /**
- * Counts the bytes of the interim responses before one final response. RFC 9110 section 15.2 sets no number of them: a backend that
- * works for hours may send one every few seconds (RFC 2518 section 10.1). What bounds the work that a broken one can cause is
+ * Counts the bytes of the interim responses before one final response. RFC 9110 section 15.2 does not limit their number: a backend that
+ * works for hours may send one every few seconds (RFC 2518 section 10.1). The bound on the work that a broken one can cause is
  * their total size: 1 MiB, as in Go's client.
  */
 export class InterimBytes {

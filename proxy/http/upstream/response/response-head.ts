@@ -52,7 +52,7 @@ const MAX_REMEMBERED_LINES = 32
  * otherwise by the client. Folded lines, bare CR or LF, a space before the colon, both framings, differing lengths and
  * transfer codings other than a single `chunked` are errors.
  *
- * Most lines of a head are those of the head before it. What they say is remembered.
+ * Most lines of a head are those of the head before it. Their parsed form is cached.
  */
 export class ResponseHeadReader {
   #statusLine: StatusLine | undefined
@@ -159,7 +159,7 @@ function parseLine(text: string, start: number): FieldLine {
 }
 
 /**
- * Reads a trailer as a field of the head is read.
+ * Reads a trailer like a field of the head.
  *
  * @param line in Latin-1, without its line end
  * @throws {ResponseSyntaxError}

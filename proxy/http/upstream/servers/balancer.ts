@@ -4,11 +4,11 @@ import type { Server } from './server.ts'
  * Picks a server for a request.
  *
  * @param mayUse not all servers may be used at all times
- * @returns undefined where none may be used
+ * @returns undefined if none may be used
  */
 export type Pick = (servers: readonly Server[], mayUse: (server: Server) => boolean) => Server | undefined
 
-/** Each server in turn. */
+/** Picks each server in turn. */
 export function createRoundRobin(): Pick {
   let turn = 0
   return (servers, mayUse) => {
@@ -21,9 +21,8 @@ export function createRoundRobin(): Pick {
 }
 
 /**
- * Of two servers the one with fewer requests (Mitzenmacher, "The power of two choices in randomized load balancing", 2001).
- * One of the two is the next in turn, which also has the request where both have as many: requests one after another
- * are shared evenly.
+ * Picks of two servers the one with fewer requests (Mitzenmacher, "The power of two choices in randomized load balancing", 2001).
+ * One of the two is the next in turn; it also gets the request on a tie, so that sequential requests are spread evenly.
  *
  * @param random at least 0 and less than 1
  */

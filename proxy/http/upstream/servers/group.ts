@@ -5,8 +5,7 @@ import { MovingExchange, type FailoverTarget } from './moving-exchange.ts'
 import type { Server } from './server.ts'
 
 /**
- * The servers of a backend, of which each request goes to one. With a single server it costs nothing: that one is asked, as there
- * is no other.
+ * The servers of a backend; each request goes to one of them. With a single server this costs nothing.
  */
 export class ServerGroup implements UpstreamSender, FailoverTarget {
   #servers: readonly Server[]

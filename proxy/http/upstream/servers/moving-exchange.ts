@@ -13,7 +13,7 @@ export type FailoverTarget = {
 }
 
 /**
- * A request to one of several servers. If that fails, another has it, as far as that does no harm: the request was not sent, or
+ * A request to one of several servers. If that fails, the request fails over to another, if that is safe: the request was not sent, or
  * it is idempotent, has no body, and nothing of a response has arrived.
  */
 export class MovingExchange implements UpstreamExchange {

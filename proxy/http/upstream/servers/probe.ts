@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { ServerPlace } from './server.ts'
 
 /**
- * Asks a server whether it works.
+ * Probes the health of a server.
  *
  * @param signal aborted when there is no more time for an answer
  * @returns undefined if it does, else the failure; never rejects
@@ -23,8 +23,8 @@ export type ProbeRequest = {
 }
 
 /**
- * Probes with a GET on a connection of its own, so that a server to which no further connection can be made is found out. Passed
- * is an answer 200 to 399, as for Kubernetes; redirects are not followed.
+ * Probes with a GET on a connection of its own, so that it detects a server that accepts no more connections. A response 200 to
+ * 399 passes, as for Kubernetes; redirects are not followed.
  *
  * @param open opens a connection as requests do; calls `ready` once it can be written to
  */

@@ -3,7 +3,7 @@ import type { Server, ServerState } from './server.ts'
 /** How many servers are in each state. */
 export type ServerCounts = Readonly<Record<ServerState, number>>
 
-/** One server, as operators see it. */
+/** The state of one server, for operators. */
 export type ServerReport = {
   /** The name of the route, or `default`. */
   readonly upstream: string

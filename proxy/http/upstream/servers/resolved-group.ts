@@ -23,7 +23,7 @@ const AGAIN_MS = 5_000
 
 /**
  * The servers of a backend, where a name with several addresses is several servers. Names are looked up from the first request
- * on, and again as DNS says. An address that is gone finishes the requests that it has.
+ * on, and again as DNS says. A server whose address is gone finishes its requests in flight.
  */
 export class ResolvedGroup implements UpstreamSender {
   readonly #options: ResolvedGroupOptions

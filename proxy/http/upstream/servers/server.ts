@@ -26,7 +26,7 @@ export function isUnsent(kind: FailureKind): boolean {
   return kind === 'refused' || kind === 'connect-timeout'
 }
 
-/** Where a server is. */
+/** The address of a server. */
 export type ServerPlace = {
   readonly url: URL
   /** To connect to; undefined: the one that the host of the URL has. */
@@ -36,14 +36,14 @@ export type ServerPlace = {
 /** `ejected`: its requests failed. `unhealthy`: its probes failed, whatever its requests do. */
 export type ServerState = 'available' | 'ejected' | 'unhealthy'
 
-/** Told when a server goes out of use, or comes back. */
+/** Called when a server is taken out of use, or comes back. */
 export type OnServerState = (server: Server, why: string) => void
 
 /**
  * One address of one backend: its connections, made when they are first needed, and whether it is in use.
  *
  * After three failures in a row it is ejected for a second, then for twice as long after each further failure, up to a minute.
- * When that is over one request tries it. Statuses do not count: a client could eject servers by what it asks for.
+ * When that is over one request tries it. Statuses do not count: a client could eject servers with its requests.
  */
 export class Server {
   readonly place: ServerPlace

@@ -48,7 +48,7 @@ function upToPadding(text: string, whole: number): string {
 /** Control characters, which no user name and no password that is text has. */
 const control = /[\0-\x1f\x7f\ufffd]/
 
-/** Whether it can be nothing else than a user and a password. Of a random token that is as good as never true. */
+/** Whether the text can only be a user and a password. For a random token this is practically never true. */
 export function isPlainText(decoded: string): boolean {
   return decoded.includes(':') && !control.test(Buffer.from(decoded, 'latin1').toString())
 }

@@ -23,7 +23,7 @@ const MISSING_KEY_MS = 10_000
  * Loads a key set, and loads it again every five minutes, sooner after a failure, and when a key is missing. What
  * was loaded last stays in use while loading fails.
  *
- * @param options.load rejects where there is no key set to be had
+ * @param options.load rejects if it cannot get a key set
  */
 export function keepKeySet(options: {
   readonly load: () => Promise<string>

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
 
-/** Where the keys are that tokens are verified with. */
+/** The source of the keys that verify tokens. */
 export type KeySetPlace =
   | { readonly kind: 'url'; readonly url: string }
   /** A JSON Web Key Set. */

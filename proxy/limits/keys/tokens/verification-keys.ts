@@ -1,6 +1,6 @@
 import { createLocalJWKSet, type JSONWebKeySet, type JWK } from 'jose'
 
-/** What a signature is verified with. */
+/** A key that verifies a signature. */
 export type VerificationKey = {
   readonly key: Uint8Array | Awaited<ReturnType<ReturnType<typeof createLocalJWKSet>>>
   /** Of its signatures, in characters of base64url without padding. */
