@@ -39,7 +39,7 @@ function decide({ method = 'GET', target = '/', ip = '192.0.2.1', entries = [], 
   const known = new ClientEntries(() => 0)
   for (const entry of entries) known.set(entry, 60_000)
   const peer = addresses.readPeer(ip)
-  if (!peer) throw new Error('the address is none')
+  if (!peer) throw new Error('invalid address')
   const headers = { host: 'a.example.com' }
   const request = {
     method,
