@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { UnsavedCharge } from '../../proxy/limits/store/memory/limiter.ts'
+import type { PendingCharge } from '../../proxy/limits/store/memory/limiter.ts'
 import {
   chargeAll,
   countAllowed,
@@ -177,7 +177,7 @@ describe('requests admitted during an outage of Redis', () => {
   let beganAtMs: number
   beforeEach(() => void (beganAtMs = performance.now()))
 
-  function owe(client: string, agesMs: readonly number[]): UnsavedCharge {
+  function owe(client: string, agesMs: readonly number[]): PendingCharge {
     const counted = agesMs.map((ageMs) => beganAtMs - ageMs)
     return { policy: five, partitionKey: client, counted, endsAtMs: (counted.at(-1) ?? NaN) + five.windowMs }
   }

@@ -1,7 +1,7 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { CounterReading } from '../counter-admin.ts'
 import type { Charge, PolicyState, Reservation } from '../limiter.ts'
-import type { UnsavedSlot } from './slots/slot-pool.ts'
+import type { PendingSlot } from './slots/slot-pool.ts'
 
 /**
  * The counts of an algorithm in the memory of this process. Times are milliseconds of one monotonic clock, whose sums and
@@ -15,7 +15,7 @@ export type MemoryCounts = {
    * Counts the charge if `counts` is set and the quota has room. The state has a reservation if something was counted that is to
    * be settled; only `giveBack` reads its ticket.
    *
-   * @param unsaved whether the counted units are pending sync with the shared counters
+   * @param pendingSync whether the counted units are pending sync with the shared counters
    */
   charge(
     table: number,
@@ -23,7 +23,7 @@ export type MemoryCounts = {
     units: number,
     nowMs: number,
     counts: boolean,
-    unsaved: boolean,
+    pendingSync: boolean,
   ): PolicyState
   /**
    * Gives back units of a reservation, and never more than it took; or, below 0, adds them, over the quota too. Of a local
@@ -35,9 +35,9 @@ export type MemoryCounts = {
   /** Where the clients are. */
   readonly slots: ClientSlots
   /** Hands out, each once, at most `limit` numbers that are pending sync and have not ended. */
-  takeUnsaved(limit: number, nowMs: number): readonly UnsavedSlot[]
+  takePending(limit: number, nowMs: number): readonly PendingSlot[]
   /** Takes one request of a client out of the pending sync. Returns false if it has none. Not asked of policies that take units. */
-  takeBackUnsaved(table: number, charge: Charge, nowMs: number): boolean
+  takeBackPending(table: number, charge: Charge, nowMs: number): boolean
   /** Counts a charge that other counters have let through, whatever the quota. Only where requests in flight are counted. */
   add?(table: number, charge: Charge): void
   /** How full each of the algorithm's `memoryTables` is. */
@@ -47,7 +47,7 @@ export type MemoryCounts = {
 /** The memory limiter's interface to the clients of an algorithm; `SlotPool` is the usual one. */
 export type ClientSlots = {
   /** Clients with counts pending sync. */
-  readonly unsavedSize: number
+  readonly pendingSize: number
   /** Frees a few clients that have ended. Called with every decision. */
   reclaimInPassing(nowMs: number): void
   forget(table: number, key: string): boolean

@@ -1,5 +1,5 @@
 import type { Policy } from '../../policy.ts'
-import type { UnsavedSlot } from './slots/slot-pool.ts'
+import type { PendingSlot } from './slots/slot-pool.ts'
 
 /** How an algorithm counts in Redis. */
 export type RedisCounts = {
@@ -24,8 +24,8 @@ export type RedisCounts = {
    * @param countedAt Redis's clock in microseconds, where the decision read it
    */
   ticketOf(leftMs: number, countedAt: unknown): string
-  /** What `add` of its Lua is called with, for what was admitted without Redis. Instants are by the clock that `nowMs` is of. */
-  addedValues(unsaved: Pick<UnsavedSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
+  /** The arguments for `add` of its Lua, for requests admitted without Redis. Instants are by the clock that `nowMs` is of. */
+  addedValues(pendingSync: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
 }
 
 /**
@@ -49,11 +49,11 @@ export type AlgorithmLua = {
   /** Local functions that the parts share. */
   readonly common?: string
   /**
-   * `count(key, policy, units)` counts a charge if the quota has room. It returns what remains, or -1 if it does not fit; the
-   * microseconds until more is left; the ticket, if something was counted that is reserved; and what `undo` needs. Where it cannot
-   * count, nothing must be counted: it returns nil and an error text.
+   * `count(key, policy, units)` counts a charge if the quota has room. It returns the remaining quota, or -1 if it does not fit; the
+   * microseconds until more is left; the ticket, if something was counted that is reserved; and the state that `undo` needs.
+   * Where it cannot count, nothing must be counted: it returns nil and an error text.
    *
-   * `undo(key, policy, units, remaining, state)` takes back what was counted just now. It returns what remains then, and the
+   * `undo(key, policy, units, remaining, state)` takes back the units counted just now. It returns the remaining quota, and the
    * microseconds until more is left, or nil if these are the same.
    */
   readonly decide: string
@@ -62,9 +62,9 @@ export type AlgorithmLua = {
    * below 0, adds them. The ticket may be that of `ticketOf`. Errors are ignored.
    */
   readonly settle: string
-  /** `read(key, policy)` returns what is used, and the microseconds until more is left; or an error text. Writes nothing new. */
+  /** `read(key, policy)` returns the used units, and the microseconds until more is left; or an error text. Writes nothing new. */
   readonly read: string
-  /** `add(key, policy, values)` adds what was admitted elsewhere, whatever the quota. `values` are those of `addedValues`. */
+  /** `add(key, policy, values)` adds requests admitted elsewhere, whatever the quota. `values` are those of `addedValues`. */
   readonly add: string
   /** `renew(key, policy, ticket)` says that a request is still in flight. Only where these are counted. */
   readonly renew?: string

@@ -49,7 +49,7 @@ export function createRedisEntryStore(options: {
   /** Whether there was an entry that this version does not know, which is logged once. */
   let isNotUnderstood = false
   /** Bans that were made while Redis was away, and when they end. */
-  const unsaved = new Map<EntryId, { readonly entry: ClientEntry; readonly endsAtMs: number }>()
+  const pendingSync = new Map<EntryId, { readonly entry: ClientEntry; readonly endsAtMs: number }>()
 
   async function look(): Promise<void> {
     const reply = await runScript(redis, readChangesScript, 2, [entriesKey, changesKey, lastChange ?? ''])
@@ -58,7 +58,7 @@ export function createRedisEntryStore(options: {
     if (isAll === 1) entries.clear()
     for (let at = 0; at < rest.length; at += 2) apply(String(rest[at]), rest[at + 1], Number(nowMs))
     lastChange = change
-    if (unsaved.size > 0) await saveUnsaved()
+    if (pendingSync.size > 0) await syncPending()
   }
 
   function apply(id: EntryId, text: unknown, redisNowMs: number): void {
@@ -71,31 +71,31 @@ export function createRedisEntryStore(options: {
       log.warn({ key: entriesKey }, NOT_UNDERSTOOD)
     }
     // It was removed, also from the pending writes.
-    unsaved.delete(id)
+    pendingSync.delete(id)
     entries.delete(id)
   }
 
-  async function saveUnsaved(): Promise<void> {
-    for (const [id, ban] of [...unsaved]) {
+  async function syncPending(): Promise<void> {
+    for (const [id, ban] of [...pendingSync]) {
       // While the one before was written somebody may have lifted or changed this one.
-      if (unsaved.get(id) !== ban) continue
+      if (pendingSync.get(id) !== ban) continue
       const leftMs = ban.endsAtMs - performance.now()
       if (leftMs > 0) {
         entries.set(ban.entry, leftMs)
         await write(ban.entry, leftMs, 'extend')
       }
-      if (unsaved.get(id) === ban) unsaved.delete(id)
+      if (pendingSync.get(id) === ban) pendingSync.delete(id)
     }
   }
 
   /** At most as many as the table itself can have. */
   function saveLater(entry: ClientEntry, forMs: number): void {
     const nowMs = performance.now()
-    if (unsaved.size >= MAX_RULE_BANS)
-      for (const [id, { endsAtMs }] of unsaved) if (endsAtMs <= nowMs) unsaved.delete(id)
-    const [oldest] = unsaved.keys()
-    if (unsaved.size >= MAX_RULE_BANS && oldest !== undefined) unsaved.delete(oldest)
-    unsaved.set(idOf(entry), { entry, endsAtMs: nowMs + forMs })
+    if (pendingSync.size >= MAX_RULE_BANS)
+      for (const [id, { endsAtMs }] of pendingSync) if (endsAtMs <= nowMs) pendingSync.delete(id)
+    const [oldest] = pendingSync.keys()
+    if (pendingSync.size >= MAX_RULE_BANS && oldest !== undefined) pendingSync.delete(oldest)
+    pendingSync.set(idOf(entry), { entry, endsAtMs: nowMs + forMs })
   }
 
   async function change(id: EntryId, most: number, ...values: readonly string[]): Promise<EntryOutcome> {
@@ -118,7 +118,7 @@ export function createRedisEntryStore(options: {
    */
   function removeAll(ids: readonly EntryId[]): void {
     for (const id of ids) {
-      unsaved.delete(id)
+      pendingSync.delete(id)
       void attempt(() => change(id, MAX_ENTRIES))
     }
   }
@@ -158,7 +158,7 @@ export function createRedisEntryStore(options: {
     async put(entry, forMs) {
       const outcome = await attempt(() => write(entry, forMs))
       if (outcome === 'done') {
-        unsaved.delete(idOf(entry))
+        pendingSync.delete(idOf(entry))
         entries.set(entry, forMs)
       }
       return outcome
@@ -175,9 +175,9 @@ export function createRedisEntryStore(options: {
     async remove(id) {
       const outcome = await attempt(() => change(id, MAX_ENTRIES))
       if (outcome !== 'done' && outcome !== 'absent') return outcome
-      const isUnsaved = unsaved.delete(id)
+      const isPendingSync = pendingSync.delete(id)
       entries.delete(id)
-      return isUnsaved ? 'done' : outcome
+      return isPendingSync ? 'done' : outcome
     },
     ready: () => within(READY_MS, poll.catchUp()).catch(() => undefined),
     close: () => poll.close(),

@@ -179,7 +179,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
       },
       counterBroken: () => undefined,
       decideWithout: (charges, uncertain) =>
-        decideWithoutStore(charges, uncertain, (localCharges) => local.decideUnsaved(localCharges)),
+        decideWithoutStore(charges, uncertain, (localCharges) => local.decidePendingSync(localCharges)),
       refused: () => undefined,
     },
   })

@@ -25,7 +25,7 @@ export function afterEmptyLine(bytes: Buffer, headEnd: number): number {
   return bytes.indexOf(lineFeed, bytes.indexOf(lineFeed, headEnd) + 1) + 1
 }
 
-/** Converts the line ends of a head to CRLF, as RFC 9112 has it. A CR that is no part of a line end stays, and is an error later. */
+/** Converts the line ends of a head to CRLF, as RFC 9112 has it. A CR that is not part of a line end stays, and is an error later. */
 export function withCrlf(text: string): string {
   return text.replaceAll(/\r?\n/g, '\r\n')
 }

@@ -28,7 +28,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
   }
 
   const slots: ClientSlots = {
-    unsavedSize: 0,
+    pendingSize: 0,
     reclaimInPassing: () => undefined,
     // Requests in flight are still in flight.
     forget: () => false,
@@ -47,7 +47,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
     add,
     exceeds: (table, charge) => usedBy(table, charge) >= charge.policy.quota,
 
-    charge(table, charge, units, _nowMs, counts, unsaved): PolicyState {
+    charge(table, charge, units, _nowMs, counts, pendingSync): PolicyState {
       const { policy } = charge
       const exceeded = usedBy(table, charge) >= policy.quota
       const isCounted = counts && !exceeded
@@ -59,7 +59,7 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
             exceeded,
             remaining,
             resetMs: TRY_AGAIN_MS,
-            reservation: { charge, units, isLocal: unsaved, ticket: 0 },
+            reservation: { charge, units, isLocal: pendingSync, ticket: 0 },
           }
         : { policy, exceeded, remaining, resetMs: TRY_AGAIN_MS }
     },
@@ -76,8 +76,8 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
       return used === 0 ? undefined : { used, resetMs: TRY_AGAIN_MS }
     },
 
-    takeUnsaved: () => [],
-    takeBackUnsaved: () => false,
+    takePending: () => [],
+    takeBackPending: () => false,
     readUse: () => ({ 'in-flight': { size, capacity, evictions: 0 } }),
   }
 }

@@ -30,9 +30,9 @@ export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCount
     return slot
   }
 
-  function add(slot: number, units: number, unsaved: boolean): void {
+  function add(slot: number, units: number, pendingSync: boolean): void {
     counted[slot] = Math.min(countOf(slot) + units, MAX_COUNT)
-    if (unsaved) slots.setUnsaved(slot, Math.min(slots.unsaved(slot) + units, MAX_COUNT))
+    if (pendingSync) slots.setPending(slot, Math.min(slots.pendingSync(slot) + units, MAX_COUNT))
   }
 
   return {
@@ -43,7 +43,7 @@ export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCount
       return (slot === NONE ? 0 : countOf(slot)) + units > policy.quota
     },
 
-    charge(table, charge, units, nowMs, counts, unsaved): PolicyState {
+    charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
       const { policy } = charge
       let slot = find(table, charge.partitionKey, nowMs)
       let used = slot === NONE ? 0 : countOf(slot)
@@ -51,7 +51,7 @@ export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCount
       const isCounted = counts && !exceeded
       if (isCounted) {
         if (slot === NONE) slot = begin(table, charge, nowMs)
-        add(slot, units, unsaved)
+        add(slot, units, pendingSync)
         used += units
       }
       const remaining = Math.max(0, policy.quota - used)
@@ -62,7 +62,7 @@ export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCount
             exceeded,
             remaining,
             resetMs,
-            reservation: { charge, units, isLocal: unsaved, ticket: endOf(slot) },
+            reservation: { charge, units, isLocal: pendingSync, ticket: endOf(slot) },
           }
         : { policy, exceeded, remaining, resetMs }
     },
@@ -74,9 +74,9 @@ export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCount
         return
       }
       if (slot === NONE || endOf(slot) !== ticket) return
-      const unsaved = slots.unsaved(slot)
-      const takenBack = isLocal ? Math.min(units, unsaved) : units
-      if (isLocal) slots.setUnsaved(slot, unsaved - takenBack)
+      const pendingSync = slots.pendingSync(slot)
+      const takenBack = isLocal ? Math.min(units, pendingSync) : units
+      if (isLocal) slots.setPending(slot, pendingSync - takenBack)
       counted[slot] = Math.max(countOf(slot) - takenBack, 0)
       if (countOf(slot) === 0) slots.remove(table, slot)
     },
@@ -86,18 +86,18 @@ export function createFixedCounts({ maxKeys, seed }: MemoryOptions): MemoryCount
       return slot === NONE ? undefined : { used: countOf(slot), resetMs: endOf(slot) - nowMs }
     },
 
-    takeUnsaved: (limit, nowMs) =>
-      slots.takeUnsaved(limit, (slot) => {
-        const amount = slots.unsaved(slot)
-        slots.setUnsaved(slot, 0)
+    takePending: (limit, nowMs) =>
+      slots.takePending(limit, (slot) => {
+        const amount = slots.pendingSync(slot)
+        slots.setPending(slot, 0)
         return endOf(slot) > nowMs ? { endsAtMs: endOf(slot), counted: [amount] } : undefined
       }),
 
-    takeBackUnsaved(table, { partitionKey }, nowMs) {
+    takeBackPending(table, { partitionKey }, nowMs) {
       const slot = find(table, partitionKey, nowMs)
-      const unsaved = slot === NONE ? 0 : slots.unsaved(slot)
-      if (unsaved > 0) slots.setUnsaved(slot, unsaved - 1)
-      return unsaved > 0
+      const pendingSync = slot === NONE ? 0 : slots.pendingSync(slot)
+      if (pendingSync > 0) slots.setPending(slot, pendingSync - 1)
+      return pendingSync > 0
     },
 
     readUse: () => ({ counters: { size: slots.size, capacity: maxKeys, evictions: slots.evictions } }),

@@ -3,12 +3,12 @@ import type { RedisCounts } from '../redis-counts.ts'
 /**
  * A fixed window in Redis is an integer, the units counted, that expires when the window ends.
  *
- * A counter is counted up first and set right after if that was too much: two commands for what is allowed, which is the most
- * frequent answer by far, since the gateways themselves refuse clients known to be over the limit.
+ * A counter is counted up first and set right after if that was too much: two commands for an allowed request, the most frequent
+ * outcome by far, since the gateways themselves refuse clients known to be over the limit.
  *
- * The ticket is when the window ends, in milliseconds of Redis's clock, which is the same to a few milliseconds whenever it is
- * read, and differs from that of any other window of the counter by about the window's length. Without a reservation it is
- * `left` and how many milliseconds the window had to go: where another has begun since, more is left of that.
+ * The ticket is when the window ends, in milliseconds of Redis's clock, the same to a few milliseconds whenever it is read, and
+ * differs from that of any other window of the counter by about the window's length. Without a reservation it is `left` and how
+ * many milliseconds the window had to go: where another has begun since, more is left of that.
  */
 export const fixedInRedis: RedisCounts = {
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => String(sharedWindowMs),
@@ -44,7 +44,7 @@ function algorithm.count(key, policy, units)
     takeBack(key, units)
     return -1, left * 1000
   end
-  -- As text, since it is to be found again to the last digit.
+  -- As text, so that every digit survives.
   local ticket = policy.reserves and string.format('%.0f', math.floor(readClockUs() / 1000) + left)
   return policy.quota - counted, left * 1000, ticket
 end

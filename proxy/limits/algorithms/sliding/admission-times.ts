@@ -1,5 +1,5 @@
 import { NONE } from '../slots/key-index.ts'
-import { SlotPool, type UnsavedSlot } from '../slots/slot-pool.ts'
+import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
 
 /**
@@ -70,44 +70,44 @@ export class AdmissionTimes {
   /**
    * Takes out one admission at this time, if the slot holds one.
    *
-   * @param unsaved only where it has not been handed out by `takeUnsaved`
+   * @param pendingSync only where it has not been handed out by `takePending`
    */
-  remove(table: number, slot: number, time: number, unsaved: boolean): void {
+  remove(table: number, slot: number, time: number, pendingSync: boolean): void {
     const count = this.#times.count(slot)
     const place = this.#times.placeOf(slot, time)
-    const isUnsaved = place >= count - this.slots.unsaved(slot)
-    if (place === -1 || (unsaved && !isUnsaved)) return
+    const isPendingSync = place >= count - this.slots.pendingSync(slot)
+    if (place === -1 || (pendingSync && !isPendingSync)) return
     if (count === 1) {
       this.slots.remove(table, slot)
       return
     }
     this.#times.removeAt(slot, place)
-    if (isUnsaved) this.unmarkUnsaved(slot)
+    if (isPendingSync) this.unmarkPending(slot)
   }
 
   /** Notes that the slot's newest time has still to be added to the shared counters, as all of them have or none. */
-  markUnsaved(slot: number): void {
-    this.slots.setUnsaved(slot, this.slots.unsaved(slot) + 1)
+  markPending(slot: number): void {
+    this.slots.setPending(slot, this.slots.pendingSync(slot) + 1)
   }
 
-  /** Undoes `markUnsaved` once, of the oldest that has not been handed out. Returns whether there was one. */
-  unmarkUnsaved(slot: number): boolean {
-    const unsaved = this.slots.unsaved(slot)
-    if (unsaved === 0) return false
-    this.slots.setUnsaved(slot, unsaved - 1)
+  /** Undoes `markPending` once, of the oldest that has not been handed out. Returns whether there was one. */
+  unmarkPending(slot: number): boolean {
+    const pendingSync = this.slots.pendingSync(slot)
+    if (pendingSync === 0) return false
+    this.slots.setPending(slot, pendingSync - 1)
     return true
   }
 
-  /** Hands out, once, at most `limit` unsaved times, oldest first for each client; not those that have left. */
-  takeUnsaved(limit: number, nowMs: number): UnsavedSlot[] {
-    return this.slots.takeUnsaved(limit, (slot, room) => {
+  /** Hands out, once, at most `limit` times pending sync, oldest first for each client; not those that have left. */
+  takePending(limit: number, nowMs: number): PendingSlot[] {
+    return this.slots.takePending(limit, (slot, room) => {
       const windowMs = this.slots.windowMsOf(slot)
       this.#dropLeft(slot, windowMs, nowMs)
-      const unsaved = this.slots.unsaved(slot)
-      const amount = Math.min(unsaved, room)
+      const pendingSync = this.slots.pendingSync(slot)
+      const amount = Math.min(pendingSync, room)
       if (amount === 0) return undefined
-      const from = this.#times.count(slot) - unsaved
-      this.slots.setUnsaved(slot, unsaved - amount)
+      const from = this.#times.count(slot) - pendingSync
+      this.slots.setPending(slot, pendingSync - amount)
       const counted = this.#times.slice(slot, from, from + amount)
       return { counted, endsAtMs: (counted.at(-1) ?? -Infinity) + windowMs }
     })
@@ -120,6 +120,6 @@ export class AdmissionTimes {
   #dropOldest(slot: number): void {
     this.#times.shift(slot)
     const count = this.#times.count(slot)
-    if (this.slots.unsaved(slot) > count) this.slots.setUnsaved(slot, count)
+    if (this.slots.pendingSync(slot) > count) this.slots.setPending(slot, count)
   }
 }

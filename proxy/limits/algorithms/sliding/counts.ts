@@ -21,7 +21,7 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
       return (slot === NONE ? 0 : times.count(slot)) >= charge.policy.quota
     },
 
-    charge(table, charge, units, nowMs, counts, unsaved): PolicyState {
+    charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
       const { policy, partitionKey } = charge
       const { quota, windowMs } = policy
       let slot = find(table, charge, nowMs)
@@ -29,7 +29,7 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
       const isCounted = counts && !exceeded
       if (isCounted) {
         slot = times.admit(table, partitionKey, windowMs, nowMs)
-        if (unsaved) times.markUnsaved(slot)
+        if (pendingSync) times.markPending(slot)
       }
       const used = slot === NONE ? 0 : times.count(slot)
       const remaining = Math.max(0, quota - used)
@@ -40,7 +40,7 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
             exceeded,
             remaining,
             resetMs,
-            reservation: { charge, units, isLocal: unsaved, ticket: nowMs },
+            reservation: { charge, units, isLocal: pendingSync, ticket: nowMs },
           }
         : { policy, exceeded, remaining, resetMs }
     },
@@ -57,11 +57,11 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
       return { used, resetMs: times.leavesAtMs(slot, charge.policy.windowMs) - nowMs }
     },
 
-    takeUnsaved: (limit, nowMs) => times.takeUnsaved(limit, nowMs),
+    takePending: (limit, nowMs) => times.takePending(limit, nowMs),
 
-    takeBackUnsaved(table, charge, nowMs) {
+    takeBackPending(table, charge, nowMs) {
       const slot = find(table, charge, nowMs)
-      return slot !== NONE && times.unmarkUnsaved(slot)
+      return slot !== NONE && times.unmarkPending(slot)
     },
 
     readUse: () => ({

@@ -28,7 +28,7 @@ export const slidingInRedis: RedisCounts = {
     /*
      * How many are to go is found in steps of twice the size, then by halving: mostly it is one, but thousands must not
      * cost thousands of commands. Should Redis's clock have been set back, then the list is not in order; but whatever has
-     * left was admitted later than what stands before it, which is right to go too.
+     * left was admitted later than the times before it, which must go too.
      */
     common: `
 local function timeAt(key, index)

@@ -14,7 +14,7 @@ export type SlotContent = {
 }
 
 /** Something of a client that is still to be added to the shared counters. Only its algorithm reads `counted`. */
-export type UnsavedSlot = {
+export type PendingSlot = {
   readonly table: number
   readonly key: string
   /** From when on it counts nothing. */
@@ -36,22 +36,22 @@ export class SlotPool {
   readonly #index: KeyIndex
   readonly #lists: SlotLists
   readonly #content: SlotContent
-  readonly #unsaved: Uint32Array | Float64Array
+  readonly #pendingSync: Uint32Array | Float64Array
   readonly #listOfTable: (SlotList | undefined)[] = []
   #turn = 0
   #evictions = 0
-  #unsavedSize = 0
-  #unsavedCursor = 0
+  #pendingSize = 0
+  #pendingCursor = 0
 
   /**
    * @param capacity the number of slots, at least 1. Their memory is reserved at once, but becomes resident when it is written
    * @param seed any integer that clients cannot know
-   * @param unsaved one number by slot
+   * @param pendingSync one number by slot
    */
-  constructor(capacity: number, seed: number, unsaved: Uint32Array | Float64Array, content: SlotContent) {
+  constructor(capacity: number, seed: number, pendingSync: Uint32Array | Float64Array, content: SlotContent) {
     this.#index = new KeyIndex(capacity, seed)
     this.#lists = new SlotLists(capacity)
-    this.#unsaved = unsaved
+    this.#pendingSync = pendingSync
     this.#content = content
   }
 
@@ -66,8 +66,8 @@ export class SlotPool {
   }
 
   /** Number of slots with numbers pending sync. */
-  get unsavedSize(): number {
-    return this.#unsavedSize
+  get pendingSize(): number {
+    return this.#pendingSize
   }
 
   /** The slot of a client, perhaps an ended one; or `NONE`. */
@@ -147,7 +147,7 @@ export class SlotPool {
       this.#lists.forEach(list, (slot) => {
         const table = this.#index.ownerOf(slot)
         if (!tables.has(table)) return
-        if (this.unsaved(slot) !== 0) left.add(table)
+        if (this.pendingSync(slot) !== 0) left.add(table)
         else this.#remove(list, slot)
       })
     }
@@ -157,16 +157,16 @@ export class SlotPool {
   }
 
   /** How much of what the slot holds is still to be added to the shared counters. */
-  unsaved(slot: number): number {
-    return this.#unsaved[slot] ?? 0
+  pendingSync(slot: number): number {
+    return this.#pendingSync[slot] ?? 0
   }
 
-  setUnsaved(slot: number, amount: number): void {
-    const before = this.unsaved(slot)
+  setPending(slot: number, amount: number): void {
+    const before = this.pendingSync(slot)
     // Memory that is never written is never resident.
     if (before === amount) return
-    this.#unsaved[slot] = amount
-    this.#unsavedSize += Number(amount !== 0) - Number(before !== 0)
+    this.#pendingSync[slot] = amount
+    this.#pendingSize += Number(amount !== 0) - Number(before !== 0)
   }
 
   /**
@@ -175,20 +175,20 @@ export class SlotPool {
    * @param handOut called with a slot that has numbers pending sync, and how many it may return. It sets the numbers pending from
    * then on, and returns undefined where all of it has ended
    */
-  takeUnsaved(
+  takePending(
     limit: number,
-    handOut: (slot: number, limit: number) => Pick<UnsavedSlot, 'endsAtMs' | 'counted'> | undefined,
-  ): UnsavedSlot[] {
-    const taken: UnsavedSlot[] = []
+    handOut: (slot: number, limit: number) => Pick<PendingSlot, 'endsAtMs' | 'counted'> | undefined,
+  ): PendingSlot[] {
+    const taken: PendingSlot[] = []
     let room = limit
-    while (this.#unsavedSize > 0 && room > 0) {
-      const slot = this.#unsavedCursor
-      const part = this.unsaved(slot) === 0 ? undefined : handOut(slot, room)
+    while (this.#pendingSize > 0 && room > 0) {
+      const slot = this.#pendingCursor
+      const part = this.pendingSync(slot) === 0 ? undefined : handOut(slot, room)
       if (part) {
         taken.push({ table: this.#index.ownerOf(slot), key: this.#index.keyOf(slot), ...part })
         room -= part.counted.length
       }
-      if (this.unsaved(slot) === 0) this.#unsavedCursor = slot + 1 < this.#lists.untouched ? slot + 1 : 0
+      if (this.pendingSync(slot) === 0) this.#pendingCursor = slot + 1 < this.#lists.untouched ? slot + 1 : 0
     }
     return taken
   }
@@ -214,7 +214,7 @@ export class SlotPool {
 
   #remove(list: SlotList, slot: number): void {
     this.#content.clear?.(slot)
-    this.setUnsaved(slot, 0)
+    this.setPending(slot, 0)
     this.#index.remove(slot)
     this.#lists.giveBack(list, slot)
   }

@@ -30,7 +30,7 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
     exceeds: (table, charge, units, nowMs) =>
       isOver(charge, debtOf(table, charge, nowMs) + units * unitMs(charge)),
 
-    charge(table, charge, units, nowMs, counts, unsaved): PolicyState {
+    charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
       const { policy, partitionKey } = charge
       const amountMs = units * unitMs(charge)
       const debtMs = debtOf(table, charge, nowMs)
@@ -38,11 +38,11 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       if (!counts || exceeded)
         return stateOf(charge, debtMs, exceeded ? debtMs + amountMs - policy.windowMs : undefined)
       const slot = debts.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
-      if (unsaved) debts.addUnsaved(slot, amountMs)
+      if (pendingSync) debts.addPending(slot, amountMs)
       const state = stateOf(charge, debts.debtMs(slot, nowMs))
       if (!settlesByResponse(policy)) return state
       const place = [nowMs, nowMs + debts.debtMs(slot, nowMs), debts.sinceMs(slot), debts.givenBackMs(slot)]
-      return { ...state, reservation: { charge, units, isLocal: unsaved, ticket: place.join(':') } }
+      return { ...state, reservation: { charge, units, isLocal: pendingSync, ticket: place.join(':') } }
     },
 
     giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
@@ -50,7 +50,7 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       const amountMs = units * unitMs(charge)
       if (units < 0) {
         const changed = debts.take(table, partitionKey, policy.windowMs, -amountMs, nowMs)
-        if (isLocal) debts.addUnsaved(changed, -amountMs)
+        if (isLocal) debts.addPending(changed, -amountMs)
         return
       }
       const slot = debts.find(table, partitionKey, nowMs)
@@ -61,16 +61,16 @@ export function createBucketCounts({ maxKeys, seed }: MemoryOptions): MemoryCoun
       // Or so much of it has not run out: units refunded meanwhile may have been taken before it.
       const leftMs =
         debts.sinceMs(slot) === sinceMs ? untilMs - (debts.givenBackMs(slot) - givenBackMs) - nowMs : 0
-      const maxMs = isLocal ? Math.min(amountMs, slots.unsaved(slot)) : amountMs
+      const maxMs = isLocal ? Math.min(amountMs, slots.pendingSync(slot)) : amountMs
       const backMs = Math.min(maxMs, Math.max(0, leftMs, surelyMs))
       if (backMs === 0) return
-      if (isLocal) debts.addUnsaved(slot, -backMs)
+      if (isLocal) debts.addPending(slot, -backMs)
       debts.giveBack(table, slot, backMs, nowMs)
     },
 
     read: (table, charge, nowMs) => debtReading(charge.policy, debtOf(table, charge, nowMs)),
-    takeUnsaved: (limit, nowMs) => debts.takeUnsaved(limit, nowMs),
-    takeBackUnsaved: () => false,
+    takePending: (limit, nowMs) => debts.takePending(limit, nowMs),
+    takeBackPending: () => false,
     readUse: () => ({ buckets: { size: slots.size, capacity: maxKeys, evictions: slots.evictions } }),
   }
 }

@@ -1,5 +1,5 @@
 import { NONE } from '../slots/key-index.ts'
-import { SlotPool, type UnsavedSlot } from '../slots/slot-pool.ts'
+import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
 
 /**
  * For each client the debt of its token bucket: how long it takes until it is full again. It shrinks as time passes, so that
@@ -77,15 +77,15 @@ export class Debts {
   }
 
   /** Notes that so much of the debt has still to be added to the shared counters; below 0, that it has not any more. */
-  addUnsaved(slot: number, amountMs: number): void {
-    this.slots.setUnsaved(slot, Math.max(0, this.slots.unsaved(slot) + amountMs))
+  addPending(slot: number, amountMs: number): void {
+    this.slots.setPending(slot, Math.max(0, this.slots.pendingSync(slot) + amountMs))
   }
 
   /** Hands out, once, the debt pending sync of at most `limit` buckets, as far as it has not run out. */
-  takeUnsaved(limit: number, nowMs: number): UnsavedSlot[] {
-    return this.slots.takeUnsaved(limit, (slot) => {
-      const debtMs = Math.min(this.slots.unsaved(slot), this.debtMs(slot, nowMs))
-      this.slots.setUnsaved(slot, 0)
+  takePending(limit: number, nowMs: number): PendingSlot[] {
+    return this.slots.takePending(limit, (slot) => {
+      const debtMs = Math.min(this.slots.pendingSync(slot), this.debtMs(slot, nowMs))
+      this.slots.setPending(slot, 0)
       return debtMs > 0 ? { endsAtMs: nowMs + debtMs, counted: [debtMs] } : undefined
     })
   }

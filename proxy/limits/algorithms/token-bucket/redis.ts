@@ -4,11 +4,11 @@ import type { RedisCounts } from '../redis-counts.ts'
 const ROUNDING_US = 0.01
 
 /**
- * What is kept of a token bucket in Redis are four numbers: its debt, in microseconds until it is full again, when the debt was
- * that, since when the bucket has not been full, and what of it has been given back since then. A full bucket has no key.
+ * A token bucket in Redis is stored as four numbers: its debt, in microseconds until it is full again, when the debt was that,
+ * since when the bucket has not been full, and the units refunded since then. A full bucket has no key.
  *
- * The ticket is when the units were taken out, when they will have run out of the bucket, since when that is not full, and
- * what has been given back since then.
+ * The ticket is when the units were taken out, when they will have run out of the bucket, since when that is not full, and the
+ * units refunded since then.
  */
 export const bucketInRedis: RedisCounts = {
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => `${sharedWindowMs}:bucket`,
@@ -44,7 +44,7 @@ local function writeBucket(key, bucket, nowUs)
   return must('SET', key, text, 'PX', math.ceil(bucket.debtUs / 1000))
 end
 
--- What is left in a bucket, and the microseconds until one more is.
+-- The units left in a bucket, and the microseconds until there is one more.
 local function tell(policy, bucket)
   local quota, windowUs = policy.quota, policy.windowUs
   local unitUs = windowUs / quota

@@ -4,7 +4,7 @@ import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { MemoryCounts } from '../../algorithms/memory-counts.ts'
 import { algorithmOf, algorithms, countsInFlight, takesUnits } from '../../algorithms/registry.ts'
-import type { UnsavedSlot } from '../../algorithms/slots/slot-pool.ts'
+import type { PendingSlot } from '../../algorithms/slots/slot-pool.ts'
 import type { CounterReading } from '../../counter-admin.ts'
 import type { Charge, Decision, PolicyState, Reservation } from '../../limiter.ts'
 
@@ -12,8 +12,8 @@ export type MemoryLimiter = {
   /** As `Limiter`, and always at once. */
   decide(charges: readonly Charge[]): Decision
   /** As `decide`, and records what it counts as still to be added to the shared counters. */
-  decideUnsaved(charges: readonly Charge[]): Decision
-  /** As `Limiter`. Counts that `takeUnsaved` has returned stay counted. */
+  decidePendingSync(charges: readonly Charge[]): Decision
+  /** As `Limiter`. Counts that `takePending` has returned stay counted. */
   settle(reservation: Reservation, costUnits: number): void
   /** Counts a request in flight that the shared counters have let through, so that it is known while they are away. */
   addInFlight(charge: Charge): void
@@ -22,13 +22,13 @@ export type MemoryLimiter = {
    * Returns the counts pending sync with the shared counters, of at most `limit` counters and times of sliding windows, each
    * once. Empty if there is nothing left.
    */
-  takeUnsaved(limit: number): UnsavedCharge[]
-  hasUnsaved(): boolean
+  takePending(limit: number): PendingCharge[]
+  hasPending(): boolean
   /**
    * The local count of one request of the client is in the shared counters already: removes it from the pending sync. Returns false
    * where it has been handed out, and where its cost may still change.
    */
-  takeBackUnsaved(charge: Charge): boolean
+  takeBackPending(charge: Charge): boolean
   /** The count of a client; counts nothing. */
   read(charge: Charge): CounterReading
   /** Forgets the counts of a client under the policy of this name, or under all; not its requests in flight. */
@@ -45,7 +45,7 @@ export type MemoryLimiter = {
 }
 
 /** Requests of one client under one policy that were admitted without the shared counters, until `endsAtMs` by the same clock. */
-export type UnsavedCharge = Charge & Pick<UnsavedSlot, 'endsAtMs' | 'counted'>
+export type PendingCharge = Charge & Pick<PendingSlot, 'endsAtMs' | 'counted'>
 
 /**
  * The clock is rounded to this step, a power of two per millisecond, so that sums and differences of times and windows are
@@ -148,7 +148,7 @@ export function createMemoryLimiter(options: {
     return undefined
   }
 
-  function decide(charges: readonly Charge[], unsaved: boolean): Decision {
+  function decide(charges: readonly Charge[], pendingSync: boolean): Decision {
     const nowMs = now()
     for (const { slots } of allCounts) slots.reclaimInPassing(nowMs)
     const refusedBy = findRefusing(charges, nowMs)
@@ -156,7 +156,7 @@ export function createMemoryLimiter(options: {
     const states: PolicyState[] = []
     for (const charge of charges) {
       const { counts, table } = placeOf(charge.policy)
-      states.push(counts.charge(table, charge, unitsOf(charge), nowMs, isAllowed, unsaved))
+      states.push(counts.charge(table, charge, unitsOf(charge), nowMs, isAllowed, pendingSync))
     }
     return isAllowed ? { outcome: 'allowed', states } : { outcome: 'refused', refusedBy, states }
   }
@@ -168,7 +168,7 @@ export function createMemoryLimiter(options: {
 
   return {
     decide: (charges) => decide(charges, false),
-    decideUnsaved: (charges) => decide(charges, true),
+    decidePendingSync: (charges) => decide(charges, true),
     settle(reservation, costUnits) {
       const { charge, units } = reservation
       const isOver = countsInFlight(charge.policy)
@@ -184,17 +184,17 @@ export function createMemoryLimiter(options: {
       const { counts, table } = placeOf(charge.policy)
       counts.giveBack(table, { charge, units: 1, isLocal: false, ticket: 0 }, 1, now())
     },
-    hasUnsaved: () => allCounts.some(({ slots }) => slots.unsavedSize > 0),
-    takeBackUnsaved(charge) {
+    hasPending: () => allCounts.some(({ slots }) => slots.pendingSize > 0),
+    takeBackPending(charge) {
       if (takesUnits(charge.policy)) return false
       const { counts, table } = placeOf(charge.policy)
-      return counts.takeBackUnsaved(table, charge, now())
+      return counts.takeBackPending(table, charge, now())
     },
-    takeUnsaved(limit) {
-      const taken: UnsavedCharge[] = []
+    takePending(limit) {
+      const taken: PendingCharge[] = []
       let room = limit
       for (const counts of allCounts) {
-        for (const { table, key, endsAtMs, counted } of counts.takeUnsaved(room, now())) {
+        for (const { table, key, endsAtMs, counted } of counts.takePending(room, now())) {
           const policy = policies[table]
           if (policy) taken.push({ policy, partitionKey: key, endsAtMs, counted })
           room -= counted.length

@@ -6,7 +6,7 @@ import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { createCircuitBreaker } from './circuit-breaker.ts'
 import type { DecisionHooks } from '../batching.ts'
 import type { Charge, Decision, Limiter, Reservation } from '../../limiter.ts'
-import { createMemoryLimiter, type MemoryLimiter, type UnsavedCharge } from '../memory/limiter.ts'
+import { createMemoryLimiter, type MemoryLimiter, type PendingCharge } from '../memory/limiter.ts'
 import { lacksRight } from '../redis/errors.ts'
 import { createRedisLimiter, type RedisHooks, type RedisLimiter } from '../redis/limiter.ts'
 import { describePolicy, keyOf } from '../redis/keys.ts'
@@ -69,7 +69,7 @@ export function createRedisWithFallback(options: {
       counterBroken: createBrokenCounterLog(log, now, keyPrefix),
       decideWithout,
       inFlight: (charge, change) => (change === 1 ? local.addInFlight(charge) : local.removeInFlight(charge)),
-      countedTwice: (charge) => local.takeBackUnsaved(charge),
+      countedTwice: (charge) => local.takeBackPending(charge),
       refused: options.refused,
     },
   })
@@ -101,7 +101,7 @@ export function createRedisWithFallback(options: {
 
   function decideWithout(charges: readonly Charge[], uncertain: boolean): Decision {
     return decideWithoutStore(charges, uncertain, (localCharges) =>
-      withNames(local.decideUnsaved(localCharges)),
+      withNames(local.decidePendingSync(localCharges)),
     )
   }
 
@@ -126,7 +126,7 @@ export function createRedisWithFallback(options: {
   }
 
   function owes(): boolean {
-    return unconfirmed !== undefined || local.hasUnsaved()
+    return unconfirmed !== undefined || local.hasPending()
   }
 
   async function recover(): Promise<void> {
@@ -170,9 +170,9 @@ export function createRedisWithFallback(options: {
    */
   async function repayAll(): Promise<boolean> {
     while (owes()) {
-      unconfirmed ??= { id: randomUUID(), charges: local.takeUnsaved(COUNTERS_IN_REPAYMENT) }
+      unconfirmed ??= { id: randomUUID(), charges: local.takePending(COUNTERS_IN_REPAYMENT) }
       const answer = shared.addOnce(unconfirmed.id, unconfirmed.charges)
-      if (isRecovering && !local.hasUnsaved()) breaker.close()
+      if (isRecovering && !local.hasPending()) breaker.close()
       const isAdded = await answer
       if (!isAdded) {
         if (!(await isRefused())) breaker.open('could not add the requests admitted during the outage')
@@ -212,7 +212,7 @@ export function createRedisWithFallback(options: {
   }
 }
 
-type Repayment = { readonly id: string; readonly charges: readonly UnsavedCharge[] }
+type Repayment = { readonly id: string; readonly charges: readonly PendingCharge[] }
 
 /**
  * Logs a key that does not hold a counter, once a minute for each policy. The key itself may identify a person and is

@@ -18,8 +18,8 @@ function admit(pool: AdmissionTimes, table: number, key: string, nowMs: number):
 }
 
 function useOf({ slots, timeSize, timeCapacity }: AdmissionTimes): object {
-  const { size, evictions, unsavedSize } = slots
-  return { size, timeSize, timeCapacity, evictions, unsavedSize }
+  const { size, evictions, pendingSize } = slots
+  return { size, timeSize, timeCapacity, evictions, pendingSize }
 }
 
 /** The same promise, kept in the plainest way: a list of clients that is searched and sorted. */
@@ -121,13 +121,13 @@ describe('a pool of sliding windows', () => {
 
   test('forgets a client at once, and all its times', () => {
     const pool = new AdmissionTimes(10, 100, 3)
-    for (const key of ['a', 'b', 'c']) for (let i = 0; i < 9; i++) pool.markUnsaved(admit(pool, 1, key, i))
+    for (const key of ['a', 'b', 'c']) for (let i = 0; i < 9; i++) pool.markPending(admit(pool, 1, key, i))
     expect([pool.slots.forget(1, 'b'), pool.slots.forget(1, 'b'), pool.slots.forget(2, 'a')]).toEqual([
       true,
       false,
       false,
     ])
-    expect(useOf(pool)).toMatchObject({ size: 2, timeSize: 24, unsavedSize: 2 })
+    expect(useOf(pool)).toMatchObject({ size: 2, timeSize: 24, pendingSize: 2 })
     expect(countOf(pool, 1, 'b', 10)).toBe(0)
     expect(countOf(pool, 1, 'c', 10)).toBe(9)
   })
@@ -136,27 +136,27 @@ describe('a pool of sliding windows', () => {
 describe('times that the shared counters do not have', () => {
   test('are handed out once, oldest first, in parts, and not those that have left', () => {
     const pool = new AdmissionTimes(10, 100, 3)
-    for (const timeMs of [0, 10, 20, 30, 40]) pool.markUnsaved(admit(pool, 0, 'a', timeMs))
-    pool.markUnsaved(admit(pool, 1, 'b', 50))
-    expect(pool.takeUnsaved(2, 105)).toEqual([{ table: 0, key: 'a', counted: [10, 20], endsAtMs: 120 }])
-    pool.markUnsaved(admit(pool, 0, 'a', 106))
-    expect(pool.takeUnsaved(10, 135)).toEqual([
+    for (const timeMs of [0, 10, 20, 30, 40]) pool.markPending(admit(pool, 0, 'a', timeMs))
+    pool.markPending(admit(pool, 1, 'b', 50))
+    expect(pool.takePending(2, 105)).toEqual([{ table: 0, key: 'a', counted: [10, 20], endsAtMs: 120 }])
+    pool.markPending(admit(pool, 0, 'a', 106))
+    expect(pool.takePending(10, 135)).toEqual([
       { table: 0, key: 'a', counted: [40, 106], endsAtMs: 206 },
       { table: 1, key: 'b', counted: [50], endsAtMs: 1050 },
     ])
-    expect(pool.slots.unsavedSize).toBe(0)
-    expect(pool.takeUnsaved(10, 135)).toEqual([])
+    expect(pool.slots.pendingSize).toBe(0)
+    expect(pool.takePending(10, 135)).toEqual([])
     expect(countOf(pool, 0, 'a', 135)).toBe(2)
   })
 
   test('are forgotten where all have left, so that nothing is owed', () => {
     const pool = new AdmissionTimes(10, 100, 3)
-    pool.markUnsaved(admit(pool, 0, 'a', 0))
+    pool.markPending(admit(pool, 0, 'a', 0))
     expect(countOf(pool, 0, 'a', 100)).toBe(0)
-    expect(pool.slots.unsavedSize).toBe(0)
-    pool.markUnsaved(admit(pool, 0, 'b', 100))
-    expect(pool.takeUnsaved(10, 200)).toEqual([])
-    expect(pool.slots.unsavedSize).toBe(0)
+    expect(pool.slots.pendingSize).toBe(0)
+    pool.markPending(admit(pool, 0, 'b', 100))
+    expect(pool.takePending(10, 200)).toEqual([])
+    expect(pool.slots.pendingSize).toBe(0)
   })
 })
 

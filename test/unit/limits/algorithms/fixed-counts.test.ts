@@ -70,7 +70,7 @@ test('keeps a count at the largest number that it can hold', () => {
   counts.giveBack(0, reservation, -(2 ** 32 - 2), 0)
   counts.giveBack(0, reservation, -5, 0)
   expect(counts.read(0, charge, 0)?.used).toBe(2 ** 32 - 1)
-  expect(counts.takeUnsaved(1, 0)).toMatchObject([{ counted: [2 ** 32 - 1] }])
+  expect(counts.takePending(1, 0)).toMatchObject([{ counted: [2 ** 32 - 1] }])
 })
 
 test('finds every key of a full index, and no removed one', () => {

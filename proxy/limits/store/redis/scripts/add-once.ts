@@ -1,11 +1,11 @@
 import { algorithmsLua, byAlgorithms } from './algorithms-lua.ts'
 import { policiesLua } from './policy-arguments.ts'
 
-/** What each of these scripts begins with. */
-export const ADDS_ONCE = '-- Adds once what was admitted elsewhere.'
+/** The first line of each of these scripts. */
+export const ADDS_ONCE = '-- Adds requests admitted elsewhere, once.'
 
 /**
- * Adds to counters what was admitted without them, once, however often it is sent.
+ * Adds requests admitted without the counters to them, once, however often it is sent.
  *
  * KEYS   a mark that records that it was done; then the counters
  * ARGV   how long the mark is kept, in milliseconds; the policies, as `PolicyArguments` says; then for each counter the number of

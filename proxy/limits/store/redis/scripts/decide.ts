@@ -23,7 +23,7 @@ const decideWith = byAlgorithms(
   (chosen) => `${algorithmsLua('decide', chosen)}
 ${policiesLua()}
 local reply, tickets = {}, {}
--- By charge: its policy, its units, and what is needed to take it back.
+-- By charge: its policy, its units, and the state for taking it back.
 local policyOf, unitsOf, stateOf = {}, {}, {}
 
 -- Takes back what the charges from first to last have counted; of those exceeded nothing is.

@@ -31,7 +31,7 @@ export class PolicyArguments {
 }
 
 /**
- * Reads them: `policies`, by their numbers, and `nextArgument()`, which returns what stands behind them, one by one. It needs
+ * Reads them: `policies`, by their numbers, and `nextArgument()`, which returns the arguments after them, one by one. It needs
  * `algorithmsLua`.
  *
  * @param first the place of the first of them, from 1

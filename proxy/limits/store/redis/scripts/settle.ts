@@ -4,7 +4,7 @@ import { policiesLua } from './policy-arguments.ts'
 import { script } from '../run-script.ts'
 
 /**
- * Settles reservations: gives units back to where they were taken from, or adds what is missing.
+ * Settles reservations: refunds units to where they were taken from, or charges missing ones.
  *
  * KEYS   the counter of each reservation
  * ARGV   the policies, as `PolicyArguments` says; then for each reservation the number of its policy, its ticket, and the units

@@ -1,5 +1,5 @@
 import type { Policy } from '../../../../policy.ts'
-import type { UnsavedCharge } from '../../memory/limiter.ts'
+import type { PendingCharge } from '../../memory/limiter.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
 import { inOneWrite, type RedisClient, type RedisScript } from '../run-script.ts'
 import { addOnceScript } from '../scripts/add-once.ts'
@@ -9,7 +9,7 @@ import { PolicyArguments } from '../scripts/policy-arguments.ts'
  * Adds requests that were admitted locally. Resolves to whether Redis confirmed it; sent again with the same id, they
  * are added only once.
  */
-export type AddOnce = (id: string, charges: readonly UnsavedCharge[]) => Promise<boolean>
+export type AddOnce = (id: string, charges: readonly PendingCharge[]) => Promise<boolean>
 
 /**
  * @param options.now milliseconds of the clock that the charges' instants are of
@@ -25,7 +25,7 @@ export function createRepayment(options: {
   const { redis, keyPrefix, describe, now, runs } = options
 
   /** @param mark the key that records that it was done; the same whenever it is sent again */
-  function addPart(mark: string, charges: readonly UnsavedCharge[], nowMs: number): Promise<boolean> {
+  function addPart(mark: string, charges: readonly PendingCharge[], nowMs: number): Promise<boolean> {
     if (charges.length === 0) return Promise.resolve(true)
     const policies = new PolicyArguments()
     const keys = [mark]

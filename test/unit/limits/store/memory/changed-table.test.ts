@@ -15,9 +15,9 @@ function createLimiter(): MemoryLimiter {
 }
 
 /** The remaining quota of the client after one more request. */
-function remaining(limiter: MemoryLimiter, policy: Policy, unsaved = false): number {
+function remaining(limiter: MemoryLimiter, policy: Policy, pendingSync = false): number {
   const charges = chargeAll('ip:192.0.2.1', [policy])
-  const decision = unsaved ? limiter.decideUnsaved(charges) : limiter.decide(charges)
+  const decision = pendingSync ? limiter.decidePendingSync(charges) : limiter.decide(charges)
   return decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.remaining ?? NaN)
 }
 
@@ -66,7 +66,7 @@ describe.each(kinds)('%s', (algorithm) => {
     const gone = make(10)
     remaining(limiter, gone, true)
     doAtOnce(limiter.useTable([]))
-    expect(limiter.takeUnsaved(10)).toMatchObject([{ policy: gone, partitionKey: 'ip:192.0.2.1' }])
+    expect(limiter.takePending(10)).toMatchObject([{ policy: gone, partitionKey: 'ip:192.0.2.1' }])
     doAtOnce(limiter.useTable([]))
     expect(inUse(limiter)).toBe(0)
   })

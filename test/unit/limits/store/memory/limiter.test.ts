@@ -125,36 +125,36 @@ describe('ended counters', () => {
 describe('requests that the shared counters do not know', () => {
   test('are handed out once, with their windows, and not those that have ended', () => {
     const limiter = createLimiter(100)
-    limiter.decideUnsaved(chargeAll('gone', [short]))
+    limiter.decidePendingSync(chargeAll('gone', [short]))
     limiter.advance(1_000)
-    limiter.decideUnsaved(chargeAll('a', [short, long]))
-    limiter.decideUnsaved(chargeAll('a', [long]))
+    limiter.decidePendingSync(chargeAll('a', [short, long]))
+    limiter.decidePendingSync(chargeAll('a', [long]))
     limiter.decide(chargeAll('saved', [long]))
-    expect(limiter.takeUnsaved(10)).toEqual([
+    expect(limiter.takePending(10)).toEqual([
       { policy: short, partitionKey: 'a', counted: [1], endsAtMs: 2_100 },
       { policy: long, partitionKey: 'a', counted: [2], endsAtMs: 11_100 },
     ])
-    expect(limiter.hasUnsaved()).toBe(false)
-    expect(limiter.takeUnsaved(10)).toEqual([])
-    limiter.decideUnsaved(chargeAll('a', [long]))
-    expect(limiter.takeUnsaved(10)).toMatchObject([{ counted: [1] }])
-    expect(limiter.decideUnsaved(chargeAll('a', [long]))).toMatchObject({ outcome: 'refused' })
-    expect(limiter.hasUnsaved()).toBe(false)
+    expect(limiter.hasPending()).toBe(false)
+    expect(limiter.takePending(10)).toEqual([])
+    limiter.decidePendingSync(chargeAll('a', [long]))
+    expect(limiter.takePending(10)).toMatchObject([{ counted: [1] }])
+    expect(limiter.decidePendingSync(chargeAll('a', [long]))).toMatchObject({ outcome: 'refused' })
+    expect(limiter.hasPending()).toBe(false)
   })
 
   test('are handed out in parts', () => {
     const limiter = createLimiter(100)
-    for (let i = 0; i < 25; i++) limiter.decideUnsaved(chargeAll(`ip:${i}`, [long]))
-    const parts = [10, 10, 10].map((limit) => limiter.takeUnsaved(limit))
+    for (let i = 0; i < 25; i++) limiter.decidePendingSync(chargeAll(`ip:${i}`, [long]))
+    const parts = [10, 10, 10].map((limit) => limiter.takePending(limit))
     expect(parts.map((part) => part.length)).toEqual([10, 10, 5])
     expect(new Set(parts.flat().map(({ partitionKey }) => partitionKey)).size).toBe(25)
-    expect(limiter.hasUnsaved()).toBe(false)
+    expect(limiter.hasPending()).toBe(false)
   })
 
   test('are forgotten with the counter that was evicted', () => {
     const limiter = createLimiter(2)
-    for (const client of ['a', 'b', 'c']) limiter.decideUnsaved(chargeAll(client, [long]))
-    expect(limiter.takeUnsaved(10).map(({ partitionKey }) => partitionKey)).toEqual(['c', 'b'])
-    expect(limiter.hasUnsaved()).toBe(false)
+    for (const client of ['a', 'b', 'c']) limiter.decidePendingSync(chargeAll(client, [long]))
+    expect(limiter.takePending(10).map(({ partitionKey }) => partitionKey)).toEqual(['c', 'b'])
+    expect(limiter.hasPending()).toBe(false)
   })
 })
