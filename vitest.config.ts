@@ -137,6 +137,16 @@ export default defineConfig({
       },
       {
         test: {
+          // Implementations that others wrote, from Debian's packages, read the same bytes.
+          name: 'judges',
+          include: ['test/judges/**/*.test.ts'],
+          setupFiles,
+          testTimeout: 600_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
           name: 'containers',
           include: ['test/container/**/*.test.ts'],
           globalSetup: ['test/support/containers/container-setup.ts'],

@@ -88,6 +88,7 @@ export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
     { ...npmRun('test:backends', 60), ...drawn },
     npmRun('test:differential', 15),
     npmRun('test:attack', 60),
+    step('judges', VITEST, 30, { tests: '--project judges', ...drawn }),
     ...peers,
     { ...npmRun('fuzz', 15), ...drawn },
     step('mutations for ten minutes', VITEST, 20, {

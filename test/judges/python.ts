@@ -1,0 +1,22 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { installDebianPackages } from '../support/run/packages.ts'
+
+const PYTHON = '/usr/bin/python3'
+
+/**
+ * Asks a script of this folder, in Debian's Python, whose packages are the judges: they are installed first.
+ *
+ * @param packages of Debian
+ * @throws where the script fails, as it does without its packages
+ */
+export function askPython(script: string, packages: readonly string[], question: object): unknown {
+  installDebianPackages(packages)
+  const { status, stdout, stderr } = spawnSync(PYTHON, [join(import.meta.dirname, script)], {
+    input: JSON.stringify(question),
+    encoding: 'utf8',
+    maxBuffer: 2 ** 29,
+  })
+  if (status !== 0) throw new Error(`${script} (${packages.join(', ')}) ended with ${status}: ${stderr}`)
+  return JSON.parse(stdout)
+}
