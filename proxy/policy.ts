@@ -4,15 +4,10 @@ export type Policy = {
   readonly name: string
   /** Units a client may use in one window; under `concurrency`, requests in flight. A request is one unit, unless `cost` says otherwise. */
   readonly quota: number
-  /** Under `concurrency` always `LEASE_MS`. */
+  /** Under `concurrency` always the same: for how long a request counts without a sign of life. */
   readonly windowMs: number
-  /**
-   * `fixed`: a window begins with a client's first request and ends after its length. `sliding`: never more than the
-   * quota in any span of the window's length; a request counts until exactly that long after it. `token-bucket`: the quota
-   * at once, and one more each time that the window's share of one unit has passed. `concurrency`: a request counts while
-   * it is in flight.
-   */
-  readonly algorithm: 'fixed' | 'sliding' | 'token-bucket' | 'concurrency'
+  /** The name of an algorithm of `limits/algorithms/registry.ts`: how requests are counted. */
+  readonly algorithm: string
   /** `shadow` counts and reports but never refuses. */
   readonly mode: 'enforce' | 'shadow'
   /** What happens to the rule's requests while the store does not answer. */
@@ -113,42 +108,8 @@ export function requestedUnits({ cost }: Policy): RequestedUnits | undefined {
   return typeof cost?.reserve === 'object' ? cost.reserve : undefined
 }
 
-const overridden = new WeakMap<Policy, Map<number, Policy>>()
-
-/**
- * The policy for a client that has another quota at run time: the same object each time, as counters are found by it. A token
- * bucket's burst then equals that quota, whatever the rule's burst.
- */
-export function withQuota(policy: Policy, quota: number): Policy {
-  let made = overridden.get(policy)
-  if (!made) overridden.set(policy, (made = new Map<number, Policy>()))
-  const known = made.get(quota)
-  if (known) return known
-  const { algorithm, windowMs, averageWindowMs = windowMs, sharedWindowMs = windowMs } = policy
-  const override: Policy = {
-    ...policy,
-    quota,
-    isSetAtRunTime: true,
-    ...(algorithm === 'token-bucket' && { windowMs: averageWindowMs, sharedWindowMs }),
-  }
-  made.set(quota, override)
-  return override
-}
-
-/** How long the requests in flight of a crashed gateway still count. */
-export const LEASE_MS = 15_000
-
 /** Maximum units that a rule can allow, and that a request can cost. */
 export const MAX_QUOTA = 1_000_000_000
-
-/**
- * Maximum requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
- * and one client can have as many as the quota.
- */
-export const MAX_SLIDING_QUOTA = 100_000
-
-/** Maximum requests in flight of a client that a rule can allow. */
-export const MAX_CONCURRENCY = 100_000
 
 /**
  * - `ip`: the client's address, or its network

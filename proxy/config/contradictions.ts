@@ -1,6 +1,6 @@
+import type { Algorithm } from '../limits/algorithms/algorithm.ts'
+import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
 import {
-  MAX_CONCURRENCY,
-  MAX_SLIDING_QUOTA,
   singleParts,
   singleSources,
   type BanPolicy,
@@ -28,57 +28,55 @@ type Counting = {
 
 type Contradiction = { readonly field: keyof Counting; readonly message: string }
 
-/** The longest that an empty bucket may take to be full: as long as the longest window. */
-const MAX_REFILL_DAYS = 365
-const DAY_MS = 86_400_000
+const optionalFields = ['requests', 'window', 'countStatus', 'cost', 'burst', 'ban', 'algorithm'] as const
+
+const namesWithBurst = algorithms
+  .filter(({ rule }) => rule.takesBurst)
+  .map(({ name }) => name)
+  .join(' or ')
+
+/** The algorithm that a rule counts by, as written. */
+export function algorithmOfRule(rule: Pick<Counting, 'algorithm' | 'concurrency'>): Algorithm {
+  const byField = algorithms.find(({ rule: { ownField } }) => ownField && rule[ownField] !== undefined)
+  return byField ?? algorithmOf(rule)
+}
 
 /** Finds fields that cannot be combined in one rule. */
 export function findContradictions(rule: Counting): Contradiction[] {
-  const { requests, concurrency, cost, countStatus, algorithm, burst } = rule
+  const { requests, cost, countStatus, algorithm, burst } = rule
   const found: Contradiction[] = []
   const add = (field: Contradiction['field'], message: string): void => void found.push({ field, message })
   const overridden = (rule.overrides ?? []).map((override) => override.requests)
   if (rule.ban && singleParts(rule.key).some(({ kind }) => kind === 'global'))
     add('ban', 'cannot be combined with key: global, as it would ban all clients together')
-  if (concurrency !== undefined) {
-    if (overridden.some((most) => most > MAX_CONCURRENCY))
-      add('overrides', `need requests from 1 to ${MAX_CONCURRENCY} beside concurrency`)
-    const message = 'cannot be combined with concurrency, which counts requests while they are in flight'
-    for (const field of ['requests', 'window', 'countStatus', 'cost', 'burst', 'ban'] as const)
-      if (rule[field] !== undefined) add(field, message)
-    if (algorithm !== 'fixed') add('algorithm', message)
-    return found
+  const chosen = algorithmOfRule(rule)
+  const { maxQuota, when, excludes } = chosen.rule
+  if (when !== undefined && requests !== undefined && requests > maxQuota)
+    add('requests', `needs a whole number from 1 to ${maxQuota} ${when}`)
+  if (when !== undefined && overridden.some((most) => most > maxQuota))
+    add('overrides', `need requests from 1 to ${maxQuota} ${when}`)
+  for (const field of optionalFields) {
+    const message = excludes[field]
+    const isWritten = field === 'algorithm' ? algorithm !== usualAlgorithm.name : rule[field] !== undefined
+    if (message !== undefined && isWritten) add(field, message)
   }
-  if (algorithm === 'sliding' && requests !== undefined && requests > MAX_SLIDING_QUOTA)
-    add('requests', `needs a whole number from 1 to ${MAX_SLIDING_QUOTA} where the window slides`)
-  if (algorithm === 'sliding' && overridden.some((most) => most > MAX_SLIDING_QUOTA))
-    add('overrides', `need requests from 1 to ${MAX_SLIDING_QUOTA} where the window slides`)
+  if (chosen.rule.ownField !== undefined) return found
   const reserved = cost === undefined ? 0 : statedReserve(cost)
   if (overridden.some((most) => reserved > most))
     add('overrides', `need requests of at least ${reserved} (cost), or no request could ever pass`)
-  if (algorithm === 'sliding' && cost !== undefined)
-    add('cost', 'needs algorithm: fixed or token-bucket, as a sliding window remembers each unit by its time')
-  if (burst !== undefined && algorithm !== 'token-bucket') add('burst', 'needs algorithm: token-bucket')
+  if (burst !== undefined && !chosen.rule.takesBurst) add('burst', `needs algorithm: ${namesWithBurst}`)
   const atOnce = burst ?? requests
   if (atOnce !== undefined && reserved > atOnce) {
     const name = burst === undefined ? 'requests' : 'burst'
     add('cost', `needs to reserve at most ${atOnce} (${name}), or no request could ever pass`)
   }
-  const maxAtOnce = largestBurst(rule)
-  if (burst !== undefined && burst > maxAtOnce)
-    add(
-      'burst',
-      `needs at most ${maxAtOnce}, or an empty bucket would take more than ${MAX_REFILL_DAYS}d to be full`,
-    )
+  const mistake = chosen.rule.findMistake?.(rule)
+  if (mistake) add(mistake.field, mistake.message)
   const unseen = bodyThatIsNone(rule)
   if (unseen !== undefined) add('cost', unseen)
   const faulty = mistakeInStatuses(countStatus)
   if (faulty !== undefined) add('countStatus', faulty)
   return found
-}
-
-function largestBurst({ requests = 1, window = 1 }: Counting): number {
-  return Math.max(1, Math.floor((MAX_REFILL_DAYS * DAY_MS * requests) / window))
 }
 
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'OPTIONS', 'CONNECT', 'TRACE'])

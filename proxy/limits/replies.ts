@@ -1,3 +1,4 @@
+import { countsInFlight } from './algorithms/registry.ts'
 import { errors } from '../../shared/error-replies.ts'
 import { prefersHtml } from '../http/fields/accept.ts'
 import { isGrpcCall, sendError } from '../http/fields/reply.ts'
@@ -157,7 +158,7 @@ function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
   for (const { policy, remaining, resetMs } of states) {
     if (policy.mode === 'shadow') continue
     // Nobody knows when a request in flight ends.
-    const reset = policy.algorithm === 'concurrency' ? '' : `;t=${wholeSeconds(resetMs)}`
+    const reset = countsInFlight(policy) ? '' : `;t=${wholeSeconds(resetMs)}`
     const item = `"${policy.name}";r=${remaining}${reset}`
     list = list === undefined ? item : `${list}, ${item}`
   }
@@ -179,7 +180,7 @@ const policyItems = new WeakMap<Policy, string>()
 function policyItem(policy: Policy): string {
   const known = policyItems.get(policy)
   if (known !== undefined) return known
-  const window = policy.algorithm === 'concurrency' ? '' : `;w=${wholeSeconds(policy.windowMs)}`
+  const window = countsInFlight(policy) ? '' : `;w=${wholeSeconds(policy.windowMs)}`
   const item = `"${policy.name}";q=${policy.quota}${window}`
   policyItems.set(policy, item)
   return item
@@ -201,7 +202,7 @@ function xRateLimitHeaders(states: readonly PolicyState[]): string[] {
   if (tightest === undefined) return []
   const { policy, remaining, resetMs } = tightest
   const headers = ['x-ratelimit-limit', String(policy.quota), 'x-ratelimit-remaining', String(remaining)]
-  if (policy.algorithm !== 'concurrency') headers.push('x-ratelimit-reset', wholeSeconds(resetMs))
+  if (!countsInFlight(policy)) headers.push('x-ratelimit-reset', wholeSeconds(resetMs))
   return headers
 }
 

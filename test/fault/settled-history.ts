@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reservation } from '../../proxy/limits/limiter.ts'
-import { LEASE_MS, reservedUnits, type Policy } from '../../proxy/policy.ts'
+import { reservedUnits, type Policy } from '../../proxy/policy.ts'
+import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { seededRandom } from '../support/http/raw-client.ts'
 import { drawFaults, runFaults, tellFaults, type Fault } from './faults.ts'
@@ -143,6 +144,8 @@ async function countedFor(stage: Stage, client: string, policy: Policy): Promise
         // Hardly anything of it runs out during a history.
         return Math.round((debtUs / 1000 / policy.windowMs) * policy.quota)
       }
+      default:
+        throw new RangeError(policy.algorithm)
     }
   })
 }

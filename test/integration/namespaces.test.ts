@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
-import { LEASE_MS } from '../../proxy/policy.ts'
+import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'
 import { startRelay } from '../support/network/relay.ts'
 import { eventually } from '../support/wait/eventually.ts'

@@ -8,7 +8,8 @@ import {
 } from '../../limits/clients/client-entry.ts'
 import type { EntryOutcome } from '../../limits/clients/entry-store.ts'
 import type { EntryOperations } from '../../limits/clients/client-table.ts'
-import { MAX_CONCURRENCY, MAX_QUOTA, MAX_SLIDING_QUOTA, type Policy } from '../../policy.ts'
+import { algorithmOf } from '../../limits/algorithms/registry.ts'
+import type { Policy } from '../../policy.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
@@ -169,12 +170,11 @@ export function createEntryRoutes(options: {
 
 type About = { readonly client: unknown; readonly policy?: string | undefined }
 
-function isQuota(value: number, { algorithm, cost }: Policy): boolean {
+function isQuota(value: number, policy: Policy): boolean {
+  const { cost } = policy
   // No request could pass with less.
-  const least = typeof cost?.reserve === 'number' ? cost.reserve : 1
-  const most =
-    algorithm === 'sliding' ? MAX_SLIDING_QUOTA : algorithm === 'concurrency' ? MAX_CONCURRENCY : MAX_QUOTA
-  return value >= least && value <= most
+  const min = typeof cost?.reserve === 'number' ? cost.reserve : 1
+  return value >= min && value <= algorithmOf(policy).rule.maxQuota
 }
 
 function isError(value: unknown): value is ErrorReply {

@@ -1,3 +1,4 @@
+import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { printable } from '../../../shared/settings/problems.ts'
 import type { Explanation } from '../../limits/explain/explain.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
@@ -65,10 +66,9 @@ function listReadings(readings: readonly string[]): string {
 
 function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
   const { name, requests, windowSeconds, algorithm, mode, keys, key, why, states = [] } = rule
-  const quota =
-    algorithm === 'concurrency'
-      ? `${formatCount(requests)} in flight`
-      : `${formatCount(requests)} in ${windowSeconds} s, ${algorithm}`
+  const quota = countsInFlight({ algorithm })
+    ? `${formatCount(requests)} in flight`
+    : `${formatCount(requests)} in ${windowSeconds} s, ${algorithm}`
   return [
     `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${why === undefined ? '' : `, ${why}`}`,
     ...key.map(({ part, values }) => `  ${part}${values.map((value) => ` ${value}`).join(' or')}`),

@@ -1,3 +1,4 @@
+import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { describeKey } from '../../admin/api/client-name.ts'
 import type { ClientRow } from './client-table.ts'
 import type { LineCounts } from './logs/read-logs.ts'
@@ -116,7 +117,7 @@ function reportRule(
   { policy, requests, refused, bans, unknown }: RuleTally,
   clients: RuleClients,
 ): RuleReport {
-  const isInFlight = policy.algorithm === 'concurrency'
+  const isInFlight = countsInFlight(policy)
   return {
     name: policy.name,
     mode: policy.mode,

@@ -1,3 +1,4 @@
+import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { partName, requestedUnits, singleParts, type ListEntry, type Rule } from '../../policy.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 
@@ -25,7 +26,7 @@ export function needsOf({ policy, hosts, allowList = [], overrides = [] }: Rule)
   for (const name of headersOf([...allowList, ...overrides.flatMap(({ clients }) => clients)]))
     needs.push({ what: `lists: header ${name}`, isKnown: (request) => knowsHeader(request, name) })
   if (policy.countStatus) needs.push({ what: 'countStatus', isKnown: ({ status }) => status !== undefined })
-  if (policy.algorithm === 'concurrency')
+  if (countsInFlight(policy))
     needs.push({ what: 'concurrency', isKnown: ({ durationMs }) => durationMs !== undefined })
   if (policy.cost?.settle || requestedUnits(policy)) needs.push({ what: 'cost', isKnown: never })
   return needs

@@ -1,3 +1,4 @@
+import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Problem } from '../../../shared/settings/problems.ts'
 import { requestedUnits, type Rule } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
@@ -24,7 +25,7 @@ export function findUndecidable(
       ...(policy.countStatus ? found('countStatus', 'counts by the response') : []),
       ...(policy.cost?.settle ? found('cost', 'has settle, and so counts by the response') : []),
       ...(requestedUnits(policy) ? found('cost', 'has reserve: json, and so reads the body') : []),
-      ...(policy.algorithm === 'concurrency' ? found('concurrency', 'counts until the response ends') : []),
+      ...(countsInFlight(policy) ? found('concurrency', 'counts until the response ends') : []),
     ]
   })
 }

@@ -1,3 +1,4 @@
+import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import { partName, singleParts, type Rule, type SinglePart } from '../../policy.ts'
 import { writtenName } from '../rules/limits.ts'
@@ -134,7 +135,7 @@ const nouns: Partial<Record<SinglePart['kind'], string>> = {
 
 /** Whether no client can avoid the rule by what it sends, but for a key that the backend knows. */
 function countsEverybody({ policy }: Rule): boolean {
-  if (policy.algorithm === 'concurrency') return false
+  if (countsInFlight(policy)) return false
   const { countStatus } = policy
   if (countStatus && !countStatus.some(({ first, last }) => first <= 401 && 401 <= last)) return false
   return policy.partition.every(({ kind }) => kind === 'ip' || kind === 'global')

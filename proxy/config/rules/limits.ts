@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { longDuration, oneOf, wholeNumber } from '../../../shared/settings/kinds.ts'
-import { MAX_CONCURRENCY, MAX_QUOTA, LEASE_MS, type Policy, type Rule } from '../../policy.ts'
+import { MAX_QUOTA, type Policy, type Rule } from '../../policy.ts'
+import { algorithmOf, algorithms, usualAlgorithm } from '../../limits/algorithms/registry.ts'
+import { MAX_CONCURRENCY } from '../../limits/algorithms/concurrency/concurrency.ts'
 import { ban } from '../clients/ban.ts'
 import { clientList, overrideClients } from '../clients/client-list.ts'
-import { findContradictions } from '../contradictions.ts'
+import { algorithmOfRule, findContradictions } from '../contradictions.ts'
 import { hostPattern } from '../routes/host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
@@ -23,6 +25,9 @@ export function writtenName(rule: unknown): string | undefined {
   const name: unknown = typeof rule === 'object' && rule !== null && 'name' in rule ? rule.name : undefined
   return typeof name === 'string' ? name : undefined
 }
+
+/** Those that `algorithm` names. */
+const named = algorithms.filter(({ rule }) => rule.summary !== undefined)
 
 const requestCount = wholeNumber(1, MAX_QUOTA)
 
@@ -74,10 +79,11 @@ export const ruleFields = {
   cost: cost.optional().meta({
     description: 'Units that a request costs, 1 by default: a number, or where the response states it.',
   }),
-  algorithm: oneOf(['fixed', 'sliding', 'token-bucket']).schema.prefault('fixed').meta({
-    description:
-      "fixed: the window starts with the client's first request; sliding: the limit holds in any span of that length; token-bucket: requests per window on average, burst at once.",
-  }),
+  algorithm: oneOf(named.map(({ name }) => name))
+    .schema.prefault(usualAlgorithm.name)
+    .meta({
+      description: `${named.map(({ name, rule }) => `${name}: ${rule.summary}`).join('; ')}.`,
+    }),
   burst: requestCount.schema.optional().meta({
     description: 'With token-bucket: number of requests allowed at once; by default as many as requests.',
   }),
@@ -173,11 +179,7 @@ function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...r
           quota: requests,
           override,
           ...(label !== undefined && { label }),
-          // Its burst is as many as its requests, whatever that of the rule is.
-          ...(policy.algorithm === 'token-bucket' && {
-            windowMs: rule.window ?? policy.windowMs,
-            sharedWindowMs: policy.windowMs,
-          }),
+          ...algorithmOf(policy).rule.ofOtherQuota?.(policy),
         },
       })),
     }),
@@ -190,29 +192,19 @@ function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...r
 function toPolicy(
   rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'overrides' | 'refusal'>,
 ): Policy {
-  const {
+  const { name, mode, onStoreError, key, countStatus, cost, ban } = rule
+  const algorithm = algorithmOfRule(rule)
+  return {
     name,
-    requests = 0,
-    window = 0,
-    algorithm,
     mode,
     onStoreError,
-    key,
-    concurrency,
-    countStatus,
-    cost,
-    burst,
-    ban,
-  } = rule
-  const common = { name, mode, onStoreError, partition: key }
-  if (concurrency !== undefined)
-    return { ...common, quota: concurrency, windowMs: LEASE_MS, algorithm: 'concurrency' }
-  // The content of a full bucket, and the time in which an empty one fills up.
-  const quota = burst ?? requests
-  const windowMs = burst === undefined ? window : (window * burst) / requests
-  const reserved = { ...(countStatus && { countStatus }), ...(cost && { cost }) }
-  const average = burst === undefined ? {} : { averageWindowMs: window }
-  return { ...common, quota, windowMs, algorithm, ...reserved, ...average, ...(ban && { ban }) }
+    partition: key,
+    algorithm: algorithm.name,
+    ...algorithm.rule.toQuota(rule),
+    ...(countStatus && { countStatus }),
+    ...(cost && { cost }),
+    ...(ban && { ban }),
+  }
 }
 
 function oneOrMany<Item, Written>(item: z.ZodType<Item, Written>): z.ZodType<Item[], Written | Written[]> {

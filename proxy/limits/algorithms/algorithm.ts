@@ -1,3 +1,4 @@
+import type { AlgorithmRule } from './algorithm-rule.ts'
 import type { MemoryCounts, MemoryOptions } from './memory-counts.ts'
 import type { RedisCounts } from './redis-counts.ts'
 
@@ -12,6 +13,9 @@ export type Algorithm = {
   readonly countsInFlight: boolean
   /** Whether the store always gets the units of a charge and gives a ticket, also under policies that reserve nothing. */
   readonly takesUnits: boolean
+  /** What is left more once the `resetMs` of a state has passed: all that the quota allows, or one unit. */
+  readonly resets: 'all' | 'one'
+  readonly rule: AlgorithmRule
   /** The tables that its counts in memory are shown as in the metrics, and how many entries each can have. */
   memoryTables(maxKeys: number): Readonly<Record<string, number>>
   /** Called once in a process that counts by this algorithm in its memory. */

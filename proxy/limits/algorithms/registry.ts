@@ -25,8 +25,8 @@ export function algorithmOf({ algorithm }: Pick<Policy, 'algorithm'>): Algorithm
 }
 
 /** Whether requests count under the policy while they are in flight. */
-export function countsInFlight(policy: Policy): boolean {
-  return algorithmOf(policy).countsInFlight
+export function countsInFlight(policy: Pick<Policy, 'algorithm'>): boolean {
+  return byName.get(policy.algorithm)?.countsInFlight === true
 }
 
 /** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
@@ -37,4 +37,24 @@ export function isReserved(policy: Policy): boolean {
 /** Whether the store is told with each charge what to reserve, since it is not always one unit that is counted for good. */
 export function takesUnits(policy: Policy): boolean {
   return algorithmOf(policy).takesUnits || settlesByResponse(policy) || policy.cost !== undefined
+}
+
+const overridden = new WeakMap<Policy, Map<number, Policy>>()
+
+/**
+ * The policy for a client that has another quota at run time: the same object each time, as counters are found by it.
+ */
+export function withQuota(policy: Policy, quota: number): Policy {
+  let made = overridden.get(policy)
+  if (!made) overridden.set(policy, (made = new Map<number, Policy>()))
+  const known = made.get(quota)
+  if (known) return known
+  const override: Policy = {
+    ...policy,
+    quota,
+    isSetAtRunTime: true,
+    ...algorithmOf(policy).rule.ofOtherQuota?.(policy),
+  }
+  made.set(quota, override)
+  return override
 }

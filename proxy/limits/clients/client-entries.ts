@@ -1,5 +1,6 @@
 import type { Charge } from '../limiter.ts'
-import { withQuota, type Policy } from '../../policy.ts'
+import type { Policy } from '../../policy.ts'
+import { withQuota } from '../algorithms/registry.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import { BanNetworks } from './ban-networks.ts'
 import {

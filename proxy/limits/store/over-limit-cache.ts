@@ -1,5 +1,5 @@
 import type { Policy } from '../../policy.ts'
-import { isReserved } from '../algorithms/registry.ts'
+import { algorithmOf, isReserved } from '../algorithms/registry.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import { chargesOfStates, type Charge, type Decision, type PolicyState } from '../limiter.ts'
 import { TwoGenerations } from './two-generations.ts'
@@ -113,9 +113,9 @@ function statesAt({ askedAtMs, states }: Entry, nowMs: number): PolicyState[] {
     const resetMs = state.resetMs - (nowMs - askedAtMs)
     if (resetMs > 0) return { ...state, resetMs }
     const { policy } = state
-    const remaining =
-      policy.algorithm === 'fixed' ? policy.quota : Math.min(policy.quota, state.remaining + 1)
-    const untilMoreMs = policy.algorithm === 'fixed' || remaining === policy.quota ? policy.windowMs : 0
+    const resetsAll = algorithmOf(policy).resets === 'all'
+    const remaining = resetsAll ? policy.quota : Math.min(policy.quota, state.remaining + 1)
+    const untilMoreMs = remaining === policy.quota ? policy.windowMs : 0
     return { policy, exceeded: false, remaining, resetMs: untilMoreMs }
   })
 }

@@ -1,3 +1,4 @@
+import { algorithms } from '../../../limits/algorithms/registry.ts'
 import { z } from 'zod'
 
 /* Response bodies of the API. A test compares these with the replies of a gateway. */
@@ -12,7 +13,7 @@ const clientKey = z
   ])
   .describe('as requests take it')
 const seconds = z.number().min(0)
-const algorithm = z.enum(['fixed', 'sliding', 'token-bucket', 'concurrency'])
+const algorithm = z.enum(algorithms.map(({ name }) => name))
 const mode = z.enum(['enforce', 'shadow'])
 const by = z.enum(['rule', 'operator'])
 

@@ -2,11 +2,36 @@ import type { Algorithm } from '../algorithm.ts'
 import { createInFlightCounts } from './counts.ts'
 import { inFlightInRedis } from './redis.ts'
 
+/** How long the requests in flight of a crashed gateway still count. */
+export const LEASE_MS = 15_000
+
+/** Maximum requests in flight of a client that a rule can allow. */
+export const MAX_CONCURRENCY = 100_000
+
+const noneBeside = 'cannot be combined with concurrency, which counts requests while they are in flight'
+
 /** A request counts while it is in flight. */
 export const concurrency: Algorithm = {
   name: 'concurrency',
   countsInFlight: true,
   takesUnits: true,
+  resets: 'one',
+  rule: {
+    ownField: 'concurrency',
+    maxQuota: MAX_CONCURRENCY,
+    when: 'beside concurrency',
+    excludes: {
+      requests: noneBeside,
+      window: noneBeside,
+      countStatus: noneBeside,
+      cost: noneBeside,
+      burst: noneBeside,
+      ban: noneBeside,
+      algorithm: noneBeside,
+    },
+    takesBurst: false,
+    toQuota: ({ concurrency: quota = 0 }) => ({ quota, windowMs: LEASE_MS }),
+  },
   memoryTables: (maxKeys) => ({ 'in-flight': maxKeys }),
   createCounts: ({ maxKeys }) => createInFlightCounts(maxKeys),
   redis: inFlightInRedis,

@@ -1,3 +1,5 @@
+import { MAX_QUOTA } from '../../../policy.ts'
+import { countedInWindows } from '../algorithm-rule.ts'
 import type { Algorithm } from '../algorithm.ts'
 import { createFixedCounts } from './counts.ts'
 import { fixedInRedis } from './redis.ts'
@@ -7,6 +9,14 @@ export const fixed: Algorithm = {
   name: 'fixed',
   countsInFlight: false,
   takesUnits: false,
+  resets: 'all',
+  rule: {
+    summary: "the window starts with the client's first request",
+    maxQuota: MAX_QUOTA,
+    excludes: {},
+    takesBurst: false,
+    toQuota: countedInWindows,
+  },
   memoryTables: (maxKeys) => ({ counters: maxKeys }),
   createCounts: createFixedCounts,
   redis: fixedInRedis,

@@ -1,4 +1,4 @@
-import { MAX_SLIDING_QUOTA } from '../../../policy.ts'
+import { countedInWindows } from '../algorithm-rule.ts'
 import type { Algorithm } from '../algorithm.ts'
 import { createSlidingCounts } from './counts.ts'
 import { slidingInRedis } from './redis.ts'
@@ -6,11 +6,40 @@ import { slidingInRedis } from './redis.ts'
 /** Times for each client there may be: with its share of them a client costs less than 200 bytes. */
 const TIMES_PER_KEY = 12
 
+/**
+ * Maximum requests that a sliding window can allow: each is remembered by its time for as long as it is in the window,
+ * and one client can have as many as the quota.
+ */
+const MAX_SLIDING_QUOTA = 100_000
+
+/** From so many requests on, a sliding window takes more than 100 kB for one client. */
+const MANY_TIMES = 10_000
+const BYTES_OF_A_TIME = 10
+
 /** Never more requests than the quota in any span of the window's length: each counts until exactly that long after it. */
 export const sliding: Algorithm = {
   name: 'sliding',
   countsInFlight: false,
   takesUnits: false,
+  resets: 'one',
+  rule: {
+    summary: 'the limit holds in any span of that length',
+    maxQuota: MAX_SLIDING_QUOTA,
+    when: 'where the window slides',
+    excludes: {
+      cost: 'needs algorithm: fixed or token-bucket, as a sliding window remembers each unit by its time',
+    },
+    takesBurst: false,
+    toQuota: countedInWindows,
+    warning({ quota }) {
+      if (quota <= MANY_TIMES) return undefined
+      const size = `${Math.round((quota * BYTES_OF_A_TIME) / 1000)} kB`
+      return (
+        `a sliding window keeps the time of each request, up to ${size} for one client; ` +
+        'with algorithm: fixed or token-bucket it is less than 200 bytes'
+      )
+    },
+  },
   memoryTables: (maxKeys) => ({ sliding: maxKeys, 'sliding-times': timeCapacity(maxKeys) }),
   createCounts: (options) => createSlidingCounts(options, timeCapacity(options.maxKeys)),
   redis: slidingInRedis,

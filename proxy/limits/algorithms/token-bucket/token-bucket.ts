@@ -1,12 +1,40 @@
+import { MAX_QUOTA } from '../../../policy.ts'
 import type { Algorithm } from '../algorithm.ts'
 import { createBucketCounts } from './counts.ts'
 import { bucketInRedis } from './redis.ts'
+
+/** The longest that an empty bucket may take to be full: as long as the longest window. */
+const MAX_REFILL_DAYS = 365
+const DAY_MS = 86_400_000
 
 /** The quota at once, and one unit more each time that the window's share of one has passed. */
 export const tokenBucket: Algorithm = {
   name: 'token-bucket',
   countsInFlight: false,
   takesUnits: true,
+  resets: 'one',
+  rule: {
+    summary: 'requests per window on average, burst at once',
+    maxQuota: MAX_QUOTA,
+    excludes: {},
+    takesBurst: true,
+    findMistake({ requests = 1, window = 1, burst = 0 }) {
+      const maxBurst = Math.max(1, Math.floor((MAX_REFILL_DAYS * DAY_MS * requests) / window))
+      if (burst <= maxBurst) return undefined
+      const message = `needs at most ${maxBurst}, or an empty bucket would take more than ${MAX_REFILL_DAYS}d to be full`
+      return { field: 'burst', message }
+    },
+    // The content of a full bucket, and the time in which an empty one fills up.
+    toQuota({ requests = 0, window = 0, burst }) {
+      if (burst === undefined) return { quota: requests, windowMs: window }
+      return { quota: burst, windowMs: (window * burst) / requests, averageWindowMs: window }
+    },
+    // Its burst is as many as its requests then, whatever that of the rule is.
+    ofOtherQuota: ({ windowMs, averageWindowMs = windowMs, sharedWindowMs = windowMs }) => ({
+      windowMs: averageWindowMs,
+      sharedWindowMs,
+    }),
+  },
   memoryTables: (maxKeys) => ({ buckets: maxKeys }),
   createCounts: createBucketCounts,
   redis: bucketInRedis,

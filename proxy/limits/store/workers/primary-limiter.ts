@@ -1,5 +1,6 @@
 import type { Steps } from '../../../../shared/steps.ts'
-import { withQuota, type Policy } from '../../../policy.ts'
+import type { Policy } from '../../../policy.ts'
+import { withQuota } from '../../algorithms/registry.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import {

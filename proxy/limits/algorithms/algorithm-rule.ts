@@ -1,0 +1,45 @@
+import type { Policy } from '../../policy.ts'
+
+/** What a rule says of how much it allows, as written. */
+export type WrittenQuota = {
+  readonly requests?: number | undefined
+  readonly window?: number | undefined
+  readonly burst?: number | undefined
+  readonly concurrency?: number | undefined
+}
+
+/** Fields of a rule that do not go with every algorithm. */
+export type OptionalField = 'requests' | 'window' | 'countStatus' | 'cost' | 'burst' | 'ban' | 'algorithm'
+
+/** What a rule may say that counts by an algorithm. */
+export type AlgorithmRule = {
+  /** The effect, for the description of the setting `algorithm`. Undefined where a field of its own chooses the algorithm. */
+  readonly summary?: string
+  /** The field that chooses it, in place of `algorithm`, and that holds the quota. */
+  readonly ownField?: 'concurrency'
+  /** The largest quota. `when` says in mistakes why it is no larger; undefined where it is that of every rule. */
+  readonly maxQuota: number
+  readonly when?: string
+  /** Why a rule cannot have these fields. */
+  readonly excludes: Readonly<Partial<Record<OptionalField, string>>>
+  /** Whether the rule may have `burst`. */
+  readonly takesBurst: boolean
+  /** What is wrong with the quota, apart from all this. */
+  findMistake?(
+    written: WrittenQuota,
+  ): { readonly field: 'requests' | 'window' | 'burst'; readonly message: string } | undefined
+  /** What a written quota comes to. */
+  toQuota(written: WrittenQuota): Pick<Policy, 'quota' | 'windowMs' | 'averageWindowMs'>
+  /** What else changes in a policy where a client has another quota than the rule. */
+  ofOtherQuota?(policy: Policy): Partial<Policy>
+  /** Why a valid policy may be more expensive than it seems. */
+  warning?(policy: Policy): string | undefined
+}
+
+/** Of algorithms that count `requests` in each `window`. */
+export function countedInWindows({
+  requests = 0,
+  window = 0,
+}: WrittenQuota): ReturnType<AlgorithmRule['toQuota']> {
+  return { quota: requests, windowMs: window }
+}
