@@ -25,7 +25,7 @@ export function createCredentials(
   const warn = (file: string, reason: string): void => {
     if (told.get(file) === reason) return
     told.set(file, reason)
-    log.warn({ file, reason }, 'cannot use this file for Redis; keeping what it held before')
+    log.warn({ file, reason }, 'cannot use this file for Redis; keeping its previous contents')
   }
 
   function reread<Value>(

@@ -86,7 +86,7 @@ export const configFileSchema = z
       .meta({ description: 'Clients whose requests are answered 403 before any rule applies.' }),
     cors: cors
       .optional()
-      .meta({ description: 'Lets scripts of other origins read what the gateway answers itself.' }),
+      .meta({ description: 'Lets scripts of other origins read responses of the gateway itself.' }),
     refusal: refusal
       .optional()
       .meta({ description: 'Response to requests that a rule refuses, unless the rule has one of its own.' }),

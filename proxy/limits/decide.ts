@@ -13,7 +13,7 @@ import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import type { RuleTable } from './rules/rule-table.ts'
 
-/** What `decideRequest` goes by: the table of limits, clients that are banned or have a limit of their own, and the counters. */
+/** The inputs of `decideRequest`: the table of limits, clients that are banned or have a limit of their own, and the counters. */
 export type DecisionTable = {
   readonly rules: RuleTable
   /** The same for preflights, where others than `rules` apply to them. */
@@ -62,7 +62,7 @@ export type AskedRequest = {
 export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
 
 /**
- * What becomes of a request.
+ * The outcome of a request.
  *
  * - `rejected`: it is malformed, too large or not supported
  * - `answered`: a successful OPTIONS that is not for the backend
@@ -80,7 +80,7 @@ export type Verdict =
   | Decision
 
 /**
- * Decides what becomes of a request: the only place that says in which order. Returns the verdict itself, and no promise,
+ * Decides about a request. This is the only place that defines the order of the steps. Returns the verdict itself, and no promise,
  * if everything is known in this process.
  */
 export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdict | Promise<Verdict> {
@@ -196,5 +196,5 @@ const noCharges: readonly Charge[] = []
 const ambiguousKey = {
   reason: 'ambiguous-key',
   reply: errors.badRequest,
-  why: 'what a rule counts by can be read in more than 8 ways',
+  why: 'the key of a rule can be read in more than 8 ways',
 } as const

@@ -9,7 +9,7 @@ export type Charge = {
   readonly units?: number
 }
 
-/** What a client has left under one policy, after the decision. */
+/** The remaining quota of a client under one policy, after the decision. */
 export type PolicyState = {
   readonly policy: Policy
   /** The request was over this policy's quota: it is refused, or would have been (`shadow`). */

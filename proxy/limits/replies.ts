@@ -9,7 +9,7 @@ import type { Decision, PolicyState } from './limiter.ts'
 
 // What clients are told of limits: in the headers of each response on a limited endpoint, and in the reply to a request that is refused.
 
-/** What a refused request is answered in place of the default. */
+/** The response to a refused request in place of the default. */
 export type Refusal = {
   readonly status: number
   readonly contentType: string
@@ -40,13 +40,13 @@ export function addedNames({ everyRule, ofRules }: Refusals): string[] {
 
 type Refused = Extract<Decision, { readonly outcome: 'refused' }>
 
-/** How refused requests are answered. */
+/** Options for responses to refused requests. */
 export type RefusalOptions = {
   readonly limitHeaders: LimitHeaders
   readonly refusals: Refusals
 }
 
-/** Answers a request that is over a limit: 429 or what the settings say, when to come back, and what the limits are. */
+/** Answers a request over a limit: 429 or the configured response, with `Retry-After` and the limit headers. */
 export function refuse(
   request: ClientRequest,
   response: ClientResponse,

@@ -17,7 +17,7 @@ export type RequestTable = Pick<DecisionTable, 'rules' | 'preflightRules' | 'cli
   readonly routes: { readonly table: RouteTable<string>; readonly hasFallback: boolean } | undefined
 }
 
-/** The settings that it is compiled from. */
+/** The settings from which the table is compiled. */
 export type TableSettings = {
   readonly rateLimitingDisabled: boolean
   readonly rules: readonly Rule[]

@@ -156,7 +156,7 @@ function describeRequests(counters: Counters): Metric[] {
     ),
     counter(
       'sluice_unreadable_costs_total',
-      'Responses that did not say what their request cost (cost.settle), by policy and reason',
+      'Responses that did not state the cost of their request (cost.settle), by policy and reason',
       byReason(counters.unreadableCosts),
     ),
     counter(

@@ -15,7 +15,7 @@ export const ban = z
           'Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: as for.',
       }),
       scope: oneOf(['rule', 'all']).schema.prefault('rule').meta({
-        description: 'rule: banned from what the rule counts; all: from everything.',
+        description: 'rule: banned from requests that the rule counts; all: from everything.',
       }),
     },
     'needs a mapping with after and for',

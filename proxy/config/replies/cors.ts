@@ -17,7 +17,7 @@ export const cors = z.strictObject(
         "needs '*' alone: it is every origin",
       )
       .meta({
-        description: "Origins whose scripts can read what the gateway answers itself, or '*' for all.",
+        description: "Origins whose scripts can read responses of the gateway itself, or '*' for all.",
       }),
   },
   'needs a mapping with origins',

@@ -78,7 +78,7 @@ const sumOfSources = z
         .min(1, needsEntry)
         .meta({
           description:
-            'Numbers that are added up, as many of them as the response has: header:NAME or json:PATH, or a list of these, of which the first counts.',
+            'Numbers to add up, as far as the response has them: header:NAME or json:PATH, or a list of these, of which the first counts.',
         }),
     },
     needsSource,

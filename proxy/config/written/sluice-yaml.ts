@@ -292,11 +292,11 @@ export interface SluiceYaml {
     }
   }[]
   /**
-   * Lets scripts of other origins read what the gateway answers itself.
+   * Lets scripts of other origins read responses of the gateway itself.
    */
   cors?: {
     /**
-     * Origins whose scripts can read what the gateway answers itself, or '*' for all.
+     * Origins whose scripts can read responses of the gateway itself, or '*' for all.
      *
      * @minItems 1
      */
@@ -561,7 +561,7 @@ export interface SluiceYaml {
             | string
             | {
                 /**
-                 * Numbers that are added up, as many of them as the response has: header:NAME or json:PATH, or a list of these, of which the first counts.
+                 * Numbers to add up, as far as the response has them: header:NAME or json:PATH, or a list of these, of which the first counts.
                  *
                  * @minItems 1
                  */
@@ -571,7 +571,7 @@ export interface SluiceYaml {
                 | string
                 | {
                     /**
-                     * Numbers that are added up, as many of them as the response has: header:NAME or json:PATH, or a list of these, of which the first counts.
+                     * Numbers to add up, as far as the response has them: header:NAME or json:PATH, or a list of these, of which the first counts.
                      *
                      * @minItems 1
                      */
@@ -652,7 +652,7 @@ export interface SluiceYaml {
        */
       max?: string
       /**
-       * rule: banned from what the rule counts; all: from everything.
+       * rule: banned from requests that the rule counts; all: from everything.
        */
       scope?: 'rule' | 'all'
     }

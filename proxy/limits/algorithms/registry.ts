@@ -13,7 +13,7 @@ export const algorithms: readonly Algorithm[] = [
   concurrency,
 ]
 
-/** What a rule counts by that does not say it. */
+/** The algorithm of a rule that names none. */
 export const usualAlgorithm: Algorithm = fixed
 
 const byName = new Map(algorithms.map((algorithm) => [algorithm.name, algorithm]))
@@ -29,12 +29,12 @@ export function countsInFlight(policy: Pick<Policy, 'algorithm'>): boolean {
   return byName.get(policy.algorithm)?.countsInFlight === true
 }
 
-/** Whether what a request costs under the policy is known for certain only later, so that it is reserved and then settled. */
+/** Whether the cost of a request under the policy is certain only later, so that it is reserved and then settled. */
 export function isReserved(policy: Policy): boolean {
   return settlesByResponse(policy) || countsInFlight(policy)
 }
 
-/** Whether the store is told with each charge what to reserve, since it is not always one unit that is counted for good. */
+/** Whether each charge states the units to reserve, since they are not always one unit that is final. */
 export function takesUnits(policy: Policy): boolean {
   return algorithmOf(policy).takesUnits || settlesByResponse(policy) || policy.cost !== undefined
 }

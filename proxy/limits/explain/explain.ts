@@ -9,7 +9,7 @@ import { explainBan, type ExplainedBan, type RunTimeState } from './bans.ts'
 import { explainRule, type ExplainedRule } from './explain-rule.ts'
 import { countsNothing, createUnservedRequest, noEntries } from './unserved-request.ts'
 
-/** What the gateway makes of a request. */
+/** The explanation of a request. */
 export type Explanation = {
   /**
    * `rejected`: an error for its form. `answered`: OPTIONS, which the gateway answers itself. `denied`: 403 by `denyList`.
@@ -42,7 +42,7 @@ export type ExplainedClient = {
   readonly why: string
 }
 
-/** A request as the steps get it, and what they know beside it. */
+/** A request as the steps get it, with its context. */
 export type Asked = {
   readonly table: RequestTable
   readonly tokens: TokenReader | undefined
@@ -87,7 +87,7 @@ export async function explain(asked: Asked): Promise<Explanation> {
   }
 }
 
-/** Of a request that the parser does not pass on. */
+/** Explains a request that the parser rejects. */
 export function explainUnparsed({ client, address }: Peer, status: number, why: string): Explanation {
   const whose = 'the request could not be parsed'
   const named = { address: client.address, counts: client.prefix, peer: address, why: whose }

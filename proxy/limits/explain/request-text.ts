@@ -1,4 +1,4 @@
-/** A request as it is asked about. Its text is sent as UTF-8. */
+/** A request that an operator asks about. Its text is sent as UTF-8. */
 export type AskedRequest = {
   readonly method: string
   readonly target: string
@@ -22,8 +22,7 @@ export function isHeaderName(text: string): boolean {
 }
 
 /**
- * The HTTP/1.1 request line and headers, one character a byte. `Host`, if missing, is the one that a request of
- * HTTP/1.0 without one gets.
+ * The HTTP/1.1 request line and headers, one character a byte. `Host`, if missing, is the one that an HTTP/1.0 request without one gets.
  *
  * @param defaultHost that of the backend
  */

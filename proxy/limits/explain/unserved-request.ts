@@ -4,7 +4,7 @@ import { readRequestHead, type HeadOptions } from '../../request/request-head.ts
 import type { AskedRequest, DecisionTable } from '../decide.ts'
 
 /**
- * A request that is decided about without being served: one of a log, or one that an operator asks about.
+ * A request that is decided about without being served: from a log, or asked about by an operator.
  *
  * @param upgrades it is a WebSocket handshake that is taken up
  */
@@ -27,7 +27,7 @@ export function createUnservedRequest(
   }
 }
 
-/** For a request that is decided about without being counted. */
+/** A limiter for requests that are decided about without being counted. */
 export const countsNothing: DecisionTable['limiter'] = {
   decide: () => ({ outcome: 'allowed', states: [] }),
 }

@@ -18,10 +18,10 @@ import { decideWithoutStore } from './outage/store-fallback.ts'
 
 export type CounterLimiter = Limiter & LimiterControls & CounterAdmin
 
-/** Counts in this process, so it answers at once. */
+/** A limiter that counts in this process, so it answers at once. */
 export type EmbeddedLimiter = Pick<MemoryLimiter, 'decide' | 'settle'> & LimiterControls & CounterAdmin
 
-/** Has no counters of its own to ask about: they are in the primary process. */
+/** A limiter without counters of its own: they are in the primary process. */
 export type WorkerLimiter = Limiter & LimiterControls & Pick<CounterAdmin, 'forget'>
 
 type LimiterControls = {
@@ -57,7 +57,7 @@ export type LimiterOptions = {
   readonly forgotten: CounterAdmin['forget']
 }
 
-/** The limiter of a gateway that is one process, or of a worker where there is Redis. */
+/** The limiter of a single-process gateway, or of a worker with Redis. */
 export function createLimiter(
   options: LimiterOptions & { readonly redis: RedisClient | undefined },
 ): CounterLimiter {
@@ -155,7 +155,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   }
 }
 
-/** The limiter of a worker where there is no Redis: the counters are embedded in the primary process. */
+/** The limiter of a worker without Redis: the counters are embedded in the primary process. */
 export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): WorkerLimiter {
   const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
   const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })

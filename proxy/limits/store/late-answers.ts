@@ -2,7 +2,7 @@ import { takesUnits } from '../algorithms/registry.ts'
 import { chargesOfStates, type Charge, type Decision, type Ticket } from '../limiter.ts'
 import { isTicket, readDecision, readTickets } from './store-replies.ts'
 
-/** A charge that the store has counted, as an answer says that came after its request had been decided without it. */
+/** A charge that the store has counted, according to an answer that came after its request had been decided without it. */
 export type LateAnswer = {
   readonly charge: Charge
   /** Milliseconds that were left of the window when it was counted. */
@@ -19,8 +19,8 @@ export type LateAnswer = {
 }
 
 /**
- * What the store has counted of a batch that nobody waits for any more. Its answer is the proof that it was counted; one that
- * never comes proves nothing.
+ * The charges of a batch that the store has counted after its deadline. The late answer proves that they were counted; without an
+ * answer nothing is known.
  *
  * @param batch.decidedWithout the decisions that were made in its place, by request
  */

@@ -9,7 +9,7 @@ const clientKey = z
   .union([
     z.strictObject({ ip: z.string() }),
     z.strictObject({ global: z.literal(true) }),
-    z.strictObject({ id: z.string() }).describe('a hash of what may be secret'),
+    z.strictObject({ id: z.string() }).describe('a hash of a value that may be secret'),
   ])
   .describe('as requests take it')
 const seconds = z.number().min(0)

@@ -13,7 +13,7 @@ export type SlotContent = {
   readonly clear?: (slot: number) => void
 }
 
-/** Something of a client that is still to be added to the shared counters. Only its algorithm reads `counted`. */
+/** Counts of a client pending sync with the shared counters. Only its algorithm reads `counted`. */
 export type PendingSlot = {
   readonly table: number
   readonly key: string
@@ -23,12 +23,12 @@ export type PendingSlot = {
 }
 
 /**
- * The clients of an algorithm in a fixed number of slots. What a client has used is kept by the algorithm, in typed arrays by
+ * The clients of an algorithm in a fixed number of slots. The algorithm keeps the used units of a client, in typed arrays by
  * slot. Several tables share a pool: a table is the clients of one policy.
  *
- * Slots of one window length are in a linked list in the order in which they were last put there, which is the order in
- * which they end, or nearly so. Ended slots are reclaimed at the head of the lists, a few at each call and without timers;
- * when all slots are in use, the one at the head of a list that ends first is evicted.
+ * Slots of one window length are in a linked list in the order in which they were last put there, so nearly in the order in which
+ * they end. Ended slots are reclaimed at the head of the lists, a few at each call and without timers; when all slots are in use,
+ * the one at the head of a list that ends first is evicted.
  *
  * The caller passes times, in milliseconds of one monotonic clock.
  */

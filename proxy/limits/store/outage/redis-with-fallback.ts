@@ -26,9 +26,9 @@ export type RedisWithFallback = Limiter & {
 const COUNTERS_IN_REPAYMENT = 500
 
 /**
- * Counts in Redis while it is available, and applies each rule's `onStoreError` while it is not. What `local` counters
- * admitted during an outage is added to Redis, exactly once, before Redis decides again. `docs/redis.md` says how far
- * counts can be off.
+ * Counts in Redis while it is available, and applies each rule's `onStoreError` while it is not. Requests that `local` counters
+ * admitted during an outage are added to Redis, exactly once, before Redis decides again. `docs/redis.md` says how far counts can
+ * be off.
  *
  * @param options.keyPrefix of `keyPrefixOf`
  */

@@ -21,7 +21,7 @@ export function decideWithoutStore(
   return decision.outcome === 'allowed' ? { ...decision, withoutStore: true } : decision
 }
 
-/** What a policy does without the store. A shadow policy never refuses, so it cannot close either. */
+/** The behaviour of a policy without the store. A shadow policy never refuses, so it cannot close either. */
 export function fallbackOf({
   mode,
   onStoreError,

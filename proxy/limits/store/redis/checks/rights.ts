@@ -3,7 +3,7 @@ import type { RedisCommand } from '../../../algorithms/redis-counts.ts'
 import { errorCodeOf, lacksRight, reasonOf } from '../errors.ts'
 import { script, type RedisClient } from '../run-script.ts'
 
-/** What of an algorithm is counted in Redis. */
+/** The features of an algorithm that are counted in Redis. */
 export type AlgorithmUse = { readonly algorithm: Algorithm; readonly isReserved: boolean }
 
 /** The commands that decisions need, with arguments to try them. */
@@ -51,10 +51,10 @@ return 1
 `)
 
 /**
- * What Redis says where it refuses one of the commands.
+ * The error with which Redis refuses one of the commands.
  *
  * @param keys begin keys that nothing else uses; in a cluster so many that one is on every node
- * @returns undefined where nothing is refused, and where there is no answer in time
+ * @returns undefined if nothing is refused, or without an answer in time
  */
 export async function findRefusalAt(
   redis: RedisClient,

@@ -76,7 +76,7 @@ for _, key in ipairs(KEYS) do redis.call('SET', key, 0, 'PX', ARGV[1]) end
 return #KEYS
 `)
 
-/** A reason for the log, with the setting that helps where it is a cluster that was not said to be one. */
+/** A reason for the log, with the setting that helps if it is a cluster configured as a single server. */
 export function withAdvice(reason: string, redis: Pick<RedisClient, 'isCluster'>): string {
   return !redis.isCluster && isOfCluster(reason)
     ? `${reason} (a cluster: REDIS_URL has to begin with redis+cluster://)`

@@ -20,8 +20,8 @@ export type StoreWatch = {
 }
 
 /**
- * Says in the log what nobody would notice otherwise, as Redis goes on answering: that it evicts keys, and that it has lost
- * them all. Looks at each new connection, and every ten seconds.
+ * Logs problems that nobody would notice otherwise, as Redis continues to answer: that it evicts keys, and that it has lost them
+ * all. Looks at each new connection, and every ten seconds.
  *
  * That all is lost is told by a key, `<prefix>:mark`, which the first gateway sets to a random text and all of them keep. Where a
  * right is missing, nothing is said: `INFO` for evictions, `GET` and `SET` for the key.

@@ -6,7 +6,7 @@ import { commonOptions, loginOptions, retryDelayMs, type ReadCredentials } from 
 import { createRenewal } from './renewal.ts'
 import type { RedisAddress } from './url.ts'
 
-/** Where a cluster tells that one of its nodes, `host:port`, cannot be reached. */
+/** Callback of a cluster for a node, `host:port`, that cannot be reached. */
 export type ClusterProblems = {
   readonly tell: (problem: Error, node?: string) => void
   /** The node is connected again. */
