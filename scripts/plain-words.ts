@@ -1,3 +1,7 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 /** A wording that readers have to read twice, and how to write it instead. */
 export type Wording = {
   readonly name: string
@@ -58,4 +62,20 @@ export function findWordings(text: string): Finding[] {
     const found = wordings.filter(({ pattern }) => pattern.test(own))
     return found.map((wording) => ({ line: index + 1, text: line.trim(), wording }))
   })
+}
+
+/** The wordings themselves. */
+const excluded = new Set(['scripts/plain-words.ts', 'test/repo/plain-words.test.ts'])
+
+/** Finds the wordings in all files of this repository that people read, those not committed yet included. */
+export function findInRepository(): (Finding & { readonly path: string })[] {
+  const root = join(import.meta.dirname, '..')
+  const kinds = ['*.md', '*.ts', '*.js', '*.css', '*.html', '*.yaml']
+  const list = ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...kinds]
+  return execFileSync('git', list, { encoding: 'utf8', cwd: root })
+    .split('\n')
+    .filter((path) => path !== '' && !excluded.has(path) && existsSync(join(root, path)))
+    .flatMap((path) =>
+      findWordings(readFileSync(join(root, path), 'utf8')).map((finding) => ({ path, ...finding })),
+    )
 }

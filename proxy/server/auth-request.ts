@@ -44,7 +44,7 @@ export class AuthRequest {
         why: 'the path is not /forward-auth, /auth-request or /ext-authz/…',
       })
     const read = readAuthRequest(this.#form, this.#request, this.#options)
-    // Otherwise the proxy itself would be the one client of all requests.
+    // Otherwise all requests would count for the proxy itself.
     if (!('reply' in read)) return client === this.#peer.client ? this.#unusable(this.#noClient) : read
     return 'reason' in read ? read : this.#unusable(read)
   }
@@ -66,8 +66,8 @@ export class AuthRequest {
   }
 
   /**
-   * To nginx, each refusal is 403, of which it makes what its `error_page` says: it makes 500 of any other status but
-   * 401. A body it would not read, but close the connection for it, and soon have no local port left for another one.
+   * nginx gets each refusal as 403, which its `error_page` can replace: it turns any other status but 401 into 500. It would not
+   * read a body but close the connection, and soon run out of local ports.
    */
   adaptError(reply: LocalReply): LocalReply {
     if (this.#form !== 'auth-request') return reply
@@ -75,7 +75,7 @@ export class AuthRequest {
     return { status: 403, body: nothing }
   }
 
-  /** Name and value of the header that tells nginx the status. */
+  /** Name and value of the header with the real status for nginx. */
   get statusFields(): readonly string[] {
     return this.refusedWith === undefined ? none : ['x-sluice-status', String(this.refusedWith)]
   }

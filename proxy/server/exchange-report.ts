@@ -16,7 +16,7 @@ type ReportOptions = Pick<
 /** The known facts about the request so far. */
 type ReportedRequest = Pick<AskedRequest, 'request' | 'head' | 'clientAddress'>
 
-/** What metrics and logs are told of one request. */
+/** The report of one request to metrics and logs. */
 export class ExchangeReport {
   readonly #options: ReportOptions
   readonly #startedMs: number
@@ -24,7 +24,7 @@ export class ExchangeReport {
   readonly trace: RequestTrace | undefined
   readonly #about: ReportedRequest
   requestId = ''
-  /** Of a request whose head was rejected: the path as forwarded, as far as it is known. */
+  /** The path of a request whose head was rejected, as forwarded, as far as it is known. */
   rejectedPath = ''
   /** The name of the route that it took. */
   route: string | undefined
@@ -60,7 +60,7 @@ export class ExchangeReport {
     this.#options.throttledClients.note(charges, decision)
   }
 
-  /** @param refusedBy undefined where the limiter was unavailable */
+  /** @param refusedBy undefined if the limiter was unavailable */
   refused(status: number, refusedBy: Policy | undefined): void {
     this.#refusedBy = refusedBy
     this.#options.onRefused?.({ ...this.#named, status, policy: refusedBy?.name })

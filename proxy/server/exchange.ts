@@ -31,7 +31,7 @@ import { refuse, refuseBanned, refuseUndecided } from '../limits/replies.ts'
 
 const none: readonly never[] = []
 
-/** A request from its head to its end: what becomes of it is decided once, and then done. */
+/** A request from its head to its end: it is decided about once, and the verdict is carried out. */
 class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly options: HandlerOptions
   readonly request: ClientRequest
@@ -39,11 +39,11 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   readonly peer: Peer
   readonly report: ExchangeReport
   readonly onUpgrade: OnUpgrade | undefined
-  /** Undefined for a request that is for the backend. */
+  /** Undefined for a request to the backend. */
   readonly #auth: AuthRequest | undefined
   /** Undefined before the body is read for the decision, or the request is sent to the backend. */
   #forwarded: ForwardedRequest | undefined
-  /** What the response tells of limits, whoever makes it: name, value, name, value… */
+  /** The limit headers of the response, local or from the backend: name, value, name, value… */
   limitHeaders: readonly string[] = none
   isOver = false
   place = -1
@@ -56,7 +56,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
 
   /**
    * @param onUpgrade of a WebSocket handshake that is taken up
-   * @param auth of a request in which another proxy asks whether to let a request pass
+   * @param auth of an auth request of another proxy
    */
   constructor(
     options: HandlerOptions,
@@ -257,7 +257,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     return this.#auth?.refusedWith ?? statusOf(this.response)
   }
 
-  /** What goes with each reply that is not the backend's. */
+  /** Headers added to each local reply. */
   get localReplyFields(): readonly string[] {
     const cors = this.options.corsHeaders?.(this.request.headers.origin) ?? none
     const { requestId } = this.report
@@ -271,7 +271,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
 }
 
 /**
- * Handles a request: decides what becomes of it, then forwards or refuses it. A request that matches no rule is forwarded
+ * Handles a request: decides about it, then forwards or refuses it. A request that matches no rule is forwarded
  * without asking the store. A request whose connection has already closed is dropped.
  *
  * Throws only if a request cannot be started; exceptions of its steps, synchronous or not, go to `onException`.

@@ -26,7 +26,7 @@ const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
 const unnamed = 'Destination is not below the prefix of the route'
 const unstripped = 'the path spells the prefix of the route differently, or no path follows the prefix'
 
-/** Undefined where the backend knows host and path as its client does. */
+/** Undefined if the backend knows host and path as its client does. */
 function publicNamesOf(
   sentHost: string | undefined,
   publicHost: string,
@@ -40,7 +40,7 @@ function isEnforced({ policy }: Charge): boolean {
   return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
 }
 
-/** Where a request is sent to, and as what. */
+/** The destination of a request, and its form there. */
 type Sending = Pick<RequestHead, 'target' | 'host'> & {
   readonly route: RoutedUpstream | undefined
   readonly prefix: string
@@ -57,7 +57,7 @@ type Delivery = ForwardProgress & {
   abandon(reason: string): void
 }
 
-/** The exchange of which this is the part that is for the backend. */
+/** The exchange whose backend part this is. */
 type Host = {
   readonly options: HandlerOptions
   readonly request: ClientRequest
@@ -66,7 +66,7 @@ type Host = {
   readonly clientAddress: ClientAddress
   readonly report: ExchangeReport
   readonly onUpgrade: OnUpgrade | undefined
-  /** What the response tells of limits: name, value, name, value… */
+  /** The limit headers of the response: name, value, name, value… */
   readonly limitHeaders: readonly string[]
   readonly isOver: boolean
   guard(step: () => void): void
@@ -87,7 +87,7 @@ export class ForwardedRequest {
     this.#host = host
   }
 
-  /** The charges with the units that the body of the request says, once that has been read or cannot be. */
+  /** The charges with the units that the body of the request states, once it has been read or cannot be. */
   readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
     const unread = whyUnread(this.#host.request)
     if (unread) return this.#unitsOf(charges, unread)
@@ -107,7 +107,7 @@ export class ForwardedRequest {
     return body === 'memory' && read.some(isEnforced) ? 'busy' : read
   }
 
-  /** Receives the body before it is known what becomes of the request, or before it is sent to the backend. */
+  /** Buffers the body before the request is decided, or before it is sent to the backend. */
   #hold(
     limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>,
     onRead: ConstructorParameters<typeof HeldBody>[2],
@@ -175,7 +175,7 @@ export class ForwardedRequest {
     })
   }
 
-  /** Sends the request to the backend, with its body as far as that has come. */
+  /** Sends the request to the backend, with the part of its body that has arrived. */
   #send(sending: Sending): void {
     const { target, host, route, prefix, sentHost, stripped, references, forwarder } = sending
     const { options, request, response, peer, clientAddress, report, onUpgrade, limitHeaders } = this.#host
@@ -232,7 +232,7 @@ export class ForwardedRequest {
     this.#settlement?.cancel()
   }
 
-  /** The client has gone, or the request was answered: the rest of the body is not wanted. */
+  /** The client disconnected, or the request was answered: drops the rest of the body. */
   dropBody(): void {
     this.#held?.drop()
   }
@@ -282,7 +282,7 @@ function referencesOf(
   if (headers['destination'] === undefined && headers['if'] === undefined) return undefined
   const { stripPrefix, headerLines = '' } = route ?? {}
   if (!stripPrefix && prefix === '' && sentHost === publicHost) return undefined
-  // Backends that read this header, such as Radicale, take the prefix off themselves.
+  // Backends that read this header, such as Radicale, remove the prefix themselves.
   if (stripPrefix && /^x-script-name:/m.test(headerLines)) return undefined
   const toPrivate = (path: string): string | undefined => {
     const target = readTarget('GET', path, { headers: {} })

@@ -22,7 +22,7 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../http/upstream/response/response-head.ts'
 import type { OnException } from './error-boundary.ts'
 
-/** Where requests of one route go. */
+/** The destination of the requests of one route. */
 export type RoutedUpstream = {
   readonly name: string
   readonly forwarder: ForwarderOptions
@@ -32,13 +32,13 @@ export type RoutedUpstream = {
   readonly upstreamHost: string | undefined
   /** Lines of headers that the operator has set for the backend, each ending in CRLF; empty for none. */
   readonly headerLines: string
-  /** Undefined where the whole path is forwarded. */
+  /** Undefined if the whole path is forwarded. */
   readonly stripPrefix: StripPrefix | undefined
 }
 
 export type RoutedUpstreams = {
   readonly table: RouteTable<RoutedUpstream>
-  /** What no route matches goes to `upstream`; else it is answered 404. */
+  /** Whether requests that no route matches go to `upstream`; else they get 404. */
   readonly hasFallback: boolean
 }
 
@@ -46,19 +46,19 @@ export type HandlerOptions = HeadOptions &
   PeerOptions &
   RefusalOptions &
   DecisionTable & {
-    /** Undefined where scripts of other origins are to read nothing. */
+    /** Undefined if scripts of other origins must not read local replies. */
     readonly corsHeaders: CorsHeaders | undefined
     /** Bans clients that are refused too often. */
     readonly banning: Pick<Banning, 'refused'>
     readonly heldBodies: HeldBodyMemory
-    /** Bytes that a body may have to be received before its request is sent to the backend; 0: none is. */
+    /** Maximum bytes of a body to buffer before its request is sent to the backend; 0 for no buffering. */
     readonly requestBuffering: number
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'note'>
     readonly slowClients: SlowClients
-    /** Of `upstream`. */
+    /** The destination of `upstream`. */
     readonly forwarder: ForwarderOptions
-    /** Undefined where everything goes to `upstream`. */
+    /** Undefined if everything goes to `upstream`. */
     readonly routes: RoutedUpstreams | undefined
     readonly classifyField: RequestFieldClassifier
     readonly telemetry: Telemetry
@@ -86,9 +86,9 @@ export type HandlerOptions = HeadOptions &
     readonly onUntrustedProxy: (peerAddress: string) => void
     /** Called for each malformed or oversized request, which is answered before any rule applies; for the log. */
     readonly onRejected: (requestId: string, status: number, why: string) => void
-    /** Called for each auth request that cannot be decided about, because of how the proxy is set up that sends it. */
+    /** Called for each auth request that cannot be decided about because of a mistake in the sending proxy's configuration. */
     readonly onUnusableAuthRequest: (peerAddress: string, why: string) => void
-    /** Called for each response that does not say what its request has cost; for the log. */
+    /** Called for each response that does not state the cost of its request; for the log. */
     readonly onCostUnread: (policy: Policy, reason: UnreadCost, requestId: string) => void
     /** Called for each request that a rule has refused; undefined without a log of them. */
     readonly onRefused: ((refused: RefusedRequest) => void) | undefined
@@ -99,7 +99,7 @@ export type HandlerOptions = HeadOptions &
 /** Called when the backend accepts a WebSocket handshake: the tunnel takes the place of the response. */
 export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void
 
-/** What the steps of requests use. Each request keeps to the end what it found here at its beginning. */
+/** The dependencies of the steps of requests. Each request keeps to its end those that it found at its beginning. */
 export type LiveOptions = { readonly options: HandlerOptions }
 
 export type Handler = (request: ClientRequest, response: ClientResponse, onUpgrade?: OnUpgrade) => void

@@ -14,9 +14,9 @@ import type { Handler, OnUpgrade } from './handler-options.ts'
 
 export type Http1Deps = {
   readonly handler: Handler
-  /** Names of protocols that requests may go on with, beside WebSocket; in lower case. */
+  /** Names of protocols that requests may switch to, beside WebSocket; in lower case. */
   readonly upgradeProtocols: readonly string[]
-  /** Undefined where handshakes are served as any request. */
+  /** Undefined if handshakes are served like any request. */
   readonly tunnels: Tunnels | undefined
   readonly telemetry: Telemetry
   /** Called with exceptions that are thrown outside of the handler's steps. */
@@ -74,7 +74,7 @@ export function takesUpgrade(request: ClientRequest, protocols: readonly string[
   return offered === 'websocket' ? isWebSocketHandshake(request) : protocols.includes(offered)
 }
 
-/** A handshake takes the same steps as any request. What the client sends behind it is kept for the tunnel. */
+/** A handshake takes the same steps as any request. Bytes after it are kept for the tunnel. */
 function serveHandshake(
   handler: Handler,
   tunnels: Tunnels,

@@ -20,7 +20,7 @@ type Http2Deps = {
   readonly log: Log
 }
 
-/** Connects what HTTP/2 connections bring to the handler. */
+/** Passes the requests of HTTP/2 connections to the handler. */
 export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   const { handler, telemetry, onException, log } = deps
   const answer = (

@@ -21,7 +21,7 @@ export type ListenerDeps = Omit<Http1Deps, 'onPreface'> & {
   readonly now: () => number
 }
 
-/** Serves the connections that a server, plain or of TLS, has admitted. */
+/** Serves the connections that a server, plain or with TLS, has admitted. */
 export function serveClients(server: Server, deps: ListenerDeps): Http1Connections {
   const { http2, telemetry } = deps
   const isTls = server instanceof TlsServer

@@ -12,13 +12,13 @@ export const plainHttp: Fault = {
   why: 'plain HTTP on the HTTPS port (TLS_CERT_FILE)',
 }
 
-/** Whether a handshake of TLS failed because the client has sent a request without it. */
+/** Whether a TLS handshake failed because the client has sent a request without TLS. */
 export function isPlainHttp(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ERR_SSL_HTTP_REQUEST'
 }
 
 /**
- * Answers on the connection beneath, which Node leaves open until the listener of the error has returned.
+ * Answers on the connection below TLS, which Node leaves open until the error listener has returned.
  *
  * @returns whether it could be answered
  */

@@ -8,8 +8,8 @@ import { askPython } from './python.ts'
 
 /*
  * h11 (Debian's python3-h11) reads the same responses as the gateway's parser, which gets them whole, line by line, byte by byte
- * and in random pieces. What is read here is passed on to a client: it must be the same to h11, or be refused there for a reason of
- * the table.
+ * and in random pieces. A response that is read here is passed on to a client: h11 must read it the same, or refuse it for a
+ * reason of the table.
  */
 
 type H11Message = {
@@ -35,7 +35,7 @@ const stricterThere: readonly RegExp[] = [
 const SAMPLES = Number(process.env['JUDGE_SAMPLES'] ?? 20_000)
 const waysByName = Object.keys(waysOfSending) as WayOfSending[]
 
-/** How what is read here differs from what h11 reads; undefined where no client could take it for something else. */
+/** The difference between the readings here and by h11; undefined if no client could misread the response. */
 function differenceBetween(here: Reading, there: H11Reading): string | undefined {
   const heads = [...here.interim, ...(here.head ? [here.head] : [])]
   for (const [i, head] of heads.entries()) {

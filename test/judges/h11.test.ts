@@ -46,7 +46,7 @@ function readCut(bytes: string, way: WayOfSending, seed: number): RequestsReadin
   return readRequestsHere(pieces.map((piece) => Buffer.from(piece, 'latin1')))
 }
 
-/** How what is read here differs from what h11 reads; undefined where nobody could take it for something else. */
+/** The difference between the readings here and by h11; undefined if nobody could misread the request. */
 function differenceBetween(here: RequestsReading, there: H11Reading): string | undefined {
   for (const [i, request] of here.requests.entries()) {
     const other = there.messages[i]

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { findWordings } from '../../scripts/plain-words.ts'
+import { findInRepository, findWordings } from '../../scripts/plain-words.ts'
 
 /** Names of the wordings found in a line. */
 const namesIn = (line: string): string[] => findWordings(line).map(({ wording }) => wording.name)
@@ -38,4 +38,11 @@ describe('the checker of wordings', () => {
   test('names the line', () => {
     expect(findWordings('a\nb\nit is to be c\n')).toMatchObject([{ line: 3, text: 'it is to be c' }])
   })
+})
+
+test('docs, comments, messages and titles have none of the wordings: npm run lint:words', () => {
+  const found = findInRepository().map(
+    ({ path, line, text, wording }) => `${path}:${line}: ${wording.name} (write ${wording.instead}): ${text}`,
+  )
+  expect(found).toEqual([])
 })

@@ -24,7 +24,7 @@ export type AlgorithmRule = {
   readonly excludes: Readonly<Partial<Record<OptionalField, string>>>
   /** Whether the rule may have `burst`. */
   readonly takesBurst: boolean
-  /** What is wrong with the quota, apart from all this. */
+  /** Another mistake in the quota. */
   findMistake?(
     written: WrittenQuota,
   ): { readonly field: 'requests' | 'window' | 'burst'; readonly message: string } | undefined

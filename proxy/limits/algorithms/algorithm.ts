@@ -13,7 +13,7 @@ export type Algorithm = {
   readonly countsInFlight: boolean
   /** Whether the store always gets the units of a charge and gives a ticket, also under policies that reserve nothing. */
   readonly takesUnits: boolean
-  /** What is left more once the `resetMs` of a state has passed: all that the quota allows, or one unit. */
+  /** The units regained once the `resetMs` of a state has passed: the whole quota, or one unit. */
   readonly resets: 'all' | 'one'
   readonly rule: AlgorithmRule
   /** The tables that its counts in memory are shown as in the metrics, and how many entries each can have. */
