@@ -143,7 +143,7 @@ function rateLimitPolicyHeader(states: readonly PolicyState[]): string | undefin
   let list: string | undefined
   for (const { policy } of states) {
     if (policy.mode === 'shadow') continue
-    const item = policyItem(policy)
+    const { item } = constantsOf(policy)
     list = list === undefined ? item : `${list}, ${item}`
   }
   return list
@@ -158,7 +158,7 @@ function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
   for (const { policy, remaining, resetMs } of states) {
     if (policy.mode === 'shadow') continue
     // Nobody knows when a request in flight ends.
-    const reset = countsInFlight(policy) ? '' : `;t=${wholeSeconds(resetMs)}`
+    const reset = constantsOf(policy).isInFlight ? '' : `;t=${wholeSeconds(resetMs)}`
     const item = `"${policy.name}";r=${remaining}${reset}`
     list = list === undefined ? item : `${list}, ${item}`
   }
@@ -174,16 +174,24 @@ function retryAfterHeader(states: readonly PolicyState[]): string {
   return wholeSeconds(maxMs)
 }
 
-const policyItems = new WeakMap<Policy, string>()
+/** What headers say of a policy at all times. */
+type Constants = {
+  /** Its item of `RateLimit-Policy`. */
+  readonly item: string
+  readonly isInFlight: boolean
+}
+
+const constants = new WeakMap<Policy, Constants>()
 
 /** Made once for each policy: it never changes. Names need no escaping, the settings allow only `[A-Za-z0-9._-]`. */
-function policyItem(policy: Policy): string {
-  const known = policyItems.get(policy)
-  if (known !== undefined) return known
-  const window = countsInFlight(policy) ? '' : `;w=${wholeSeconds(policy.windowMs)}`
-  const item = `"${policy.name}";q=${policy.quota}${window}`
-  policyItems.set(policy, item)
-  return item
+function constantsOf(policy: Policy): Constants {
+  const known = constants.get(policy)
+  if (known) return known
+  const isInFlight = countsInFlight(policy)
+  const window = isInFlight ? '' : `;w=${wholeSeconds(policy.windowMs)}`
+  const made = { item: `"${policy.name}";q=${policy.quota}${window}`, isInFlight }
+  constants.set(policy, made)
+  return made
 }
 
 /**
@@ -202,7 +210,7 @@ function xRateLimitHeaders(states: readonly PolicyState[]): string[] {
   if (tightest === undefined) return []
   const { policy, remaining, resetMs } = tightest
   const headers = ['x-ratelimit-limit', String(policy.quota), 'x-ratelimit-remaining', String(remaining)]
-  if (!countsInFlight(policy)) headers.push('x-ratelimit-reset', wholeSeconds(resetMs))
+  if (!constantsOf(policy).isInFlight) headers.push('x-ratelimit-reset', wholeSeconds(resetMs))
   return headers
 }
 
