@@ -87,7 +87,7 @@ test('the page goes on when its gateway was restarted', async () => {
   })
 })
 
-test('every state is told, readable by all and fits on a phone', async () => {
+test('the page shows every state, accessibly, and fits on a phone', async () => {
   const { url } = await startBackend()
   const redis = await startRedisServer()
   const file = writeConfigFile(table)

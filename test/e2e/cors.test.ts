@@ -73,7 +73,7 @@ describe('local replies', () => {
     expect(about(malformed.headers)).toEqual(readable)
   })
 
-  test('can be read by scripts of the origins, over HTTP/2, with all that is told of limits', async () => {
+  test('can be read by scripts of the origins over HTTP/2, including all limit headers', async () => {
     const yaml = `cors: { origins: ${cookies} }\nrateLimitHeaders: [x-ratelimit]\nrefusal: { html: /dev/null, headers: { X-Support: mail } }\n`
     const gateway = await startWith(yaml, tlsSettings())
     const session = connectHttp2(gateway.port)

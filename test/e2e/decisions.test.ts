@@ -358,7 +358,7 @@ describe('three replicas', () => {
   })
 })
 
-test('workers share the port, and one counter, and let go of it at the end', async () => {
+test('workers share the decisions port and one counter, and release the port on exit', async () => {
   const file = writeConfigFile(table)
   const own = await startGateway({
     UPSTREAM_URL: backend.url,

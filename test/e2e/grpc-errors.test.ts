@@ -167,7 +167,7 @@ describe('a call whose client may still send', () => {
   })
 })
 
-test('a client comes back by itself when its retry policy names the status', async () => {
+test('a gRPC client retries a refused call if its retry policy names the status', async () => {
   const gateway = await startBefore(once1.replace('10m REFUSAL', '3s'))
   const policy = {
     name: [{ service: 'test.Echo' }],

@@ -138,7 +138,7 @@ test('a connection without requests ends in time, with GOAWAY', async () => {
 })
 
 test.each(['end', 'destroy'] as const)(
-  'a client that goes away while it waits (%s): the backend is told',
+  'the backend learns that a waiting client disconnected (%s)',
   async (how) => {
     const gone: string[] = []
     const slow = await startBackend(

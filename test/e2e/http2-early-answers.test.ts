@@ -49,7 +49,7 @@ describe('an HTTP/2 client whose request is answered before it has been sent', (
     raw.socket.destroy()
   })
 
-  test('is told that its request is over when it ends it, for which curl waits', async () => {
+  test('gets the end of its stream when it ends its request, for which curl waits', async () => {
     const raw = await beAnsweredEarly()
     const endedMs = performance.now()
     raw.send(frame(frameTypes.data, endStream, 1))

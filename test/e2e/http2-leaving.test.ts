@@ -80,7 +80,7 @@ test.each(
   Object.entries(resetCodes).flatMap(([name, code]) =>
     ['GET', 'HEAD', 'GET with content', 'HEAD with content'].map((request) => [request, name, code] as const),
   ),
-)('the backend is told that the client of a %s is gone, reset with %s', async (request, _, code) => {
+)('the backend learns that the client of a %s is gone, reset with %s', async (request, _, code) => {
   const [method = '', withContent] = request.split(' ')
   const client = await connectRawHttp2(gateway.port)
   const socket = await nextRequest(() => {

@@ -114,7 +114,7 @@ describe.each([
     expect(own.sessions.length).toBe(1)
   })
 
-  test('is told of the client as over HTTP/1.1, and nothing of a connection', async () => {
+  test('gets the client headers as over HTTP/1.1, and no hop-by-hop headers', async () => {
     await before.send('GET', '/seen?a=1', {
       headers: {
         'x-twice': ['1', '2'],

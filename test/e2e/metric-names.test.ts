@@ -22,12 +22,15 @@ const rules: readonly [string, (name: string, type: string) => boolean][] = [
   ],
 ]
 
-test.each(['1', '2'])('metrics of %s worker(s) are named as Prometheus has it', async (workers) => {
-  const gateway = await startGateway({ WORKERS: workers })
-  const { types } = parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body)
-  expect(types.size).toBeGreaterThan(30)
-  for (const [rule, holds] of rules) {
-    const broken = [...types].filter(([name, type]) => !holds(name, type)).map(([name]) => name)
-    expect(broken, rule).toEqual([])
-  }
-})
+test.each(['1', '2'])(
+  'the metrics of %s worker(s) follow the naming rules of Prometheus',
+  async (workers) => {
+    const gateway = await startGateway({ WORKERS: workers })
+    const { types } = parseExposition((await send(gateway.adminPort, 'GET', '/metrics')).body)
+    expect(types.size).toBeGreaterThan(30)
+    for (const [rule, holds] of rules) {
+      const broken = [...types].filter(([name, type]) => !holds(name, type)).map(([name]) => name)
+      expect(broken, rule).toEqual([])
+    }
+  },
+)

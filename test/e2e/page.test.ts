@@ -197,7 +197,7 @@ test.each(['1', '2'])('an event has the counts, with WORKERS=%s', async (workers
   expect((data['requests'] as number[])[4]).toBe(3)
 })
 
-test('why a reload was refused is told until the settings are right again', async () => {
+test('the page shows why a reload was refused until the settings are valid again', async () => {
   const env = await settings()
   const gateway = await startHosted(env)
   const file = env['CONFIG_FILE'] ?? ''

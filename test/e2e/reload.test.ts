@@ -218,7 +218,7 @@ test('a request that has begun ends under the table that it has begun with', asy
   }
 })
 
-describe.concurrent('a change of the file is taken by itself', () => {
+describe.concurrent('a change of the file is reloaded automatically', () => {
   const hashOf = async (gateway: HostedGateway): Promise<unknown> =>
     ((await statusOf(gateway)) as { tableHash: string }).tableHash
 

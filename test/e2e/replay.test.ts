@@ -254,7 +254,7 @@ test('--exclude takes headers, and the h:… names of a report', async () => {
   expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('got "somebody"') as string })
 })
 
-test('a line whose time is out of range is told, and the others are counted', async () => {
+test('a line whose time is out of range is reported, and the others are counted', async () => {
   const impossible =
     '{"ts":1e30,"duration":0.5,"status":200,"request":{"remote_ip":"192.0.2.1","method":"POST","uri":"/login"}}'
   const { status, report } = await replay(table, {

@@ -198,7 +198,7 @@ describe('requests admitted during an outage of Redis', () => {
     return (await timesOf(client, five)).map((timeUs) => Math.round((atUs - timeUs) / 1_000_000) + 0)
   }
 
-  test('comes in its place between those that are there, and the newest are kept', async () => {
+  test('are inserted in order between existing ones, and the newest are kept', async () => {
     const shared = countInRedis(openRedis(server.url))
     const client = newClient()
     await eventually('Redis has taken the admissions', async () =>

@@ -200,7 +200,7 @@ test('each connection of a trusted proxy counts as another client: a client with
   expect([openOnes(stranger), openOnes(proxy), openOnes(newcomers)]).toEqual([[1], [1, 2, 3], [0, 1]])
 })
 
-test('clients are told apart by their addresses in PROXY protocol headers', async () => {
+test('clients are identified by their addresses in PROXY protocol headers', async () => {
   const gateway = await startHouse({ MAX_CONNECTIONS: '8', PROXY_PROTOCOL: '1', TRUSTED_PROXIES: a })
   const named = (address: string, sent = ''): string => `PROXY TCP4 ${address} 192.0.2.1 1 2\r\n${sent}`
   const first = await openConnections(4, gateway.port, a, named('203.0.113.1'))

@@ -17,13 +17,16 @@ function pretend(version: string): Record<string, string> {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
 }
 
-test.each(['20.20.2', '23.11.1', '8.17.0'])('Node %s is told to be too old, in one line', async (version) => {
-  const { status, stdout, stderr } = await runNode('scripts/run.js', pretend(version), ['proxy/main.ts'])
-  expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-  expect(stderr.split('\n')).toHaveLength(2)
-  expect(engines.node).toBe('>=24')
-  expect(stderr).toContain(`Node.js 24 or later is needed, and this is ${version} (${process.execPath})`)
-})
+test.each(['20.20.2', '23.11.1', '8.17.0'])(
+  'Node %s is reported as too old, in one line',
+  async (version) => {
+    const { status, stdout, stderr } = await runNode('scripts/run.js', pretend(version), ['proxy/main.ts'])
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr.split('\n')).toHaveLength(2)
+    expect(engines.node).toBe('>=24')
+    expect(stderr).toContain(`Node.js 24 or later is needed, and this is ${version} (${process.execPath})`)
+  },
+)
 
 test('without its packages the start says how to install them', async () => {
   const copy = makeTemporaryDirectory()

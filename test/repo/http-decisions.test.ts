@@ -31,7 +31,7 @@ test('there are rows', () => {
   expect(rows.length).toBeGreaterThan(80)
 })
 
-test('differences that are explained are of vectors that are there', () => {
+test('every explained difference belongs to an existing vector', () => {
   const keys = Object.keys({ ...explained, ...explainedBesideHttpProxy })
   expect(keys.filter((key) => !named.has(key))).toEqual([])
 })

@@ -107,7 +107,7 @@ describe.each(Object.entries(recipes))('%s', (page, { options, rules }) => {
     expect(missing).toEqual([])
   })
 
-  test('names settings that there are', () => {
+  test('names only existing settings', () => {
     const known = readFileSync(join(folder, '../configuration.md'), 'utf8')
     const named = [...text.matchAll(/`((?:upstream|redis|store|max|trusted|client|ipv6|proxy)[A-Z]\w*)`/g)]
     const foreign = options.concat('proxyProtocol')

@@ -54,7 +54,7 @@ test('every name with the prefix that the docs and compose files have is known',
   expect(unknown).toEqual([])
 })
 
-test('a file where compose files name the folder is told to be CONFIG_FILE', () => {
+test('SLUICE_CONFIG with the path of a file gets a hint at CONFIG_FILE', () => {
   const [problem] = problemsOf({ SLUICE_CONFIG: './sluice.yaml' }, makeTemporaryDirectory())
   expect(problem).toBe('SLUICE_CONFIG: no setting has this name, did you mean SLUICE_CONFIG_FILE?')
 })

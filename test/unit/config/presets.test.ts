@@ -54,7 +54,7 @@ test('own rules come first, and replace those of the same name', () => {
   expect(rulesOf(extended)[1]?.policy).toMatchObject({ quota: 1, windowMs: 3_600_000 })
 })
 
-test('a mistake in an own rule is told with its own line', () => {
+test('a mistake in an own rule is reported with its own line', () => {
   expect(() => load(extended.replace('requests: 1,', 'requests: 0,'))).toThrow(
     /sluice\.yaml:4: rule "own", requests: got 0/,
   )

@@ -188,7 +188,7 @@ describe('counts reported by the request path', () => {
 })
 
 describe('the exposition', () => {
-  test('every name begins with sluice_, and those of Node are there without it too', async () => {
+  test('every name begins with sluice_, and Node’s metrics exist without it too', async () => {
     const found = await scrape(metricsFor([login]))
     const names = [...found.types.keys()]
     const ofNode = names.filter((name) => /^sluice_(process|nodejs)_/.test(name))
