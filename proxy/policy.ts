@@ -10,7 +10,7 @@ export type Policy = {
   readonly algorithm: string
   /** `shadow` counts and reports but never refuses. */
   readonly mode: 'enforce' | 'shadow'
-  /** What happens to the rule's requests while the store does not answer. */
+  /** The handling of the rule's requests while the store does not answer. */
   readonly onStoreError: 'local' | 'open' | 'closed'
   /** The parts of the partition key, which identifies a client, in order. Never empty. */
   readonly partition: readonly PartitionPart[]
@@ -26,7 +26,7 @@ export type Policy = {
   readonly override?: number
   /** Whether an operator has set the quota, for a client, at run time. */
   readonly isSetAtRunTime?: true
-  /** Of an override: what operators call its clients. */
+  /** For an override: the label of its clients. */
   readonly label?: string
   /** Of an override: the window of its rule, by which their common counters are named, where its own is another. */
   readonly sharedWindowMs?: number
@@ -50,7 +50,7 @@ export type BanPolicy = {
 export type StatusRange = { readonly first: number; readonly last: number }
 
 export type Cost = {
-  /** Units that are reserved when a request is let through: a whole number from 1 to the quota, or what its body says. */
+  /** Units reserved when a request is allowed: a whole number from 1 to the quota, or the number in its body. */
   readonly reserve: number | RequestedUnits
   /** Where the units that it really cost are read; undefined: `reserve` is what it costs. */
   readonly settle?: CostSource
@@ -157,7 +157,7 @@ export type Rule = {
   readonly allowList?: readonly ListEntry[]
   /** What it says of some clients only; for a client that several have, the first counts. */
   readonly overrides?: readonly Override[]
-  /** What its refused requests are answered, where that is not what those of all rules are. */
+  /** The response to its refused requests, if it differs from that of all rules. */
   readonly refusal?: RefusalSource
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 // Makes `dist/`, the contents of the npm package: the gateway without types, since Node does not take types out of
-// installed packages, the types of what others import, and the files that are served as they are.
+// installed packages, the types of the exported modules, and the files that are served as they are.
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')

@@ -65,7 +65,7 @@ export async function answerClients(
 export type AskWorkers = (question: ClientsQuestion, whom: 'all' | 'one') => Promise<ClientsAnswer[]>
 
 /**
- * In the primary process, where the workers count in Redis: a client's state is what Redis told one of them; without
+ * In the primary process, where the workers count in Redis: a client's state is that which one of them got from Redis; without
  * Redis it is that of the worker on which the client has used up most, as each counts for itself then.
  */
 export function createWorkersOperations(ask: AskWorkers): ClientOperations {

@@ -98,7 +98,7 @@ export async function composeServing(
     readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
     readonly names?: Names | undefined
     readonly readConfig?: () => ConfigState
-    /** Of a worker: what its gateway is called among the replicas. */
+    /** In a worker: the id of its gateway among the replicas. */
     readonly gatewayId?: string | undefined
     readonly readNode?: () => Promise<MetricSnapshot>
     readonly now?: () => number

@@ -262,7 +262,7 @@ export const gatewayTable = {
   upgradeProtocols: setting(
     upgradeProtocols,
     [],
-    'Protocols that requests may switch to besides WebSocket, such as `tcp` and `h2c` for Docker. What passes then is not limited',
+    'Protocols that requests may switch to besides WebSocket, such as `tcp` and `h2c` for Docker. Traffic after the switch is not limited',
   ),
   upstreamHost: setting(
     upstreamHost,

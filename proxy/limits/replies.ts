@@ -7,7 +7,7 @@ import type { Policy } from '../policy.ts'
 import type { AppliedBan } from './clients/client-entries.ts'
 import type { Decision, PolicyState } from './limiter.ts'
 
-// What clients are told of limits: in the headers of each response on a limited endpoint, and in the reply to a request that is refused.
+// Limits in responses to clients: the headers of each response on a limited endpoint, and the reply to a refused request.
 
 /** The response to a refused request in place of the default. */
 export type Refusal = {
@@ -174,7 +174,7 @@ function retryAfterHeader(states: readonly PolicyState[]): string {
   return wholeSeconds(maxMs)
 }
 
-/** What headers say of a policy at all times. */
+/** The constant headers of a policy. */
 type Constants = {
   /** Its item of `RateLimit-Policy`. */
   readonly item: string

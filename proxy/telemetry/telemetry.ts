@@ -35,7 +35,7 @@ export type UnreadReserve =
   'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
 
 /**
- * Why a response does not say what its request has cost: no header, or no number, is where the policy reads it (`missing`); its body is
+ * Why the cost of a request is not in its response: no header, or no number, is where the policy reads it (`missing`); its body is
  * neither JSON nor server-sent events (`type`), compressed (`encoding`), or truncated JSON (`json`); it is truncated, usually
  * because the client disconnected (`cut`); or it is an error (`status`).
  */

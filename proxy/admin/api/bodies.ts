@@ -7,8 +7,8 @@ import { createAddressReader } from '../../request/addresses/client-address.ts'
 import type { BodyErrors } from './read-body.ts'
 
 /*
- * Request bodies of the API. These schemas check the requests and describe them in `/api/openapi.json`; what depends on the rules in
- * force is checked where it is used.
+ * Request bodies of the API. These schemas check the requests and describe them in `/api/openapi.json`; the parts that depend on
+ * the rules in force is checked where it is used.
  */
 
 /** The name of a rule. */

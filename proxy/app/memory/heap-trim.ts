@@ -13,7 +13,7 @@ const minPauseMs = 30_000
  * did a minute and a half later with 50 clients at work: their garbage is collected young, and gives no reason to look
  * at the old. After 15,000 responses that were not read it held 420 MiB.
  *
- * @param heldBytes about what clients hold now
+ * @param heldBytes roughly the bytes that clients hold now
  * @param returnMemory collects all garbage and gives free memory back, which stops the process for about a tenth of a
  *   second
  * @returns how to stop

@@ -51,7 +51,7 @@ export type RuleTally = {
   readonly unknown: Map<string, number>
 }
 
-/** What becomes of a request: `rejected` for its form; `passed` to the backend, or answered by the gateway itself. */
+/** The outcome of a request: `rejected` for its form; `passed` to the backend, or answered by the gateway itself. */
 export type Outcome = 'passed' | 'refused' | 'denied' | 'rejected' | 'excluded'
 
 export type Simulation = {
@@ -99,7 +99,7 @@ export function simulate(
   const haveNeeds = needs.some((each) => each.length > 0)
   const haveRequestedUnits = table.written.some(({ policy }) => requestedUnits(policy) !== undefined)
   const clients = new ClientTable(MAX_CLIENTS, seed)
-  /** What ends later: requests in flight whose cost is known then. */
+  /** Events to come: ends of requests in flight, whose cost is known then. */
   const pending = new Heap<() => void>()
   const tally: Tally = {
     requests: 0,
@@ -159,7 +159,7 @@ export function simulate(
     }
   }
 
-  // A log does not tell what requests cost: rules that read it are not replayed.
+  // A log does not have the cost of requests: rules that read it are not replayed.
   const settling = { limiter, limitHeaders: noLimitHeaders, onUnread: ignore, requestBytes: () => 0 }
 
   const inForce = { ...table, entries: bans.entries, tokens: undefined, readsBodies: false }

@@ -46,7 +46,7 @@ const connectionFields = new Set([
   'upgrade',
 ])
 
-/** One place where the response says what its request has cost. */
+/** One place where the response states the cost of its request. */
 const singleSource = z
   .string(needsSource)
   .meta({ pattern: '^(header|json):.+$' })
@@ -87,7 +87,7 @@ const sumOfSources = z
 
 const singleOrSum = z.union([singleSource, sumOfSources], { error: needsSource })
 
-/** Where the response says what its request has cost. */
+/** Where the response states the cost of its request. */
 const costSource = z.union(
   [
     singleSource,

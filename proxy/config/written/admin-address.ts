@@ -11,7 +11,7 @@ const linkUrl = /^\w+:\/\//
 
 /**
  * Where the admin listener of a gateway with these settings is, for a health check. That is run every few seconds for as
- * long as the gateway runs, so it does without the table of limits and what checks it. Nor is a file with a mistake the
+ * long as the gateway runs, so it does without the table of limits and its checks. Nor is a file with a mistake the
  * end of a gateway's health: it still runs with the file before that.
  *
  * @param env the environment of the gateway

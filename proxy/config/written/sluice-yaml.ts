@@ -194,7 +194,7 @@ export interface SluiceYaml {
    */
   tunnelIdleTimeout?: string
   /**
-   * Protocols that requests may switch to besides WebSocket, such as `tcp` and `h2c` for Docker. What passes then is not limited
+   * Protocols that requests may switch to besides WebSocket, such as `tcp` and `h2c` for Docker. Traffic after the switch is not limited
    */
   upgradeProtocols?: string[]
   /**

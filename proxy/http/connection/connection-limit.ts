@@ -12,7 +12,7 @@ import { http2ConnectionOn } from './http2/connections.ts'
 type Peer = {
   /** A trusted proxy, which connects for many clients. */
   readonly trusted: boolean
-  /** `prefix` is what connections of the client are counted by: an IPv4 address or an IPv6 network. */
+  /** `prefix` is the key of the client's connections: an IPv4 address or an IPv6 network. */
   readonly client: { readonly prefix: string }
 }
 

@@ -16,7 +16,7 @@ export class ProxyHeaderError extends Error {
 const signature1 = Buffer.from('PROXY ')
 const signature2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 const maxBytes1 = 107
-/** Version 2 allows 64 KiB of extensions. What proxies send are a few hundred bytes, with a certificate a few thousand. */
+/** Version 2 allows 64 KiB of extensions. Proxies send a few hundred bytes, with a certificate a few thousand. */
 const maxBytes2 = 16 * 1024
 const line1 = /^PROXY (?:UNKNOWN(?: [\x20-\x7e]*)?|TCP([46]) (\S+) (\S+) (\d{1,5}) (\d{1,5}))$/
 

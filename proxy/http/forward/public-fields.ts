@@ -59,7 +59,7 @@ function publicLocation(value: string, { publicHost, sentHost, prefix }: PublicN
     return value.startsWith('/') ? withPrefix(value, prefix) : value
   if (isSameHost(authority, publicHost)) return prefix === '' ? value : origin + withPrefix(rest, prefix)
   if (!isSameHost(authority, sentHost)) return value
-  // Two slashes, or what browsers take for them, would begin with another host.
+  // Two slashes, or characters that browsers take for them, would begin with another host.
   return withPrefix(`/${rest.replace(/^[/\\\s]+/, '')}`, prefix)
 }
 

@@ -12,7 +12,7 @@ import {
 export type FrameSink = {
   /** A frame of any other type than DATA. @param payload is not to be kept */
   onFrame(type: number, flagBits: number, stream: number, payload: Buffer): void
-  /** A DATA frame begins. @param length of its payload, with what pads it */
+  /** A DATA frame begins. @param length of its payload, including the padding */
   onDataFrame(flagBits: number, stream: number, length: number): void
   /** These bytes are content of the DATA frame that has begun; at least one. */
   onData(bytes: Buffer, from: number, to: number): void

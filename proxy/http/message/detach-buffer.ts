@@ -1,5 +1,5 @@
 /**
- * The same text in memory of its own. A part of a head keeps all of it in memory: what outlasts its request is copied.
+ * The same text in memory of its own. A part of a head keeps all of it in memory, so texts that outlive their request are copied.
  *
  * @param text of one character a byte
  */

@@ -31,7 +31,7 @@ const MAX_PENDING = 1000
 
 /**
  * @param options.redis where replicas count together; undefined: in this process
- * @param options.keyStart what keys in Redis begin with; that and a colon
+ * @param options.keyStart the prefix of keys in Redis, which a colon follows
  */
 export function createBanCounts(
   options: BanTerms & {

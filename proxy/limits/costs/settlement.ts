@@ -20,7 +20,7 @@ type ResponseHead = { readonly status: number; readonly fields: string[] }
 export type SettlementOptions = {
   readonly limiter: Pick<Limiter, 'settle'>
   readonly limitHeaders: LimitHeaders
-  /** Called where a response does not say what its request has cost. */
+  /** Called if a response does not state the cost of its request. */
   readonly onUnread: (policy: Policy, reason: UnreadCost) => void
   /** Bytes of the request's body that were sent to the backend. */
   readonly requestBytes: () => number

@@ -25,7 +25,7 @@ type Banned = {
   readonly ban: ExplainedBan
 }
 
-/** The ban of a client by its address, or by what its request counts by if that is known. */
+/** The ban of a client by its address, or by the keys of its request if they are known. */
 export function explainBan(
   { policy, leftMs }: AppliedBan,
   { clientAddress, charges }: AskedRequest,

@@ -22,7 +22,7 @@ export type Explanation = {
   readonly ban?: ExplainedBan
   /** Without the query, which may hold secrets; null where the request was rejected. */
   readonly path: string | null
-  /** What rules match the path as: how backends may read it. */
+  /** The readings of the path that rules match: how backends may read it. */
   readonly readings: readonly string[]
   readonly host: string | null
   /**

@@ -30,7 +30,7 @@ export function readPattern(path: string): PathPattern {
   return readSegments(path, readLiteral)
 }
 
-/** The same for what matches `routePath`, in which only letter case and escapes make no difference. */
+/** The same for patterns that match `routePath`, in which only letter case and escapes make no difference. */
 export function readRoutePattern(path: string): PathPattern {
   return readSegments(path, (segment) => (segment === '' ? [] : [comparable(segment)]))
 }

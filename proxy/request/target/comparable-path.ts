@@ -8,7 +8,7 @@ import { unescape } from 'node:querystring'
  */
 export function comparable(path: string): string {
   const decoded = path.includes('%') ? unescape(path.replace(/%(?=25|2F|3B|5C)/gi, '%25')) : path
-  // Upper case first: it is what turns `ſ` and `ı` into the letters that they are taken for.
+  // Upper case first: it turns `ſ` and `ı` into the letters that they are taken for.
   return decoded.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i')
 }
 

@@ -4,7 +4,7 @@ import { addSpellings, cuts } from './path-spellings.ts'
 import { hasScript, scriptPaths, withoutExtension } from './script-paths.ts'
 
 /**
- * What rules match a path on. Segments are joined with `/`; letters are folded to lower case and escapes are decoded
+ * The form of a path that rules match. Segments are joined with `/`; letters are folded to lower case and escapes are decoded
  * (not `%25`), so this is text to compare and look up, never to forward or to decode again.
  */
 export type MatchPaths = {

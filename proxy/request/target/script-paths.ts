@@ -1,4 +1,4 @@
-// What servers make of a path by the files that they know: scripts, their directories, and extensions.
+// Readings of a path by servers that know files: scripts, their directories, and extensions.
 
 const script = String.raw`\.(?:php[0-9s]?|phtml|phar|f?cgi|pl|py|rb|lua|aspx?|as[hm]x|svc|cf[mc]|shtml)`
 const scriptName = new RegExp(`${script}$`)

@@ -18,7 +18,7 @@ export type Target = MatchPaths & {
   readonly path: string
   /** Path and query for the backend's request line: visible ASCII only. */
   readonly forwardTarget: string
-  /** What routes match: escapes decoded once, but for `%2F`, letters folded, slashes merged. */
+  /** The form that routes match: escapes decoded once, but for `%2F`, letters folded, slashes merged. */
   readonly routePath: string
   /** The authority of an absolute-form target: it replaces Host (RFC 9112 section 3.2.2). */
   readonly authority: string | undefined

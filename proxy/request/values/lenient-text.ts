@@ -23,6 +23,6 @@ export function decodedText(sent: string, isQuoted: boolean): string {
         .toString()
         .replace(/\uFFFD{2,}/g, '\uFFFD')
     : sent
-  // Upper case first, as for paths: it is what turns `ſ` and `ı` into the letters that they are taken for.
+  // Upper case first, as for paths: it turns `ſ` and `ı` into the letters that they are taken for.
   return text.toUpperCase().toLowerCase().replaceAll('i\u0307', 'i').trim()
 }

@@ -1,7 +1,7 @@
 import { uuidOf } from './uuid.ts'
 
 /**
- * What backends read of a text that may stand for a number or a UUID, each in one spelling, so that `07` and `7` are one
+ * The values that backends read from a text that may stand for a number or a UUID, each in one spelling, so that `07` and `7` are one
  * client.
  *
  * A number is read in whole: `+7`, `007`, `0_7` (Python, Ruby), `７` (digits of other scripts: Python, Java), `7.0` and `7.5`

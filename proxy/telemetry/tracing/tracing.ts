@@ -9,7 +9,7 @@ export type TracedRequest = {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
-/** Records what requests do as spans of OpenTelemetry and sends them to a collector. Nothing ever waits for it. */
+/** Records requests as OpenTelemetry spans and sends them to a collector. No request ever waits for it. */
 export type Tracing = {
   /** Begins the span of a request: in the trace that its `traceparent` names, else in a new one. */
   begin(request: TracedRequest): RequestTrace

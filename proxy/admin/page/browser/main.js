@@ -1,4 +1,4 @@
-// The operators' page. All that it shows comes from `/api/events`; what its buttons do is the API of docs/operations.md.
+// The operators' page. All that it shows comes from `/api/events`; its buttons use the API of docs/operations.md.
 // Values are only ever set as text, so that no client's name can become markup.
 
 import { showBans, showLimited, showOverrides } from './clients.js'

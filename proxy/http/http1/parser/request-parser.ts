@@ -18,7 +18,7 @@ const LINE_FEED = 0x0a
 
 /**
  * Parses the requests of one connection, one after another, in whatever pieces they arrive (RFC 9112 sections 2 to 7). It is as
- * strict as the grammar: what others might read in another way is an error, and no more can be read of the connection then.
+ * strict as the grammar: input that others might read in another way is an error, after which no more of the connection is read.
  *
  * A head that arrives whole is read from one text. Of another, each line is read once it is there.
  */

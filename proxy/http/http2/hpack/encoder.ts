@@ -4,7 +4,7 @@ import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 const TABLE_BYTES = 4096
 /** Longer values would evict too many others. */
 const MAX_ENTRY_LENGTH = 512
-/** Names of which the last value is known, so that what repeats is put into the table. */
+/** Maximum number of names whose last value is known, so that repeated values are put into the table. */
 const MAX_NAMES = 64
 
 /** Values that nobody may guess by watching sizes, and values that no two responses share (RFC 7541 section 7.1). */

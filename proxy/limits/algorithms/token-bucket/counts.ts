@@ -5,7 +5,7 @@ import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { Debts } from './debts.ts'
 
-/** Far below a millisecond: what sums of fractions of a millisecond can be off. */
+/** Rounding error of sums of fractions of a millisecond, far below a millisecond. */
 const ROUNDING_MS = 1e-5
 
 /**

@@ -1,6 +1,6 @@
 import type { RedisCounts } from '../redis-counts.ts'
 
-/** What sums of fractions of a microsecond can be off. */
+/** Rounding error of sums of fractions of a microsecond. */
 const ROUNDING_US = 0.01
 
 /**

@@ -5,7 +5,7 @@ import type { KeySetSource } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
 import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from './verification-keys.ts'
 
-/** What a verified token says, of what rules count by. */
+/** The claims of a verified token that rules count by. */
 export type Claims = ReadonlyMap<string, string>
 
 /** A token as it was sent: the signing input, and the characters of base64url after it, with which its signature begins. */
@@ -23,7 +23,10 @@ export type TokenVerifier = {
 /** How long a verified token is not looked at again, so that keys that are taken back end. */
 const TRUSTED_MS = 300_000
 
-/** What issuers sign with. A public key never verifies what a client has made with it as a secret: `HS256` is not here. */
+/**
+ * Algorithms of issuers with key sets. A public key must never verify a token that a client made with it as a secret, so `HS256`
+ * is not here.
+ */
 const ASYMMETRIC = [
   'RS256',
   'RS384',

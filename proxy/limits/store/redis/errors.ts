@@ -1,15 +1,15 @@
 /**
- * What engines put around the error of a command that a script has called. Redis up to 6.2 and KeyDB answer
+ * Text that engines put around the error of a command that a script has called. Redis up to 6.2 and KeyDB answer
  * `@user_script: 106: -READONLY …` to `redis.pcall` and `ERR Error running script (call to f_…): @user_script:1: …` where the
  * script fails with it; Dragonfly writes the latter without the line.
  */
 const AROUND =
   /^(?:-|ERR (?=-|@?user_script:|Error (?:running|compiling) script|ACL failure)|Error (?:running|compiling) script (?:\([^)]*\))?: ?|@?user_script: ?\d+: |ACL failure in script: )/
 
-/** What Redis 7 and Valkey put behind it. */
+/** The suffix of Redis 7 and Valkey. */
 const BEHIND = / script: (?:[^ ]+, )?on @user_script:\d+\.$/
 
-/** What engines write in words where others write a code. */
+/** Errors that some engines write in words instead of a code. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/^(?:ERR )?The user executing the script can't (?:run|access)/, 'NOPERM'],
   [/^(?:ERR )?User .* has no permissions/, 'NOPERM'],
@@ -30,7 +30,7 @@ export function errorCodeOf(error: unknown): string {
   return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(text)?.[0] ?? ''
 }
 
-/** What an error says, for the log: without what engines put around it, and in words that do not assume a library. */
+/** The message of an error for the log: without the text that engines put around it, and without terms of the library. */
 export function reasonOf(error: unknown): string {
   const text = unwrap(textOf(error)).replace(BEHIND, '').replace(/\s+/g, ' ').trim()
   if (isUnsent(error)) return 'not connected'

@@ -19,7 +19,7 @@ import { createLeases } from './settling/leases.ts'
 
 export type RedisLimiter = Batching &
   Pick<Probes, 'probe' | 'findRefusal'> & {
-    /** As `Limiter`, for what Redis has counted. */
+    /** As `Limiter`, for the counts in Redis. */
     settle(reservation: Reservation, costUnits: number): void
     /** Counts a request in flight that was let through without Redis, as soon as Redis answers. */
     addInFlight(charge: Charge): Reservation

@@ -25,7 +25,7 @@ export type Refusal = { readonly command: string | undefined; readonly reply: st
  * ARGV   for each command its name, how many arguments it is tried with behind the key, and these. Each is tried on the same
  *        string, on which commands for lists and sets fail with WRONGTYPE, which they could not without the right. The string is
  *        made with an expiry, so that nothing stays whatever is refused
- * reply  1, or the command that is refused and what Redis says
+ * reply  1, or the refused command and the error of Redis
  */
 const rightsScript = script(`
 local function refuses(command, ...)

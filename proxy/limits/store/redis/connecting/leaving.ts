@@ -1,6 +1,6 @@
 import type { RedisClient } from '../run-script.ts'
 
-/** Emitted by a client of Redis where a reply shows that its connection leads to a replica; with what Redis said. */
+/** Emitted by a client of Redis where a reply shows that its connection leads to a replica; with the error of Redis. */
 const AT_REPLICA = 'sluice:at-replica'
 
 /**

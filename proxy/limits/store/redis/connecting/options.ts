@@ -1,12 +1,12 @@
 import type { RedisAddress } from './url.ts'
 
-/** What Redis is shown, and what it has to show, when a connection is made. */
+/** The certificates for a connection: the one to present to Redis, and those to verify it with. */
 export type RedisCredentials = {
   readonly username?: string | undefined
   readonly password?: string | undefined
   /** PEM of those to trust instead of the usual authorities. */
   readonly ca?: Buffer | undefined
-  /** PEM of what Redis and Sentinel are shown where they ask for a certificate, and its key. */
+  /** PEM of the client certificate for Redis and Sentinel, and its key. */
   readonly cert?: Buffer | undefined
   readonly key?: Buffer | undefined
   /** The login at the sentinels. */
