@@ -57,7 +57,8 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
       }),
       step('apps', VITEST, HANGS_AFTER_MINUTES, {
-        tests: '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts',
+        tests:
+          '--project apps test/apps/git.test.ts test/apps/socket-io.test.ts test/apps/svn.test.ts test/apps/docker-registry.test.ts',
       }),
       step(
         'backends',
