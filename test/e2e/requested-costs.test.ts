@@ -119,7 +119,7 @@ describe.each(['memory', 'workers', 'Redis'] as const)('counted in %s', (place) 
         body: '{"messages":[],"max_tokens":240}',
       }),
     )
-    // All are decided before something is given back, of which one that is late would have its share.
+    // Wait for every decision before the backend answers: a late request would get a share of the refund.
     let refused = 0
     const count = ({ status }: Reply): void => void (refused += status === 429 ? 1 : 0)
     for (const answer of answers) answer.then(count, () => undefined)

@@ -70,7 +70,7 @@ test('replicas write nothing while nobody asks, and their reports expire', async
   const keys = (await redis.keys('*')).toSorted()
   expect(keys).toEqual(['sluice:1:{replicas}', 'sluice:1:{replicas}:asked', 'sluice:1:{replicas}:ends'])
   for (const key of keys) expect(await redis.pttl(key)).toBeGreaterThan(0)
-  await eventually('nothing of them is left in Redis', async () => expect(await redis.keys('*')).toEqual([]))
+  await eventually('the reports are gone from Redis', async () => expect(await redis.keys('*')).toEqual([]))
 })
 
 test('the list omits a replica that is gone', async () => {
