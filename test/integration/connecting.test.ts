@@ -16,15 +16,20 @@ test.for([
   expect(limiter.logLines.filter(({ level }) => level > 30)).toEqual([])
 })
 
-test('has the scripts of decisions in the server before the first request', async () => {
+test.for([
+  ['fixed', login],
+  ['sliding', makePolicy('mail', 5, 60_000, { algorithm: 'sliding' })],
+] as const)('has the script of %s decisions in the server before the first of them', async ([, policy]) => {
   const server = await startRedisServer()
   const operator = openRedis(server.url)
   const monitor = await operator.monitor()
   const sent: string[][] = []
   monitor.on('monitor', (_time: string, args: string[]) => void sent.push(args))
   const limiter = await openAnsweringLimiter(server.url)
-  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [login])))).toBe(5)
-  await eventually('the commands are seen', () => sent.some(([name]) => name?.toLowerCase() === 'evalsha'))
+  expect(countAllowed(await decideAtOnce([limiter], 9, chargeAll(newClient(), [policy])))).toBe(5)
+  await operator.echo('the end')
+  await eventually('all commands are seen', () => sent.some(([, text]) => text === 'the end'))
+  expect(sent.some(([name]) => name?.toLowerCase() === 'evalsha')).toBe(true)
   monitor.disconnect()
   // MONITOR shows line ends as escapes, so the script is known by a line of it.
   const texts = sent.filter(

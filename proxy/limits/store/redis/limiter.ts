@@ -1,6 +1,6 @@
 import { reservedUnits, type Policy } from '../../../policy.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import { countsInFlight, isReserved, usualAlgorithm } from '../../algorithms/registry.ts'
+import { algorithms, countsInFlight, isReserved, usualAlgorithm } from '../../algorithms/registry.ts'
 import { withAdvice } from './checks/sharding.ts'
 import { askAcrossSlots, type Counted } from './cross-slot.ts'
 import { createBatching, type Batching, type DecisionHooks } from '../batching.ts'
@@ -10,7 +10,7 @@ import { hasCountedNothing } from './errors.ts'
 import { createDescriber, keyOf } from './keys.ts'
 import { createProbes, type Probes } from './checks/probes.ts'
 import { loadWhenConnected, runScript, type RedisClient } from './run-script.ts'
-import { decideScript, decideScripts } from './scripts/decide.ts'
+import { decideScript } from './scripts/decide.ts'
 import { PolicyArguments } from './scripts/policy-arguments.ts'
 import { settleScript } from './scripts/settle.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
@@ -71,9 +71,15 @@ export function createRedisLimiter(options: {
   /** Policies whose counters may include a request that another node refused, until it is given back. */
   const unsettled = new WeakSet<Policy>()
 
-  const describe = createDescriber(keyPrefix, (policy, { algorithm }) =>
-    used.set(algorithm, used.get(algorithm) || isReserved(policy) || policy.cost !== undefined),
-  )
+  const load = loadWhenConnected(redis, () => [
+    ...Array.from(used.keys(), (algorithm) => decideScript(new Set([algorithm]))),
+    decideScript(new Set(algorithms)),
+    settleScript,
+  ])
+  const describe = createDescriber(keyPrefix, (policy, { algorithm }) => {
+    if (!used.has(algorithm)) load(decideScript(new Set([algorithm])))
+    used.set(algorithm, used.get(algorithm) || isReserved(policy) || policy.cost !== undefined)
+  })
 
   function giveBack({ charge, leftMs, countedAt, ticket }: Counted): Promise<unknown> {
     const { policy, partitionKey } = charge
@@ -115,7 +121,6 @@ export function createRedisLimiter(options: {
     return inMilliseconds(reply, keys.length)
   }
 
-  loadWhenConnected(redis, [...decideScripts, settleScript])
   const probes = createProbes({
     redis,
     keyPrefix,

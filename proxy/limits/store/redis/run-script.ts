@@ -35,18 +35,26 @@ export async function runScript(
  * Gives each server the scripts as soon as it is connected, ahead of the requests: where the first one had to send them, it
  * took two round trips, which on a slow network is longer than anybody waits.
  *
- * @param scripts do nothing without keys, but with two empty arguments
+ * @param scripts those to load at each connection; they do nothing without keys, but with two empty arguments
+ * @returns loads one more at once, on the connections there are
  */
-export function loadWhenConnected(redis: RedisClient, scripts: readonly RedisScript[]): void {
-  const load = (server: Redis): void => {
-    for (const { source } of scripts) server.eval(source, 0, '', '').catch(() => undefined)
-  }
+export function loadWhenConnected(
+  redis: RedisClient,
+  scripts: () => readonly RedisScript[],
+): (script: RedisScript) => void {
+  const load = (server: Redis, { source }: RedisScript): void =>
+    void server.eval(source, 0, '', '').catch(() => undefined)
+  const loadAll = (server: Redis): void => scripts().forEach((script) => load(server, script))
   const watch = (server: Redis): void => {
-    server.on('ready', () => load(server))
-    if (server.status === 'ready') load(server)
+    server.on('ready', () => loadAll(server))
+    if (server.status === 'ready') loadAll(server)
   }
+  const servers = (): readonly Redis[] => ('nodes' in redis ? redis.nodes('all') : [redis])
   if ('nodes' in redis) redis.on('+node', watch)
-  for (const server of 'nodes' in redis ? redis.nodes('all') : [redis]) watch(server)
+  servers().forEach(watch)
+  return (script) => {
+    for (const server of servers()) if (server.status === 'ready') load(server, script)
+  }
 }
 
 /** @param source Lua */

@@ -88,9 +88,3 @@ const all = decideWith(new Set(algorithms))
 export function decideScript(used: ReadonlySet<Algorithm>): RedisScript {
   return used.size === 1 ? decideWith(used) : all
 }
-
-/** All that `decideScript` returns. */
-export const decideScripts: readonly RedisScript[] = [
-  ...algorithms.map((algorithm) => decideWith(new Set([algorithm]))),
-  all,
-]
