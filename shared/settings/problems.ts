@@ -15,8 +15,10 @@ export type Source = {
   readonly placeOf: (path: readonly PropertyKey[]) => Place
   /** Shows the value that was given under a name. */
   readonly show: (name: string, value: unknown) => string
-  /** What to say of a field that the schema does not know, the last of the path. */
-  readonly problemOfUnknown: (path: readonly PropertyKey[]) => Problem
+  /** What to say of a field that the schema does not know, the last of the path, and which fields beside it were probably meant. */
+  readonly problemOfUnknown: (
+    path: readonly PropertyKey[],
+  ) => Problem & { readonly meant?: readonly string[] }
 }
 
 export function problemAt({ label, line }: Place, text: string): Problem {
@@ -28,13 +30,28 @@ export function problemAt({ label, line }: Place, text: string): Problem {
  * message begins with "needs" is about a value; any other message is a sentence of its own.
  */
 export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source): Problem[] {
-  return issues.flatMap(innermost).flatMap((issue) => {
+  const all = issues.flatMap(innermost)
+  const unknown = all.flatMap((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ beside: issue.path, ...source.problemOfUnknown([...issue.path, key]) }))
+      : [],
+  )
+  // A mistyped name is one mistake, not two: the field that was meant is not missing.
+  const mistyped = new Set(
+    unknown.flatMap(({ beside, meant = [] }) => meant.map((field) => [...beside, field].join('\n'))),
+  )
+  const others = all.flatMap((issue) => {
     const { code, path, message } = issue
-    if (code === 'unrecognized_keys') return issue.keys.map((key) => source.problemOfUnknown([...path, key]))
-    const text = message.startsWith('needs ') ? `${gotAt(path, source)}, ${message}` : message
+    if (code === 'unrecognized_keys') return []
+    const got = gotAt(path, source)
+    if (got === missing && mistyped.has(path.join('\n'))) return []
+    const text = message.startsWith('needs ') ? `${got}, ${message}` : message
     return problemAt(source.placeOf(path), text)
   })
+  return [...others, ...unknown]
 }
+
+const missing = 'missing'
 
 /** Of a value that fits none of several forms, the issues within the form that it was plainly meant to have. */
 function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
@@ -52,7 +69,7 @@ function innermost(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
 function gotAt(path: readonly PropertyKey[], source: Source): string {
   let value: unknown = source.given
   for (const step of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return 'missing'
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return missing
     value = Reflect.get(value, step)
   }
   return `got ${source.show(String(path[0]), value)}`

@@ -54,22 +54,47 @@ export function createFileSource(name: string, { value: given, lineOf, lineOfNam
     show: (field, value) => (shows.get(field === 'routes' ? 'upstream' : field) ?? showValue)(value),
     problemOfUnknown: (path) => {
       const place = placeAt(lineOfName(path), subjectOf(given, path.slice(0, -1)))
-      return problemAt(place, unknownField(String(path.at(-1)), fieldsAt(path)))
+      const field = String(path.at(-1))
+      const unknown = `unknown field ${showValue(field)}`
+      const meant = meantBy(field, fieldsAt(path))
+      return {
+        ...problemAt(place, meant === undefined ? unknown : `${unknown}, ${meant.hint}`),
+        meant: meant?.fields ?? [],
+      }
     },
   }
 }
 
-/** The subject of a path, for messages: `port`, `rule "login", window`; a rule without a valid name has its number. */
+/**
+ * The subject of a path, for messages: `port`, `refusal.status`, `rule "login", window`, `rule "login", ban.for`; a rule without a
+ * valid name has its number.
+ */
 function subjectOf(
   given: Readonly<Record<string, unknown>>,
   path: readonly PropertyKey[],
 ): string | undefined {
-  const [field, index, ruleField] = path
-  if ((field !== 'limits' && field !== 'routes') || index === undefined)
-    return field === undefined ? undefined : String(field)
+  const [field, index, ...inRule] = path
+  if ((field !== 'limits' && field !== 'routes') || index === undefined) return dotted(path)
   const kind = field === 'limits' ? 'rule' : 'route'
   const rule = `${kind} ${nameOf(given[field], Number(index)) ?? Number(index) + 1}`
-  return ruleField === undefined ? rule : `${rule}, ${String(ruleField)}`
+  const within = dotted(inRule)
+  return within === undefined ? rule : `${rule}, ${within}`
+}
+
+/** Their members are no fields, but names of headers. */
+const mappingsOfHeaders: ReadonlySet<PropertyKey> = new Set([
+  'headers',
+  'requestHeaders',
+  'header',
+  'clients',
+])
+
+/** The fields of a path up to the first entry of a list or header, which the line tells. Undefined without a field. */
+function dotted(path: readonly PropertyKey[]): string | undefined {
+  const end = path.findIndex(
+    (step, at) => typeof step === 'number' || (at > 0 && mappingsOfHeaders.has(path[at - 1] ?? '')),
+  )
+  return path.slice(0, end === -1 ? undefined : end).join('.') || undefined
 }
 
 /** The name of a rule or a route, in quotes; undefined if it has no valid one. */
@@ -90,41 +115,65 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
 }
 
 const fieldsOfRule = Object.keys(ruleFields)
-const otherNamesOfLimits: ReadonlySet<string> = new Set(['rules', 'ratelimits', 'ratelimit', 'policies'])
-
-/** Fields in the place of others, and names that other gateways and libraries have for them. */
-function meantAtTop(field: string): string | undefined {
-  if (otherNamesOfLimits.has(field.toLowerCase().replace(/[-_]/g, ''))) return 'did you mean limits?'
-  const isOfRule = fieldsOfRule.includes(field) || meantInRule.has(field.toLowerCase())
-  return isOfRule ? `it belongs in a rule: ${exampleOfRule}` : undefined
-}
-
 const exampleOfRule = 'limits: [{ name: login, match: POST /login, requests: 30, window: 15m }]'
-const asMatch = 'write method and path as match: POST /login'
-const asRequests = 'did you mean requests?'
-const asWindow = 'did you mean window?'
-const meantInRule: ReadonlyMap<string, string> = new Map([
-  ...['path', 'paths', 'url', 'uri', 'route', 'endpoint', 'method', 'methods'].map(
-    (name) => [name, asMatch] as const,
-  ),
-  ...['limit', 'max', 'count', 'quota', 'points', 'average'].map((name) => [name, asRequests] as const),
-  ...['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl'].map(
-    (name) => [name, asWindow] as const,
-  ),
-  ['rate', 'write a rate as requests and window: requests: 30, window: 15m'],
+
+/** The fields that an unknown name probably stands for, and the end of the message that says so. */
+type Meant = { readonly fields: readonly string[]; readonly hint: string }
+
+const didYouMean = (field: string): Meant => ({ fields: [field], hint: `did you mean ${field}?` })
+
+/** Names that other gateways and libraries have for the fields here, without case, `-` and `_`. */
+const otherNamesInRule = namesOfOthers([
+  [
+    { fields: ['match'], hint: 'write method and path as match: POST /login' },
+    ['path', 'paths', 'url', 'uri', 'route', 'endpoint', 'method', 'methods'],
+  ],
+  [didYouMean('requests'), ['limit', 'max', 'count', 'quota', 'points', 'average']],
+  [didYouMean('window'), ['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl']],
+  [
+    {
+      fields: ['requests', 'window'],
+      hint: 'write a rate as requests and window: requests: 30, window: 15m',
+    },
+    ['rate'],
+  ],
+])
+const otherNamesAtTop = namesOfOthers([
+  [didYouMean('limits'), ['rules', 'ratelimits', 'ratelimit', 'policies']],
+  [didYouMean('upstream'), ['backend', 'target', 'proxypass']],
+  [didYouMean('redisUrl'), ['redis', 'store', 'storage']],
+  [didYouMean('trustedProxies'), ['trustproxy', 'setrealipfrom']],
+  [didYouMean('clientAddressHeader'), ['realipheader']],
+  [didYouMean('maxBodySize'), ['maxbody', 'bodylimit', 'clientmaxbodysize']],
+  [didYouMean('upstreamTimeout'), ['timeout', 'proxyreadtimeout']],
+  [didYouMean('port'), ['listen']],
+  [didYouMean('denyList'), ['blacklist', 'blocklist']],
+  [didYouMean('allowList'), ['whitelist']],
+  [
+    { fields: ['tlsCertFile', 'tlsKeyFile'], hint: 'name the files in tlsCertFile and tlsKeyFile' },
+    ['tls', 'ssl', 'https'],
+  ],
 ])
 
-function unknownField(field: string, known: readonly string[]): string {
-  const unknown = `unknown field ${showValue(field)}`
+function namesOfOthers(
+  entries: readonly (readonly [Meant, readonly string[]])[],
+): ReadonlyMap<string, Meant> {
+  return new Map(entries.flatMap(([meant, names]) => names.map((name) => [name, meant] as const)))
+}
+
+/** Undefined where it is like no field. */
+function meantBy(field: string, known: readonly string[]): Meant | undefined {
+  const plain = field.toLowerCase().replace(/[-_]/g, '')
+  if (known === fieldsOfRule && otherNamesInRule.has(plain)) return otherNamesInRule.get(plain)
+  if (known === knownFields) {
+    if (otherNamesAtTop.has(plain)) return otherNamesAtTop.get(plain)
+    if (fieldsOfRule.includes(field) || otherNamesInRule.has(plain))
+      return { fields: [], hint: `it belongs in a rule: ${exampleOfRule}` }
+  }
   const near = nearestWord(field, known)
-  const variable = near === undefined ? undefined : variablesOnly.get(near)
-  const meant =
-    known === knownFields
-      ? meantAtTop(field)
-      : known === fieldsOfRule
-        ? meantInRule.get(field.toLowerCase())
-        : undefined
-  if (meant !== undefined) return `${unknown}, ${meant}`
-  if (variable !== undefined) return `${unknown}, set ${variable} in the environment instead`
-  return near === undefined ? unknown : `${unknown}, did you mean ${near}?`
+  if (near === undefined) return undefined
+  const variable = variablesOnly.get(near)
+  return variable === undefined
+    ? didYouMean(near)
+    : { fields: [], hint: `set ${variable} in the environment instead` }
 }
