@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 const from = '127.0.0.8'
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
@@ -18,6 +20,7 @@ limits:
     overrides:
       - clients: [{ 'header:x-api-key': 'sha256:${sha256('gold')}' }, { 'header:x-api-key': 'sha256:${sha256('silver')}' }]
         requests: 6
+        label: Precious
       - clients: { 'header:x-api-key': 'sha256:${sha256('iron')}' }
         requests: 1
   - name: all
@@ -65,5 +68,33 @@ test.each(['memory', 'workers', 'Redis'] as const)(
     )
     const { headers } = await gateway.send('GET', '/api/a', withKey('gold'))
     expect(headers['ratelimit-policy']).toBe('"api";q=6;w=600')
+
+    const stateOf = async (question: object): Promise<unknown> => {
+      const { body } = await askOperator(gateway, 'POST', '/api/clients/inspect', question)
+      return body
+    }
+    const ofKey = (key: string) => ({ client: { 'Header:X-API-Key': key } })
+    expect(await stateOf(ofKey('gold'))).toMatchObject({
+      states: [{ policy: 'api', limit: 6, used: 6, remaining: 0, label: 'Precious' }],
+    })
+    expect(await stateOf({ policy: 'api', client: 'iron' })).toMatchObject({
+      states: [{ limit: 1, used: 1 }],
+    })
+    expect(await stateOf(ofKey('copper'))).toMatchObject({ states: [{ limit: 2, used: 2 }] })
+    expect(await stateOf({ policy: 'all', client: from })).toMatchObject({ states: [{ limit: 4, used: 4 }] })
+    expect(await stateOf({ policy: 'all', client: '127.0.0.9' })).toMatchObject({
+      states: [{ limit: 1, used: 1 }],
+    })
+    expect(await stateOf({ client: { ip: from } })).toMatchObject({
+      states: [
+        { policy: 'all', limit: 4 },
+        { policy: 'bucket', limit: 8 },
+      ],
+    })
+    // Its reset is that of the counter which both numbers share.
+    await askOperator(gateway, 'POST', '/api/clients/reset', ofKey('gold'))
+    await eventually('the reset is known to all processes', async () =>
+      expect(await stateOf(ofKey('gold'))).toMatchObject({ states: [{ limit: 6, used: 0 }] }),
+    )
   },
 )

@@ -1,12 +1,13 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
+import { compileClientLists } from '../../limits/clients/client-lists.ts'
 import { sumThrottled, type ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import { partName, writePattern, type ListEntry, type Rule } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { limitedQuery, question } from './bodies.ts'
-import { chargesOfClient, describeKey } from './client-name.ts'
+import { chargesOfClient, describeKey, requestOfClient } from './client-name.ts'
 import type { ClientOperations } from '../client-operations.ts'
 import { describeState } from './client-state.ts'
 import { readBody, readQuery } from './read-body.ts'
@@ -37,7 +38,15 @@ export function createClientRoutes(options: {
     const { policy: name, client } = read.value
     const policy = name === undefined ? undefined : byName.get(name)
     if (name !== undefined && !policy) return errors.noSuchPolicy
-    return chargesOfClient(client, policy, policies, addresses)
+    const charges = chargesOfClient(client, policy, policies, addresses)
+    if (!isCharges(charges)) return charges
+    const charged = new Set(charges.map((charge) => charge.policy))
+    const request = requestOfClient(client, policy, addresses)
+    return withFileOverrides(
+      charges,
+      rules.filter((rule) => charged.has(rule.policy)),
+      request,
+    )
   }
 
   return new Map<ApiPath, ApiRoute>([
@@ -94,6 +103,26 @@ export function createClientRoutes(options: {
       },
     ],
   ])
+}
+
+/** The charges that the client would make, with its numbers of requests where an override of the table names it. */
+function withFileOverrides(
+  charges: readonly Charge[],
+  rules: readonly Rule[],
+  { client, rawHeaders }: ReturnType<typeof requestOfClient>,
+): readonly Charge[] {
+  const withOverrides = rules
+    .filter(({ overrides = [] }) => overrides.length > 0)
+    // Counters of a client that is exempt are still told.
+    .map((rule) => ({ ...rule, allowList: [] }))
+  if (withOverrides.length === 0) return charges
+  const lists = compileClientLists({ allowList: [], denyList: [], rules: withOverrides })
+  const policies = lists.applying(
+    charges.map(({ policy }) => policy),
+    client,
+    { rawHeaders },
+  )
+  return charges.map((charge, at) => ({ ...charge, policy: policies[at] ?? charge.policy }))
 }
 
 /** Of this gateway what it knows, of other replicas what they report. */

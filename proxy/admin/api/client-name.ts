@@ -5,7 +5,11 @@ import { isHashedKey, keyOfAll, partitionKeysOf } from '../../limits/keys/partit
 import type { Charge } from '../../limits/limiter.ts'
 import { partName, singleParts, type Policy } from '../../policy.ts'
 import { readAuthority } from '../../request/authority.ts'
-import type { AddressReader } from '../../request/addresses/client-address.ts'
+import {
+  unknownClient,
+  type AddressReader,
+  type ClientAddress,
+} from '../../request/addresses/client-address.ts'
 import { comparableHost } from '../../request/host.ts'
 import { parseAddress, parseAddressRange } from '../../request/addresses/ip-address.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
@@ -42,6 +46,27 @@ export function chargesOfClient(
     return partitionKey === undefined ? [] : [{ policy: candidate, partitionKey }]
   })
   return charges.length > 0 ? charges : errors.clientPartsDiffer
+}
+
+/** What a request has to have to be of the client that an operator names: its address and its headers, as far as they are named. */
+export function requestOfClient(
+  client: unknown,
+  policy: Policy | undefined,
+  addresses: AddressReader,
+): { readonly client: ClientAddress; readonly rawHeaders: readonly string[] } {
+  const named = typeof client === 'string' ? { [onlyPartOf(policy)]: client } : client
+  const parts = Object.entries(typeof named === 'object' && named !== null ? named : {}).filter(isNamed)
+  const address = parts.find(([part]) => part.toLowerCase() === 'ip')?.[1].split('/', 1)[0]
+  return {
+    client: addresses.readPeer(address)?.client ?? unknownClient,
+    rawHeaders: parts.flatMap(([part, value]) =>
+      part.toLowerCase().startsWith('header:') ? [part.slice('header:'.length), asBytes(value)] : [],
+    ),
+  }
+}
+
+function isNamed(part: [string, unknown]): part is [string, string] {
+  return typeof part[1] === 'string'
 }
 
 /**
@@ -109,8 +134,7 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (part === 'host') return comparableHost(readAuthority(value) ?? '')
   if (part.startsWith('jwt:')) return value
   if (part.startsWith('path:')) return pathValueOf(value)
-  // As Node reads a header: a character for each byte that was sent.
-  const bytes = Buffer.from(value).toString('latin1')
+  const bytes = asBytes(value)
   if (part.startsWith('query:'))
     return firstOf(withoutSignatures(valuesOf(bytes, { isQuoted: false, isNumber: false })))
   if (!fieldValue.test(bytes)) return errors.clientUnreadable
@@ -119,6 +143,11 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   // Of credentials in an unusual spelling the reading that comes first.
   if (part.startsWith('header:')) return firstOf(headerValues(part.slice('header:'.length), bytes, addresses))
   return errors.clientUnreadable
+}
+
+/** As Node reads a header: a character for each byte that was sent. */
+function asBytes(value: string): string {
+  return Buffer.from(value).toString('latin1')
 }
 
 /** A value as an operator writes it, which has exactly one reading. */

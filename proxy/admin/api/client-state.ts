@@ -8,7 +8,8 @@ import type { ClientState } from '../client-operations.ts'
  * decides about a request.
  */
 export function describeState(state: ClientState, partitionKey: string | undefined): object {
-  const { policy, quota, source, used, resetMs, bannedForMs, overriddenForMs, label } = state
+  const { policy, quota, source, used, resetMs, bannedForMs, overriddenForMs } = state
+  const label = state.label ?? policy.label
   return {
     policy: policy.name,
     // By which lists name a client whose value is secret.
