@@ -325,7 +325,7 @@ test('prints a table for people', async () => {
     /^100 requests from 2026-03-01T00:00:00\.000Z to 2026-03-01T00:01:39\.000Z \(100 combined\)$/m,
   )
   expect(stdout).toMatch(/^login +100 +70 +1 +1 +192\.0\.2\.1 +100 +70$/m)
-  expect(stderr).toContain('1 lines could not be read:\n  a.log:101: in no known format: nonsense')
+  expect(stderr).toContain('1 line could not be read:\n  a.log:101: in no known format: nonsense')
 })
 
 describe('--html', () => {
@@ -448,6 +448,17 @@ limits:
     expect(stdout).toContain('refusing at most 0.1 % of the clients of a rule')
     expect(stdout).not.toContain('clients is less than one')
     expect(stdout).toMatch(/^limits:\n {2}- name: login\n {4}match: POST \/login\n {4}requests: \d+$/m)
+  })
+
+  test('says where there is no figure to suggest', async () => {
+    const cwd = makeTemporaryDirectory()
+    writeFileSync(join(cwd, 'a.log'), textOf(lines))
+    const bucket = '{ name: a, match: "* /*", algorithm: token-bucket, requests: 1, window: 1m }'
+    writeFileSync(join(cwd, 'sluice.yaml'), `limits: [${bucket}]`)
+    const { status, stdout } = await runHosted(['replay', '--suggest', 'a.log'], {}, cwd)
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^no figure to suggest: /m)
+    expect(stdout).not.toContain('REQUESTS LATER')
   })
 
   test('says where there are too few clients', async () => {

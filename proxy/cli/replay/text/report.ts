@@ -67,7 +67,8 @@ function printNotes({ lines, requests }: Report): void {
       `\n${formatCount(requests.untracked)} requests are of clients beyond the first 2,000,000, which the report does not list by client`,
     )
   if (lines.unreadable === 0) return
-  printError(`\n${formatCount(lines.unreadable)} lines could not be read:`)
+  const what = lines.unreadable === 1 ? 'line' : 'lines'
+  printError(`\n${formatCount(lines.unreadable)} ${what} could not be read:`)
   for (const { file, line, why, text } of lines.examples)
     printError(`  ${file}:${line}: ${why}: ${printable(text)}`)
 }

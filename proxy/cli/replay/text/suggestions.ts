@@ -9,6 +9,12 @@ export function printSuggestions(suggestions: readonly (Suggestion & { readonly 
   )
   for (const { share, rules, table } of suggestions) {
     print(`\nrefusing at most ${share * 100} % of the clients of a rule`)
+    if (rules.length === 0) {
+      print(
+        'no figure to suggest: no request counted under a rule with a fixed or sliding window, and the limits of others stay as they are',
+      )
+      continue
+    }
     print(
       formatTable(
         [
