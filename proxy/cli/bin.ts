@@ -10,8 +10,8 @@ const oldestMajor = 24
 const version = process.versions.node
 if (Number.parseInt(version, 10) < oldestMajor) {
   process.stderr.write(
-    `Node.js ${oldestMajor} or later is needed, and this is ${version} (${process.execPath}): ` +
-      `"npm install node@${oldestMajor}" beside sluice brings one for npx\n`,
+    `Node.js ${oldestMajor} or later is needed, and this is ${version} (${process.execPath}). In a project, ` +
+      `"npm install node@${oldestMajor}" beside sluice brings one for npx; after "npm install --global", put a newer node first on PATH\n`,
   )
   process.exitCode = 1
 } else {

@@ -37,6 +37,8 @@ test.each([
     if (status === 0) continue
     expect(run.stdout).toBe('')
     expect(run.stderr).toMatch(new RegExp(`^Node\\.js ${oldest} or later is needed, and this is ${version} `))
+    // npx finds a Node that is installed beside it, a global sluice does not.
+    for (const way of [`"npm install node@${oldest}"`, 'PATH']) expect(run.stderr).toContain(way)
     expect(run.stderr.split('\n')).toHaveLength(2)
   }
 })
