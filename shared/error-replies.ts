@@ -28,7 +28,10 @@ export const errors = {
   jsonUnreadable: errorReply(400, 'The body is not valid JSON'),
   questionUnreadable: errorReply(400, 'The body must be a JSON object with client and, optionally, policy'),
   clientUnreadable: errorReply(400, 'The client must be an object such as {"ip": "192.0.2.7"}'),
-  clientAddressUnreadable: errorReply(400, 'The ip of the client is not a valid IP address'),
+  clientAddressUnreadable: errorReply(
+    400,
+    'The ip of the client is not a valid IP address: other clients are named by the parts of the key of the rule, such as header:x-api-key',
+  ),
   clientIsNetwork: errorReply(
     400,
     'The client must be one address: networks go into denyList, allowList or the overrides of a rule in sluice.yaml',

@@ -42,9 +42,10 @@ function addGatewayVerbs(program: Command, report: Report): void {
   withJson(program.command('validate'))
     .description('check the settings as a start of the gateway does, and print every mistake')
     .argument('[file]', 'the settings file, by default CONFIG_FILE or sluice.yaml')
+    .option('--config <file>', 'the same, as other verbs have it')
     .addHelpText('after', example('sluice validate sluice.yaml'))
-    .action(async (file: string | undefined, options: Json) => {
-      report((await import('./settings/validate.ts')).validate(file, options))
+    .action(async (file: string | undefined, options: Json & { readonly config?: string }) => {
+      report((await import('./settings/validate.ts')).validate(file ?? options.config, options))
     })
 
   withJson(program.command('version'))
@@ -78,7 +79,7 @@ function addTableVerbs(program: Command, report: Report): void {
     .argument('<target>', 'path and query, as sent')
     .option('--host <host>', 'the Host header, by default the host of the backend')
     .option('--ip <address>', 'the address that the connection comes from', '127.0.0.1')
-    .option('--header <line>', "a header, 'NAME: VALUE'; repeat it for more", collect, [])
+    .option('-H, --header <line>', "a header, 'NAME: VALUE'; repeat it for more", collect, [])
     .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
     .option('--admin <url>', 'ask the running gateway with this admin listener; the token is in ADMIN_TOKEN')
     .addHelpText(

@@ -139,6 +139,29 @@ describe('show, limited and reset', () => {
   })
 })
 
+test('limited has the label of a client, if one of the listed has any', async () => {
+  const from = '127.0.0.15'
+  const override = (requests: string) =>
+    sluice(['override', from, '--rule', 'login', '--requests', requests, '--for', '1d', '--label', 'Acme'])
+  await override('1')
+  for (let i = 0; i < 3; i++) await gateway.send('POST', '/login', { from })
+  const { stdout } = await sluice(['limited', '--rule', 'login'])
+  expect(stdout).toMatch(/^RULE +CLIENT +REFUSED +RESETS IN +LABEL\n/)
+  expect(stdout).toMatch(/^login +127\.0\.0\.15 +2 +\S.* Acme$/m)
+  await sluice(['override', from, '--rule', 'login', '--remove'])
+  await sluice(['reset', from])
+})
+
+test.each([
+  ['x-api-key=secret', /got the part "x-api-key"\n$/],
+  ['secret', /other clients are named by the parts of the key of the rule, such as header:x-api-key/],
+])('show %s says how to name a client, without the value', async (client, message) => {
+  const { status, stdout, stderr } = await sluice(['show', client])
+  expect([status > 0, stdout]).toEqual([true, ''])
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toContain('secret')
+})
+
 describe('ban, unban and bans', () => {
   test('ban a client from everything, and lift it', async () => {
     const from = '127.0.0.6'

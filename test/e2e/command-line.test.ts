@@ -90,6 +90,7 @@ describe('validate', () => {
   test('prints each mistake with its line, the value and the expected form', async () => {
     const cwd = directoryWith(mistaken)
     const { status, stdout, stderr } = await sluice(['validate', 'sluice.yaml'], {}, cwd)
+    expect(await sluice(['validate', '--config', 'sluice.yaml'], {}, cwd)).toEqual({ status, stdout, stderr })
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr.split('\n')).toEqual([
       'sluice.yaml:2: rule "login", requests: got 0, needs a whole number from 1 to 1000000000',

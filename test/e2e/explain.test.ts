@@ -267,7 +267,7 @@ describe('sluice explain --admin', () => {
 
   test('prints the remaining quota, and is negative if the request would be refused', async () => {
     const from = newAddress()
-    const asked = ['POST', '/login', '--ip', from, '--header', 'X-A: b', '--header', 'x-a: c']
+    const asked = ['POST', '/login', '--ip', from, '--header', 'X-A: b', '-H', 'x-a: c']
     await gateway.send('POST', '/login', { from })
     const one = await sluice(...asked)
     expect(one).toMatchObject({ status: 0, stderr: '' })

@@ -24,11 +24,19 @@ export function readClient(args: readonly string[]): unknown {
     const part = arg.slice(0, equals).toLowerCase()
     if (equals < 1 || parts.has(part))
       throw new CommandError(`a client needs PART=VALUE, each part once, got ${showValue(arg)}`, status.usage)
+    if (!partForm.test(part))
+      throw new CommandError(
+        `a client needs PART=VALUE, with a part of the rule's key such as ip or header:x-api-key, got the part ${showValue(part)}`,
+        status.usage,
+      )
     const value = readValue(arg.slice(equals + 1))
     parts.set(part, part === 'global' ? true : value)
   }
   return Object.fromEntries(parts)
 }
+
+/** As rules name parts of their `key`. */
+const partForm = /^(?:ip|host|global|(?:header|cookie|query|path|jwt):.+)$/
 
 function readValue(text: string): string {
   if (!text.startsWith('@')) return text

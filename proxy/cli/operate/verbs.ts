@@ -139,13 +139,15 @@ export async function listLimited(options: LimitedOptions): Promise<number> {
   if (options.json) printJson(body)
   else if (clients.length === 0) print('no client is over a limit')
   else {
-    const rows = clients.map(({ policy, client, mode, refusals, resetSeconds }) => [
+    const hasLabels = clients.some(({ label }) => typeof label === 'string')
+    const rows = clients.map(({ policy, client, mode, refusals, resetSeconds, label }) => [
       mode === 'shadow' ? `${text(policy)} (shadow)` : text(policy),
       writeClient(client),
       formatCount(Number(refusals)),
       formatDuration(resetSeconds),
+      ...(hasLabels ? [typeof label === 'string' ? label : ''] : []),
     ])
-    print(formatTable(['rule', 'client', '>refused', '>resets in'], rows))
+    print(formatTable(['rule', 'client', '>refused', '>resets in', ...(hasLabels ? ['label'] : [])], rows))
   }
   return exit.yes
 }
