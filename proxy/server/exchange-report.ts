@@ -106,6 +106,7 @@ export class ExchangeReport {
 /**
  * Reports how each policy of a request ended.
  *
+ * @internal exported for tests
  * @returns the names of the policies in shadow that would have refused the request; undefined if there is no such policy
  */
 export function reportDecision(

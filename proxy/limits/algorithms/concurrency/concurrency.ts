@@ -2,7 +2,11 @@ import type { Algorithm } from '../algorithm.ts'
 import { createInFlightCounts } from './counts.ts'
 import { inFlightInRedis } from './redis.ts'
 
-/** How long the requests in flight of a crashed gateway still count. */
+/**
+ * How long the requests in flight of a crashed gateway still count, in milliseconds.
+ *
+ * @internal exported for tests
+ */
 export const LEASE_MS = 15_000
 
 /** Maximum requests in flight of a client that a rule can allow. */

@@ -1,7 +1,11 @@
 import { algorithmsLua, byAlgorithms } from './algorithms-lua.ts'
 import { policiesLua } from './policy-arguments.ts'
 
-/** The first line of each of these scripts. */
+/**
+ * The first line of each of these scripts.
+ *
+ * @internal exported for tests
+ */
 export const ADDS_ONCE = '-- Adds requests admitted elsewhere, once.'
 
 /**
