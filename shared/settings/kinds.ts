@@ -97,16 +97,17 @@ export function duration(
 export const longDuration = duration('1s', '365d', ['s', 'm', 'h', 'd'])
 
 const unitWords =
-  /^(\d{1,12})?\s*(?:(ms|millis|milliseconds?)|(s|secs?|seconds?)|(m|mins?|minutes?)|(h|hrs?|hours?)|(d|days?))\.?$/i
+  /^(\d{1,12})?\s*(?:(ms|millis|milliseconds?)|(s|secs?|seconds?)|(m|mins?|minutes?)|(h|hrs?|hours?)|(d|days?)|(w|weeks?))\.?$/i
 
 /** `15 minutes`, `1 hour`, `day`: as it is written here. */
 function hintFor(text: string, units: readonly Unit[]): string {
   const found = unitWords.exec(text.trim())
   if (!found) return ''
   const [, count = '1', ...words] = found
-  const unit = (['ms', 's', 'm', 'h', 'd'] as const)[words.findIndex(Boolean)]
-  if (unit === undefined || !units.includes(unit)) return ''
-  return `, did you mean ${Number(count)}${unit}?`
+  const unit = (['ms', 's', 'm', 'h', 'd', 'w'] as const)[words.findIndex(Boolean)]
+  const [factor, known] = unit === 'w' ? ([7, 'd'] as const) : ([1, unit] as const)
+  if (known === undefined || !units.includes(known)) return ''
+  return `, did you mean ${Number(count) * factor}${known}?`
 }
 
 function millisecondsOf(duration: string): number {
