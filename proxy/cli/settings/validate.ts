@@ -24,7 +24,9 @@ export function validate(file: string | undefined, { json = false }: { readonly 
     }
     for (const warning of warnings) printError(`warning: ${warning}`)
     const what = `${formatCount(rules)} ${rules === 1 ? 'rule' : 'rules'}`
-    print(`${settings.configFile ?? 'no settings file'}: valid, ${what} (${nameLimits(settings)})`)
+    const limits = nameLimits(settings)
+    const source = limits === settings.configFile ? '' : ` (${limits})`
+    print(`${settings.configFile ?? 'no settings file'}: valid, ${what}${source}`)
     return status.yes
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
