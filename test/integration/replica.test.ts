@@ -34,7 +34,17 @@ async function startAddress(port: number): Promise<{ url: string; lead: (toPort:
   }
 }
 
+/** Names of the warnings of Node from now on: it warns of a leak if a socket gets more than ten listeners of an event. */
+function collectWarnings(): readonly string[] {
+  const names: string[] = []
+  const onWarning = ({ name }: Error): void => void names.push(name)
+  process.on('warning', onWarning)
+  onTestFinished(() => void process.off('warning', onWarning))
+  return names
+}
+
 test('leaves a server that has become a replica for the new master, when its address leads there at last', async () => {
+  const warnings = collectWarnings()
   const [old, next] = await Promise.all([startRedisServer(), startRedisServer()])
   const operators = [openRedis(old.url), openRedis(next.url)] as const
   const address = await startAddress(old.port)
@@ -65,4 +75,6 @@ test('leaves a server that has become a replica for the new master, when its add
     expect(await operators[1].get(`sluice:1:{${client}}:login:60000`)).toBe('5'),
   )
   expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
+  // The connection to the replica was given up once, however many replies said so.
+  expect(warnings).toEqual([])
 })

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import type { Log } from '../../../../../shared/log.ts'
 import { connectCluster, type ClusterProblems } from './cluster.ts'
 import { isOfReplica, reasonOf } from '../errors.ts'
-import { createLeaving, onReplica, type Leaving } from './leaving.ts'
+import { createLeaving, isFirstToLeave, onReplica, type Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
 import {
   commonOptions,
@@ -107,7 +107,7 @@ function connectServer(
           ...sentinelLoginOptions(address, credentials),
           enableTLSForSentinelMode: address.tls,
         }
-  const server = new Redis({
+  const server: Redis = new Redis({
     ...place,
     ...commonOptions(),
     ...loginOptions(address, credentials),
@@ -119,12 +119,14 @@ function connectServer(
       return Math.max(retryDelayMs(attempt), leaving.delayMs())
     },
     // A master that became a replica refuses writes: connect again, to the new one. 2 would also send the command again.
-    reconnectOnError(error: Error) {
-      if (renewal.isNeeded(server.options, error)) return 1
-      if (!isOfReplica(error)) return false
-      leaving.left()
-      problems.tellOfReplica(error.message)
-      return 1
+    reconnectOnError(error: Error): 1 | false {
+      const isDemoted = isOfReplica(error)
+      if (!isDemoted && !renewal.isNeeded(server.options, error)) return false
+      if (isDemoted) {
+        leaving.left()
+        problems.tellOfReplica(error.message)
+      }
+      return isFirstToLeave(server) ? 1 : false
     },
   })
   const renewal = createRenewal(address, readCredentials)

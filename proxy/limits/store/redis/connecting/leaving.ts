@@ -9,7 +9,20 @@ const AT_REPLICA = 'sluice:at-replica'
  */
 export function leaveReplica(redis: RedisClient, reason: string): void {
   redis.emit(AT_REPLICA, reason)
-  redis.disconnect(true)
+  if (isFirstToLeave(redis)) redis.disconnect(true)
+}
+
+const left = new WeakSet<RedisClient>()
+
+/**
+ * Whether the connection is not being given up already. Each time that ioredis is told to, its socket gets another listener and
+ * another timer, and there is an error reply for each command that was under way.
+ */
+export function isFirstToLeave(redis: RedisClient): boolean {
+  if (left.has(redis)) return false
+  left.add(redis)
+  redis.once('close', () => left.delete(redis))
+  return true
 }
 
 export function onReplica(redis: RedisClient, heard: (reason: string) => void): void {
