@@ -55,7 +55,11 @@ export const wordings: readonly Wording[] = [
 /** Literal texts of others, and terms that the wordings above would take for theirs. */
 const exceptions = ['(which is 0)']
 
-/** Finds the wordings in the lines of a file. */
+/**
+ * Finds the wordings in the lines of a file.
+ *
+ * @internal exported for its test
+ */
 export function findWordings(text: string): Finding[] {
   return text.split('\n').flatMap((line, index) => {
     const own = exceptions.reduce((rest, exception) => rest.replaceAll(exception, ''), line)
