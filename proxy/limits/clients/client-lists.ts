@@ -1,13 +1,10 @@
-import { hash, timingSafeEqual } from 'node:crypto'
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
-import { linesOf } from '../../http/fields/header-lines.ts'
 import type { ClientRequest } from '../../http/message/messages.ts'
 import type { ListEntry, Policy, Rule } from '../../policy.ts'
 import { createAddressSetInSteps } from '../../request/addresses/address-set.ts'
 import type { ClientAddress } from '../../request/addresses/client-address.ts'
 import { parseAddress, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
-import { canonicalCredentials, withoutBlanksAround } from '../keys/credentials/credentials.ts'
-import { hasTooManyCredentials, possibleSpellings } from '../keys/credentials/possible-spellings.ts'
+import { SecretHeaders, type FoundSecrets } from './secret-headers.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
 
@@ -26,6 +23,15 @@ export type ClientLists = {
 
 type List = (client: ClientAddress, request: WithLines) => boolean
 
+type Override = {
+  readonly isMeant: List
+  /** Whether some backend may read the client in a request. Only of an override with fewer requests than its rule. */
+  readonly mayBeMeant: List | undefined
+  readonly policy: Policy
+}
+
+type Find = (request: WithLines) => FoundSecrets
+
 const none: readonly Policy[] = []
 
 export type WrittenLists = {
@@ -39,21 +45,26 @@ export function compileClientLists(lists: WrittenLists): ClientLists {
 }
 
 export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLists> {
-  const isAllowed = yield* compileList(lists.allowList, isInOnlyLine)
-  const isDenied = yield* compileList(lists.denyList, isInAnyLine)
+  const secrets = new SecretHeaders()
+  const inOnlyLine: Find = (request) => secrets.findInOnlyLine(request.rawHeaders)
+  const inAnyLine: Find = (request) => secrets.findInAnyLine(request.rawHeaders)
+  const isAllowed = yield* compileList(lists.allowList, secrets, inOnlyLine)
+  const isDenied = yield* compileList(lists.denyList, secrets, inAnyLine)
   const ofPolicies = new Map<Policy, List>()
   for (const { policy, allowList = [] } of lists.rules) {
-    const list = yield* compileList(allowList, isInOnlyLine)
+    const list = yield* compileList(allowList, secrets, inOnlyLine)
     if (list) ofPolicies.set(policy, list)
     yield
   }
-  const overrides = new Map<Policy, readonly { readonly isMeant: List; readonly policy: Policy }[]>()
+  const overrides = new Map<Policy, readonly Override[]>()
   for (const { policy, overrides: written = [] } of lists.rules) {
-    const compiled: { readonly isMeant: List; readonly policy: Policy }[] = []
+    const compiled: Override[] = []
     for (const { clients, policy: override } of written) {
-      // Nobody gains by a guess: not more requests by one that may be wrong, nor the usual number by one that nobody makes.
-      const isMeant = yield* compileList(clients, override.quota < policy.quota ? isInAnyLine : isInOnlyLine)
-      if (isMeant) compiled.push({ isMeant, policy: override })
+      const isMeant = yield* compileList(clients, secrets, inOnlyLine)
+      if (!isMeant) continue
+      const isLower = override.quota < policy.quota
+      const mayBeMeant = isLower ? yield* compileList(clients, secrets, inAnyLine) : undefined
+      compiled.push({ isMeant, mayBeMeant, policy: override })
     }
     if (compiled.length > 0) overrides.set(policy, compiled)
     yield
@@ -69,11 +80,27 @@ export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLis
           ? policies
           : policies.filter((policy) => !ofPolicies.get(policy)?.(client, request))
       if (overrides.size === 0) return applying
-      return applying.map(
-        (policy) => overrides.get(policy)?.find(({ isMeant }) => isMeant(client, request))?.policy ?? policy,
-      )
+      return applying.map((policy) => policyFor(policy, overrides.get(policy), client, request))
     },
   }
+}
+
+/**
+ * The policy of the first override that names the client, or the rule's own. Nobody gains by a guess: where a backend may read
+ * another client with fewer requests, the fewest count, and nobody gets more by credentials that may not be what the backend reads.
+ */
+function policyFor(
+  policy: Policy,
+  overrides: readonly Override[] | undefined,
+  client: ClientAddress,
+  request: WithLines,
+): Policy {
+  if (!overrides) return policy
+  let chosen = overrides.find(({ isMeant }) => isMeant(client, request))?.policy ?? policy
+  for (const { isMeant, mayBeMeant, policy: other } of overrides)
+    if (other.quota < chosen.quota && mayBeMeant?.(client, request) && !isMeant(client, request))
+      chosen = other
+  return chosen
 }
 
 /** The headers that the lists look at: of these the backend gets one value and no alias, as of those that rules count by. */
@@ -87,23 +114,24 @@ export function listedHeaders({ allowList, denyList, rules }: WrittenLists): str
 }
 
 /** Undefined where nothing is on the list. */
-function* compileList(entries: readonly ListEntry[], isIn: typeof isInOnlyLine): Steps<List | undefined> {
+function* compileList(
+  entries: readonly ListEntry[],
+  secrets: SecretHeaders,
+  find: Find,
+): Steps<List | undefined> {
   if (entries.length === 0) return undefined
   const hasRanges = entries.some((entry) => entry.kind === 'ip')
   const addresses = yield* createAddressSetInSteps(readRanges(entries))
-  const secrets = new Map<string, Buffer[]>()
+  const listed = new Set<string>()
   for (const entry of entries) {
-    if (entry.kind !== 'header') continue
-    const digests = secrets.get(entry.name) ?? []
-    digests.push(Buffer.from(entry.sha256, 'hex'))
-    secrets.set(entry.name, digests)
+    if (entry.kind === 'header') for (const id of secrets.add(entry)) listed.add(id)
     yield
   }
   return (client, request) => {
     const address = hasRanges ? parseAddress(client.address) : undefined
     if (address && addresses.has(address)) return true
-    for (const [name, digests] of secrets)
-      if (isIn(linesOf(request.rawHeaders, name), name, digests)) return true
+    if (listed.size === 0) return false
+    for (const id of find(request)) if (listed.has(id)) return true
     return false
   }
 }
@@ -117,30 +145,4 @@ function* readRanges(entries: readonly ListEntry[]): Generator<AddressRange> {
       if (range) yield range
     }
   }
-}
-
-/** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */
-function isInOnlyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
-  const [line] = lines
-  if (lines.length !== 1 || line === undefined) return false
-  return isOneOf(name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line), digests)
-}
-
-/**
- * Any line counts, and whatever a backend may read in it: a client cannot hide credentials by sending others beside them, nor by a
- * spelling that only a lenient backend takes.
- */
-function isInAnyLine(lines: readonly string[], name: string, digests: readonly Buffer[]): boolean {
-  return lines.some((line) => {
-    if (name !== 'authorization') return isOneOf(withoutBlanksAround(line), digests)
-    return hasTooManyCredentials(line) || possibleSpellings(line).some((one) => isOneOf(one, digests))
-  })
-}
-
-/** Compares with every secret in constant time, so that the time reveals nothing of them. */
-function isOneOf(value: string, digests: readonly Buffer[]): boolean {
-  const digest = hash('sha256', Buffer.from(value, 'latin1'), 'buffer')
-  let isKnown = false
-  for (const known of digests) isKnown = timingSafeEqual(digest, known) || isKnown
-  return isKnown
 }

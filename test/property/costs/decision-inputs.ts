@@ -10,6 +10,7 @@ import type { ClientRequest } from '../../../proxy/http/message/messages.ts'
 import { acceptsTrailers } from '../../../proxy/http/fields/trailers.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
+import { makePolicy } from '../../support/limiter/limiters.ts'
 
 /** Of `MAX_HEADER_SIZE`, unless it is set. */
 const headBytes = 16 * 1024
@@ -155,12 +156,38 @@ const lists = compileClientLists({
   denyList: ['x-0', 'authorization'].map((name) => ({ kind: 'header', name, sha256: '0'.repeat(64) })),
   rules: [],
 })
+const usual = makePolicy('api', 100, 1000)
+const manyOverrides = compileClientLists({
+  allowList: [],
+  denyList: [],
+  rules: [
+    {
+      policy: usual,
+      match: [],
+      except: [],
+      overrides: Array.from({ length: 1000 }, (_, i) => ({
+        clients: [{ kind: 'header', name: 'authorization', sha256: i.toString(16).padStart(64, '0') }],
+        policy: makePolicy('api', 10, 1000),
+      })),
+    },
+  ],
+})
 const nobody = { address: '192.0.2.1', prefix: '192.0.2.1' }
 
 const listedCredentials: CostRow = {
   ...credentials,
   name: 'Authorization that a list denies',
-  open: openText((value) => lists.denies(nobody, { rawHeaders: ['authorization', value] })),
+  units: [
+    ...credentials.units,
+    `\n${btoa('{"alg":"HS256"}')}.{n}a.${'b'.repeat(65)}`,
+    '\nBearer {n}',
+    '\n,{n}',
+  ],
+  atoms: [...credentials.atoms, '\n', '{n}'],
+  open: openText((value) => {
+    const rawHeaders = value.split('\n').flatMap((line) => ['authorization', line])
+    return [lists.denies(nobody, { rawHeaders }), manyOverrides.applying([usual], nobody, { rawHeaders })]
+  }),
 }
 
 const listed: CostRow = {

@@ -78,6 +78,32 @@ describe('denied credentials in Authorization', () => {
     expect(lists.denies(client('192.0.2.1'), requestWith('authorization', value))).toBe(true)
   })
 
+  // A backend gets them as one line, joined by a comma, and a lenient one reads the second word of it.
+  const split = (text: string): string => `${text.slice(0, 5)}*${text.slice(5)}`
+  test.each([
+    ['junk in it', ['x', split(btoa('Alice:secret'))]],
+    ['a NUL behind it', ['Basic', btoa('Alice:secret\0anything')]],
+    ['another line between', ['x', 'y', split(btoa('Alice:secret'))]],
+    ['the other line twice', ['x', 'x', `Bearer ${token}`]],
+    ['its usual spelling', ['Bearer other', `Bearer ${token}`]],
+  ])('they are refused in a line of their own, with %s', (_, values) => {
+    const request = requestWith(...values.flatMap((value) => ['authorization', value]))
+    expect(lists.denies(client('192.0.2.1'), request)).toBe(true)
+  })
+
+  const header = btoa('{"alg":"HS256"}')
+  test.each<[string, number, (i: number) => string]>([
+    ['lines', 8, (i) => ','.repeat(i + 1)],
+    ['tokens in several lines', 4, (i) => `${header}.${btoa(`{"sub":${i}}`)}.a`],
+  ])('so is a request with more %s than can be told', (_, most, value) => {
+    const isDenied = (count: number): boolean => {
+      const lines = Array.from({ length: count }, (_, i) => ['authorization', value(i)])
+      return lists.denies(client('192.0.2.1'), requestWith(...lines.flat()))
+    }
+    expect(isDenied(most)).toBe(false)
+    expect(isDenied(most + 1)).toBe(true)
+  })
+
   test.each([
     'Bearer other',
     `Bearer ${token.slice(0, -9)}AAAAAAAAA`,
@@ -110,6 +136,38 @@ describe('an override of a token in Authorization', () => {
   test('holds for what a lenient backend may take for it, if that is fewer requests', () => {
     expect(quotaOf(compileOverride(fewer, 'abcdef'), 'Token other, Bearer abcdef')).toBe(1)
     expect(quotaOf(compileOverride(more, 'abcdef'), 'Token other, Bearer abcdef')).toBe(100)
+  })
+})
+
+describe('overrides of several tokens in Authorization', () => {
+  const usual = makePolicy('api', 100, 1000)
+  const quotas = { more: 1000, fewer: 50, fewest: 5 }
+  const overrides = Object.entries(quotas).map(([token, quota]) => ({
+    clients: [secret('authorization', `Bearer ${token}`)],
+    policy: makePolicy('api', quota, 1000),
+  }))
+  const byAddress = { clients: [ip('192.0.2.9')], policy: makePolicy('api', 70, 1000) }
+  const lists = compile({ rules: [{ ...ruleOf(usual), overrides: [byAddress, ...overrides] }] })
+  const quotaOf = (address: string, ...values: string[]): number | undefined =>
+    lists.applying(
+      [usual],
+      client(address),
+      requestWith(...values.flatMap((value) => ['authorization', value])),
+    )[0]?.quota
+
+  test('a client of several gets the first', () => {
+    expect(quotaOf('192.0.2.9', 'Bearer fewest')).toBe(70)
+    expect(quotaOf('192.0.2.9', 'Bearer more')).toBe(70)
+    expect(quotaOf('192.0.2.1', 'Bearer more')).toBe(1000)
+  })
+
+  test.each([
+    ['two in a line', ['Bearer fewer, Bearer fewest']],
+    ['a second word', ['Bearer more fewest']],
+    ['two lines', ['Bearer fewer', 'Bearer fewest']],
+    ['too many to tell', Array.from({ length: 9 }, (_, i) => `Bearer ${i}`)],
+  ])('a client that may be one of several gets the fewest requests: %s', (_, values) => {
+    expect(quotaOf('192.0.2.1', ...values)).toBe(5)
   })
 })
 

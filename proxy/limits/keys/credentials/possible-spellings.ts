@@ -9,9 +9,27 @@ const blanks = /[\t \x85\xa0]+/
 /** Characters of the signatures in use, in base64url: HMAC, ECDSA and EdDSA, and RSA with 2,048 to 4,096 bits. */
 const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
 
-/** Whether somebody has sent more credentials in one value than can be told: some backend may read any of them. */
-export function hasTooManyCredentials(value: string): boolean {
-  return findTokens(value).length > MAX_TOKENS || credentialKeys(value).length > maxReadings
+/** Maximum number of different lines of `Authorization` to look into. No legitimate request has several. */
+const MAX_LINES = maxReadings
+
+/**
+ * The values that some backend may read of the lines of `Authorization`: one of them, or all, as they are joined for the backend.
+ * Undefined if somebody has sent more credentials than can be told: some backend may read any of them.
+ */
+export function authorizationValues(lines: readonly string[]): readonly string[] | undefined {
+  const different = [...new Set(lines)]
+  if (different.length > MAX_LINES) return undefined
+  const values = lines.length > 1 ? [...different, lines.join(', ')] : different
+  const tokens = new Set<string>()
+  const keys = new Set<string>()
+  for (const value of values) {
+    const found = findTokens(value)
+    if (found.length > MAX_TOKENS) return undefined
+    for (const { content } of found) tokens.add(content)
+    for (const key of credentialKeys(value)) keys.add(key)
+    if (tokens.size > MAX_TOKENS || keys.size > maxReadings) return undefined
+  }
+  return values
 }
 
 /**

@@ -1,0 +1,110 @@
+import { hash } from 'node:crypto'
+import type { ListEntry } from '../../policy.ts'
+import { canonicalCredentials, withoutBlanksAround } from '../keys/credentials/credentials.ts'
+import { authorizationValues, possibleSpellings } from '../keys/credentials/possible-spellings.ts'
+
+/** The entries whose secret a request has: one of the texts that `add` has returned for each. Nearly always empty. */
+export type FoundSecrets = ReadonlySet<string>
+
+const nothing: FoundSecrets = new Set()
+
+/**
+ * The headers with a secret value of all lists, by the SHA-256 of the value. The secrets of a request are found once for all
+ * lists, in time that does not depend on how many entries they have: there may be 10,000 lists of a client each, and thousands of
+ * spellings of one value.
+ *
+ * They are looked up in hash tables, whose seed only V8 knows. So the time of a look-up reveals nothing of secrets that are near.
+ */
+export class SecretHeaders {
+  /** By name, the digests in hex. */
+  readonly #digests = new Map<string, Set<string>>()
+  /** The result for a request, by its raw headers: several lists ask one after another. */
+  readonly #foundInAny = new WeakMap<readonly string[], FoundSecrets>()
+  readonly #foundInOnly = new WeakMap<readonly string[], FoundSecrets>()
+
+  /** Returns the text that is found if a request has the secret, and the one that is found if it cannot be told whether it has. */
+  add({ name, sha256 }: ListEntry & { readonly kind: 'header' }): readonly string[] {
+    const digest = sha256.toLowerCase()
+    const digests = this.#digests.get(name) ?? new Set<string>()
+    this.#digests.set(name, digests.add(digest))
+    return [idOf(name, digest), unclearIn(name)]
+  }
+
+  /** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */
+  findInOnlyLine(rawHeaders: readonly string[]): FoundSecrets {
+    return this.#find(rawHeaders, this.#foundInOnly, (lines, name, digests, found) => {
+      const [line] = lines
+      if (lines.length !== 1 || line === undefined) return
+      note(
+        name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line),
+        name,
+        digests,
+        found,
+      )
+    })
+  }
+
+  /**
+   * Any line counts, and whatever a backend may read in it or in all of them together: a client cannot hide credentials by sending
+   * others beside them, nor by a spelling that only a lenient backend takes.
+   */
+  findInAnyLine(rawHeaders: readonly string[]): FoundSecrets {
+    return this.#find(rawHeaders, this.#foundInAny, (lines, name, digests, found) => {
+      if (name !== 'authorization') {
+        for (const line of lines) note(withoutBlanksAround(line), name, digests, found)
+        return
+      }
+      const values = authorizationValues(lines)
+      if (values === undefined) found.add(unclearIn(name))
+      for (const value of values ?? [])
+        for (const spelling of possibleSpellings(value)) note(spelling, name, digests, found)
+    })
+  }
+
+  #find(
+    rawHeaders: readonly string[],
+    known: WeakMap<readonly string[], FoundSecrets>,
+    findIn: (
+      lines: readonly string[],
+      name: string,
+      digests: ReadonlySet<string>,
+      found: Set<string>,
+    ) => void,
+  ): FoundSecrets {
+    const before = known.get(rawHeaders)
+    if (before) return before
+    const lines = this.#linesOf(rawHeaders)
+    if (lines.size === 0) return nothing
+    const found = new Set<string>()
+    for (const [name, values] of lines) findIn(values, name, this.#digests.get(name) ?? nothing, found)
+    known.set(rawHeaders, found.size === 0 ? nothing : found)
+    return found
+  }
+
+  /** The lines of the headers that some list names. */
+  #linesOf(rawHeaders: readonly string[]): ReadonlyMap<string, readonly string[]> {
+    const lines = new Map<string, string[]>()
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const name = (rawHeaders[i] ?? '').toLowerCase()
+      if (!this.#digests.has(name)) continue
+      const before = lines.get(name)
+      const value = rawHeaders[i + 1] ?? ''
+      if (before) before.push(value)
+      else lines.set(name, [value])
+    }
+    return lines
+  }
+}
+
+function note(value: string, name: string, digests: ReadonlySet<string>, found: Set<string>): void {
+  const digest = hash('sha256', Buffer.from(value, 'latin1'), 'hex')
+  if (digests.has(digest)) found.add(idOf(name, digest))
+}
+
+function idOf(name: string, digest: string): string {
+  return `${name} ${digest}`
+}
+
+function unclearIn(name: string): string {
+  return idOf(name, 'unclear')
+}
