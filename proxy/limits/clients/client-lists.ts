@@ -4,7 +4,7 @@ import type { ListEntry, Policy, Rule } from '../../policy.ts'
 import { createAddressSetInSteps } from '../../request/addresses/address-set.ts'
 import type { ClientAddress } from '../../request/addresses/client-address.ts'
 import { parseAddress, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
-import { SecretHeaders, type FoundSecrets } from './secret-headers.ts'
+import { readAnyLine, readOnlyLine, SecretHeaders } from './secret-headers.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
 
@@ -30,8 +30,6 @@ type Override = {
   readonly policy: Policy
 }
 
-type Find = (request: WithLines) => FoundSecrets
-
 const none: readonly Policy[] = []
 
 export type WrittenLists = {
@@ -45,14 +43,13 @@ export function compileClientLists(lists: WrittenLists): ClientLists {
 }
 
 export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLists> {
-  const secrets = new SecretHeaders()
-  const inOnlyLine: Find = (request) => secrets.findInOnlyLine(request.rawHeaders)
-  const inAnyLine: Find = (request) => secrets.findInAnyLine(request.rawHeaders)
-  const isAllowed = yield* compileList(lists.allowList, secrets, inOnlyLine)
-  const isDenied = yield* compileList(lists.denyList, secrets, inAnyLine)
+  const certain = new SecretHeaders(readOnlyLine)
+  const possible = new SecretHeaders(readAnyLine)
+  const isAllowed = yield* compileList(lists.allowList, certain)
+  const isDenied = yield* compileList(lists.denyList, possible)
   const ofPolicies = new Map<Policy, List>()
   for (const { policy, allowList = [] } of lists.rules) {
-    const list = yield* compileList(allowList, secrets, inOnlyLine)
+    const list = yield* compileList(allowList, certain)
     if (list) ofPolicies.set(policy, list)
     yield
   }
@@ -60,10 +57,10 @@ export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLis
   for (const { policy, overrides: written = [] } of lists.rules) {
     const compiled: Override[] = []
     for (const { clients, policy: override } of written) {
-      const isMeant = yield* compileList(clients, secrets, inOnlyLine)
+      const isMeant = yield* compileList(clients, certain)
       if (!isMeant) continue
       const isLower = override.quota < policy.quota
-      const mayBeMeant = isLower ? yield* compileList(clients, secrets, inAnyLine) : undefined
+      const mayBeMeant = isLower ? yield* compileList(clients, possible) : undefined
       compiled.push({ isMeant, mayBeMeant, policy: override })
     }
     if (compiled.length > 0) overrides.set(policy, compiled)
@@ -114,11 +111,7 @@ export function listedHeaders({ allowList, denyList, rules }: WrittenLists): str
 }
 
 /** Undefined where nothing is on the list. */
-function* compileList(
-  entries: readonly ListEntry[],
-  secrets: SecretHeaders,
-  find: Find,
-): Steps<List | undefined> {
+function* compileList(entries: readonly ListEntry[], secrets: SecretHeaders): Steps<List | undefined> {
   if (entries.length === 0) return undefined
   const hasRanges = entries.some((entry) => entry.kind === 'ip')
   const addresses = yield* createAddressSetInSteps(readRanges(entries))
@@ -131,7 +124,7 @@ function* compileList(
     const address = hasRanges ? parseAddress(client.address) : undefined
     if (address && addresses.has(address)) return true
     if (listed.size === 0) return false
-    for (const id of find(request)) if (listed.has(id)) return true
+    for (const id of secrets.find(request.rawHeaders)) if (listed.has(id)) return true
     return false
   }
 }

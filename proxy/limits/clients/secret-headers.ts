@@ -6,6 +6,9 @@ import { authorizationValues, possibleSpellings } from '../keys/credentials/poss
 /** The entries whose secret a request has: one of the texts that `add` has returned for each. Nearly always empty. */
 export type FoundSecrets = ReadonlySet<string>
 
+/** The secrets that a header may stand for, by its lines, as many as there are spellings; undefined if they cannot be told. */
+type ReadSecrets = (lines: readonly string[], name: string) => Iterable<string> | undefined
+
 const nothing: FoundSecrets = new Set()
 
 /**
@@ -16,11 +19,15 @@ const nothing: FoundSecrets = new Set()
  * They are looked up in hash tables, whose seed only V8 knows. So the time of a look-up reveals nothing of secrets that are near.
  */
 export class SecretHeaders {
+  readonly #read: ReadSecrets
   /** By name, the digests in hex. */
   readonly #digests = new Map<string, Set<string>>()
   /** The result for a request, by its raw headers: several lists ask one after another. */
-  readonly #foundInAny = new WeakMap<readonly string[], FoundSecrets>()
-  readonly #foundInOnly = new WeakMap<readonly string[], FoundSecrets>()
+  readonly #found = new WeakMap<readonly string[], FoundSecrets>()
+
+  constructor(read: ReadSecrets) {
+    this.#read = read
+  }
 
   /** Returns the text that is found if a request has the secret, and the one that is found if it cannot be told whether it has. */
   add({ name, sha256 }: ListEntry & { readonly kind: 'header' }): readonly string[] {
@@ -30,55 +37,26 @@ export class SecretHeaders {
     return [idOf(name, digest), unclearIn(name)]
   }
 
-  /** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */
-  findInOnlyLine(rawHeaders: readonly string[]): FoundSecrets {
-    return this.#find(rawHeaders, this.#foundInOnly, (lines, name, digests, found) => {
-      const [line] = lines
-      if (lines.length !== 1 || line === undefined) return
-      note(
-        name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line),
-        name,
-        digests,
-        found,
-      )
-    })
-  }
-
-  /**
-   * Any line counts, and whatever a backend may read in it or in all of them together: a client cannot hide credentials by sending
-   * others beside them, nor by a spelling that only a lenient backend takes.
-   */
-  findInAnyLine(rawHeaders: readonly string[]): FoundSecrets {
-    return this.#find(rawHeaders, this.#foundInAny, (lines, name, digests, found) => {
-      if (name !== 'authorization') {
-        for (const line of lines) note(withoutBlanksAround(line), name, digests, found)
-        return
-      }
-      const values = authorizationValues(lines)
-      if (values === undefined) found.add(unclearIn(name))
-      for (const value of values ?? [])
-        for (const spelling of possibleSpellings(value)) note(spelling, name, digests, found)
-    })
-  }
-
-  #find(
-    rawHeaders: readonly string[],
-    known: WeakMap<readonly string[], FoundSecrets>,
-    findIn: (
-      lines: readonly string[],
-      name: string,
-      digests: ReadonlySet<string>,
-      found: Set<string>,
-    ) => void,
-  ): FoundSecrets {
-    const before = known.get(rawHeaders)
+  find(rawHeaders: readonly string[]): FoundSecrets {
+    if (this.#digests.size === 0) return nothing
+    const before = this.#found.get(rawHeaders)
     if (before) return before
     const lines = this.#linesOf(rawHeaders)
     if (lines.size === 0) return nothing
     const found = new Set<string>()
-    for (const [name, values] of lines) findIn(values, name, this.#digests.get(name) ?? nothing, found)
-    known.set(rawHeaders, found.size === 0 ? nothing : found)
+    for (const [name, values] of lines) this.#findIn(values, name, found)
+    this.#found.set(rawHeaders, found.size === 0 ? nothing : found)
     return found
+  }
+
+  #findIn(lines: readonly string[], name: string, found: Set<string>): void {
+    const digests = this.#digests.get(name) ?? nothing
+    const secrets = this.#read(lines, name)
+    if (secrets === undefined) found.add(unclearIn(name))
+    for (const secret of secrets ?? []) {
+      const digest = hash('sha256', Buffer.from(secret, 'latin1'), 'hex')
+      if (digests.has(digest)) found.add(idOf(name, digest))
+    }
   }
 
   /** The lines of the headers that some list names. */
@@ -96,9 +74,21 @@ export class SecretHeaders {
   }
 }
 
-function note(value: string, name: string, digests: ReadonlySet<string>, found: Set<string>): void {
-  const digest = hash('sha256', Buffer.from(value, 'latin1'), 'hex')
-  if (digests.has(digest)) found.add(idOf(name, digest))
+/** Only a single line counts: of several it is unknown which one the backend takes, and nobody is let through by a guess. */
+export function readOnlyLine(lines: readonly string[], name: string): Iterable<string> {
+  const [line] = lines
+  if (lines.length !== 1 || line === undefined) return []
+  return [name === 'authorization' ? canonicalCredentials(line) : withoutBlanksAround(line)]
+}
+
+/**
+ * Any line counts, and whatever a backend may read in it or in all of them together: a client cannot hide credentials by sending
+ * others beside them, nor by a spelling that only a lenient backend takes.
+ */
+export function readAnyLine(lines: readonly string[], name: string): Iterable<string> | undefined {
+  if (name !== 'authorization') return lines.map(withoutBlanksAround)
+  const values = authorizationValues(lines)
+  return values && Iterator.from(values).flatMap(possibleSpellings)
 }
 
 function idOf(name: string, digest: string): string {

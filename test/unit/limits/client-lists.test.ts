@@ -139,6 +139,16 @@ describe('an override of a token in Authorization', () => {
   })
 })
 
+test('more lines than can be told deny nobody where denyList names no credentials', () => {
+  const lists = compile({
+    allowList: [secret('authorization', 'Bearer monitor')],
+    denyList: [secret('x-api-key', 'stolen')],
+  })
+  const lines = Array.from({ length: 9 }, (_, i) => ['authorization', `Bearer ${i}`]).flat()
+  expect(lists.denies(client('192.0.2.1'), requestWith(...lines, 'x-api-key', 'good'))).toBe(false)
+  expect(lists.denies(client('192.0.2.1'), requestWith(...lines, 'x-api-key', 'stolen'))).toBe(true)
+})
+
 describe('overrides of several tokens in Authorization', () => {
   const usual = makePolicy('api', 100, 1000)
   const quotas = { more: 1000, fewer: 50, fewest: 5 }
