@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -7,9 +7,9 @@ import { renderGenerated } from '../../scripts/reference.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../support/gateway/settings.ts'
 
 const root = join(import.meta.dirname, '../..')
-const reference = readFileSync(join(root, 'docs/configuration.md'), 'utf8')
-const backends = readFileSync(join(root, 'docs/backends.md'), 'utf8')
-const examples = [...(reference + backends).matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml)
+const pages = ['docs/configuration.md', 'docs/backends.md', 'docs/tutorial.md', 'docs/how-to/*.md']
+const text = globSync(pages, { cwd: root }).map((page) => readFileSync(join(root, page), 'utf8'))
+const examples = [...text.join('\n').matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml)
 const exampleFile = readFileSync(join(root, 'sluice.example.yaml'), 'utf8')
 const schemaText = readFileSync(join(root, 'sluice.schema.json'), 'utf8')
 
@@ -20,7 +20,7 @@ test('the JSON Schema and the tables of the reference are current: npm run gener
 describe('every example is one that the gateway takes', () => {
   test('there are examples', () => expect(examples.length).toBeGreaterThan(10))
 
-  test.each(examples)('docs/configuration.md, docs/backends.md: %s', (yaml) => {
+  test.each(examples)('docs/configuration.md, backends.md, tutorial.md, how-to/: %s', (yaml) => {
     const directory = directoryWith(yaml)
     for (const [page] of yaml.matchAll(/\.\/[\w-]+\.html/g)) writeFileSync(join(directory, page), '')
     // What signs webhooks is never in the file.

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
-const pages = ['.', 'docs', 'docs/decisions', 'docs/recipes'].flatMap((folder) =>
+const pages = ['.', 'docs', 'docs/decisions', 'docs/how-to', 'docs/recipes'].flatMap((folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(folder, name)),
