@@ -1,4 +1,4 @@
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
@@ -104,4 +104,11 @@ test('each command of docs/tutorial.md prints what the page says', async () => {
   }
   expect(steps.filter(({ kind }) => kind === 'command').length).toBeGreaterThan(12)
   expect(await gateway?.stop('SIGINT')).toBe(0)
+})
+
+test('the page has each text that docs/tutorial.md says is there', () => {
+  const sources = globSync(join(root, 'proxy/admin/page/browser/*')).map((path) => readFileSync(path, 'utf8'))
+  const named = [...readFileSync(join(root, 'docs/tutorial.md'), 'utf8').matchAll(/\b_([^_\n]+)_/g)]
+  expect(named.length).toBeGreaterThan(3)
+  for (const [, text = ''] of named) expect(sources.join('\n'), text).toMatch(new RegExp(`[>']${text}[<']`))
 })
