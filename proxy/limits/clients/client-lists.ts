@@ -25,7 +25,7 @@ type List = (client: ClientAddress, request: WithLines) => boolean
 
 type Override = {
   readonly isMeant: List
-  /** Whether some backend may read the client in a request. Only of an override with fewer requests than its rule. */
+  /** Whether some backend may read the client in a request. Only of an override with fewer requests than its rule, for a header. */
   readonly mayBeMeant: List | undefined
   readonly policy: Policy
 }
@@ -45,11 +45,12 @@ export function compileClientLists(lists: WrittenLists): ClientLists {
 export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLists> {
   const certain = new SecretHeaders(readOnlyLine)
   const possible = new SecretHeaders(readAnyLine)
-  const isAllowed = yield* compileList(lists.allowList, certain)
-  const isDenied = yield* compileList(lists.denyList, possible)
+  const parse = createAddressParser()
+  const isAllowed = yield* compileList(lists.allowList, certain, parse)
+  const isDenied = yield* compileList(lists.denyList, possible, parse)
   const ofPolicies = new Map<Policy, List>()
   for (const { policy, allowList = [] } of lists.rules) {
-    const list = yield* compileList(allowList, certain)
+    const list = yield* compileList(allowList, certain, parse)
     if (list) ofPolicies.set(policy, list)
     yield
   }
@@ -57,10 +58,11 @@ export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLis
   for (const { policy, overrides: written = [] } of lists.rules) {
     const compiled: Override[] = []
     for (const { clients, policy: override } of written) {
-      const isMeant = yield* compileList(clients, certain)
+      const isMeant = yield* compileList(clients, certain, parse)
       if (!isMeant) continue
       const isLower = override.quota < policy.quota
-      const mayBeMeant = isLower ? yield* compileList(clients, possible) : undefined
+      const guessed = isLower ? clients.filter(({ kind }) => kind === 'header') : []
+      const mayBeMeant = yield* compileList(guessed, possible, parse)
       compiled.push({ isMeant, mayBeMeant, policy: override })
     }
     if (compiled.length > 0) overrides.set(policy, compiled)
@@ -111,7 +113,11 @@ export function listedHeaders({ allowList, denyList, rules }: WrittenLists): str
 }
 
 /** Undefined where nothing is on the list. */
-function* compileList(entries: readonly ListEntry[], secrets: SecretHeaders): Steps<List | undefined> {
+function* compileList(
+  entries: readonly ListEntry[],
+  secrets: SecretHeaders,
+  parse: typeof parseAddress,
+): Steps<List | undefined> {
   if (entries.length === 0) return undefined
   const hasRanges = entries.some((entry) => entry.kind === 'ip')
   const addresses = yield* createAddressSetInSteps(readRanges(entries))
@@ -121,11 +127,22 @@ function* compileList(entries: readonly ListEntry[], secrets: SecretHeaders): St
     yield
   }
   return (client, request) => {
-    const address = hasRanges ? parseAddress(client.address) : undefined
+    const address = hasRanges ? parse(client.address) : undefined
     if (address && addresses.has(address)) return true
     if (listed.size === 0) return false
     for (const id of secrets.find(request.rawHeaders)) if (listed.has(id)) return true
     return false
+  }
+}
+
+/** Parses an address once for all lists, of which there may be thousands, that are asked about it one after another. */
+function createAddressParser(): typeof parseAddress {
+  let lastText = ''
+  let lastAddress: ReturnType<typeof parseAddress>
+  return (text) => {
+    if (text !== lastText) lastAddress = parseAddress(text)
+    lastText = text
+    return lastAddress
   }
 }
 
