@@ -24,4 +24,4 @@ test(`${histories} random histories from seed ${firstSeed} keep the promise`, as
   }
   await Promise.all(Array.from({ length: AT_ONCE }, playOn))
   expect(failed.map(tellVerdict)).toEqual([])
-}, 300_000)
+}, 900_000)

@@ -45,7 +45,8 @@ test('npm start passes it on to the gateway', async () => {
     ORIGIN_DB: join(cwd, 'origin.db'),
   }
   const started = spawnNode('scripts/start.ts', env, [], { cwd })
-  await started.waitForLine(/"name":"origin".*"msg":"listening"/)
+  // It is started when the origin listens.
+  await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
   started.child.kill('SIGHUP')
   await started.waitForLine(new RegExp(`"name":"gateway".*${read.source.replace('"level":"info".*', '')}`))
   expect((await send(port, 'GET', '/health')).status).toBe(200)
