@@ -9,15 +9,21 @@ export type Result = Outcome & { readonly secondLook?: SecondLook }
 /** Lines of a message that are shown. */
 const SHOWN_LINES = 7
 
-/** The final report, and whether all passed. */
-export function lastPage(results: readonly Result[]): { readonly text: string; readonly ok: boolean } {
+/**
+ * The final report, and whether all passed.
+ *
+ * @param seconds from the first step to the last: less than their sum, as some run beside each other
+ */
+export function lastPage(
+  results: readonly Result[],
+  seconds: number,
+): { readonly text: string; readonly ok: boolean } {
   const flaky = results.flatMap(({ secondLook }) => secondLook?.flaky ?? [])
   const isTooFlaky = new Set(flaky.map(({ failures }) => failures[0]?.file)).size > MAX_FLAKY_FILES
   const failed = results.filter((result) => isFailed(result, isTooFlaky))
   const ok = failed.length === 0
   const passed = results.reduce((sum, { ok, tests }) => sum + (tests?.passed ?? (ok ? 1 : 0)), 0)
   const failures = failed.flatMap((result) => describeResult(result, isTooFlaky))
-  const seconds = results.reduce((sum, result) => sum + result.seconds, 0)
   const lines = [
     '',
     `== ${ok ? 'all passed' : 'FAILED'} in ${inMinutes(seconds)}`,

@@ -30,6 +30,7 @@ if (chosen.length === 0) {
 if (existsSync(IMAGES_SCRIPT)) process.env['TESTCONTAINERS_RYUK_DISABLED'] ??= 'true'
 rmSync(RESULTS, { recursive: true, force: true })
 const changed = changedFiles()
+const beganAtMs = performance.now()
 const results: Result[] = []
 for (const group of inGroups(chosen)) {
   console.log(`\n== ${group.map(({ name }) => name).join(', ')}`)
@@ -41,6 +42,6 @@ for (const group of inGroups(chosen)) {
     console.log(`== ${step.name}: ${ok ? 'passed' : 'FAILED'} after ${Math.round(seconds)} s`)
   }
 }
-const { text, ok } = lastPage(results)
+const { text, ok } = lastPage(results, (performance.now() - beganAtMs) / 1000)
 console.log(text)
 process.exitCode = ok ? 0 : 1

@@ -29,24 +29,28 @@ const flaky = (file: string, objection?: string): Result =>
 
 describe('the last page', () => {
   test('the last page of a good run has the time of each step, and ends with the numbers of passed tests', () => {
-    const { text, ok } = lastPage([
-      result('lint', true),
-      result('npm test', true, { tests: { passed: 41, failures: [] } }),
-    ])
+    const { text, ok } = lastPage(
+      [result('lint', true), result('npm test', true, { tests: { passed: 41, failures: [] } })],
+      60,
+    )
     expect(ok).toBe(true)
+    expect(text).toMatch(/^\n== all passed in 1:00\n/)
     expect(text).toMatch(/passed +1:01 {2}lint\n.*passed +1:01 {2}npm test, 41 tests passed\n/)
     expect(text).toMatch(/\n42 passed, 0 failed$/)
   })
 
   test('names each failure in at most ten lines, with the command that repeats it', () => {
     const failures = [failureIn('test/a.test.ts'), failureIn('test/b.test.ts')]
-    const { text, ok } = lastPage([
-      result('lint', false),
-      result('npm test', false, {
-        tests: { passed: 5, failures },
-        secondLook: { failed: failures, flaky: [] },
-      }),
-    ])
+    const { text, ok } = lastPage(
+      [
+        result('lint', false),
+        result('npm test', false, {
+          tests: { passed: 5, failures },
+          secondLook: { failed: failures, flaky: [] },
+        }),
+      ],
+      60,
+    )
     expect(ok).toBe(false)
     const parts = text.split(/\n(?=\d\) )/).slice(1)
     expect(parts.map((part) => part.split('\n', 1)[0])).toEqual([
@@ -66,16 +70,16 @@ describe('the last page', () => {
   test('repeats a step with the seed that it ran with', () => {
     const step = { name: 'fuzz', command: 'npm run fuzz', limitMinutes: 1, env: { TEST_SEED: '7' } }
     const failures = [failureIn('test/a.test.ts')]
-    const { text } = lastPage([
-      result('fuzz', false, { step }),
-      result('tests', false, { step, tests: { passed: 0, failures } }),
-    ])
+    const { text } = lastPage(
+      [result('fuzz', false, { step }), result('tests', false, { step, tests: { passed: 0, failures } })],
+      60,
+    )
     expect(text).toContain('to repeat: TEST_SEED=7 npm run fuzz\n')
     expect(text).toContain('to repeat: TEST_SEED=7 npm run fuzz --project pure test/a.test.ts')
   })
 
   test('says which file is flaky, and that passes', () => {
-    const { text, ok } = lastPage([flaky('test/a.test.ts')])
+    const { text, ok } = lastPage([flaky('test/a.test.ts')], 60)
     expect(ok).toBe(true)
     expect(text).toContain('FLAKY test/a.test.ts: suite > counts\n  line 0\n  outputs: first.log, second.log')
   })
@@ -88,7 +92,7 @@ describe('the last page', () => {
       [result('npm test', false, { secondLook: { failed: [], flaky: [] } })],
     ],
   ])('fails with %s', (_, results) => {
-    expect(lastPage(results).ok).toBe(false)
+    expect(lastPage(results, 60).ok).toBe(false)
   })
 })
 
