@@ -47,11 +47,11 @@ COPY proxy proxy
 # `docker exec … sluice status`, and where sluice.yaml is mounted
 RUN mkdir /etc/sluice && chmod +x proxy/cli/main.ts && ln -s /app/proxy/cli/main.ts /usr/local/bin/sluice
 USER node
-RUN node proxy/main.ts & \
+RUN node --v8-pool-size=1 proxy/main.ts & \
     until node proxy/healthcheck.ts; do kill -0 $! || exit 1; sleep 0.1; done; \
     kill $! && wait $!
 # The admin listener stays on the container's loopback unless ADMIN_HOST says otherwise.
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=15s --start-period=20s CMD ["node", "proxy/healthcheck.ts"]
 # What these options are for: docs/decisions/connection-churn.md, docs/decisions/large-bodies.md
-CMD ["node", "proxy/main.ts"]
+CMD ["node", "--v8-pool-size=1", "proxy/main.ts"]

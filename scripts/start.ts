@@ -13,6 +13,7 @@ import { refuseArguments } from '../shared/no-arguments.ts'
 import { tellFirstKey } from '../shared/tell-first-key.ts'
 import { SettingsError } from '../shared/settings/settings.ts'
 import { exitOnStartError, nameHostSetting, StartError } from '../shared/start-error.ts'
+import { gatewayOptions } from '../shared/v8-gc.ts'
 
 type Address = { readonly host: string | undefined; readonly port: number }
 
@@ -121,7 +122,7 @@ function choosePort({ host, port }: Address, hostSetting: string, attempts = 20)
 
 /** @param channel `ipc` for a process that waits for a message */
 function start(script: string, env: NodeJS.ProcessEnv, channel: 'ipc' | 'none' = 'none'): ChildProcess {
-  const args = [join(import.meta.dirname, '..', script)]
+  const args = [...gatewayOptions, join(import.meta.dirname, '..', script)]
   const child = spawn(process.execPath, args, {
     env,
     stdio: ['inherit', 'inherit', 'inherit', ...(channel === 'ipc' ? [channel] : [])],

@@ -2,15 +2,16 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /**
- * Sets the flags of V8 that a gateway runs with, however it was started:
- *
- * - One thread marks garbage concurrently instead of up to seven, so that they do not starve the main thread
- *   (docs/decisions/connection-churn.md).
- * - Buffers count as part of the heap. Otherwise V8 marks the whole heap for every 64 MiB of them, some ten times a second
- *   while large bodies pass (docs/decisions/large-bodies.md).
+ * Options of Node for a gateway process, which takes them at start only: V8's helpers, which mark and copy while JavaScript
+ * runs, use one thread instead of four, so that they do not starve the main thread (docs/decisions/connection-churn.md).
+ */
+export const gatewayOptions: readonly string[] = ['--v8-pool-size=1']
+
+/**
+ * Sets the flag of V8 that a gateway runs with, however it was started: buffers count as part of the heap. Otherwise V8 marks the
+ * whole heap for every 64 MiB of them, some ten times a second while large bodies pass (docs/decisions/large-bodies.md).
  */
 export function setGatewayFlags(): void {
-  setFlagsFromString('--concurrent-marking-max-worker-num=1')
   setFlagsFromString('--external-memory-accounted-in-global-limit')
 }
 

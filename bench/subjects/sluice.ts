@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gatewayOptions } from '../../shared/v8-gc.ts'
 import { startServer } from '../measure/processes.ts'
 import type { Setup, Subject } from './subject.ts'
 
@@ -20,7 +21,7 @@ function sluiceWith(name: string, { rules = 0, workers = 1 }: Variation = {}): S
       return startServer(
         {
           program: process.execPath,
-          args: [...(setup.nodeArgs ?? []), runner, 'proxy/main.ts'],
+          args: [...gatewayOptions, ...(setup.nodeArgs ?? []), runner, 'proxy/main.ts'],
           env: environment(setup, configFile, workers),
           directory: setup.directory,
         },

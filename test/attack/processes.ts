@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { atEnd } from '../support/run/at-end.ts'
+import { gatewayOptions } from '../../shared/v8-gc.ts'
 
 /** A script of this repository that runs as a process of its own and writes lines of JSON. */
 export type Worker = {
@@ -27,7 +28,7 @@ atEnd(() => {
 
 /** Starts a gateway as it is started in production. */
 export function startGateway(env: Readonly<Record<string, string>>): Worker {
-  return startWorker('proxy/main.ts', [], env)
+  return startWorker('proxy/main.ts', [], env, gatewayOptions)
 }
 
 /** The ports of a gateway that has been started, from the line that says so: warnings may come before it. */

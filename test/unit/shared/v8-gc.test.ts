@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { getHeapSpaceStatistics } from 'node:v8'
 import { expect, test } from 'vitest'
-import { collectGarbage, collectYoungGarbage } from '../../../shared/v8-gc.ts'
+import { collectGarbage, collectYoungGarbage, gatewayOptions } from '../../../shared/v8-gc.ts'
 
 test('garbage is removed from the heap', () => {
   let garbage: object[] = Array.from({ length: 200_000 }, (_, i) => ({ i }))
@@ -23,4 +25,14 @@ test('young garbage is collected alone', () => {
   // Objects still in use are no longer young.
   expect(full - used()).toBeGreaterThan(50_000)
   expect(kept).toHaveLength(2_000)
+})
+
+test('npm scripts and the image give their options to Node', () => {
+  const read = (name: string): string => readFileSync(join(import.meta.dirname, '../../..', name), 'utf8')
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const command = `node ${gatewayOptions.join(' ')} scripts/run.js proxy/main.ts`
+  expect(scripts['gateway']).toBe(`exec ${command}`)
+
+  const inImage = JSON.stringify(['node', ...gatewayOptions, 'proxy/main.ts']).replaceAll(',', ', ')
+  expect(read('Dockerfile')).toContain(`CMD ${inImage}`)
 })
