@@ -186,7 +186,11 @@ function describeRequests(counters: Counters): Metric[] {
       'Client connections closed to make room for new ones, by state',
       by('state', counters.evictedConnections),
     ),
-    gauge('sluice_upgrades', 'Open WebSocket tunnels', single(counters.upgrades)),
+    gauge(
+      'sluice_upgrades',
+      'Open tunnels: WebSocket and the protocols of UPGRADE_PROTOCOLS',
+      single(counters.upgrades),
+    ),
   ]
 }
 

@@ -123,7 +123,7 @@ export type Telemetry = UpstreamTelemetry & {
   connectionRefused(reason: ConnectionRefusal): void
   /** A connection was closed to make room for another. */
   connectionEvicted(state: EvictedConnection): void
-  /** A connection became a tunnel (WebSocket). It stays counted as a connection too. */
+  /** A connection became a tunnel: a WebSocket, or a protocol of `upgradeProtocols`. It stays counted as a connection too. */
   upgradeOpened(): void
   upgradeClosed(): void
   /** An exception that is a bug, answered with 500 or caught at the edge of the process. */
