@@ -1,3 +1,15 @@
+import {
+  backslash,
+  closingBrace,
+  closingBracket,
+  colon,
+  comma,
+  openingBrace,
+  openingBracket,
+  quote,
+  space,
+} from './json-bytes.ts'
+
 /** The result of looking up a path of member names in a JSON text. */
 export type Found =
   | { readonly kind: 'value'; readonly value: unknown }
@@ -61,16 +73,7 @@ export function findMember(text: string, path: readonly string[]): Found {
 /** Names with escapes or characters beyond ASCII that are compared at most: each takes a hundred times as long as others. */
 const MAX_UNUSUAL_NAMES = 64
 
-const space = 0x20
-const quote = 0x22
-const comma = 0x2c
-const colon = 0x3a
-const openingBracket = 0x5b
-const backslash = 0x5c
-const closingBracket = 0x5d
 const firstOfNull = 0x6e
-const openingBrace = 0x7b
-const closingBrace = 0x7d
 
 /** The place behind a string. */
 function endOfString(text: string, start: number): number {

@@ -1,3 +1,15 @@
+import {
+  backslash,
+  closingBrace,
+  closingBracket,
+  colon,
+  comma,
+  openingBrace,
+  openingBracket,
+  quote,
+  space,
+} from './json-bytes.ts'
+
 /** A name of one of the paths, and the names below it. */
 type PathNode = {
   readonly name: Buffer
@@ -266,16 +278,6 @@ export class JsonNumbers {
     }
   }
 }
-
-const space = 0x20
-const quote = 0x22
-const comma = 0x2c
-const colon = 0x3a
-const openingBracket = 0x5b
-const backslash = 0x5c
-const closingBracket = 0x5d
-const openingBrace = 0x7b
-const closingBrace = 0x7d
 
 /** RFC 8259 section 6. */
 const isNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/

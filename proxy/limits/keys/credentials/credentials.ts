@@ -20,7 +20,7 @@ const usualSpellings = new Map(
 export const usualSchemes: readonly string[] = ['Bearer', 'Token', 'Basic', ...usualSpellings.values()]
 
 /** Not allowed in a request, but taken for blanks by some programs: Python's `str` does so with U+0085 and U+00A0. */
-const blanks = /[\t \x85\xa0]+/
+export const blanks = /[\t \x85\xa0]+/
 const schemeSyntax = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[\t \x85\xa0]+([^]+)$/
 const token68 = /^[A-Za-z0-9\-._~+/]+=*$/
 const oneWordSchemes = new Set(['basic', 'bearer', 'token'])

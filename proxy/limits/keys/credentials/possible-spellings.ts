@@ -2,10 +2,8 @@ import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
 import { maxReadings } from '../partition-key.ts'
 import { decodings, lenientUser } from './basic-credentials.ts'
 import { credentialKeys } from './credential-keys.ts'
-import { canonicalCredentials, usualSchemes } from './credentials.ts'
+import { blanks, canonicalCredentials, usualSchemes } from './credentials.ts'
 
-/** What some backends take for blanks between the words. */
-const blanks = /[\t \x85\xa0]+/
 /** Characters of the signatures in use, in base64url: HMAC, ECDSA and EdDSA, and RSA with 2,048 to 4,096 bits. */
 const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
 

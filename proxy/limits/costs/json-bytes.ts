@@ -1,0 +1,11 @@
+// The bytes that the syntax of JSON is made of (RFC 8259 section 2).
+
+export const space = 0x20
+export const quote = 0x22
+export const comma = 0x2c
+export const colon = 0x3a
+export const openingBracket = 0x5b
+export const backslash = 0x5c
+export const closingBracket = 0x5d
+export const openingBrace = 0x7b
+export const closingBrace = 0x7d
