@@ -112,7 +112,8 @@ export function requestedUnits({ cost }: Policy): RequestedUnits | undefined {
 export const MAX_QUOTA = 1_000_000_000
 
 /**
- * - `ip`: the client's address, or its network
+ * - `ip`: the client's address, or its network as `ipv6Prefix` has it
+ * - `network`: the network of the client's address, by the prefix lengths for IPv4 and IPv6
  * - `host`: the host that the request is for
  * - `global`: all clients together; never with other parts
  * - `header`: the value of a header, whose name is lower-case
@@ -124,6 +125,7 @@ export const MAX_QUOTA = 1_000_000_000
  */
 export type SinglePart =
   | { readonly kind: 'ip' | 'host' | 'global' }
+  | ({ readonly kind: 'network' } & PrefixLengths)
   | { readonly kind: 'jwt'; readonly name: string }
   | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string; readonly isNumber?: true }
   | {
@@ -133,11 +135,15 @@ export type SinglePart =
       readonly isNumber?: true
     }
 
+/** Leading bits of an address that make its network. */
+export type PrefixLengths = { readonly ipv4: number; readonly ipv6: number }
+
 /** A part of a key, or `first`: each of several that the client has sent, or else the one that every request has. `of` has two or more. */
 export type PartitionPart = SinglePart | { readonly kind: 'first'; readonly of: readonly SinglePart[] }
 
 /** A part of a rule's key in the syntax of the limits table. */
 export function partName(part: SinglePart): string {
+  if (part.kind === 'network') return `ip/${part.ipv4}/${part.ipv6}`
   return 'name' in part ? `${part.kind}:${part.name}` : part.kind
 }
 

@@ -34,7 +34,7 @@ export const errors = {
   ),
   clientIsNetwork: errorReply(
     400,
-    'The client must be one address: networks go into denyList, allowList or the overrides of a rule in sluice.yaml',
+    'The client must be one address, or a network that a rule counts by: other networks go into denyList, allowList or the overrides of a rule in sluice.yaml',
   ),
   clientPartsDiffer: errorReply(400, 'The client must have a value for each part of the key of the rule'),
   banUnreadable: errorReply(

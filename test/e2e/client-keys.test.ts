@@ -47,6 +47,34 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
     expect(await statusOf('/whole')).toBe(200)
   })
 
+  test('ip/24/48: all addresses of a network together', async () => {
+    const policy = 'network'
+    const statuses = []
+    for (const from of ['127.0.7.1', '127.0.7.2', '127.0.7.255', '127.0.8.1'])
+      statuses.push(await statusOf('/network', { from }))
+    expect(statuses).toEqual([200, 200, 429, 200])
+    const client = { ip: '127.0.7.0/24' }
+    expect(await listed(policy)).toEqual([client])
+    const used = { states: [{ used: 2, exceeded: true }] }
+    for (const name of [client, '127.0.7.0/24', '127.0.7.77', { 'ip/24/48': '127.0.7.9' }])
+      expect(await inspect(policy, name)).toMatchObject(used)
+    expect(await inspect(policy, '127.0.9.1')).toMatchObject({ states: [{ used: 0 }] })
+    for (const name of ['127.0.0.0/16', '127.0.7.0/25'])
+      expect(await reset(policy, name)).toMatchObject({ code: 400 })
+    const entry = { client, for: '1h' }
+    expect(await askOperator(gateway, 'POST', '/api/clients/ban', entry)).toMatchObject({ status: 200 })
+    expect(await statusOf('/network', { from: '127.0.7.3' })).toBe(429)
+    expect(await askOperator(gateway, 'POST', '/api/clients/unban', { client })).toMatchObject({
+      status: 200,
+    })
+    expect(await reset(policy, client)).toEqual({ reset: [policy], counted: [policy] })
+    expect(await statusOf('/network', { from: '127.0.7.3' })).toBe(200)
+    const { body } = await askOperator(gateway, 'GET', '/api/limits')
+    expect((body as { limits: object[] }).limits).toContainEqual(
+      expect.objectContaining({ name: policy, key: ['ip/24/48'] }),
+    )
+  })
+
   test('host: each host by itself, from all clients', async () => {
     const from = newAddress()
     const statusAt = (host: string): Promise<number> => statusOf('/site', { headers: { host }, from })

@@ -3,7 +3,7 @@ import { partsOf } from '../../limits/clients/client-entry.ts'
 import { headerValues, withoutSignatures } from '../../limits/keys/part-values.ts'
 import { isHashedKey, keyOfAll, partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import type { Charge } from '../../limits/limiter.ts'
-import { partName, singleParts, type Policy } from '../../policy.ts'
+import { partName, singleParts, type Policy, type PrefixLengths } from '../../policy.ts'
 import { readAuthority } from '../../request/authority.ts'
 import {
   unknownClient,
@@ -11,7 +11,12 @@ import {
   type ClientAddress,
 } from '../../request/addresses/client-address.ts'
 import { comparableHost } from '../../request/host.ts'
-import { parseAddress, parseAddressRange } from '../../request/addresses/ip-address.ts'
+import {
+  formatNetwork,
+  parseAddress,
+  parseAddressRange,
+  type AddressRange,
+} from '../../request/addresses/ip-address.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
 import { pathValueOf } from '../../limits/rules/path-values.ts'
 
@@ -22,6 +27,8 @@ type ClientName =
       readonly key?: undefined
       /** By the lower-case names of parts, in the spelling that they count by. */
       readonly values: ReadonlyMap<string, string>
+      /** The address or the network that is named as `ip`. */
+      readonly range: AddressRange | undefined
     }
 
 /**
@@ -45,7 +52,7 @@ export function chargesOfClient(
     const partitionKey = keyUnder(candidate, name, policy !== undefined)
     return partitionKey === undefined ? [] : [{ policy: candidate, partitionKey }]
   })
-  return charges.length > 0 ? charges : errors.clientPartsDiffer
+  return charges.length > 0 ? charges : whyNobody(name)
 }
 
 /** What a request has to have to be of the client that an operator names: its address and its headers, as far as they are named. */
@@ -94,7 +101,12 @@ export function keysOfClient(
     const parts = partsOf(policy, partitionKey)
     keys.set(`${parts} ${partitionKey}`, { partitionKey, parts })
   }
-  return keys.size > 0 ? [...keys.values()] : errors.clientPartsDiffer
+  return keys.size > 0 ? [...keys.values()] : whyNobody(name)
+}
+
+function whyNobody(name: ClientName): ErrorReply {
+  const isNetwork = name.key === undefined && name.range !== undefined && !name.values.has('ip')
+  return isNetwork ? errors.clientIsNetwork : errors.clientPartsDiffer
 }
 
 type NamedKey = { readonly partitionKey: string; readonly parts: string }
@@ -114,16 +126,19 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
   const entries = Object.entries(client)
   if (entries.length === 0 || entries.length > 32) return errors.clientUnreadable
   const values = new Map<string, string>()
+  let range: AddressRange | undefined
   for (const [given, value] of entries) {
     const part = given.toLowerCase()
     if (part === 'id' && entries.length === 1 && typeof value === 'string' && isHashedKey(value))
       return { key: value }
+    if (part === 'ip' && typeof value === 'string') range = parseAddressRange(value)
     const read = readValue(part, value, addresses)
+    if (read === errors.clientIsNetwork && entries.length === 1) continue
     if (typeof read !== 'string') return read
     if (read === '' || values.has(part)) return errors.clientUnreadable
     values.set(part, read)
   }
-  return { values }
+  return { values, range }
 }
 
 /** The value of a part in the spelling that it counts by. */
@@ -131,6 +146,7 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (part === 'global' && value === true) return part
   if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return errors.clientUnreadable
   if (part === 'ip') return readAddress(value, addresses) ?? whyNoAddress(value)
+  if (part.startsWith('ip/')) return readNetwork(part, value) ?? errors.clientAddressUnreadable
   if (part === 'host') return comparableHost(readAuthority(value) ?? '')
   if (part.startsWith('jwt:')) return value
   if (part.startsWith('path:')) return pathValueOf(value)
@@ -165,14 +181,33 @@ function readAddress(text: string, addresses: AddressReader): string | undefined
   return parseAddress(text) || network === text ? network : undefined
 }
 
+/** The network of an address, or a network as lists show it. */
+function readNetwork(part: string, text: string): string | undefined {
+  const [, ipv4, ipv6] = part.split('/', 3).map(Number)
+  const range = parseAddressRange(text)
+  return range && ipv4 !== undefined && ipv6 !== undefined ? networkIn(range, { ipv4, ipv6 }) : undefined
+}
+
+/** Undefined if the range is larger than a network of this length. */
+function networkIn({ address, bits }: AddressRange, lengths: PrefixLengths): string | undefined {
+  const network = formatNetwork(address, lengths)
+  const length = parseAddressRange(network)?.bits ?? 128
+  return bits === 128 || bits === length ? network : undefined
+}
+
 /** @param isExact whether the client may have no parts that the policy does not count by */
 function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | undefined {
   if (name.key !== undefined) return isHashed(policy) ? name.key : undefined
-  const { values } = name
-  const parts = new Set(singleParts(policy.partition).map((part) => partName(part).toLowerCase()))
+  const { values, range } = name
+  const all = singleParts(policy.partition)
+  const parts = new Set(all.map((part) => partName(part).toLowerCase()))
+  const hasNetwork = all.some(({ kind }) => kind === 'network')
+  if (hasNetwork) parts.add('ip')
+  else if (range && !values.has('ip')) return undefined
   if (isExact && ![...values.keys()].every((part) => parts.has(part))) return undefined
   const [key] = partitionKeysOf(policy, (part) => {
-    const value = values.get(partName(part).toLowerCase())
+    const ofNetwork = part.kind === 'network' && range ? networkIn(range, part) : undefined
+    const value = values.get(partName(part).toLowerCase()) ?? ofNetwork
     return value === undefined ? [] : [value]
   })
   return key
@@ -180,7 +215,10 @@ function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | 
 
 /** Whether the policy's keys are hashes of values that may be secret. */
 function isHashed({ partition }: Policy): boolean {
-  return partition.length > 1 || partition.some(({ kind }) => kind !== 'ip' && kind !== 'global')
+  return (
+    partition.length > 1 ||
+    partition.some(({ kind }) => kind !== 'ip' && kind !== 'network' && kind !== 'global')
+  )
 }
 
 function onlyPartOf(policy: Policy | undefined): string {

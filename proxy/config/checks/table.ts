@@ -138,7 +138,7 @@ function countsEverybody({ policy }: Rule): boolean {
   if (countsInFlight(policy)) return false
   const { countStatus } = policy
   if (countStatus && !countStatus.some(({ first, last }) => first <= 401 && 401 <= last)) return false
-  return policy.partition.every(({ kind }) => kind === 'ip' || kind === 'global')
+  return policy.partition.every(({ kind }) => kind === 'ip' || kind === 'network' || kind === 'global')
 }
 
 /** Undefined is every host. Names below a name that has `*.` before it are not looked for. */

@@ -9,6 +9,7 @@ import { algorithmOfRule, findContradictions } from '../contradictions.ts'
 import { hostPattern } from '../routes/host-pattern.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
+import { repeatsNetwork } from './network-key.ts'
 import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
 import { refusal } from '../replies/refusal.ts'
 import { routePattern } from './route-pattern.ts'
@@ -57,11 +58,12 @@ export const ruleFields = {
     }),
   key: partitionParts
     .refine((parts) => !repeatsPart(parts), 'needs each part only once')
+    .refine((parts) => !repeatsNetwork(parts), 'needs ip or one network, as the longer prefix decides alone')
     .refine((parts) => !mixesGlobal(parts), 'needs global alone, as it counts all clients together')
     .prefault('ip')
     .meta({
       description:
-        'Partition key, which identifies a client: ip, host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.',
+        'Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.',
     }),
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',

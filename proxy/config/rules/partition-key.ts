@@ -1,8 +1,10 @@
 import { z } from 'zod'
+import { alwaysThere } from '../../limits/keys/partition-key.ts'
 import { partName, singleParts, type PartitionPart, type SinglePart } from '../../policy.ts'
+import { meansNetwork, readNetworkKey } from './network-key.ts'
 
 const needs =
-  'ip, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME or jwt:CLAIM, such as header:x-api-key'
+  'ip, ip/24/48, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME or jwt:CLAIM, such as header:x-api-key'
 
 // Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
 // Node's parsed headers cannot hold.
@@ -53,16 +55,21 @@ const names: Readonly<Record<string, RegExp>> = {
  */
 const singlePart = z
   .string(`needs ${needs}`)
-  .meta({ pattern: '^(ip|host|global|(header|cookie|query|path|jwt):.+)$' })
+  .meta({
+    pattern: '^(ip(/[1-9][0-9]{0,2}/[1-9][0-9]{0,2})?|host|global|(header|cookie|query|path|jwt):.+)$',
+  })
   .transform((text, context): SinglePart => {
     if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
+    const network = meansNetwork(text) ? readNetworkKey(text) : undefined
+    if (typeof network === 'object') return { kind: 'network', ...network }
     const [, kind = '', name = '', suffix] = anyName.exec(text) ?? []
     const isNumber = suffix === undefined ? {} : ({ isNumber: true } as const)
     const isName = names[kind]?.test(name) ?? false
     const message =
-      isName && !(kind === 'jwt' && suffix !== undefined)
+      network ??
+      (isName && !(kind === 'jwt' && suffix !== undefined)
         ? mistakeOf(kind, name.toLowerCase())
-        : `needs ${needs}`
+        : `needs ${needs}`)
     if (message === undefined) {
       if (kind === 'jwt') return { kind, name }
       if (kind === 'cookie' || kind === 'query') return { kind, name, ...isNumber }
@@ -73,12 +80,10 @@ const singlePart = z
     return z.NEVER
   })
 
-/** Parts that every request has, so that an entry after them in `first` would never be used. */
-const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
-
 const firstOfParts = z
   .strictObject({ first: z.array(singlePart, needsFirst).min(2, needsFirst) }, needsFirst)
   .transform(({ first }, context): PartitionPart => {
+    // An entry after a part that every request has would never be used.
     const early = first.slice(0, -1).find(({ kind }) => alwaysThere.has(kind))
     if (!early) return { kind: 'first', of: first }
     const message = `needs ${partName(early)} last in first, as every request has it`

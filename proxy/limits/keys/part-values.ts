@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { clientAddressHeaders } from '../../http/fields/proxy-headers.ts'
-import type { SinglePart } from '../../policy.ts'
+import type { PrefixLengths, SinglePart } from '../../policy.ts'
 import type { AddressReader, ClientAddress } from '../../request/addresses/client-address.ts'
+import { formatNetwork, parseAddress } from '../../request/addresses/ip-address.ts'
 import { comparableHost } from '../../request/host.ts'
 import { cookieValues } from '../../request/values/cookie-values.ts'
 import { numberValues } from '../../request/values/number-values.ts'
@@ -35,6 +36,8 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
   switch (part.kind) {
     case 'ip':
       return [source.client.prefix]
+    case 'network':
+      return networkValues(source.client.address, part)
     case 'global':
       return [part.kind]
     case 'host':
@@ -52,6 +55,12 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
     case 'path':
       return pathValuesOf(part)(target)
   }
+}
+
+/** The network of an address. */
+function networkValues(text: string, lengths: PrefixLengths): readonly string[] {
+  const address = parseAddress(text)
+  return address ? [formatNetwork(address, lengths)] : []
 }
 
 const pathValues = new WeakMap<SinglePart, ReturnType<typeof createPathValues>>()

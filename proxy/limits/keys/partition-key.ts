@@ -30,7 +30,7 @@ export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => S
  * clients, of which the backend serves one, and all are counted: otherwise a client could pass for another one each time
  * with a value that the backend does not read.
  *
- * By address alone, the key is the address or network itself, and of a policy for all clients together it is `global`; so it
+ * By address or network alone, the key is the address or network itself, and of a policy for all clients together it is `global`; so it
  * is where these are the values left of `first`. Else it is `h:` and a hash of all parts, as headers can carry
  * secrets and hosts can be long; each part is hashed after its length, so that parts are unambiguously separated.
  *
@@ -40,9 +40,11 @@ export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => S
 export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): readonly string[] {
   const [only] = partition
   if (only && partition.length === 1) {
-    const { kind } = only.kind === 'first' ? (presentParts(only.of, readPart)[0] ?? only) : only
+    const present = only.kind === 'first' ? (presentParts(only.of, readPart)[0] ?? only) : only
+    const { kind } = present
     if (kind === 'global') return [keyOfAll]
     if (kind === 'ip') return readPart({ kind })
+    if (kind === 'network') return readPart(present)
   }
   let texts = ['']
   for (const part of partition) {
@@ -55,7 +57,13 @@ export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): read
 }
 
 /** What every request has. Anything else is in a request because its client has put it there. */
-const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'host', 'global', 'path'])
+export const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set([
+  'ip',
+  'network',
+  'host',
+  'global',
+  'path',
+])
 
 /**
  * The parts of `first` that a request counts by: all that the client has sent, as the backend may take either of two

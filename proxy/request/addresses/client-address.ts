@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { trimBlanks } from '../../http/fields/trim-blanks.ts'
 import type { ClientRequest, ConnectionAddresses } from '../../http/message/messages.ts'
 import { compileRanges } from './address-ranges.ts'
-import { formatAddress, isIpv4, networkOf, parseAddress, type IpAddress } from './ip-address.ts'
+import { formatAddress, formatNetwork, isIpv4, parseAddress, type IpAddress } from './ip-address.ts'
 
 /** The client that a request comes from. */
 export type ClientAddress = {
@@ -143,7 +143,7 @@ export function createAddressReader(
 function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
   const address = formatAddress(ip)
   if (isIpv4(ip) || ipv6Prefix === 128) return { address, prefix: address }
-  return { address, prefix: `${formatAddress(networkOf(ip, ipv6Prefix))}/${ipv6Prefix}` }
+  return { address, prefix: formatNetwork(ip, { ipv4: 32, ipv6: ipv6Prefix }) }
 }
 
 /**

@@ -71,6 +71,16 @@ export function formatAddress(address: IpAddress): string {
   return text
 }
 
+/** The canonical text of a network, such as `2001:db8::/64`: of a whole address without its length. */
+export function formatNetwork(
+  address: IpAddress,
+  lengths: { readonly ipv4: number; readonly ipv6: number },
+): string {
+  const [length, all] = isIpv4(address) ? [lengths.ipv4, 32] : [lengths.ipv6, 128]
+  if (length >= all) return formatAddress(address)
+  return `${formatAddress(networkOf(address, length + 128 - all))}/${length}`
+}
+
 export function isIpv4(address: IpAddress): boolean {
   for (let i = 0; i < 5; i++) if (address[i] !== 0) return false
   return address[5] === 0xffff

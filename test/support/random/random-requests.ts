@@ -16,10 +16,18 @@ const pattern = fc
   .filter(([, names]) => names.filter((each) => each === ':id').length < 2)
   .map(([by, names, rest]) => `${by} /${[...names, ...(rest ? ['*'] : [])].join('/')}`)
 const patterns = fc.array(pattern, { minLength: 1, maxLength: 3 })
-const part = fc.constantFrom('ip', 'host', 'header:x-key', 'header:authorization', 'cookie:sid', 'query:user')
+const part = fc.constantFrom(
+  'ip',
+  'ip/24/48',
+  'host',
+  'header:x-key',
+  'header:authorization',
+  'cookie:sid',
+  'query:user',
+)
 const key = fc.oneof(
   fc.constant('ip'),
-  fc.constantFrom('ip', 'global', 'path:id'),
+  fc.constantFrom('ip', 'ip/24/48', 'global', 'path:id'),
   part,
   fc.uniqueArray(part, { minLength: 2, maxLength: 3 }),
   fc.uniqueArray(part, { minLength: 2, maxLength: 3 }).map((first) => ({ first })),

@@ -102,6 +102,26 @@ test.each([
 
 test.each<[key: string, partition: object[]]>([
   ['ip', [{ kind: 'ip' }]],
+  ['ip/24/48', [{ kind: 'network', ipv4: 24, ipv6: 48 }]],
+  [
+    '[ip/8/16, header:a]',
+    [
+      { kind: 'network', ipv4: 8, ipv6: 16 },
+      { kind: 'header', name: 'a' },
+    ],
+  ],
+  [
+    '{ first: [header:a, ip/32/128] }',
+    [
+      {
+        kind: 'first',
+        of: [
+          { kind: 'header', name: 'a' },
+          { kind: 'network', ipv4: 32, ipv6: 128 },
+        ],
+      },
+    ],
+  ],
   ['host', [{ kind: 'host' }]],
   ['global', [{ kind: 'global' }]],
   ['[host, ip]', [{ kind: 'host' }, { kind: 'ip' }]],

@@ -50,6 +50,45 @@ describe('a partition key', () => {
     expect(keyOf([ip], {}, { address: '203.0.113.7', prefix: '203.0.113.7' })).toBe('203.0.113.7')
   })
 
+  test.each([
+    ['203.0.113.7', '203.0.113.0/24'],
+    ['203.0.113.255', '203.0.113.0/24'],
+    ['203.0.114.7', '203.0.114.0/24'],
+    ['2001:db8:1:2::5', '2001:db8:1::/48'],
+    ['2001:db8:2::', '2001:db8:2::/48'],
+  ])('by the network of %s alone is %s, whatever ipv6Prefix is', (address, network) => {
+    const part: SinglePart = { kind: 'network', ipv4: 24, ipv6: 48 }
+    const by = { address, prefix: 'of ipv6Prefix' }
+    expect(keyOf([part], {}, by)).toBe(network)
+    expect(keyOf([{ kind: 'first', of: [header('x-key'), part] }], {}, by)).toBe(network)
+    expect(keyOf([part, header('x-key')], { 'x-key': 'a' }, by)).toMatch(/^h:/)
+  })
+
+  test('by network is shared by those addresses whose first bits are the same', () => {
+    const octets = fc.tuple(...Array.from({ length: 4 }, () => fc.constantFrom(0, 1, 127, 128, 255)))
+    fc.assert(
+      fc.property(octets, octets, fc.integer({ min: 8, max: 32 }), (one, other, ipv4) => {
+        const part: SinglePart = { kind: 'network', ipv4, ipv6: 48 }
+        const [a, b] = [one, other].map((each) => keyOf([part], {}, { address: each.join('.'), prefix: '' }))
+        const bitsOf = (each: readonly number[]): string =>
+          each.map((octet) => octet.toString(2).padStart(8, '0')).join('')
+        expect(a === b).toBe(bitsOf(one).slice(0, ipv4) === bitsOf(other).slice(0, ipv4))
+      }),
+    )
+    const groups = fc.array(fc.constantFrom(0, 1, 0x7fff, 0x8000, 0xffff), { minLength: 8, maxLength: 8 })
+    fc.assert(
+      fc.property(groups, groups, fc.integer({ min: 16, max: 128 }), (one, other, ipv6) => {
+        const part: SinglePart = { kind: 'network', ipv4: 24, ipv6 }
+        const [a, b] = [one, other].map((each) =>
+          keyOf([part], {}, { address: each.map((group) => group.toString(16)).join(':'), prefix: '' }),
+        )
+        const bitsOf = (each: readonly number[]): string =>
+          each.map((group) => group.toString(2).padStart(16, '0')).join('')
+        expect(a === b).toBe(bitsOf(one).slice(0, ipv6) === bitsOf(other).slice(0, ipv6))
+      }),
+    )
+  })
+
   test('by a header is a hash: the header may be a secret', () => {
     const hash = createHash('sha256').update('3:k-1').digest('base64url')
     expect(keyOf([header('x-api-key')], { 'x-api-key': 'k-1' })).toBe(`h:${hash.slice(0, 22)}`)
