@@ -1,0 +1,17 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { readList } from './read-list.ts'
+import type { ListAsked, ListAnswer } from './read-in-thread.ts'
+import { buffersOf } from './sorted-ranges.ts'
+
+// A thread that `readListInThread` starts: reads one list, hands it over, and exits.
+
+function answer({ path, find }: ListAsked): ListAnswer {
+  try {
+    return { read: readList(path, find) }
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+const said = answer(workerData as ListAsked)
+parentPort?.postMessage(said, 'read' in said && 'data' in said.read ? buffersOf(said.read.data) : [])
