@@ -31,7 +31,7 @@ import { composeDecisions, type DecisionsListener } from './listen/decisions/lis
 import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
 import type { PreparedTable } from './reload/reloader.ts'
 import { createClientServer, http1Limits, http2Limits, listenOn } from './listen/server.ts'
-import { composeAddresses, composeTrustedProxies } from './trusted-proxies.ts'
+import { composeAddresses, composeTrustedProxies } from './addresses/trusted-proxies.ts'
 import { composeReplicaExchange } from './observe/replicas.ts'
 import { composeTracing } from './observe/tracing.ts'
 import { composeUpstreams, type Upstreams } from './upstreams/upstream.ts'

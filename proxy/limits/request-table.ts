@@ -1,5 +1,5 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
-import { compileClientListsInSteps, type WrittenLists } from './clients/client-lists.ts'
+import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
 import type { DecisionTable } from './decide.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'

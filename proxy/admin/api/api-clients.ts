@@ -1,6 +1,6 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
-import { compileClientLists } from '../../limits/clients/client-lists.ts'
+import { compileClientLists } from '../../limits/clients/lists/client-lists.ts'
 import { sumThrottled, type ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import { partName, writePattern, type ListEntry, type Rule } from '../../policy.ts'

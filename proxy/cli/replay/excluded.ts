@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { compileClientLists, type ClientLists } from '../../limits/clients/client-lists.ts'
+import { compileClientLists, type ClientLists } from '../../limits/clients/lists/client-lists.ts'
 import { isHashedKey } from '../../limits/keys/partition-key.ts'
 import type { ListEntry } from '../../policy.ts'
 import { parseAddressRange } from '../../request/addresses/ip-address.ts'

@@ -1,4 +1,4 @@
-import { compileClientLists } from '../../../proxy/limits/clients/client-lists.ts'
+import { compileClientLists } from '../../../proxy/limits/clients/lists/client-lists.ts'
 import { credentialKeys, tokenKeys } from '../../../proxy/limits/keys/credentials/credential-keys.ts'
 import { canonicalCredentials } from '../../../proxy/limits/keys/credentials/credentials.ts'
 import { createBodyReader } from '../../../proxy/limits/costs/body-reader.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { compileClientLists, listedHeaders } from '../../../proxy/limits/clients/client-lists.ts'
+import { compileClientLists, listedHeaders } from '../../../proxy/limits/clients/lists/client-lists.ts'
 import type { ListEntry, Rule } from '../../../proxy/policy.ts'
 import { makePolicy } from '../../support/limiter/limiters.ts'
 

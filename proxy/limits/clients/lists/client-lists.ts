@@ -1,9 +1,9 @@
-import { doAtOnce, type Steps } from '../../../shared/steps.ts'
-import type { ClientRequest } from '../../http/message/messages.ts'
-import type { ListEntry, Policy, Rule } from '../../policy.ts'
-import { createAddressSetInSteps } from '../../request/addresses/address-set.ts'
-import type { ClientAddress } from '../../request/addresses/client-address.ts'
-import { parseAddress, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
+import { doAtOnce, type Steps } from '../../../../shared/steps.ts'
+import type { ClientRequest } from '../../../http/message/messages.ts'
+import type { ListEntry, Policy, Rule } from '../../../policy.ts'
+import { createAddressSetInSteps } from '../../../request/addresses/address-set.ts'
+import type { ClientAddress } from '../../../request/addresses/client-address.ts'
+import { parseAddress, parseAddressRange, type AddressRange } from '../../../request/addresses/ip-address.ts'
 import { readAnyLine, readOnlyLine, SecretHeaders } from './secret-headers.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>

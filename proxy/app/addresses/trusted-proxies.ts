@@ -1,9 +1,9 @@
-import type { Log } from '../../shared/log.ts'
-import type { GatewaySettings } from '../config/settings.ts'
-import type { Names } from '../names/names.ts'
-import { createTrustedHosts, type TrustedHosts } from '../request/addresses/trusted-hosts.ts'
-import { sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
-import { createAddressReader, type AddressReader } from '../request/addresses/client-address.ts'
+import type { Log } from '../../../shared/log.ts'
+import type { GatewaySettings } from '../../config/settings.ts'
+import type { Names } from '../../names/names.ts'
+import { createTrustedHosts, type TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
+import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
+import { createAddressReader, type AddressReader } from '../../request/addresses/client-address.ts'
 
 /** The trusted proxies: the networks, and the hosts if some are named. */
 export function composeTrustedProxies(
