@@ -8,6 +8,18 @@ import { runInNewContext } from 'node:vm'
 export const gatewayOptions: readonly string[] = ['--v8-pool-size=1']
 
 /**
+ * Replaces this process by one with `gatewayOptions`, which has the same process id, if it was started without them: by
+ * `sluice run`, or as `node proxy/main.ts`. Takes some 30 ms. Returns where it has them, and where Node cannot do that: on
+ * Windows, and in a process that its parent talks to, whose channel would be lost.
+ */
+export function restartWithGatewayOptions(): void {
+  const given = `${process.execArgv.join(' ')} ${process.env['NODE_OPTIONS'] ?? ''}`
+  if (given.includes('--v8-pool-size') || process.channel || process.platform === 'win32') return
+  const [node, ...command] = process.argv
+  if (node) process.execve?.(node, [node, ...process.execArgv, ...gatewayOptions, ...command])
+}
+
+/**
  * Sets the flag of V8 that a gateway runs with, however it was started: buffers count as part of the heap. Otherwise V8 marks the
  * whole heap for every 64 MiB of them, some ten times a second while large bodies pass (docs/decisions/large-bodies.md).
  */

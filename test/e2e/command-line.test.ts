@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { gatewayOptions } from '../../shared/v8-gc.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { runHosted } from '../support/gateway/hosted-command.ts'
@@ -145,6 +147,9 @@ describe('run', () => {
     const statuses: number[] = []
     for (let i = 0; i < 3; i++) statuses.push((await send(port, 'POST', '/login')).status)
     expect(statuses).toEqual([200, 200, 429])
+    // The same process, started again: its id is the one that a supervisor knows.
+    const command = execFileSync('ps', ['-o', 'args=', '-p', String(gateway.child.pid)], { encoding: 'utf8' })
+    for (const option of gatewayOptions) expect(command).toContain(option)
     expect(await gateway.stop()).toBe(0)
   })
 

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { atEnd, atEndOfFile } from '../run/at-end.ts'
 import { keepAfterFile } from '../leaks/resources.ts'
+import { gatewayOptions } from '../../../shared/v8-gc.ts'
 
 /** A Node process under test. What it started itself is in its process group and ends with it. */
 export type NodeProcess = {
@@ -69,7 +70,7 @@ export function spawnNode(
   args: readonly string[] = [],
   options: SpawnOptions = {},
 ): NodeProcess {
-  const checks = gatewayScripts.includes(script) ? ['--import', poolCheck] : []
+  const checks = gatewayScripts.includes(script) ? [...gatewayOptions, '--import', poolCheck] : []
   // Hundreds of processes are started: with the compile cache of run.js, the next start costs half as much.
   const cache = { NODE_COMPILE_CACHE: join(repositoryRoot, 'node_modules/.cache/compiled') }
   const command = [...checks, resolve(repositoryRoot, script), ...args]
