@@ -186,12 +186,15 @@ export type RefusalSource = {
   readonly headers: readonly string[]
 }
 
+/** A file with addresses: as written, which names it in metrics and logs, and its absolute path. */
+export type ListFile = { readonly file: string; readonly location: string }
+
 /**
- * An entry of a list of clients: addresses and CIDRs, or clients that send a header whose value has this SHA-256, in hex. The
+ * An entry of a list of clients: addresses and CIDRs, those in files, or clients that send a header whose value has this SHA-256, in hex. The
  * name is lower-case.
  */
 export type ListEntry =
-  | { readonly kind: 'ip'; readonly ranges: readonly string[] }
+  | { readonly kind: 'ip'; readonly ranges: readonly string[]; readonly files?: readonly ListFile[] }
   | { readonly kind: 'header'; readonly name: string; readonly sha256: string }
 
 /**

@@ -1,8 +1,10 @@
 import type { Log } from '../../shared/log.ts'
 import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
+import { listFilesOf } from '../config/clients/list-files.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { Names } from '../names/names.ts'
 import { renderMetrics } from '../telemetry/prometheus.ts'
+import { createLiveLists } from './addresses/live-lists.ts'
 import { composeAdmin } from './admin.ts'
 import { composeWebhooks } from './observe/webhooks.ts'
 import { createReloader, type SettingsSource } from './reload/reloader.ts'
@@ -23,9 +25,10 @@ export async function composeGateway(
   names?: Names,
 ): Promise<Gateway> {
   if (!source) return composeWorker(settings, log, names)
-  return settings.workers > 1
-    ? composePrimary(settings, log, source)
-    : composeSingle(settings, log, source, names)
+  if (settings.workers === 1) return composeSingle(settings, log, source, names)
+  // Each worker reads the lists itself. A mistake is told once, before there are any.
+  await createLiveLists(log).prepare(listFilesOf(settings))
+  return composePrimary(settings, log, source)
 }
 
 /** The whole gateway in one process: the servers for clients, and the admin listener beside them. */

@@ -11,6 +11,7 @@ import { HeldBodyMemory } from '../http/forward/held-body.ts'
 import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
 import { requestedUnits, singleParts, type Policy } from '../policy.ts'
+import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
 import { createPrefixStripper } from '../limits/rules/strip-prefix.ts'
 import { compileRoutes } from '../limits/rules/upstream-routes.ts'
@@ -43,6 +44,8 @@ export type HandlerDeps = Pick<
   | 'isStopping'
   | 'now'
 > & {
+  /** Those that the settings name. */
+  readonly lists: AddressLists
   readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
   readonly connections: ClientConnections
   readonly upstreams: Upstreams
@@ -75,7 +78,7 @@ export type LiveHandler = {
    *
    * @returns puts it in force, at once for requests that begin then
    */
-  prepare(settings: GatewaySettings, tokens: HandlerOptions['tokens']): Steps<() => void>
+  prepare(settings: GatewaySettings, tokens: HandlerOptions['tokens'], lists: AddressLists): Steps<() => void>
 }
 
 /** Composes the steps of a request by the settings. */
@@ -84,23 +87,24 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
   function* compose(
     next: GatewaySettings,
     tokens: HandlerOptions['tokens'],
+    lists: AddressLists,
   ): Steps<LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void }> {
     const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
     const routes = next.routes && (yield* composeRoutes(next, routed, fixed.forwarder))
     const isTraced = deps.tracing !== undefined
-    const table = yield* compileTableInSteps(next, deps.addresses)
+    const table = yield* compileTableInSteps(next, deps.addresses, lists)
     const ofTable = yield* composeTable(next, table, { tokens, isTraced })
     return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
   }
-  let inForce = doAtOnce(compose(settings, deps.tokens))
+  let inForce = doAtOnce(compose(settings, deps.tokens, deps.lists))
   inForce.useRoutes()
   const live = { options: inForce.options }
   return {
     handler: createHandler(live),
     live,
     readTable: () => inForce.table,
-    *prepare(next, tokens) {
-      const prepared = yield* compose(next, tokens)
+    *prepare(next, tokens, lists) {
+      const prepared = yield* compose(next, tokens, lists)
       return () => {
         inForce = prepared
         live.options = prepared.options

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
+import { createLiveLists } from './addresses/live-lists.ts'
 import { createFaultLog } from './listen/fault-log.ts'
 import type { Log } from '../../shared/log.ts'
 import type { Running } from '../../shared/shutdown.ts'
 import { doInTurns } from '../../shared/steps.ts'
 import { createClientOperations, type ClientOperations } from '../admin/client-operations.ts'
 import { createHealth, type Health } from '../admin/health.ts'
+import { listFilesOf } from '../config/clients/list-files.ts'
 import { hashTable } from '../config/reload/table-change.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { drain } from '../http/connection/drain.ts'
@@ -115,6 +117,10 @@ export async function composeServing(
     ...(elsewhere.readConfig && { readConfig: elsewhere.readConfig }),
   })
   const { telemetry } = metrics
+  const addressLists = createLiveLists(log)
+  telemetry.observeLists(() => addressLists.readUse())
+  const firstLists = await addressLists.prepare(listFilesOf(settings))
+  firstLists.commit()
   const tracing = await composeTracing(settings, telemetry, log)
   const throttledClients = createThrottledClients(THROTTLED_CLIENTS, elsewhere.now ?? now)
   telemetry.observeTable('limited', () => throttledClients.readUse())
@@ -146,6 +152,7 @@ export async function composeServing(
     names: elsewhere.names ?? composeNames(),
     limiter,
     clientTable: counters.clientTable,
+    lists: firstLists.lists,
     tokens: tokens?.reader,
     throttledClients,
     telemetry,
@@ -185,12 +192,14 @@ export async function composeServing(
     },
     async prepare(next, nextHash) {
       await setImmediate()
+      const nextLists = await addressLists.prepare(listFilesOf(next))
       const nextTokens = await readTokens(next, tokens)
       await nextTokens?.ready(KEYS_AT_START_MS)
-      const useTable = await doInTurns(clients.prepare(next, nextTokens?.reader))
+      const useTable = await doInTurns(clients.prepare(next, nextTokens?.reader, nextLists.lists))
       return {
         async commit() {
           useTable()
+          nextLists.commit()
           ;({ refusals } = next)
           tableHash = nextHash
           // Requests that have begun still read their tokens with its keys.
@@ -225,6 +234,7 @@ export async function composeServing(
     async close() {
       health.beginStopping()
       await clients.close()
+      addressLists.close()
       tokens?.close()
       replicas?.close()
       await Promise.all([counters.close(), tracing?.close()])

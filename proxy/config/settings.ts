@@ -14,6 +14,7 @@ import type { FolderOf } from './checks/certificates.ts'
 import { findUndecidable } from './checks/decisions.ts'
 import { warnOfIdleRules, warnOfIdleSettings, warnOfIdleTokens } from './checks/idle-settings.ts'
 import { clientList } from './clients/client-list.ts'
+import { findMissingLists, locateLists, locateRuleLists } from './clients/list-files.ts'
 import type { TokenSettings } from '../limits/keys/tokens/tokens.ts'
 import type { Webhook } from '../telemetry/webhooks/webhook-event.ts'
 import { tokenSettings } from './clients/token-settings.ts'
@@ -151,6 +152,9 @@ export function loadGatewaySettings(
     ...(file ? findAddressKeys(file.values.limits, read.values.clientAddressHeader, placeOfRule(file)) : []),
     ...(file ? findUnverifiable(file.values.limits, 'jwt' in file.source.given, placeOfRule(file)) : []),
     ...(file ? findUndecidable(file.values.limits, read.values.decisionsPort, placeOfRule(file)) : []),
+    ...(file
+      ? findMissingLists({ ...file.values, rules: file.values.limits }, file.source.placeOf, folder)
+      : []),
     ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, folder) : []),
     ...checkJointly(read, folderOf),
     ...(file ? findOwnAddresses(file.values.routes, read, file.source.placeOf) : []),
@@ -165,10 +169,10 @@ export function loadGatewaySettings(
     ...values,
     configFile: path,
     ...absolutePaths(values, folderOf),
-    rules: rules ?? limits.parse(defaultLimits),
+    rules: rules ? locateRuleLists(rules, folder) : limits.parse(defaultLimits),
     limitsFile: rules && path,
-    allowList: file?.values.allowList ?? [],
-    denyList: file?.values.denyList ?? [],
+    allowList: locateLists(file?.values.allowList ?? [], folder),
+    denyList: locateLists(file?.values.denyList ?? [], folder),
     cors: file?.values.cors,
     requestHeaders: file?.values.requestHeaders ?? [],
     webhooks: file?.values.webhooks ?? [],

@@ -5,7 +5,7 @@ import type { Policy } from '../policy.ts'
 import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { localReply, whyRejected, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
-import type { ClientLists } from './clients/lists/client-lists.ts'
+import type { ClientLists, Denial } from './clients/lists/client-lists.ts'
 import { areRequested } from './costs/requested-charges.ts'
 import { readPart, type KeySource } from './keys/part-values.ts'
 import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
@@ -66,7 +66,7 @@ export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
  *
  * - `rejected`: it is malformed, too large or not supported
  * - `answered`: a successful OPTIONS that is not for the backend
- * - `denied`: `denyList` has the client
+ * - `denied`: `denyList` has the client, or a file of it
  * - `banned`: the client is banned
  * - `forward`: no rule counts it
  * - `busy`: there is no memory to read its body, which says how much to reserve
@@ -75,7 +75,8 @@ export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
  */
 export type Verdict =
   | ({ readonly outcome: 'rejected' } & Omit<RejectedHead, 'path'> & { readonly path?: string })
-  | { readonly outcome: 'answered' | 'denied' | 'forward' | 'busy' | 'gone' }
+  | { readonly outcome: 'denied'; readonly by: Denial }
+  | { readonly outcome: 'answered' | 'forward' | 'busy' | 'gone' }
   | { readonly outcome: 'banned'; readonly ban: AppliedBan }
   | Decision
 
@@ -96,7 +97,8 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
   if (reply === 'options') return { outcome: 'answered' }
   if (reply) return { outcome: 'rejected', reason: 'other', reply, why: whyRejected(reply) }
 
-  if (clientLists?.denies(client, request)) return { outcome: 'denied' }
+  const denial = clientLists?.findDenial(client, request)
+  if (denial) return { outcome: 'denied', by: denial }
 
   const ban = entries.findAddressBan(client.prefix)
   if (ban && !clientLists?.allows(client, request)) return { outcome: 'banned', ban }

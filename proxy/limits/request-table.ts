@@ -3,6 +3,7 @@ import { compileClientListsInSteps, type WrittenLists } from './clients/lists/cl
 import type { DecisionTable } from './decide.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
+import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import { preflightRules } from './rules/preflight-rules.ts'
 import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upstream-routes.ts'
@@ -33,11 +34,20 @@ export type TableSettings = {
   readonly hasFallback: boolean
 }
 
-export function compileTable(settings: TableSettings, addresses: AddressReader): RequestTable {
-  return doAtOnce(compileTableInSteps(settings, addresses))
+/** @param files the lists of addresses that the settings name */
+export function compileTable(
+  settings: TableSettings,
+  addresses: AddressReader,
+  files: AddressLists,
+): RequestTable {
+  return doAtOnce(compileTableInSteps(settings, addresses, files))
 }
 
-export function* compileTableInSteps(settings: TableSettings, addresses: AddressReader): Steps<RequestTable> {
+export function* compileTableInSteps(
+  settings: TableSettings,
+  addresses: AddressReader,
+  files: AddressLists,
+): Steps<RequestTable> {
   const { routes, hasFallback } = settings
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   const lists = { allowList: settings.allowList, denyList: settings.denyList, rules }
@@ -45,7 +55,7 @@ export function* compileTableInSteps(settings: TableSettings, addresses: Address
     written: rules,
     rules: yield* compileRulesInSteps(rules),
     preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
-    clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists) : undefined,
+    clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists, files) : undefined,
     addresses,
     head: {
       maxTargetBytes: settings.maxTargetBytes,

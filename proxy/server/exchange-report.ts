@@ -1,5 +1,6 @@
 import type { ErrorReply } from '../../shared/error-replies.ts'
 import { oneStateEach } from '../limits/replies.ts'
+import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { AskedRequest } from '../limits/decide.ts'
@@ -33,6 +34,8 @@ export class ExchangeReport {
   #shadowRefusals: string[] | undefined
   /** The list that decided about it. */
   #list: ClientListName | undefined
+  /** The list that denied it: `denyList`, or a file of it. */
+  #deniedBy: string | undefined
 
   constructor(options: ReportOptions, about: ReportedRequest) {
     this.#options = options
@@ -44,6 +47,12 @@ export class ExchangeReport {
   listed(list: ClientListName): void {
     this.#list = list
     this.#options.telemetry.listed(list)
+  }
+
+  denied({ list }: Denial): void {
+    this.listed('deny')
+    this.#deniedBy = list
+    this.#options.telemetry.denied(list)
   }
 
   asked(charges: readonly Charge[]): void {
@@ -85,6 +94,7 @@ export class ExchangeReport {
       route: this.route,
       refusedBy: this.#refusedBy?.name,
       list: this.#list,
+      deniedBy: this.#deniedBy,
       rejected: this.#rejected,
       wouldBeRefusedBy: this.#shadowRefusals,
     }

@@ -10,6 +10,7 @@ import {
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { noteRefusal } from '../limits/clients/banning.ts'
 import type { AppliedBan } from '../limits/clients/client-entries.ts'
+import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { decideRequest, type AskedRequest, type RequestedCharges, type Verdict } from '../limits/decide.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
@@ -93,7 +94,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
       case 'answered':
         return this.#answerOptions()
       case 'denied':
-        return this.#deny()
+        return this.#deny(verdict.by)
       case 'banned':
         return this.#refuseBanned(verdict.ban)
       case 'busy':
@@ -178,8 +179,8 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   /** `denyList`: refused before any rule. */
-  #deny(): void {
-    this.report.listed('deny')
+  #deny(by: Denial): void {
+    this.report.denied(by)
     sendError(this.request, this.response, errors.forbidden, ['cache-control', 'no-store'])
   }
 

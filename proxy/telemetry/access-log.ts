@@ -21,6 +21,8 @@ export type Access = LoggedRequest & {
   readonly refusedBy: string | undefined
   /** The list that let the request pass a rule, or refused it. */
   readonly list: ClientListName | undefined
+  /** The list that refused it: `denyList`, or the file that has the client, as written in the settings. */
+  readonly deniedBy: string | undefined
   /** Why a malformed or oversized request was rejected, in words that quote nothing of the request. */
   readonly rejected: string | undefined
   /** Names of the policies in shadow that would have refused it; undefined if there is no such policy. */
@@ -54,7 +56,7 @@ export function createAccessLog(
   options: { readonly logAddresses: boolean },
 ): (access: Access) => void {
   return (access) => {
-    const { status, durationMs, route, refusedBy, list, rejected, wouldBeRefusedBy } = access
+    const { status, durationMs, route, refusedBy, list, deniedBy, rejected, wouldBeRefusedBy } = access
     const { client, ...named } = nameRequest(access, options)
     log.info(
       {
@@ -64,6 +66,7 @@ export function createAccessLog(
         route,
         refusedBy,
         list,
+        deniedBy,
         rejected,
         wouldBeRefusedBy,
         client,

@@ -7,6 +7,7 @@ import type {
   ErrorPlace,
   EvictedConnection,
   KeySetOutcome,
+  ListUse,
   Rejection,
   ServersUse,
   TableUse,
@@ -25,6 +26,8 @@ export type Counters = {
   readonly requests: Float64Array
   readonly rejections: Record<Rejection, number>
   readonly lists: Record<ClientListName, number>
+  /** By the list that refused them, of which the settings name a few. */
+  readonly denials: Map<string, number>
   /** By the policy's name, which comes from the limits table: never longer than that. */
   readonly decisions: Map<string, Record<DecisionOutcome, number>>
   /** By the policy's name: requests that were counted, and used more than 80 % of what their client may. */
@@ -44,6 +47,7 @@ export type Counters = {
   readonly storeDuration: DurationHistogram
   readonly tables: Map<string, () => TableUse>
   servers: () => readonly ServersUse[]
+  addressLists: () => readonly ListUse[]
   storeFailures: number
   resets: number
   breakerOpen: boolean
@@ -94,6 +98,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
       other: 0,
     },
     lists: { allow: 0, deny: 0, ban: 0 },
+    denials: new Map(),
     ...ofPolicies,
     tokens: { verified: 0, invalid: 0, 'unknown-key': 0, 'no-keys': 0 },
     keySets: { loaded: 0, failed: 0 },
@@ -103,6 +108,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     storeDuration: createDurationHistogram(STORE_BOUNDS_MS),
     tables: new Map(),
     servers: () => [],
+    addressLists: () => [],
     storeFailures: 0,
     resets: 0,
     breakerOpen: false,
@@ -177,6 +183,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     listed(list) {
       counters.lists[list]++
     },
+    denied(list) {
+      counters.denials.set(list, (counters.denials.get(list) ?? 0) + 1)
+    },
     decided(policy, outcome) {
       let decisions = counters.decisions.get(policy.name)
       if (!decisions) counters.decisions.set(policy.name, (decisions = noDecisions()))
@@ -247,6 +256,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     observeTable(name, read) {
       counters.tables.set(name, read)
+    },
+    observeLists(read) {
+      counters.addressLists = read
     },
     observeServers(read) {
       counters.servers = read

@@ -1,6 +1,6 @@
 import type { Policy } from '../policy.ts'
 import { readActivity, type Activity } from './activity.ts'
-import type { Telemetry } from './telemetry.ts'
+import type { ListUse, Telemetry } from './telemetry.ts'
 import {
   createCounters,
   createTelemetry,
@@ -76,6 +76,7 @@ function describe(
     ...describeStore(counters),
     ...describeUpstream(counters),
     ...describeTables(counters),
+    ...describeLists(counters),
     counter(
       'sluice_uncaught_errors_total',
       'Uncaught exceptions (bugs), by place',
@@ -291,11 +292,48 @@ function describeTables({ tables }: Counters): Metric[] {
   ]
 }
 
+/** Of several processes that read a list, those that read it worst. */
+function describeLists({ denials, addressLists }: Counters): Metric[] {
+  const lists = addressLists()
+  const byList = (valueOf: (use: ListUse) => number): MetricValue[] =>
+    lists.map((use) => ({ labels: { list: use.list }, value: valueOf(use) }))
+  return [
+    counter(
+      'sluice_denied_requests_total',
+      'Requests that a list refused before any rule applied, by list: denyList or a file of it',
+      by('list', Object.fromEntries(denials)),
+    ),
+    gauge(
+      'sluice_list_entries',
+      'Entries of a list of addresses, by its file',
+      byList(({ entries }) => entries),
+      'min',
+    ),
+    gauge(
+      'sluice_list_last_reload_successful',
+      '1 if the list of addresses was valid when it was last read, else 0',
+      byList(({ isLastRight }) => (isLastRight ? 1 : 0)),
+      'min',
+    ),
+    gauge(
+      'sluice_list_last_reload_success_timestamp_seconds',
+      'Unix time of the last time that the list of addresses was read and valid',
+      byList(({ lastRightAtMs }) => lastRightAtMs / 1000),
+      'min',
+    ),
+  ]
+}
+
 function counter(name: string, help: string, values: MetricValue[]): Metric {
   return { name, help, type: 'counter', aggregator: 'sum', values }
 }
 
-function gauge(name: string, help: string, values: MetricValue[], aggregator: 'sum' | 'max' = 'sum'): Metric {
+function gauge(
+  name: string,
+  help: string,
+  values: MetricValue[],
+  aggregator: 'sum' | 'max' | 'min' = 'sum',
+): Metric {
   return { name, help, type: 'gauge', aggregator, values }
 }
 

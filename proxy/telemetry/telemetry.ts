@@ -61,6 +61,17 @@ export type ErrorPlace = 'request' | 'process'
 /** How full a bounded table is, and how many entries it has dropped since the start to stay within its bound. */
 export type TableUse = { readonly size: number; readonly capacity: number; readonly evictions: number }
 
+/** A list of addresses from a file. */
+export type ListUse = {
+  /** The file, as written in the settings. */
+  readonly list: string
+  readonly entries: number
+  /** Whether it could be used when it was last read. */
+  readonly isLastRight: boolean
+  /** When it was last read and could be used, in milliseconds of the wall clock. */
+  readonly lastRightAtMs: number
+}
+
 /** How many servers of a backend are used, and how many are not because of their requests, or of their probes. */
 export type ServersUse = {
   readonly upstream: string
@@ -93,6 +104,8 @@ export type Telemetry = UpstreamTelemetry & {
   requestRejected(reason: Rejection): void
   /** `allowList` kept a rule from a request, or all of them; `denyList` or a ban refused it. */
   listed(list: ClientListName): void
+  /** Beside `listed`: which of the lists refused it, `denyList` or a file as written in the settings. */
+  denied(list: string): void
   /**
    * Once for each policy of a request that was let pass, for the one that refused it, and for each of a request that was
    * refused because the store is away.
@@ -137,6 +150,8 @@ export type Telemetry = UpstreamTelemetry & {
   tableChanged(policies: readonly Policy[], routes: readonly string[]): Steps<void>
   /** Called once for each table at start; `read` is called when metrics are asked for, and must be cheap. */
   observeTable(name: string, read: () => TableUse): void
+  /** As `observeTable`, of the lists of addresses. */
+  observeLists(read: () => readonly ListUse[]): void
   /** Called once at start; `read` is called when metrics are asked for, and must be cheap. */
   observeServers(read: () => readonly ServersUse[]): void
 }

@@ -119,7 +119,7 @@ beforeAll(async () => {
     banning: { refused: () => undefined },
     clientLists: {
       allows: () => false,
-      denies: () => false,
+      findDenial: () => undefined,
       applying: maybe('client lists', (policies: readonly Policy[]) => policies),
     },
     tokens: undefined,

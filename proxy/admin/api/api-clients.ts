@@ -180,5 +180,6 @@ function describeRule({ policy, hosts, match, except, allowList }: Rule): object
 }
 
 function describeEntry(entry: ListEntry): object {
-  return entry.kind === 'ip' ? { ip: entry.ranges } : { header: { [entry.name]: `sha256:${entry.sha256}` } }
+  if (entry.kind === 'header') return { header: { [entry.name]: `sha256:${entry.sha256}` } }
+  return { ip: [...entry.ranges, ...(entry.files ?? []).map(({ file }) => ({ file }))] }
 }

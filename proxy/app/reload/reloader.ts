@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../../shared/log.ts'
 import { reasonOf } from '../../../shared/settings/problems.ts'
+import { SettingsError } from '../../../shared/settings/settings.ts'
 import { doInTurns, type Steps } from '../../../shared/steps.ts'
 import type { ReloadOutcome } from '../../admin/api/api-reload.ts'
 import {
@@ -75,17 +76,13 @@ export function createReloader(options: {
     const read = await readSettings()
     // Somebody writes it just now, and half of it may be right: when it has come to rest this is called again.
     if (trigger === 'file' && source.signature() !== signature) return { outcome: 'failed' }
-    if ('mistakes' in read) {
-      state = { ...state, isLastRight: false, mistakes: read.mistakes }
-      const mistakes = read.mistakes.slice(0, MISTAKES_IN_LOG)
-      log.error({ trigger, mistakes }, 'reload refused; keeping the limits in force')
-      notify?.({ type: 'reload-failed', trigger, mistakes })
-      return { outcome: 'refused', mistakes: read.mistakes }
-    }
+    if ('mistakes' in read) return refuse(trigger, read.mistakes)
     const change = await doInTurns(compareTables(running, source.written, read.settings))
     const hash = change.tableHash
     const isSame = hash === state.hash && change.settings.limitsFile === running.limitsFile
-    if (!isSame && !(await apply(change))) {
+    const applied = isSame || (await apply(change))
+    if (applied instanceof SettingsError) return refuse(trigger, applied.problems)
+    if (!applied) {
       state = { ...state, isLastRight: false, mistakes: [notTaken] }
       notify?.({ type: 'reload-failed', trigger, mistakes: [] })
       return { outcome: 'failed' }
@@ -108,6 +105,14 @@ export function createReloader(options: {
     }
   }
 
+  function refuse(trigger: string, all: readonly string[]): ReloadOutcome {
+    state = { ...state, isLastRight: false, mistakes: all }
+    const mistakes = all.slice(0, MISTAKES_IN_LOG)
+    log.error({ trigger, mistakes }, 'reload refused; keeping the limits in force')
+    notify?.({ type: 'reload-failed', trigger, mistakes })
+    return { outcome: 'refused', mistakes: all }
+  }
+
   async function readSettings(): Promise<ReadSettings> {
     try {
       const read = await source.load()
@@ -120,13 +125,15 @@ export function createReloader(options: {
     }
   }
 
-  async function apply(change: TableChange): Promise<boolean> {
+  /** A mistake in a list of addresses is found only when the processes read it. */
+  async function apply(change: TableChange): Promise<boolean | SettingsError> {
     try {
       const prepared = await prepare(change)
       running = change.settings
       await prepared.commit()
       return true
     } catch (err) {
+      if (err instanceof SettingsError) return err
       log.error({ err }, 'reload failed; keeping the limits in force')
       return false
     }

@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster'
 import { setImmediate } from 'node:timers/promises'
+import { SettingsError } from '../../../shared/settings/settings.ts'
 import { StartError } from '../../../shared/start-error.ts'
 import { doAtOnce, doInTurns } from '../../../shared/steps.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
@@ -12,7 +13,13 @@ import { readPieces, writePieces } from './settings-pieces.ts'
 type FromWorker =
   | { readonly table: 'ask' }
   | { readonly table: 'ready' | 'done'; readonly id: number }
-  | { readonly table: 'failed'; readonly id: number; readonly reason: string }
+  | {
+      readonly table: 'failed'
+      readonly id: number
+      readonly reason: string
+      /** In a file that only workers read. */
+      readonly mistakes?: readonly string[]
+    }
 /**
  * To a worker: what it starts with, and a new table in two steps, so that all workers take it or none. The pieces of a table
  * come before; all pieces are in base64.
@@ -64,16 +71,16 @@ export function createWorkerTables(): WorkerTables {
         clearTimeout(timer)
         resolve()
       }
-      const fail = (reason: string): void => {
+      const fail = (reason: Error): void => {
         clearTimeout(timer)
         for (const stop of waitingFor.values()) stop()
-        reject(new Error(reason))
+        reject(reason)
       }
-      const timer = setTimeout(() => fail('a worker did not answer'), limitMs)
+      const timer = setTimeout(() => fail(new Error('a worker did not answer')), limitMs)
       for (const worker of started) {
         const receive = (answer: unknown): void => {
           if (!isFromWorker(answer) || !('id' in answer) || answer.id !== message.id) return
-          if (answer.table === 'failed') fail(answer.reason)
+          if (answer.table === 'failed') fail(errorOf(answer))
           else leave(worker)
         }
         const gone = (): void => leave(worker)
@@ -205,7 +212,9 @@ export function takeTables(
         prepared = { id, settings, table: await prepare(settings, change.tableHash) }
         answer({ table: 'ready', id })
       } catch (error) {
-        answer({ table: 'failed', id, reason: error instanceof Error ? error.message : String(error) })
+        const reason = error instanceof Error ? error.message : String(error)
+        const mistakes = error instanceof SettingsError && { mistakes: error.problems }
+        answer({ table: 'failed', id, reason, ...mistakes })
       }
       return
     }
@@ -220,6 +229,10 @@ export function takeTables(
   let last: Promise<void> = Promise.resolve()
   heard.receive = (change) => void (last = last.then(() => take(change)))
   for (const change of heard.waiting.splice(0)) heard.receive(change)
+}
+
+function errorOf({ reason, mistakes }: FromWorker & { readonly table: 'failed' }): Error {
+  return mistakes ? new SettingsError(mistakes) : new Error(reason)
 }
 
 function isFromWorker(message: unknown): message is FromWorker {

@@ -4,6 +4,7 @@ import { explainHead } from '../../app/explain/explain-head.ts'
 import { composeNames, lookUpEverywhere } from '../../app/upstreams/names.ts'
 import { composeAddresses, composeTrustedProxies } from '../../app/addresses/trusted-proxies.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
+import { readListsOf } from '../settings/read-lists.ts'
 import type { Explanation } from '../../limits/explain/explain.ts'
 import { fitsInLine, isHeaderName, writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
 import { compileTable } from '../../limits/request-table.ts'
@@ -65,7 +66,8 @@ export async function explainRequest(
   const names = composeNames()
   const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   await hosts?.ready(LOOKUPS_MS)
-  const table = compileTable(settings, composeAddresses(settings, { ranges, hosts }))
+  const addresses = composeAddresses(settings, { ranges, hosts })
+  const table = compileTable(settings, addresses, readListsOf(settings).lists)
   const tokens = await composeTokens(settings, table.written, log, now)
   try {
     const explanation = await explainHead({ head, ip }, settings, { table, tokens: tokens?.reader })

@@ -1,10 +1,12 @@
 import { noteRefusal } from '../../limits/clients/banning.ts'
 import { Settlement } from '../../limits/costs/settlement.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
+import { readListsOf } from '../settings/read-lists.ts'
 import { createMemoryLimiter } from '../../limits/store/memory/limiter.ts'
 import type { Charge, Decision } from '../../limits/limiter.ts'
 import { requestedUnits, reservedUnits, type Policy } from '../../policy.ts'
 import { compileRules } from '../../limits/rules/rule-table.ts'
+import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
 import { composeAddresses } from '../../app/addresses/trusted-proxies.ts'
 import { decideRequest, type AskedRequest, type DecisionTable, type Verdict } from '../../limits/decide.ts'
 import { countsNothing, createUnservedRequest, noEntries } from '../../limits/explain/unserved-request.ts'
@@ -69,14 +71,16 @@ const MAX_CLIENTS = 2_000_000
  * @param proxies those that are trusted: networks
  * @param defaultHost the host of requests whose log line does not have it
  * @param excluded clients whose requests are left out
+ * @param lists those that the settings name; unless given, they are read
  */
 export function simulate(
   settings: GatewaySettings,
   proxies: readonly string[],
   defaultHost: string | undefined,
   excluded: Excluded = readExcluded([]),
+  lists: AddressLists = readListsOf(settings).lists,
 ): Simulation {
-  const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }))
+  const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }), lists)
   let clockMs = 0
   const seed = 1
   const limiter = createMemoryLimiter({ maxKeys: settings.storeMaxKeys, seed, now: () => clockMs })

@@ -1,5 +1,6 @@
 import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
+import { readListsOf } from '../settings/read-lists.ts'
 import { CommandError, printError, printJson, status } from '../output.ts'
 import { loadSettings, nameLimits, type ConfigOption } from '../settings/settings.ts'
 import { readExcluded } from './excluded.ts'
@@ -30,13 +31,15 @@ type WrittenSuggestion = Suggestion & { readonly table: string }
 /** Shows what this table would have done to the requests of these logs. @returns 1 where no request could be read */
 export async function replay(files: readonly string[], options: ReplayOptions): Promise<number> {
   const settings = loadSettings(options)
+  const { lists } = readListsOf(settings)
   if (files.filter((file) => file === '-').length > 1)
     throw new CommandError('standard input can be read once only', status.usage)
   if (options.suggest && files.includes('-'))
     throw new CommandError('--suggest reads the logs twice, so it needs files', status.usage)
   const networks = trustedNetworks(settings)
   const excluded = readExcluded(options.exclude ?? [])
-  const start = (tried: GatewaySettings): Simulation => simulate(tried, networks, options.host, excluded)
+  const start = (tried: GatewaySettings): Simulation =>
+    simulate(tried, networks, options.host, excluded, lists)
   const report = await makeWholeReport(files, options, start(settings))
   const suggestions = options.suggest ? await suggest(files, options, settings, report, start) : undefined
   if (options.json) printJson({ ...report, ...(suggestions && { suggestions }) })

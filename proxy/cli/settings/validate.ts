@@ -2,6 +2,7 @@ import { SettingsError } from '../../../shared/settings/settings.ts'
 import { locateConfigFile } from '../../config/file/config-file.ts'
 import { loadGatewaySettings } from '../../config/settings.ts'
 import { formatCount, print, printError, printJson, status } from '../output.ts'
+import { readListsOf } from './read-lists.ts'
 import { environmentWith, nameLimits } from './settings.ts'
 
 /** A mistake, apart from the place where it is. Those of the environment have no line. */
@@ -16,7 +17,8 @@ type Mistake = { readonly file?: string; readonly line?: number; readonly text: 
 export function validate(file: string | undefined, { json = false }: { readonly json?: boolean }): number {
   const env = environmentWith(file === undefined ? {} : { config: file })
   try {
-    const { settings, warnings } = loadGatewaySettings(env, process.cwd())
+    const { settings, warnings: ofSettings } = loadGatewaySettings(env, process.cwd())
+    const warnings = [...ofSettings, ...readListsOf(settings).warnings]
     const rules = settings.rules.length
     if (json) {
       printJson({ valid: true, file: settings.configFile ?? null, rules, mistakes: [], warnings })

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { createRequestClassifier } from '../../http/fields/header-roles.ts'
 import type { ListEntry } from '../../policy.ts'
+import { addressItems, listFile, listPath } from './address-items.ts'
 import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 
 const needsRange = 'needs an IP address or a CIDR, such as 203.0.113.7 or 10.0.0.0/8'
-const needsEntry = 'needs ip or header, one of the two'
+const needsEntry = 'needs ip, file or header, one of the three'
 // A text in place of a hash may be the secret itself, so the message does not quote it.
 const needsHash =
   'got a value that is not shown, needs sha256: and 64 hex digits, which "printf %s SECRET | sha256sum" prints'
@@ -43,27 +44,31 @@ const secretHeader = z
 const entry = z
   .strictObject(
     {
-      ip: z
-        .union([range.transform((only) => [only]), z.array(range).min(1, 'needs at least one entry')])
+      ip: addressItems
         .optional()
-        .meta({ description: 'An address, a CIDR, or a list of them.' }),
+        .meta({ description: 'An address, a CIDR, a name of networks, a file, or a list of them.' }),
+      file: listPath.optional().meta({
+        description: 'File with one address or CIDR a line, read again when it changes.',
+      }),
       header: secretHeader
         .optional()
         .meta({ description: 'A header with the SHA-256 of its value: { NAME: sha256:HEX }.' }),
     },
     needsEntry,
   )
-  .refine(({ ip, header }) => (ip === undefined) !== (header === undefined), needsEntry)
-  .transform(({ ip = [], header }): ListEntry => {
-    return header ? { kind: 'header', ...header } : { kind: 'ip', ranges: ip }
+  .refine((given) => Object.values(given).filter((value) => value !== undefined).length === 1, needsEntry)
+  .transform(({ ip, file, header }): ListEntry => {
+    if (header) return { kind: 'header', ...header }
+    const { ranges = [], files = file === undefined ? [] : [listFile(file)] } = ip ?? {}
+    return { kind: 'ip', ranges, ...(files.length > 0 && { files }) }
   })
 
 /** The fields of an entry. */
-export const listFields = ['ip', 'header']
+export const listFields = ['ip', 'file', 'header']
 
 /** `allowList` or `denyList`, as written. */
 export const clientList = z
-  .array(entry, 'needs a list of entries with ip or header')
+  .array(entry, 'needs a list of entries with ip, file or header')
   .max(MAX_ENTRIES, `needs at most ${MAX_ENTRIES} entries`)
 
 const needsClient = 'needs ip: ADDRESS, or header:NAME: sha256:HEX, one of the two'

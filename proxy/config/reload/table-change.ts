@@ -166,11 +166,14 @@ function* writeJson(table: Readonly<Record<string, unknown>>): Generator<string>
 
 function* writeItems(items: readonly unknown[]): Generator<string> {
   for (const [index, item] of items.entries())
-    yield `${index === 0 ? '[' : ','}${JSON.stringify(item ?? null, withoutRevision)}`
+    yield `${index === 0 ? '[' : ','}${JSON.stringify(item ?? null, withoutState)}`
   yield items.length === 0 ? '[]' : ']'
 }
 
-/** Workers count the revisions of their rules (`reviseRules`); the revisions are not part of the table. */
-function withoutRevision(name: string, value: unknown): unknown {
-  return name === 'revision' ? undefined : value
+/**
+ * Workers count the revisions of their rules (`reviseRules`); the revisions are not part of the table, nor is the folder on this
+ * machine that a list is in.
+ */
+function withoutState(name: string, value: unknown): unknown {
+  return name === 'revision' || name === 'location' ? undefined : value
 }

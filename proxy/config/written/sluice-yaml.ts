@@ -264,9 +264,31 @@ export interface SluiceYaml {
    */
   allowList?: {
     /**
-     * An address, a CIDR, or a list of them.
+     * An address, a CIDR, a name of networks, a file, or a list of them.
      */
-    ip?: string | string[]
+    ip?:
+      | (
+          | string
+          | {
+              /**
+               * File with one address or CIDR a line, read again when it changes.
+               */
+              file: string
+            }
+        )[]
+      | (
+          | string
+          | {
+              /**
+               * File with one address or CIDR a line, read again when it changes.
+               */
+              file: string
+            }
+        )
+    /**
+     * File with one address or CIDR a line, read again when it changes.
+     */
+    file?: string
     /**
      * A header with the SHA-256 of its value: { NAME: sha256:HEX }.
      */
@@ -281,9 +303,31 @@ export interface SluiceYaml {
    */
   denyList?: {
     /**
-     * An address, a CIDR, or a list of them.
+     * An address, a CIDR, a name of networks, a file, or a list of them.
      */
-    ip?: string | string[]
+    ip?:
+      | (
+          | string
+          | {
+              /**
+               * File with one address or CIDR a line, read again when it changes.
+               */
+              file: string
+            }
+        )[]
+      | (
+          | string
+          | {
+              /**
+               * File with one address or CIDR a line, read again when it changes.
+               */
+              file: string
+            }
+        )
+    /**
+     * File with one address or CIDR a line, read again when it changes.
+     */
+    file?: string
     /**
      * A header with the SHA-256 of its value: { NAME: sha256:HEX }.
      */
@@ -625,9 +669,31 @@ export interface SluiceYaml {
      */
     allowList?: {
       /**
-       * An address, a CIDR, or a list of them.
+       * An address, a CIDR, a name of networks, a file, or a list of them.
        */
-      ip?: string | string[]
+      ip?:
+        | (
+            | string
+            | {
+                /**
+                 * File with one address or CIDR a line, read again when it changes.
+                 */
+                file: string
+              }
+          )[]
+        | (
+            | string
+            | {
+                /**
+                 * File with one address or CIDR a line, read again when it changes.
+                 */
+                file: string
+              }
+          )
+      /**
+       * File with one address or CIDR a line, read again when it changes.
+       */
+      file?: string
       /**
        * A header with the SHA-256 of its value: { NAME: sha256:HEX }.
        */

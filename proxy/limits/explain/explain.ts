@@ -4,6 +4,9 @@ import type { Target } from '../../request/target/target.ts'
 import { DEFAULT_UPSTREAM } from '../../telemetry/counters.ts'
 import type { TokenReader } from '../keys/tokens/token-reader.ts'
 import { decideRequest, type AskedRequest } from '../decide.ts'
+import type { Denial } from '../clients/lists/client-lists.ts'
+import { parseAddress } from '../../request/addresses/ip-address.ts'
+import { readListInThread } from '../../request/addresses/lists/read-in-thread.ts'
 import type { RequestTable } from '../request-table.ts'
 import { explainBan, type ExplainedBan, type RunTimeState } from './bans.ts'
 import { explainRule, type ExplainedRule } from './explain-rule.ts'
@@ -72,7 +75,7 @@ export async function explain(asked: Asked): Promise<Explanation> {
     case 'answered':
       return { outcome: 'answered', status: 204, why: 'OPTIONS for the server itself', ...read, rules: [] }
     case 'denied':
-      return { outcome: 'denied', status: 403, why: 'denyList has the client', ...read, rules: [] }
+      return { outcome: 'denied', status: 403, why: await whyDenied(verdict.by, about), ...read, rules: [] }
     case 'banned': {
       const ban = runTime && explainBan(verdict.ban, about, runTime)
       // What would count it without its ban.
@@ -85,6 +88,15 @@ export async function explain(asked: Asked): Promise<Explanation> {
     default:
       return { outcome: 'limited', ...read, rules: await explainRules(asked, about) }
   }
+}
+
+/** Of a file the line is looked for, which takes as long as reading it. */
+async function whyDenied({ list, location }: Denial, { clientAddress }: AskedRequest): Promise<string> {
+  if (location === undefined) return 'denyList has the client'
+  const address = parseAddress(clientAddress.address)
+  const read = await readListInThread(location, address).catch(() => undefined)
+  const line = read && 'found' in read ? `, line ${read.found}` : ''
+  return `denyList has the client: ${list}${line}`
 }
 
 /** Explains a request that the parser rejects. */

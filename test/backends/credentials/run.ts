@@ -115,7 +115,8 @@ for (const [index, value] of values.entries()) {
     accepted++
     const isToken = isVerified.has(client) && verifies.test(name)
     const isDenied =
-      denyListOf.get(client)?.denies(unknownClient, { rawHeaders: ['authorization', value] }) ?? false
+      denyListOf.get(client)?.findDenial(unknownClient, { rawHeaders: ['authorization', value] }) !==
+      undefined
     const uncounted = !keys.includes(key)
       ? 'the key'
       : isToken && !subs.includes(client)

@@ -186,7 +186,7 @@ const listedCredentials: CostRow = {
   atoms: [...credentials.atoms, '\n', '{n}'],
   open: openText((value) => {
     const rawHeaders = value.split('\n').flatMap((line) => ['authorization', line])
-    return [lists.denies(nobody, { rawHeaders }), manyOverrides.applying([usual], nobody, { rawHeaders })]
+    return [lists.findDenial(nobody, { rawHeaders }), manyOverrides.applying([usual], nobody, { rawHeaders })]
   }),
 }
 
@@ -202,7 +202,7 @@ const listed: CostRow = {
       return colon === -1 ? [] : [line.slice(0, colon), line.slice(colon + 1)]
     })
     return [
-      lists.denies(nobody, { rawHeaders }),
+      lists.findDenial(nobody, { rawHeaders }),
       lists.allows(nobody, { rawHeaders }),
       linesOf(rawHeaders, 'x-0'),
     ]

@@ -19,7 +19,10 @@ const ruleOf = (policy: Rule['policy'], allowList?: readonly ListEntry[]): Rule 
 }
 
 function compile(lists: Partial<Parameters<typeof compileClientLists>[0]>) {
-  return compileClientLists({ allowList: [], denyList: [], rules: [], ...lists })
+  const compiled = compileClientLists({ allowList: [], denyList: [], rules: [], ...lists })
+  const denies = (...asked: Parameters<typeof compiled.findDenial>): boolean =>
+    compiled.findDenial(...asked) !== undefined
+  return { ...compiled, denies }
 }
 
 test('without lists no client is listed, and the policies stay unchanged', () => {

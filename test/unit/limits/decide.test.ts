@@ -7,6 +7,7 @@ import { createUnservedRequest } from '../../../proxy/limits/explain/unserved-re
 import type { Charge, Decision } from '../../../proxy/limits/limiter.ts'
 import { compileTable } from '../../../proxy/limits/request-table.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
+import { noAddressLists } from '../../../proxy/request/addresses/lists/address-lists.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 
 const { settings } = loadWithFile(`
@@ -18,7 +19,7 @@ limits:
   - { name: tokens, match: POST /tokens, requests: 100, window: 1m, cost: { reserve: json:max_tokens, settle: 'header:x-cost' } }
 `)
 const addresses = createAddressReader([])
-const compiled = compileTable(settings, addresses)
+const compiled = compileTable(settings, addresses, noAddressLists)
 const allowed: Decision = { outcome: 'allowed', states: [] }
 
 const banOfAddress = { kind: 'ban', parts: '', by: 'operator' } as const
@@ -67,7 +68,7 @@ test.each<[string, Case, object]>([
   [
     'a client on the deny list is denied, banned or not',
     { ip: '192.0.2.66', entries: [{ ...banOfAddress, partitionKey: '192.0.2.66' }] },
-    { outcome: 'denied' },
+    { outcome: 'denied', by: { list: 'denyList' } },
   ],
   [
     'a banned address is refused, whatever it asks for',

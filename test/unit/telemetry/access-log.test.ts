@@ -11,6 +11,7 @@ const access: Access = {
   route: undefined,
   refusedBy: 'login',
   list: undefined,
+  deniedBy: undefined,
   rejected: undefined,
   wouldBeRefusedBy: undefined,
   clientAddress: '192.0.2.7',

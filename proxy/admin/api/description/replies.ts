@@ -49,7 +49,7 @@ export const status = health.extend({
 })
 
 const listEntry = z.union([
-  z.strictObject({ ip: z.array(z.string()) }),
+  z.strictObject({ ip: z.array(z.union([z.string(), z.strictObject({ file: z.string() })])) }),
   z.strictObject({ header: z.record(z.string(), z.string()) }),
 ])
 const keyPart = z.union([z.string(), z.strictObject({ first: z.array(z.string()) })])

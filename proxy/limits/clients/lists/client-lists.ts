@@ -1,17 +1,27 @@
 import { doAtOnce, type Steps } from '../../../../shared/steps.ts'
 import type { ClientRequest } from '../../../http/message/messages.ts'
-import type { ListEntry, Policy, Rule } from '../../../policy.ts'
+import type { ListEntry, ListFile, Policy, Rule } from '../../../policy.ts'
 import { createAddressSetInSteps } from '../../../request/addresses/address-set.ts'
 import type { ClientAddress } from '../../../request/addresses/client-address.ts'
-import { parseAddress, parseAddressRange, type AddressRange } from '../../../request/addresses/ip-address.ts'
+import {
+  noAddressLists,
+  type AddressList,
+  type AddressLists,
+} from '../../../request/addresses/lists/address-lists.ts'
+import {
+  parseAddress,
+  parseAddressRange,
+  type AddressRange,
+  type IpAddress,
+} from '../../../request/addresses/ip-address.ts'
 import { readAnyLine, readOnlyLine, SecretHeaders } from './secret-headers.ts'
 
 type WithLines = Pick<ClientRequest, 'rawHeaders'>
 
 /** `allowList`, `denyList` and the rules' `overrides`, compiled once. */
 export type ClientLists = {
-  /** Whether to refuse a request before any rule. */
-  denies(client: ClientAddress, request: WithLines): boolean
+  /** The list that refuses a request before any rule. */
+  findDenial(client: ClientAddress, request: WithLines): Denial | undefined
   /** Whether a request is exempt from all rules and bans. */
   allows(client: ClientAddress, request: WithLines): boolean
   /**
@@ -20,6 +30,9 @@ export type ClientLists = {
    */
   applying(policies: readonly Policy[], client: ClientAddress, request: WithLines): readonly Policy[]
 }
+
+/** A list that denies: `denyList` where its entry is in the settings file, else the file with the entry, as written. */
+export type Denial = { readonly list: string; readonly location?: string }
 
 type List = (client: ClientAddress, request: WithLines) => boolean
 
@@ -38,19 +51,24 @@ export type WrittenLists = {
   readonly rules: readonly Rule[]
 }
 
-export function compileClientLists(lists: WrittenLists): ClientLists {
-  return doAtOnce(compileClientListsInSteps(lists))
+/** @param files those that the lists name */
+export function compileClientLists(lists: WrittenLists, files = noAddressLists): ClientLists {
+  return doAtOnce(compileClientListsInSteps(lists, files))
 }
 
-export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLists> {
+export function* compileClientListsInSteps(lists: WrittenLists, files: AddressLists): Steps<ClientLists> {
   const certain = new SecretHeaders(readOnlyLine)
   const possible = new SecretHeaders(readAnyLine)
   const parse = createAddressParser()
-  const isAllowed = yield* compileList(lists.allowList, certain, parse)
-  const isDenied = yield* compileList(lists.denyList, possible, parse)
+  const compileList = createListCompiler(parse, files)
+  const isAllowed = yield* compileList(lists.allowList, certain)
+  const isDenied = yield* compileList(lists.denyList.map(withoutFiles), possible)
+  const denyingFiles = lists.denyList
+    .flatMap(filesOf)
+    .map((file) => ({ file, list: files.of(file.location) }))
   const ofPolicies = new Map<Policy, List>()
   for (const { policy, allowList = [] } of lists.rules) {
-    const list = yield* compileList(allowList, certain, parse)
+    const list = yield* compileList(allowList, certain)
     if (list) ofPolicies.set(policy, list)
     yield
   }
@@ -58,18 +76,22 @@ export function* compileClientListsInSteps(lists: WrittenLists): Steps<ClientLis
   for (const { policy, overrides: written = [] } of lists.rules) {
     const compiled: Override[] = []
     for (const { clients, policy: override } of written) {
-      const isMeant = yield* compileList(clients, certain, parse)
+      const isMeant = yield* compileList(clients, certain)
       if (!isMeant) continue
       const isLower = override.quota < policy.quota
       const guessed = isLower ? clients.filter(({ kind }) => kind === 'header') : []
-      const mayBeMeant = yield* compileList(guessed, possible, parse)
+      const mayBeMeant = yield* compileList(guessed, possible)
       compiled.push({ isMeant, mayBeMeant, policy: override })
     }
     if (compiled.length > 0) overrides.set(policy, compiled)
     yield
   }
   return {
-    denies: isDenied ?? (() => false),
+    findDenial(client, request) {
+      if (isDenied?.(client, request)) return byDenyList
+      const address = denyingFiles.length > 0 ? parse(client.address) : undefined
+      return address && findFile(denyingFiles, address)
+    },
     allows: isAllowed ?? (() => false),
     applying(policies, client, request) {
       if (policies.length === 0) return policies
@@ -112,27 +134,48 @@ export function listedHeaders({ allowList, denyList, rules }: WrittenLists): str
   return entries.flatMap((entry) => (entry.kind === 'header' ? [entry.name] : []))
 }
 
-/** Undefined where nothing is on the list. */
-function* compileList(
-  entries: readonly ListEntry[],
-  secrets: SecretHeaders,
-  parse: typeof parseAddress,
-): Steps<List | undefined> {
-  if (entries.length === 0) return undefined
-  const hasRanges = entries.some((entry) => entry.kind === 'ip')
-  const addresses = yield* createAddressSetInSteps(readRanges(entries))
-  const listed = new Set<string>()
-  for (const entry of entries) {
-    if (entry.kind === 'header') for (const id of secrets.add(entry)) listed.add(id)
-    yield
+const byDenyList: Denial = { list: 'denyList' }
+
+function findFile(
+  files: readonly { readonly file: ListFile; readonly list: AddressList }[],
+  address: IpAddress,
+): Denial | undefined {
+  for (const { file, list } of files)
+    if (list.has(address)) return { list: file.file, location: file.location }
+  return undefined
+}
+
+/** The function that it returns yields undefined where nothing is on the list. */
+function createListCompiler(parse: typeof parseAddress, files: AddressLists) {
+  return function* compileList(
+    entries: readonly ListEntry[],
+    secrets: SecretHeaders,
+  ): Steps<List | undefined> {
+    if (entries.length === 0) return undefined
+    const hasAddresses = entries.some((entry) => entry.kind === 'ip')
+    const addresses = yield* createAddressSetInSteps(readRanges(entries))
+    const lists = entries.flatMap(filesOf).map(({ location }) => files.of(location))
+    const listed = new Set<string>()
+    for (const entry of entries) {
+      if (entry.kind === 'header') for (const id of secrets.add(entry)) listed.add(id)
+      yield
+    }
+    return (client, request) => {
+      const address = hasAddresses ? parse(client.address) : undefined
+      if (address && (addresses.has(address) || lists.some((list) => list.has(address)))) return true
+      if (listed.size === 0) return false
+      for (const id of secrets.find(request.rawHeaders)) if (listed.has(id)) return true
+      return false
+    }
   }
-  return (client, request) => {
-    const address = hasRanges ? parse(client.address) : undefined
-    if (address && addresses.has(address)) return true
-    if (listed.size === 0) return false
-    for (const id of secrets.find(request.rawHeaders)) if (listed.has(id)) return true
-    return false
-  }
+}
+
+function filesOf(entry: ListEntry): readonly ListFile[] {
+  return entry.kind === 'ip' ? (entry.files ?? []) : []
+}
+
+function withoutFiles(entry: ListEntry): ListEntry {
+  return entry.kind === 'ip' ? { kind: 'ip', ranges: entry.ranges } : entry
 }
 
 /** Parses an address once for all lists, of which there may be thousands, that are asked about it one after another. */

@@ -1,0 +1,82 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import {
+  problemAt,
+  reasonOf,
+  showValue,
+  type Place,
+  type Problem,
+} from '../../../shared/settings/problems.ts'
+import type { ListEntry, ListFile, Rule } from '../../policy.ts'
+
+type Lists = {
+  readonly allowList?: readonly ListEntry[] | undefined
+  readonly denyList?: readonly ListEntry[] | undefined
+  readonly rules?: readonly Rule[] | undefined
+}
+
+/** The files of all lists, each once. */
+export function listFilesOf({ allowList = [], denyList = [], rules = [] }: Lists): ListFile[] {
+  const entries = [...denyList, ...allowList, ...rules.flatMap((rule) => rule.allowList ?? [])]
+  const byLocation = new Map<string, ListFile>()
+  for (const file of entries.flatMap(filesOf))
+    if (!byLocation.has(file.location)) byLocation.set(file.location, file)
+  return [...byLocation.values()]
+}
+
+/** The entries, with the absolute paths of their files. */
+export function locateLists(entries: readonly ListEntry[], folder: string): readonly ListEntry[] {
+  return entries.map((entry) => {
+    if (filesOf(entry).length === 0) return entry
+    const files = filesOf(entry).map(({ file }) => ({ file, location: resolve(folder, file) }))
+    return { ...entry, files }
+  })
+}
+
+/** As `locateLists`, of the lists of rules. */
+export function locateRuleLists(rules: readonly Rule[], folder: string): readonly Rule[] {
+  return rules.map((rule) =>
+    rule.allowList?.some((entry) => filesOf(entry).length > 0)
+      ? { ...rule, allowList: locateLists(rule.allowList, folder) }
+      : rule,
+  )
+}
+
+/** Finds lists that are not there. Their lines are checked when they are read, which takes longer. */
+export function findMissingLists(
+  { allowList = [], denyList = [], rules = [] }: Lists,
+  placeOf: (path: readonly PropertyKey[]) => Place,
+  folder: string,
+): Problem[] {
+  const findIn = (entries: readonly ListEntry[], path: readonly PropertyKey[]): Problem[] =>
+    [...entries.entries()].flatMap(([index, entry]) =>
+      filesOf(entry).flatMap(({ file }) => {
+        const why = whyUnreadable(resolve(folder, file))
+        if (why === undefined) return []
+        const text = `got ${showValue(file)}, needs a readable file with addresses (${why})`
+        return [problemAt(placeOf([...path, index]), text)]
+      }),
+    )
+  return [
+    ...findIn(allowList, ['allowList']),
+    ...findIn(denyList, ['denyList']),
+    ...[...rules.entries()].flatMap(([index, rule]) =>
+      findIn(rule.allowList ?? [], ['limits', index, 'allowList']),
+    ),
+  ]
+}
+
+function filesOf(entry: ListEntry): readonly ListFile[] {
+  return entry.kind === 'ip' ? (entry.files ?? []) : []
+}
+
+/** A pipe could be read only once. */
+function whyUnreadable(path: string): string | undefined {
+  try {
+    if (!statSync(path).isFile()) return 'it is no regular file'
+    accessSync(path, constants.R_OK)
+    return undefined
+  } catch (error) {
+    return reasonOf(error)
+  }
+}

@@ -1,0 +1,17 @@
+import type { IpAddress } from '../ip-address.ts'
+
+/** A list of addresses from a file. What it has changes with the file, so it is asked for each request. */
+export type AddressList = { has(address: IpAddress): boolean }
+
+/** The lists that were read, by the absolute paths of their files. */
+export type AddressLists = {
+  /** @throws Error for a file that was not read */
+  of(location: string): AddressList
+}
+
+/** Where nothing names a file. */
+export const noAddressLists: AddressLists = {
+  of(location) {
+    throw new Error(`the list ${location} was not read`)
+  },
+}

@@ -1,0 +1,23 @@
+import { reasonOf, showValue } from '../../../../shared/settings/problems.ts'
+import type { ReadList } from './read-list.ts'
+
+type Unread = Exclude<ReadList, { readonly data: unknown }>
+
+/** Messages on a list that cannot be used, each with the place: `./vpn.txt:17: got …`. */
+export function problemsOfList(file: string, read: Unread): string[] {
+  if ('tooMany' in read) return [`${file}: needs at most ${read.tooMany} entries`]
+  const bad = read.bad.map(
+    ({ line, text }) =>
+      `${file}:${line}: got ${showValue(text)}, needs one IP address or CIDR, or a comment after #`,
+  )
+  return read.more ? [...bad, `${file}: there are more such lines`] : bad
+}
+
+/** The message where the file cannot be read. */
+export function problemOfFile(file: string, error: unknown): string {
+  return `${file}: cannot be read (${reasonOf(error)})`
+}
+
+export function warnOfEverybody(file: string, line: number): string {
+  return `${file}:${line}: every client is on the list`
+}
