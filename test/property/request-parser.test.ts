@@ -8,8 +8,8 @@ import {
 } from '../support/random/request-bytes.ts'
 import {
   createNodeReader,
+  differenceBetween,
   readRequestsHere,
-  type RequestRead,
   type RequestsReading,
 } from '../support/random/request-readings.ts'
 import { runs } from '../support/random/runs.ts'
@@ -88,32 +88,6 @@ function cut(bytes: string, { name, seed }: { name: WayOfSending; seed: number }
 }
 
 const readWithNode = createNodeReader()
-
-/** How a request that is read here could be another to somebody who reads as Node does; undefined where it could not. */
-function differenceBetween(here: RequestsReading, node: RequestsReading): string | undefined {
-  for (const [i, request] of here.requests.entries()) {
-    const other = node.requests[i]
-    // A body refused in the same piece as its head may not have been emitted there.
-    if (!other && node.stopped) return undefined
-    if (!other)
-      return request.endedIn === undefined && node.refused !== undefined
-        ? undefined
-        : `request ${i} is not read`
-    if (headOf(request) !== headOf(other)) return `head ${i}`
-    if (request.endedIn === undefined) {
-      const shares = other.body.startsWith(request.body) || request.body.startsWith(other.body)
-      return shares ? undefined : `body ${i}`
-    }
-    if (request.body !== other.body) return `body ${i}`
-    if (request.trailers.join('\n') !== other.trailers.join('\n')) return `trailers ${i}`
-    if (request.endedIn !== other.endedIn) return `end ${i}`
-  }
-  return undefined
-}
-
-function headOf({ method, target, version, fields }: RequestRead): string {
-  return [method, target, version, ...fields].join('\n')
-}
 
 function isRefusedHereOnly(here: RequestsReading, node: RequestsReading): boolean {
   const whole = ({ requests }: RequestsReading): number =>

@@ -92,6 +92,7 @@ export function stepsOfAll(seeds: readonly FoundSeed[], seed: number): Step[] {
     step('judges', VITEST, 30, { tests: '--project judges', ...drawn }),
     ...peers,
     { ...npmRun('fuzz', 15), ...drawn },
+    npmRun('fuzz:coverage -- 120', 20),
     step('mutations for ten minutes', VITEST, 20, {
       tests: '--project fault test/wire/mutations.test.ts test/wire/random/random.test.ts',
       env: { ...drawn.env, WIRE_RUNS: '2000', RANDOM_EXCHANGES: '300000' },
