@@ -26,7 +26,7 @@ const { build } = (await import(join(here, 'node_modules/rolldown/dist/index.mjs
 let found = 0
 for (const target of named.length > 0 ? named : targets) {
   const scratch = mkdtempSync(join(tmpdir(), `fuzz-${target}-`))
-  // jsfuzz instruments what is loaded with `require`.
+  // jsfuzz instruments modules that `require` loads.
   await build({
     input: join(here, 'targets', `${target}.ts`),
     platform: 'node',

@@ -13,7 +13,7 @@ const readWithNode = createNodeReader()
 export function fuzz(bytes: Buffer): void {
   const whole = readRequestsHere([bytes])
   const inPieces = readRequestsHere(byteByByte(bytes))
-  // What comes before a mistake may be handed on sooner or later.
+  // Requests before a mistake may be handed on sooner or later.
   if (whole.refused === undefined && !isDeepStrictEqual(readings(inPieces), readings(whole)))
     fail('other pieces, another reading', { whole, inPieces })
   if (whole.refused !== undefined && inPieces.refused === undefined)
