@@ -20,6 +20,8 @@ export type Policy = {
   readonly cost?: Cost
   /** After so many refusals in a window a client is banned. */
   readonly ban?: BanPolicy
+  /** Devices that have signed in to an account count apart from all others. */
+  readonly device?: DevicePolicy
   /** Of a token bucket with a burst of its own: the window of its average. */
   readonly averageWindowMs?: number
   /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
@@ -44,6 +46,17 @@ export type BanPolicy = {
   readonly forMs: number
   readonly maxMs: number
   readonly scope: 'rule' | 'all'
+}
+
+/**
+ * - `cookie`: name of the cookie by which a device is known
+ * - `forMs`: for how long it is known after it has signed in
+ * - `status`: of the responses that say that somebody has signed in
+ */
+export type DevicePolicy = {
+  readonly cookie: string
+  readonly forMs: number
+  readonly status: readonly StatusRange[]
 }
 
 /** Status codes from the first to the last, both included. */

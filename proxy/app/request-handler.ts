@@ -12,6 +12,7 @@ import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
 import { requestedUnits, singleParts, type Policy } from '../policy.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
+import { hideCookies } from '../request/values/hidden-cookies.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
 import { createPrefixStripper } from '../limits/rules/strip-prefix.ts'
 import { compileRoutes } from '../limits/rules/upstream-routes.ts'
@@ -60,6 +61,8 @@ type TableOptions = Pick<
   | 'corsHeaders'
   | 'clientLists'
   | 'tokens'
+  | 'devices'
+  | 'hiddenCookies'
   | 'readsBodies'
   | 'refusals'
   | 'limitHeaders'
@@ -116,7 +119,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 
 function* composeTable(
   settings: GatewaySettings,
-  { written, rules, preflightRules, clientLists }: RequestTable,
+  { written, rules, preflightRules, clientLists, devices }: RequestTable,
   {
     tokens,
     isTraced,
@@ -138,6 +141,8 @@ function* composeTable(
     corsHeaders: composeCors(settings),
     clientLists,
     tokens,
+    devices,
+    hiddenCookies: composeHiddenCookies(settings),
     readsBodies: hasBodies,
     refusals: settings.refusals,
     limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
@@ -258,15 +263,22 @@ function composeHeldBodies(telemetry: HandlerDeps['telemetry']): HeldBodyMemory 
   return memory
 }
 
+/** Browsers still send them with rate limiting off. */
+function composeHiddenCookies({ rules }: GatewaySettings): HandlerOptions['hiddenCookies'] {
+  const names = new Set(rules.flatMap(({ policy }) => policy.device?.cookie ?? []))
+  return names.size > 0 ? hideCookies([...names]) : undefined
+}
+
 function readsBodies(rules: GatewaySettings['rules']): boolean {
   return rules.some(({ policy }) => requestedUnits(policy) !== undefined)
 }
 
 /** The fields that tell a policy's clients apart. */
-function headersOf({ partition }: Policy): string[] {
-  return singleParts(partition).flatMap((part) => {
+function headersOf({ partition, device }: Policy): string[] {
+  const ofKey = singleParts(partition).flatMap((part) => {
     if (part.kind === 'jwt') return ['authorization']
     if (part.kind === 'cookie') return ['cookie']
     return part.kind === 'header' ? [part.name] : []
   })
+  return device ? [...ofKey, 'cookie'] : ofKey
 }

@@ -1,10 +1,12 @@
 import type { Algorithm } from '../limits/algorithms/algorithm.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
+import { mistakesOfDevice } from './rules/device-contradictions.ts'
 import {
   singleParts,
   singleSources,
   type BanPolicy,
   type Cost,
+  type DevicePolicy,
   type PartitionPart,
   type Policy,
   type RoutePattern,
@@ -22,6 +24,7 @@ type Counting = {
   readonly burst?: number | undefined
   readonly algorithm: Policy['algorithm']
   readonly ban?: BanPolicy | undefined
+  readonly device?: DevicePolicy | undefined
   readonly key: readonly PartitionPart[]
   readonly overrides?: readonly { readonly requests: number }[] | undefined
 }
@@ -49,6 +52,7 @@ export function findContradictions(rule: Counting): Contradiction[] {
   const overridden = (rule.overrides ?? []).map((override) => override.requests)
   if (rule.ban && singleParts(rule.key).some(({ kind }) => kind === 'global'))
     add('ban', 'cannot be combined with key: global, as it would ban all clients together')
+  for (const message of mistakesOfDevice(rule)) add('device', message)
   const chosen = algorithmOfRule(rule)
   const { maxQuota, when, excludes } = chosen.rule
   if (when !== undefined && requests !== undefined && requests > maxQuota)

@@ -83,6 +83,25 @@ export const webhookSecret: Kind<string> = {
   show: () => 'a value that is not shown',
 }
 
+const needsDeviceSecret =
+  'a secret of 32 to 256 visible ASCII characters without commas, as `openssl rand -base64 32` makes one, or two, the new one first'
+
+/** Secrets that make and check device cookies, the newest first: in the environment separated by commas, in a file by commas or line ends. */
+export const deviceSecrets: Kind<string[]> = {
+  needs: needsDeviceSecret,
+  schema: z
+    .array(z.string())
+    .refine(
+      (secrets) =>
+        [1, 2].includes(secrets.length) &&
+        new Set(secrets).size === secrets.length &&
+        secrets.every((secret) => /^[\x21-\x2b\x2d-\x7e]{32,256}$/.test(secret)),
+      `needs ${needsDeviceSecret}`,
+    ),
+  fromText: (text) => listFromText(text.replaceAll(/\r?\n/g, ',')),
+  show: () => 'a value that is not shown',
+}
+
 /** The name of a user. */
 export const userName = text('a name', (name) => name !== '')
 

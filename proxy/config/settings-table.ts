@@ -18,6 +18,7 @@ import { samplerNames } from '../telemetry/tracing/samplers.ts'
 import {
   adminToken,
   cipherNames,
+  deviceSecrets,
   disabledByOne,
   limitHeaderFormats,
   namespace,
@@ -136,6 +137,12 @@ export const gatewayTable = {
     webhookSecret,
     undefined,
     'Secret that signs webhook requests; required with `webhooks`',
+    environment,
+  ),
+  deviceSecret: setting(
+    deviceSecrets,
+    undefined,
+    'Secret of the cookies by which devices are known, or two during a change; required with `device`',
     environment,
   ),
   logLevel: setting(logLevel, 'info', 'Minimum level of the log lines that are written'),

@@ -11,6 +11,7 @@ import { defaultLimits } from './rules/default-limits.ts'
 import { findDeniedAllowances, findIdleOverrides, warnOfEverybody } from './checks/client-lists.ts'
 import { warnOfCosts } from './checks/costly-rules.ts'
 import type { FolderOf } from './checks/certificates.ts'
+import { findWithoutSecret, warnOfIdleSecret } from './checks/devices.ts'
 import { findUndecidable } from './checks/decisions.ts'
 import { warnOfIdleRules, warnOfIdleSettings, warnOfIdleTokens } from './checks/idle-settings.ts'
 import { clientList } from './clients/client-list.ts'
@@ -155,6 +156,7 @@ export function loadGatewaySettings(
     ...(file
       ? findMissingLists({ ...file.values, rules: file.values.limits }, file.source.placeOf, folder)
       : []),
+    ...(file ? findWithoutSecret(file.values.limits, read.values, placeOfRule(file)) : []),
     ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, folder) : []),
     ...checkJointly(read, folderOf),
     ...(file ? findOwnAddresses(file.values.routes, read, file.source.placeOf) : []),
@@ -192,6 +194,7 @@ export function loadGatewaySettings(
     ...(rules ? warnOfCosts(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
     ...(rules && file.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
+    ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),
     ...warnOfIdleSettings(read),
   ]
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }

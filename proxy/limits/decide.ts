@@ -7,6 +7,7 @@ import { localReply, whyRejected, type RejectedHead, type RequestHead } from '..
 import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
 import type { ClientLists, Denial } from './clients/lists/client-lists.ts'
 import { areRequested } from './costs/requested-charges.ts'
+import type { Devices } from './keys/devices/devices.ts'
 import { readPart, type KeySource } from './keys/part-values.ts'
 import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
 import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
@@ -25,6 +26,8 @@ export type DecisionTable = {
   readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
   /** Undefined where no rule counts by tokens. */
   readonly tokens: TokenReader | undefined
+  /** Undefined where no rule has `device`. */
+  readonly devices: Devices | undefined
   /** A rule reads from the body of requests how much to reserve. */
   readonly readsBodies: boolean
   /** One that only reads explains a request without counting it. */
@@ -121,10 +124,12 @@ function charge(
   if (asked.isOver) return { outcome: 'gone' }
   const { clientAddress: client, applying } = asked
   const { headers } = asked.request
-  const { addresses, entries, readsBodies } = table
+  const { addresses, entries, readsBodies, devices } = table
 
-  const charges = chargesOf(applying, { client, host, target, claims, headers, addresses })
-  if (!charges) return { outcome: 'rejected', ...ambiguousKey }
+  const source = { client, host, target, claims, headers, addresses }
+  const found = chargesOf(applying, source)
+  if (!found) return { outcome: 'rejected', ...ambiguousKey }
+  const charges = devices ? devices.recognize(found, source) : found
   asked.charges = charges
 
   const ban = entries.findKeyBan(charges)

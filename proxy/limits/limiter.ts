@@ -1,4 +1,5 @@
 import type { Policy } from '../policy.ts'
+import type { DeviceOfCharge } from './keys/devices/device-of-charge.ts'
 
 /** One request of one client that one rule is asked to allow and count. */
 export type Charge = {
@@ -7,6 +8,8 @@ export type Charge = {
   readonly partitionKey: string
   /** Units to reserve, from 1 to the quota; as many as `reservedUnits` says of the policy where it is left out. */
   readonly units?: number
+  /** Under a policy with `device`. */
+  readonly device?: DeviceOfCharge
 }
 
 /** The remaining quota of a client under one policy, after the decision. */

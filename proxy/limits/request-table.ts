@@ -1,6 +1,7 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
 import type { DecisionTable } from './decide.ts'
+import { createDevices, type Devices } from './keys/devices/devices.ts'
 import type { ListEntry, Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
@@ -10,7 +11,10 @@ import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upst
 import { compileRulesInSteps } from './rules/rule-table.ts'
 
 /** The tables compiled from settings to decide about requests. */
-export type RequestTable = Pick<DecisionTable, 'rules' | 'preflightRules' | 'clientLists' | 'addresses'> & {
+export type RequestTable = Pick<
+  DecisionTable,
+  'rules' | 'preflightRules' | 'clientLists' | 'addresses' | 'devices'
+> & {
   /** The rules in force: none with limiting switched off. */
   readonly written: readonly Rule[]
   readonly head: HeadOptions
@@ -24,6 +28,8 @@ export type TableSettings = {
   readonly rules: readonly Rule[]
   readonly allowList: readonly ListEntry[]
   readonly denyList: readonly ListEntry[]
+  /** Required where a rule has `device`. */
+  readonly deviceSecret?: readonly string[] | undefined
   /** Undefined without CORS. */
   readonly cors?: object | undefined
   readonly maxTargetBytes: number
@@ -57,6 +63,7 @@ export function* compileTableInSteps(
     preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
     clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists, files) : undefined,
     addresses,
+    devices: composeDevices(rules, settings.deviceSecret),
     head: {
       maxTargetBytes: settings.maxTargetBytes,
       maxHeaderCount: settings.maxHeaderCount,
@@ -70,6 +77,10 @@ export function* compileTableInSteps(
       hasFallback,
     },
   }
+}
+
+function composeDevices(rules: readonly Rule[], secrets: readonly string[] = []): Devices | undefined {
+  return rules.some(({ policy }) => policy.device) ? createDevices({ secrets }) : undefined
 }
 
 function isAnybodyListed({ allowList, denyList, rules }: WrittenLists): boolean {

@@ -5,7 +5,7 @@ import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { AskedRequest } from '../limits/decide.ts'
 import type { Access, LoggedRequest } from '../telemetry/access-log.ts'
-import type { ClientListName, Rejection, Telemetry } from '../telemetry/telemetry.ts'
+import type { ClientListName, DeviceOutcome, Rejection, Telemetry } from '../telemetry/telemetry.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
 import type { HandlerOptions } from './handler-options.ts'
 
@@ -32,6 +32,7 @@ export class ExchangeReport {
   #refusedBy: Policy | undefined
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
+  #device: DeviceOutcome | undefined
   /** The list that decided about it. */
   #list: ClientListName | undefined
   /** The list that denied it: `denyList`, or a file of it. */
@@ -67,6 +68,17 @@ export class ExchangeReport {
     })
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     this.#options.throttledClients.note(charges, decision)
+  }
+
+  /** What rules with `device` know of the device: of several the first, for the logs. */
+  devicesRead(charges: readonly Charge[]): void {
+    const reported = new Set<string>()
+    for (const { policy, device } of charges) {
+      if (!device || reported.has(policy.name)) continue
+      reported.add(policy.name)
+      this.#options.telemetry.deviceRead(policy, device.outcome)
+      this.#device ??= device.outcome
+    }
   }
 
   /** @param refusedBy undefined if the limiter was unavailable */
@@ -109,6 +121,7 @@ export class ExchangeReport {
       method: head?.method ?? request.method,
       path: head?.target.path ?? this.rejectedPath,
       clientAddress: clientAddress.address,
+      device: this.#device,
     }
   }
 }

@@ -150,6 +150,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   #noteDecision(decision: Decision): void {
+    if (this.options.devices) this.report.devicesRead(this.charges)
     this.report.decided(decision, this.charges)
   }
 

@@ -1,10 +1,11 @@
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ForwardProgress } from '../http/connection/client-progress.ts'
 import { declaredLength, expectsContinue } from '../http/fields/framing.ts'
+import type { ForwardRequest } from '../http/forward/forward-request.ts'
 import { forward, type ForwarderOptions } from '../http/forward/forward.ts'
 import { HeldBody, type HeldBodyOptions } from '../http/forward/held-body.ts'
 import { MAX_TAGS, privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
-import type { PublicNames } from '../http/forward/public-fields.ts'
+import { publicFields, type PublicNames } from '../http/forward/public-fields.ts'
 import { bodyWaitOf } from '../http/forward/request-buffering.ts'
 import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
@@ -18,6 +19,7 @@ import { remainingForwards } from '../request/local-replies.ts'
 import type { RequestHead } from '../request/request-head.ts'
 import { readTarget } from '../request/target/target.ts'
 import type { Rejection, UnreadCost, UnreadReserve } from '../telemetry/telemetry.ts'
+import { withDeviceCookies } from './device-cookies.ts'
 import type { ExchangeReport } from './exchange-report.ts'
 import type { HandlerOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
 
@@ -65,6 +67,8 @@ type Host = {
   readonly peer: Peer
   readonly clientAddress: ClientAddress
   readonly report: ExchangeReport
+  /** What the limiter has decided about. */
+  readonly charges: readonly Charge[]
   readonly onUpgrade: OnUpgrade | undefined
   /** The limit headers of the response: name, value, name, value… */
   readonly limitHeaders: readonly string[]
@@ -205,16 +209,30 @@ export class ForwardedRequest {
         maxForwards: remainingForwards(request),
         bodyIsRead: this.#settlement?.readsBody ?? false,
         traceHeaders: trace?.headers,
+        withoutCookies: options.hiddenCookies?.withoutCookies,
       }),
       classifyField,
       responseHeaders: limitHeaders,
       settlement: this.#settlement,
-      publicNames: publicNamesOf(sentHost, host, stripped?.prefix),
+      publicHead: this.#publicHead(publicNamesOf(sentHost, host, stripped?.prefix)),
       trace,
       requestId: report.requestId,
       onBodyOverLimit: () => report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
       onUpgrade: onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
     })
+  }
+
+  /** Undefined where the client gets the response as the backend has sent it. */
+  #publicHead(names: PublicNames | undefined): ForwardRequest['publicHead'] {
+    const { hiddenCookies } = this.#host.options
+    if (!names && !hiddenCookies) return undefined
+    return (head) => {
+      const fields = names ? publicFields(head.fields, names) : head.fields
+      return {
+        ...head,
+        fields: hiddenCookies ? withDeviceCookies(fields, head.status, this.#host, hiddenCookies) : fields,
+      }
+    }
   }
 
   #reject(reason: Rejection, reply: ErrorReply, why: string): void {

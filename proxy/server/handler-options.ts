@@ -13,6 +13,7 @@ import type { Policy } from '../policy.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import type { PeerOptions } from '../request/addresses/client-address.ts'
 import type { HeadOptions } from '../request/request-head.ts'
+import type { HiddenCookies } from '../request/values/hidden-cookies.ts'
 import type { StripPrefix } from '../limits/rules/strip-prefix.ts'
 import type { RouteTable } from '../limits/rules/upstream-routes.ts'
 import type { Access } from '../telemetry/access-log.ts'
@@ -51,6 +52,8 @@ export type HandlerOptions = HeadOptions &
     /** Bans clients that are refused too often. */
     readonly banning: Pick<Banning, 'refused'>
     readonly heldBodies: HeldBodyMemory
+    /** Cookies that the backend neither gets nor sets; undefined without any. */
+    readonly hiddenCookies: HiddenCookies | undefined
     /** Maximum bytes of a body to buffer before its request is sent to the backend; 0 for no buffering. */
     readonly requestBuffering: number
     readonly limiter: Limiter

@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/log.ts'
-import type { ClientListName } from './telemetry.ts'
+import type { ClientListName, DeviceOutcome } from './telemetry.ts'
 
 /** The identity of a request in a log line. */
 export type LoggedRequest = {
@@ -8,6 +8,8 @@ export type LoggedRequest = {
   /** The path as forwarded, empty where the target was rejected. Never the query: that is where secrets travel. */
   readonly path: string
   readonly clientAddress: string
+  /** Where a rule with `device` has counted it. */
+  readonly device?: DeviceOutcome | undefined
 }
 
 /** The contents of an access line about a finished request. */
@@ -56,7 +58,8 @@ export function createAccessLog(
   options: { readonly logAddresses: boolean },
 ): (access: Access) => void {
   return (access) => {
-    const { status, durationMs, route, refusedBy, list, deniedBy, rejected, wouldBeRefusedBy } = access
+    const { status, durationMs, route, refusedBy, list, deniedBy, rejected, wouldBeRefusedBy, device } =
+      access
     const { client, ...named } = nameRequest(access, options)
     log.info(
       {
@@ -69,6 +72,7 @@ export function createAccessLog(
         deniedBy,
         rejected,
         wouldBeRefusedBy,
+        device,
         client,
       },
       'request',

@@ -4,6 +4,7 @@ import type {
   ClientListName,
   ConnectionRefusal,
   DecisionOutcome,
+  DeviceOutcome,
   ErrorPlace,
   EvictedConnection,
   KeySetOutcome,
@@ -38,6 +39,8 @@ export type Counters = {
   readonly unreadableCosts: Map<string, Record<UnreadCost, number>>
   /** By the policy's name, of those that read from the request how much to reserve. */
   readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
+  /** By the policy's name, of those with `device`. */
+  readonly devices: Map<string, DeviceCounts>
   readonly tokens: Record<TokenOutcome, number>
   readonly keySets: Record<KeySetOutcome, number>
   /** By the name of the route, `default` for `upstream`: names come from the table of routes only. */
@@ -57,6 +60,8 @@ export type Counters = {
   connections: number
   upgrades: number
 }
+
+export type DeviceCounts = Record<DeviceOutcome | 'issued', number>
 
 export type UpstreamCounters = {
   readonly failures: Record<UpstreamFailure, number>
@@ -82,6 +87,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     bans: new Map(),
     unreadableCosts: new Map(),
     unreadReserves: new Map(),
+    devices: new Map(),
   }
   doAtOnce(addPolicies(ofPolicies, policies))
   return {
@@ -131,27 +137,28 @@ function createUpstreamCounters(): UpstreamCounters {
 
 type PolicyCounters = Pick<
   Counters,
-  'decisions' | 'nearLimits' | 'bans' | 'unreadableCosts' | 'unreadReserves'
+  'decisions' | 'nearLimits' | 'bans' | 'unreadableCosts' | 'unreadReserves' | 'devices'
 >
 
 /** Adds those of policies that are not there yet, at 0. */
 function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
-  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves } = counters
+  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices } = counters
   for (const policy of policies) {
-    const { name, ban, cost } = policy
+    const { name, ban, cost, device } = policy
     if (!decisions.has(name)) decisions.set(name, noDecisions())
     if (!nearLimits.has(name)) nearLimits.set(name, 0)
     if (ban && !bans.has(name)) bans.set(name, 0)
     if (cost?.settle && !unreadableCosts.has(name)) unreadableCosts.set(name, noUnreadCosts())
     if (requestedUnits(policy) && !unreadReserves.has(name)) unreadReserves.set(name, noUnread())
+    if (device && !devices.has(name)) devices.set(name, noDevices())
     yield
   }
 }
 
 function* changeTable(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   const names = new Set(policies.map(({ name }) => name))
-  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves } = counters
-  for (const counted of [decisions, nearLimits, bans, unreadableCosts, unreadReserves]) {
+  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices } = counters
+  for (const counted of [decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices]) {
     for (const name of counted.keys()) {
       if (!names.has(name)) counted.delete(name)
       yield
@@ -203,6 +210,12 @@ export function createTelemetry(counters: Counters): Telemetry {
       let unread = counters.unreadReserves.get(name)
       if (!unread) counters.unreadReserves.set(name, (unread = noUnread()))
       unread[reason]++
+    },
+    deviceRead({ name }, outcome) {
+      devicesOf(counters, name)[outcome]++
+    },
+    deviceIssued({ name }) {
+      devicesOf(counters, name).issued++
     },
     tokenRead(outcome) {
       counters.tokens[outcome]++
@@ -282,6 +295,16 @@ function createUpstreamTelemetry(upstream: UpstreamCounters): UpstreamTelemetry 
       upstream.failures[kind]++
     },
   }
+}
+
+function devicesOf({ devices }: Pick<Counters, 'devices'>, policyName: string): DeviceCounts {
+  let counts = devices.get(policyName)
+  if (!counts) devices.set(policyName, (counts = noDevices()))
+  return counts
+}
+
+function noDevices(): DeviceCounts {
+  return { known: 0, unknown: 0, none: 0, issued: 0 }
 }
 
 function noDecisions(): Record<DecisionOutcome, number> {

@@ -170,6 +170,13 @@ function describeRequests(counters: Counters): Metric[] {
       'Clients banned by a rule (ban), by policy',
       Array.from(counters.bans, ([policy, value]) => ({ labels: { policy }, value })),
     ),
+    counter(
+      'sluice_devices_total',
+      'Requests under rules with device, by policy and by whether their device is known for their account, and cookies issued',
+      [...counters.devices].flatMap(([policy, counts]) =>
+        Object.entries(counts).map(([event, value]) => ({ labels: { policy, event }, value })),
+      ),
+    ),
     counter('sluice_tokens_total', 'Tokens that rules count by, by outcome', by('outcome', counters.tokens)),
     counter(
       'sluice_key_set_loads_total',

@@ -38,7 +38,7 @@ export function createRefusalLog(
       return
     }
     lines += 1
-    const { status, policy } = refused
-    log.info({ ...nameRequest(refused, options), status, policy }, 'request refused')
+    const { status, policy, device } = refused
+    log.info({ ...nameRequest(refused, options), status, policy, device }, 'request refused')
   }
 }

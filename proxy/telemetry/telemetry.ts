@@ -41,6 +41,12 @@ export type UnreadReserve =
  */
 export type UnreadCost = 'missing' | 'type' | 'encoding' | 'json' | 'cut' | 'status'
 
+/**
+ * Whether a device has signed in to the account that its request names (`known`); or has a device cookie, but none of this account
+ * that is in force (`unknown`); or has none.
+ */
+export type DeviceOutcome = 'known' | 'unknown' | 'none'
+
 /** How the token of a request was read: verified, or not, and why. */
 export type TokenOutcome = 'verified' | 'invalid' | 'unknown-key' | 'no-keys'
 
@@ -117,6 +123,10 @@ export type Telemetry = UpstreamTelemetry & {
   costUnreadable(policy: Policy, reason: UnreadCost): void
   /** A request did not say how much to reserve, where the policy reads that from its body. */
   reserveUnread(policy: Policy, reason: UnreadReserve): void
+  /** Once for each policy with `device` that has decided about a request. */
+  deviceRead(policy: Policy, outcome: DeviceOutcome): void
+  /** A device has signed in, and has got its cookie. */
+  deviceIssued(policy: Policy): void
   /** Once for each token that a rule counts by. */
   tokenRead(outcome: TokenOutcome): void
   /** The key set that tokens are verified with was loaded, or could not be. */

@@ -172,6 +172,8 @@ beforeAll(async () => {
     onFinished: undefined,
     tracing: undefined,
     routes: undefined,
+    devices: undefined,
+    hiddenCookies: undefined,
   } satisfies HandlerOptions
   const handler = createHandler({ options })
   const tunnels = createTunnels({

@@ -23,8 +23,11 @@ describe('every example is one that the gateway takes', () => {
   test.each(examples)('docs/configuration.md, backends.md, tutorial.md, how-to/: %s', (yaml) => {
     const directory = directoryWith(yaml)
     for (const [page] of yaml.matchAll(/\.\/[\w-]+\.(?:html|txt)/g)) writeFileSync(join(directory, page), '')
-    // What signs webhooks is never in the file.
-    const env = { WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }
+    // Secrets are never in the file.
+    const env = {
+      WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      DEVICE_SECRET: 'x'.repeat(40),
+    }
     expect(problemsOf(env, directory)).toEqual([])
   })
 

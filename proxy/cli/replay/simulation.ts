@@ -166,7 +166,13 @@ export function simulate(
   // A log does not have the cost of requests: rules that read it are not replayed.
   const settling = { limiter, limitHeaders: noLimitHeaders, onUnread: ignore, requestBytes: () => 0 }
 
-  const inForce = { ...table, entries: bans.entries, tokens: undefined, readsBodies: false }
+  const inForce = {
+    ...table,
+    entries: bans.entries,
+    tokens: undefined,
+    devices: undefined,
+    readsBodies: false,
+  }
   const withoutBans = { ...inForce, entries: noEntries, limiter: countsNothing }
 
   function isListed({ clientAddress, request }: AskedRequest): boolean {

@@ -18,13 +18,14 @@ export function findUndecidable(
 ): Problem[] {
   if (decisionsPort === undefined) return []
   return [...rules.entries()].flatMap(([index, { policy }]) => {
-    const found = (field: 'countStatus' | 'cost' | 'concurrency', what: string): Problem[] => [
+    const found = (field: 'countStatus' | 'cost' | 'concurrency' | 'device', what: string): Problem[] => [
       problemAt(placeOf(index, field), `${what}, ${missing}`),
     ]
     return [
       ...(policy.countStatus ? found('countStatus', 'counts by the response') : []),
       ...(policy.cost?.settle ? found('cost', 'has settle, and so counts by the response') : []),
       ...(requestedUnits(policy) ? found('cost', 'has reserve: json, and so reads the body') : []),
+      ...(policy.device ? found('device', 'sets a cookie on the response') : []),
       ...(countsInFlight(policy) ? found('concurrency', 'counts until the response ends') : []),
     ]
   })

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { fileNames } from '../../../shared/settings/table.ts'
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
@@ -19,6 +19,7 @@ const tableFields = [
   'cors',
   'refusals',
   'jwt',
+  'deviceSecret',
   'routes',
   'requestHeaders',
   'rateLimitHeaders',
@@ -131,7 +132,7 @@ export function hashTable(settings: GatewaySettings): string {
 function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   const { rateLimitingDisabled, rules, allowList, denyList, cors, refusals, jwt, rateLimitHeaders, routes } =
     settings
-  const { requestHeaders } = settings
+  const { requestHeaders, deviceSecret } = settings
   const table = {
     rules: rateLimitingDisabled ? [] : rules,
     allowList,
@@ -142,13 +143,15 @@ function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
     rateLimitHeaders,
     ...(routes && { routes }),
     ...(requestHeaders.length > 0 && { requestHeaders }),
+    // Replicas with other secrets do not know each other's devices.
+    ...(deviceSecret && { deviceSecrets: deviceSecret.map((secret) => hash('sha256', secret).slice(0, 12)) }),
   }
-  const hash = createHash('sha256')
+  const whole = createHash('sha256')
   for (const text of writeJson(table)) {
-    hash.update(text)
+    whole.update(text)
     yield
   }
-  return hash.digest('hex').slice(0, 12)
+  return whole.digest('hex').slice(0, 12)
 }
 
 /** As JSON, of lists one item at a time. */

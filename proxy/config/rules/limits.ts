@@ -7,6 +7,7 @@ import { ban } from '../clients/ban.ts'
 import { clientList, overrideClients } from '../clients/client-list.ts'
 import { algorithmOfRule, findContradictions } from '../contradictions.ts'
 import { hostPattern } from '../routes/host-pattern.ts'
+import { device } from './device.ts'
 import { isCovered, toSegments } from './pattern-cover.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
 import { repeatsNetwork } from './network-key.ts'
@@ -115,6 +116,10 @@ export const ruleFields = {
   ban: ban
     .optional()
     .meta({ description: 'Ban clients that are refused repeatedly: after, for, max, scope.' }),
+  device: device.optional().meta({
+    description:
+      'Count devices that have signed in to an account apart from all others, so that strangers cannot lock its owner out: status, cookie, for.',
+  }),
   refusal: refusal
     .optional()
     .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
@@ -194,7 +199,7 @@ function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...r
 function toPolicy(
   rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'overrides' | 'refusal'>,
 ): Policy {
-  const { name, mode, onStoreError, key, countStatus, cost, ban } = rule
+  const { name, mode, onStoreError, key, countStatus, cost, ban, device } = rule
   const algorithm = algorithmOfRule(rule)
   return {
     name,
@@ -206,6 +211,7 @@ function toPolicy(
     ...(countStatus && { countStatus }),
     ...(cost && { cost }),
     ...(ban && { ban }),
+    ...(device && { device }),
   }
 }
 

@@ -8,6 +8,7 @@ export const secretVariables: readonly string[] = [
   'REDIS_URL',
   'REDIS_SENTINEL_PASSWORD',
   'WEBHOOK_SECRET',
+  'DEVICE_SECRET',
 ]
 
 /** Longer than any of them can be. */

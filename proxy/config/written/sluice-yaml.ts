@@ -723,6 +723,23 @@ export interface SluiceYaml {
       scope?: 'rule' | 'all'
     }
     /**
+     * Count devices that have signed in to an account apart from all others, so that strangers cannot lock its owner out: status, cookie, for.
+     */
+    device?: {
+      /**
+       * Status codes of the responses that say that a sign-in worked, such as 303 or 2xx.
+       */
+      status: (number | string) | (number | string)[]
+      /**
+       * Name of the cookie. The backend never gets it.
+       */
+      cookie?: string
+      /**
+       * How long a device is known after it has signed in.
+       */
+      for?: string
+    }
+    /**
      * Response to requests that the rule refuses, in place of the one for all rules.
      */
     refusal?: {

@@ -4,7 +4,6 @@ import type { ClientRequest, ClientResponse } from '../message/messages.ts'
 import type { UpstreamTrace } from '../../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../upstream/response/response-head.ts'
 import type { HeldBody } from './held-body.ts'
-import type { PublicNames } from './public-fields.ts'
 
 /** An allowed request, and the headers to add to it and to its response. */
 export type ForwardRequest = {
@@ -24,8 +23,8 @@ export type ForwardRequest = {
   readonly responseHeaders: readonly string[]
   /** The reservations of the request, which its response settles. */
   readonly settlement: ResponseSettlement | undefined
-  /** The client's names for the backend, if the backend was sent another host or path. */
-  readonly publicNames: PublicNames | undefined
+  /** Makes the head of a response, an interim one too, that of the client; undefined: it is the backend's. */
+  readonly publicHead: ((head: ResponseHead) => ResponseHead) | undefined
   /** The span of the request to the backend; undefined without tracing. */
   readonly trace: UpstreamTrace | undefined
   readonly requestId: string

@@ -11,7 +11,6 @@ import { ResponseSyntaxError, type ResponseHead } from '../upstream/response/res
 import { failureMetrics, failureReply } from './failure-reply.ts'
 import type { ForwardRequest } from './forward-request.ts'
 import { interimFields } from './interim-fields.ts'
-import { publicFields } from './public-fields.ts'
 import { RequestBody, type BodyHooks } from './request-body.ts'
 import { ResponseBody, type ReadAhead } from './response-body.ts'
 import { responseFields } from './response-fields.ts'
@@ -280,8 +279,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   #publicHead(head: ResponseHead): ResponseHead {
-    const { publicNames } = this.#forwarded
-    return publicNames ? { ...head, fields: publicFields(head.fields, publicNames) } : head
+    return this.#forwarded.publicHead?.(head) ?? head
   }
 
   #maySendAgain({ isUnprocessed, onReusedConnection }: UpstreamFailure): boolean {

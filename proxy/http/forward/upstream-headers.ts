@@ -35,6 +35,8 @@ export type Provenance = {
   readonly bodyIsRead?: boolean
   /** Header lines of the trace, each ending in CRLF; empty without tracing. */
   readonly traceHeaders?: string | undefined
+  /** Removes cookies that the backend does not get; undefined without any. */
+  readonly withoutCookies?: ((header: string) => string) | undefined
 }
 
 /**
@@ -118,6 +120,7 @@ export function upstreamHeaders(
   for (const [name, value] of decisive ?? []) lines += `${name}: ${value}\r\n`
   if (from.strippedPrefix !== undefined)
     lines += `x-forwarded-prefix: ${outerPrefix.replace(/\/+$/, '')}${from.strippedPrefix}\r\n`
+  if (cookie !== '' && from.withoutCookies) cookie = from.withoutCookies(cookie)
   if (cookie !== '') lines += `cookie: ${cookie}\r\n`
   // Without the header a backend may choose any coding (RFC 9110 section 12.5.3).
   if (from.bodyIsRead) lines += 'accept-encoding: identity\r\n'

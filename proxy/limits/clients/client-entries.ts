@@ -70,8 +70,12 @@ export class ClientEntries {
     const nowMs = this.#now()
     let changed: Charge[] | undefined
     for (const [at, charge] of charges.entries()) {
-      const { policy, partitionKey } = charge
-      const override = this.#overrides.find(entryId('override', policy.name, partitionKey), nowMs)
+      const { policy, device, partitionKey } = charge
+      // A device has the limit of its account.
+      const override = this.#overrides.find(
+        entryId('override', policy.name, device?.accountKey ?? partitionKey),
+        nowMs,
+      )
       if (!override) continue
       changed ??= [...charges]
       changed[at] = { ...charge, policy: withQuota(policy, override.requests) }

@@ -1,3 +1,5 @@
+import type { Charge } from '../limiter.ts'
+import type { DeviceOutcome } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
 import type { Policy, Rule } from '../../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'
@@ -69,6 +71,27 @@ export function explainRule(
     return not(`the request has no ${absent.join(', no ')}`)
   }
   const override = policy.override === undefined ? undefined : policy.override + 1
-  const by = override === undefined ? {} : { why: `override ${override} has the client`, override }
-  return { ...described, counts: true, near: false, keys, key, ...by }
+  const whys = [
+    ...(override === undefined ? [] : [`override ${override} has the client`]),
+    ...deviceTexts(charges.filter((charge) => charge.policy.name === policy.name)),
+  ]
+  return {
+    ...described,
+    counts: true,
+    near: false,
+    ...(whys.length > 0 && { why: whys.join('; ') }),
+    ...(override !== undefined && { override }),
+    keys,
+    key,
+  }
+}
+
+const deviceText: Readonly<Record<DeviceOutcome, string>> = {
+  known: 'counts by account and device, as the device has signed in to this account',
+  unknown: 'counts by account, as its device cookie is not valid for this account',
+  none: 'counts by account, as it has no device cookie',
+}
+
+function deviceTexts(charges: readonly Charge[]): string[] {
+  return [...new Set(charges.flatMap(({ device }) => (device ? [deviceText[device.outcome]] : [])))]
 }

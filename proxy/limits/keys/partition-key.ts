@@ -53,7 +53,12 @@ export function partitionKeysOf({ partition }: Policy, readPart: ReadPart): read
       .flatMap((text) => values.map((value) => `${text}${value.length}:${value}`))
       .slice(0, maxReadings + 1)
   }
-  return texts.map((text) => `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`)
+  return texts.map(hashedKeyOf)
+}
+
+/** @param text what no other client has */
+export function hashedKeyOf(text: string): string {
+  return `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`
 }
 
 /** What every request has. Anything else is in a request because its client has put it there. */

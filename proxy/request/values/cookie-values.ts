@@ -1,5 +1,5 @@
 import { DecodedValues } from './decoded-values.ts'
-import { nameTest } from './value-names.ts'
+import { nameTest, type NameTest } from './value-names.ts'
 
 /**
  * The values that a backend may read of a cookie: of several one takes the first, another the last. Backends differ in
@@ -21,12 +21,7 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
   const isMeant = nameTest(name)
   let escapedNames = 0
   for (let equals = header.indexOf('='); equals !== -1; equals = header.indexOf('=', equals + 1)) {
-    const end = skipBlanksBack(header, equals)
-    const start = startOfName(header, end)
-    const afterUnusual = startAfterUnusual(header, end, start)
-    // Text after another `=` is not a name, as in `a=b=c`.
-    const isName = start < end && header[start - 1] !== '=' && isMeant(header.slice(start, end))
-    const isNameAfter = start < afterUnusual && isMeant(header.slice(afterUnusual, end))
+    const { start, afterUnusual, isName, isNameAfter } = readName(header, equals, isMeant)
     if (!isName && !isNameAfter) continue
     const value = skipBlanks(header, equals + 1)
     if (isName) addReadings(values, header, value, latestEndings(header, start))
@@ -36,6 +31,31 @@ export function cookieValues(header: string, name: string, most: number, isNumbe
     if (values.isFull) break
   }
   return values.toArray()
+}
+
+/**
+ * Where the first cookie begins that some backend takes for the one with this name; undefined without any.
+ *
+ * @param text cookies, or one of them
+ */
+export function findCookie(text: string, isMeant: NameTest): number | undefined {
+  for (let equals = text.indexOf('='); equals !== -1; equals = text.indexOf('=', equals + 1)) {
+    const { start, afterUnusual, isName, isNameAfter } = readName(text, equals, isMeant)
+    if (isName) return start
+    if (isNameAfter) return afterUnusual
+  }
+  return undefined
+}
+
+/** The name before an equals sign: from `start`, and to some from `afterUnusual`. */
+function readName(header: string, equals: number, isMeant: NameTest) {
+  const end = skipBlanksBack(header, equals)
+  const start = startOfName(header, end)
+  const afterUnusual = startAfterUnusual(header, end, start)
+  // Text after another `=` is not a name, as in `a=b=c`.
+  const isName = start < end && header[start - 1] !== '=' && isMeant(header.slice(start, end))
+  const isNameAfter = start < afterUnusual && isMeant(header.slice(afterUnusual, end))
+  return { start, afterUnusual, isName, isNameAfter }
 }
 
 /**

@@ -4,6 +4,7 @@ import { comparableHost } from '../../../proxy/request/host.ts'
 import { readAuthority } from '../../../proxy/request/authority.ts'
 import { readTarget } from '../../../proxy/request/target/target.ts'
 import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
+import { hideCookies } from '../../../proxy/request/values/hidden-cookies.ts'
 import { queryValues } from '../../../proxy/request/values/query-values.ts'
 import { createPathValues } from '../../../proxy/limits/rules/path-values.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
@@ -28,6 +29,10 @@ const cookies: CostRow = {
   wrap: (content) => `sid=${content}; sid=x`,
   open: openText((header) => cookieValues(header, 'sid', 8)),
 }
+
+const { withoutCookies } = hideCookies(['sid'])
+
+const hidden: CostRow = { ...cookies, name: 'cookies of which one is hidden', open: openText(withoutCookies) }
 
 const queries: CostRow = {
   ...whole,
@@ -188,6 +193,6 @@ const references = ['destination', 'if'].map((name): CostRow => ({
 
 export const rows: readonly CostRow[] = [
   ...references,
-  ...[cookies, queries, escapedQueries, targets],
+  ...[cookies, hidden, queries, escapedQueries, targets],
   ...[chains, manyChains, addresses, hosts],
 ]

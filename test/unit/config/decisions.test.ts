@@ -22,11 +22,17 @@ test.each([
     /has settle/,
     /has reserve: json, and so reads the body/,
   ],
+  [
+    'device',
+    `${quota}    key: query:user\n    device: { status: 303 }\n`,
+    /device.*sets a cookie on the response, which DECISIONS_PORT does not support/,
+  ],
   ['concurrency', '    concurrency: 2\n', /concurrency.*counts until the response ends/],
 ])('a rule with %s is a mistake where it is decided for other proxies', (_, fields, ...messages) => {
   const directory = directoryWith(rule(fields))
-  expect(problemsOf({}, directory)).toEqual([])
-  expect(problemsOf(asked, directory)).toEqual(
+  const env = { DEVICE_SECRET: 'x'.repeat(40) }
+  expect(problemsOf(env, directory)).toEqual([])
+  expect(problemsOf({ ...asked, ...env }, directory)).toEqual(
     messages.map((message) => expect.stringMatching(message) as string),
   )
 })

@@ -89,6 +89,18 @@ describe('settings without effect', () => {
     ])
   })
 
+  test('a secret of devices that no rule knows', () => {
+    const env = { DEVICE_SECRET: 'x'.repeat(40) }
+    const device = 'key: query:user, device: { status: 303 }'
+    const withDevice = limits.replace('window: 1m', `window: 1m, ${device}`)
+    expect(loadGatewaySettings(env, directoryWith(limits)).warnings).toEqual([
+      'DEVICE_SECRET: has no effect, as no rule has device',
+    ])
+    expect(loadGatewaySettings(env, directoryWith(withDevice)).warnings).toEqual([
+      expect.stringMatching(/a client can avoid the limit by/),
+    ])
+  })
+
   test('a list of a rule that everybody is on', () => {
     expect(
       warningsOf(

@@ -1,0 +1,93 @@
+import { partName, type Policy, type SinglePart } from '../../../policy.ts'
+import { readPart, type KeySource } from '../part-values.ts'
+import { maxReadings, partitionKeysOf } from '../partition-key.ts'
+
+/** A part of a key, in one of the spellings that the request has for it. */
+type Spelled = { readonly part: SinglePart; readonly spelling: string; readonly source: KeySource }
+
+/**
+ * The accounts that a request names under a policy, by their partition keys, each as it is spelled.
+ *
+ * A partition key stands for all spellings that some backend takes for one, such as those in other letter case. To a stricter
+ * backend these are several accounts, and somebody could own one of them in order to get devices for another. So a device is
+ * of a spelling; and where two spellings have the same key, the account is of neither.
+ *
+ * @returns none for keys in which an address stands for the account, which the request does not name
+ */
+export function spelledAccounts(policy: Policy, source: KeySource): ReadonlyMap<string, string> {
+  const accounts = new Map<string, string>()
+  const ambiguous = new Set<string>()
+  for (const spelled of combinations(policy, source)) {
+    const keys = partitionKeysOf(policy, (part) => valuesIn(part, spelled, source))
+    const [key] = keys
+    // More than one: a spelling that can be read as several values.
+    if (key === undefined || keys.length > 1) continue
+    if (accounts.has(key)) ambiguous.add(key)
+    accounts.set(key, JSON.stringify(spelled.map(({ part, spelling }) => [partName(part), spelling])))
+  }
+  for (const key of ambiguous) accounts.delete(key)
+  return accounts
+}
+
+/** One spelling of each part, in every combination; of `first` one part at a time. */
+function combinations({ partition }: Policy, source: KeySource): readonly (readonly Spelled[])[] {
+  let found: Spelled[][] = [[]]
+  for (const part of partition) {
+    const spelled =
+      part.kind === 'first' ? part.of.flatMap((each) => spellingsOf(each, source)) : spellingsOf(part, source)
+    // Parts that every client shares, such as `host`, have no spelling.
+    if (part.kind !== 'first' && !namesAccount(part)) continue
+    found = found.flatMap((before) => spelled.map((one) => [...before, one])).slice(0, maxReadings + 1)
+  }
+  return found.length > maxReadings ? [] : found.filter(({ length }) => length > 0)
+}
+
+/** What the key has of a part if the request had this spelling of it only. */
+function valuesIn(part: SinglePart, spelled: readonly Spelled[], source: KeySource): readonly string[] {
+  if (!namesAccount(part)) return readPart(part, source)
+  const only = spelled.find((one) => one.part === part)
+  return only ? readPart(part, only.source) : []
+}
+
+/** Whether a part of a key can name the account that somebody tries to sign in to: clients write it without proof. */
+export function namesAccount(part: SinglePart): boolean {
+  return (
+    part.kind === 'path' || part.kind === 'query' || (part.kind === 'header' && part.name !== 'authorization')
+  )
+}
+
+function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
+  if (!namesAccount(part)) return []
+  switch (part.kind) {
+    case 'header': {
+      const sent = source.headers[part.name]
+      return typeof sent === 'string' && sent !== '' ? [{ part, spelling: sent, source }] : []
+    }
+    case 'query':
+      return spelledParameters(part, source)
+    case 'path':
+      return [{ part, spelling: pathOf(source.target.forwardTarget), source }]
+    default:
+      return []
+  }
+}
+
+/** Each parameter of the query whose name could be the part's, alone in a query of its own. */
+function spelledParameters(part: SinglePart & { readonly name: string }, source: KeySource): Spelled[] {
+  const { target } = source
+  const path = pathOf(target.forwardTarget)
+  const pairs = new Set(target.forwardTarget.slice(path.length + 1).split('&', MAX_PARAMETERS + 1))
+  if (pairs.size > MAX_PARAMETERS) return []
+  return [...pairs].flatMap((spelling) => {
+    const alone = { ...source, target: { ...target, forwardTarget: `${path}?${spelling}` } }
+    return readPart(part, alone).length > 0 ? [{ part, spelling, source: alone }] : []
+  })
+}
+
+/** No sign-in has so many: its client counts by account. */
+const MAX_PARAMETERS = 32
+
+function pathOf(target: string): string {
+  const question = target.indexOf('?')
+  return question === -1 ? target : target.slice(0, question)
+}

@@ -1,0 +1,12 @@
+import type { DeviceOutcome } from '../../../telemetry/telemetry.ts'
+
+/** How a request that counts under a policy with `device` names its account, and whether its device is known there. */
+export type DeviceOfCharge = {
+  /** The partition key of the account. That of the charge is another where the device is known. */
+  readonly accountKey: string
+  /** As it was spelled; undefined where that is ambiguous, and where the request names no account. */
+  readonly account: string | undefined
+  readonly outcome: DeviceOutcome
+  /** The one by which the device is known. */
+  readonly token?: string
+}

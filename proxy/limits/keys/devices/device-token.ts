@@ -1,0 +1,64 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+// A device token says that somebody has signed in to an account on a device: when, and a MAC. It names neither the account nor
+// the rule: only who asks about both can check it.
+//
+//   4 bytes: seconds since 1970 · 16 bytes: the random id of the device · 32 bytes: HMAC-SHA256
+
+/** What a token is valid for. A token of one account says nothing about another, nor about another rule. */
+export type TokenSubject = {
+  /** Name of the rule. */
+  readonly rule: string
+  /** Of the account under the rule. */
+  readonly partitionKey: string
+  /** The account as it was spelled. Accounts that share a partition key can be different to the backend. */
+  readonly account: string
+}
+
+/** When a token was made, in seconds since 1970, and which device it is of. */
+export type DeviceToken = { readonly seconds: number; readonly id: Buffer; readonly mac: Buffer }
+
+const ID_AT = 4
+const MAC_AT = ID_AT + 16
+const TOKEN_BYTES = MAC_AT + 32
+
+/** Characters of a token: base64url without padding. */
+export const TOKEN_LENGTH = Math.ceil((TOKEN_BYTES * 4) / 3)
+
+const form = new RegExp(`^[\\w-]{${TOKEN_LENGTH}}$`)
+
+/** The parts of a token; undefined for any other text. Nothing is checked but the form. */
+export function readToken(text: string): DeviceToken | undefined {
+  if (!form.test(text)) return undefined
+  const bytes = Buffer.from(text, 'base64url')
+  return {
+    seconds: bytes.readUInt32BE(0),
+    id: bytes.subarray(ID_AT, MAC_AT),
+    mac: bytes.subarray(MAC_AT),
+  }
+}
+
+/** @param id 16 random bytes */
+export function writeToken(secret: string, subject: TokenSubject, seconds: number, id: Buffer): string {
+  const head = Buffer.alloc(MAC_AT)
+  head.writeUInt32BE(seconds)
+  id.copy(head, ID_AT)
+  return Buffer.concat([head, macOf(secret, subject, seconds, id)]).toString('base64url')
+}
+
+/** Whether a token was made with one of the secrets for this subject. The comparison takes the same time whatever the token is. */
+export function isMadeFor(token: DeviceToken, subject: TokenSubject, secrets: readonly string[]): boolean {
+  return secrets.some((secret) => timingSafeEqual(macOf(secret, subject, token.seconds, token.id), token.mac))
+}
+
+function macOf(
+  secret: string,
+  { rule, partitionKey, account }: TokenSubject,
+  seconds: number,
+  id: Buffer,
+): Buffer {
+  // Each text after its length, so that none can pass for a part of another.
+  const mac = createHmac('sha256', secret).update('sluice device 1')
+  for (const text of [rule, partitionKey, account]) mac.update(`:${Buffer.byteLength(text)}:${text}`)
+  return mac.update(`:${seconds}:`).update(id).digest()
+}

@@ -1,0 +1,51 @@
+import { findCookie } from './cookie-values.ts'
+import { nameTest, type NameTest } from './value-names.ts'
+
+/** Keeps cookies of the gateway between it and its clients. */
+export type HiddenCookies = {
+  /** The cookies of a request without them. */
+  readonly withoutCookies: (header: string) => string
+  /** The headers of a response without those that would set them: name, value, name, value…; names in lower case. */
+  readonly withoutSetCookies: (fields: readonly string[]) => readonly string[]
+}
+
+/**
+ * Hides cookies with these names in each spelling that some backend reads, and leaves others as they were sent, byte for byte.
+ *
+ * A cookie within the value of another one, as in `a=b, name=x` to a backend that separates cookies by commas, goes with what
+ * is behind it.
+ */
+export function hideCookies(names: readonly string[]): HiddenCookies {
+  const tests = names.map(nameTest)
+  const isMeant: NameTest = (sent) => tests.some((test) => test(sent))
+  return {
+    withoutCookies(header) {
+      const pairs = header.split(';')
+      const kept = pairs.flatMap((pair) => withoutHidden(pair, isMeant) ?? [])
+      return kept.length === pairs.length && kept.every((pair, i) => pair === pairs[i])
+        ? header
+        : kept.join(';').trimStart()
+    },
+    withoutSetCookies(fields) {
+      const isHidden = (i: number): boolean =>
+        fields[i] === 'set-cookie' && isMeant(nameInSetCookie(fields[i + 1] ?? ''))
+      if (!fields.some((_, i) => i % 2 === 0 && isHidden(i))) return fields
+      return fields.filter((_, i) => !isHidden(i - (i % 2)))
+    },
+  }
+}
+
+/** Undefined where nothing is left. */
+function withoutHidden(pair: string, isMeant: NameTest): string | undefined {
+  const start = findCookie(pair, isMeant)
+  if (start === undefined) return pair
+  const rest = pair.slice(0, start).replace(/[,&\s]+$/, '')
+  return rest === '' ? undefined : rest
+}
+
+/** To browsers a cookie without a name, as in `Set-Cookie: =a=b`, is one whose text they send alone: `a=b`. */
+function nameInSetCookie(value: string): string {
+  const [pair = ''] = value.split(';', 1)
+  const [, name = ''] = /^[\s=]*([^=]*)/.exec(pair) ?? []
+  return name.trim()
+}

@@ -1,0 +1,255 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { parseExposition } from '../support/metrics/prometheus.ts'
+import { fieldLines, startBackend, type Backend } from '../support/http/backend.ts'
+import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
+import { send, type Reply } from '../support/gateway/gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { askOperator } from '../support/gateway/operator.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+const table = `
+trustedProxies: [127.0.0.0/8]
+limits:
+  - name: account
+    match: [POST /login, POST /basket]
+    key: query:user
+    requests: 5
+    window: 15m
+    countStatus: [401]
+    device: { status: [2xx, 303] }
+  - name: codes
+    match: POST /code
+    key: header:x-user
+    requests: 2
+    window: 15m
+    device: { status: 204 }
+`
+const secret = 'a-secret-of-thirty-two-characters-or-more'
+
+const places = ['memory', 'workers', 'Redis'] as const
+
+/** A new account for each test. */
+let accounts = 0
+const newAccount = (): string => `owner-${++accounts}@example.com`
+
+/** The password is `right`; the status of a sign-in is in the query. */
+async function startLogin(): Promise<Backend> {
+  return startBackend((request, response) => {
+    const { searchParams } = new URL(request.url ?? '', 'http://backend')
+    const status = searchParams.get('password') === 'right' ? Number(searchParams.get('status') ?? 200) : 401
+    response.writeHead(status, [
+      ['Set-Cookie', 'session=1; Path=/'],
+      ['Set-Cookie', 'sluice_device=forged; Path=/'],
+    ])
+    response.end()
+  })
+}
+
+function cookiesSet({ headers }: Pick<Reply, 'headers'>): readonly string[] {
+  return headers['set-cookie'] ?? []
+}
+
+function deviceIn(reply: Pick<Reply, 'headers'>): string {
+  const [line = ''] = cookiesSet(reply).filter((set) => set.startsWith('sluice_device='))
+  return line.split(';', 1)[0] ?? ''
+}
+
+describe.each(places)('devices of rules that are counted in %s', (place) => {
+  let backend: Backend
+  let gateways: HostedGateway[]
+  let first: HostedGateway
+  let turn = 0
+
+  beforeAll(async () => {
+    backend = await startLogin()
+    const file = join(makeTemporaryDirectory(), 'sluice.yaml')
+    writeFileSync(file, table)
+    const env = {
+      UPSTREAM_URL: backend.url,
+      CONFIG_FILE: file,
+      DEVICE_SECRET: secret,
+      ...(place === 'workers' && { WORKERS: '2' }),
+      ...(place === 'Redis' && { REDIS_URL: await freshRedis() }),
+    }
+    gateways = await Promise.all(Array.from({ length: place === 'Redis' ? 2 : 1 }, () => startHosted(env)))
+    first = gateways[0] as HostedGateway
+  })
+
+  /** From another address each time, at each gateway in turn. */
+  async function login(
+    user: string,
+    password: 'right' | 'wrong',
+    cookie = '',
+    { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+  ): Promise<Reply> {
+    const gateway = gateways[++turn % gateways.length] ?? first
+    const target = `/login?user=${encodeURIComponent(user)}&password=${password}&status=${status}`
+    const sent = { 'x-forwarded-for': `192.0.2.${turn % 250}`, ...headers, ...(cookie !== '' && { cookie }) }
+    return gateway.send('POST', target, { headers: sent })
+  }
+
+  const statusesOf = async (times: number, ...args: Parameters<typeof login>): Promise<number[]> => {
+    const statuses: number[] = []
+    for (let i = 0; i < times; i++) statuses.push((await login(...args)).status)
+    return statuses
+  }
+
+  test('the owner of an account signs in with a known device while strangers have used up its guesses', async () => {
+    const user = newAccount()
+    const device = deviceIn(await login(user, 'right'))
+    expect(await statusesOf(7, user, 'wrong')).toEqual([401, 401, 401, 401, 401, 429, 429])
+    expect((await login(user, 'right')).status).toBe(429)
+    expect((await login(user, 'right', device)).status).toBe(200)
+    // With the same quota, and apart from another device of the account.
+    const other = deviceIn(await login(user, 'right', device))
+    expect(await statusesOf(6, user, 'wrong', device)).toEqual([401, 401, 401, 401, 401, 429])
+    expect((await login(user, 'right', device)).status).toBe(429)
+    expect((await login(user, 'right', other)).status).toBe(200)
+  })
+
+  test('a cookie of one account is worth nothing for another', async () => {
+    const [mine, yours] = [newAccount(), newAccount()]
+    const device = deviceIn(await login(mine, 'right'))
+    expect(await statusesOf(6, yours, 'wrong', device)).toEqual([401, 401, 401, 401, 401, 429])
+    expect((await login(mine, 'right', device)).status).toBe(200)
+  })
+
+  test('who owns an account that a lenient backend takes for another gets no device for that one', async () => {
+    const victim = newAccount()
+    const mine = victim.toUpperCase()
+    const devices = []
+    for (let i = 0; i < 4; i++) devices.push(deviceIn(await login(mine, 'right')))
+    expect(await statusesOf(5, victim, 'wrong', devices.join('; '))).toEqual([401, 401, 401, 401, 401])
+    for (const device of devices) expect((await login(victim, 'wrong', device)).status).toBe(429)
+    expect((await login(mine, 'right', devices[0])).status).toBe(200)
+  })
+
+  test('a cookie of one rule is worth nothing under another', async () => {
+    const user = newAccount()
+    const device = deviceIn(await login(user, 'right'))
+    const headers = { 'x-user': user, cookie: device }
+    const statuses = []
+    for (let i = 0; i < 3; i++) statuses.push((await first.send('POST', '/code', { headers })).status)
+    expect(statuses).toEqual([401, 401, 429])
+  })
+
+  test('only a response with one of the statuses sets the cookie, with its attributes', async () => {
+    const user = newAccount()
+    for (const status of [200, 204, 299, 303]) {
+      const reply = await login(user, 'right', '', { status })
+      expect(cookiesSet(reply)).toEqual([
+        'session=1; Path=/',
+        expect.stringMatching(
+          /^sluice_device=[\w-]{70}; Max-Age=7776000; Path=\/; HttpOnly; SameSite=Lax$/,
+        ) as string,
+      ])
+    }
+    for (const status of [302, 304, 400, 401, 500])
+      expect(cookiesSet(await login(user, 'right', '', { status }))).toEqual(['session=1; Path=/'])
+    expect(cookiesSet(await login(user, 'wrong'))).toEqual(['session=1; Path=/'])
+    const secure = { headers: { 'x-forwarded-proto': 'https' } }
+    expect(cookiesSet(await login(user, 'right', '', secure))[1]).toMatch(/; SameSite=Lax; Secure$/)
+  })
+
+  test('one browser is known for several accounts', async () => {
+    const users = [newAccount(), newAccount(), newAccount()]
+    let device = ''
+    for (const user of users) device = deviceIn(await login(user, 'right', device))
+    for (const user of users) {
+      expect(await statusesOf(6, user, 'wrong')).toEqual([401, 401, 401, 401, 401, 429])
+      expect((await login(user, 'right', device)).status).toBe(200)
+    }
+    // A new token takes the place of the one before.
+    const again = deviceIn(await login(users[0] ?? '', 'right', device))
+    expect(again.split('.')).toHaveLength(3)
+    expect(again).not.toBe(device)
+  })
+
+  test('a request that names two accounts gets no device', async () => {
+    const [mine, yours] = [newAccount(), newAccount()]
+    const target = `/login?user=${mine}&user=${yours}&password=right`
+    expect(cookiesSet(await first.send('POST', target))).toEqual(['session=1; Path=/'])
+  })
+
+  test('the backend never gets the cookie, and others as they were sent', async () => {
+    const sent: readonly (readonly [string, string | undefined])[] = [
+      ['a=1;  sluice_device=x ;b="2;c"', 'a=1;b="2;c"'],
+      ['sluice_device=x; a=%41', 'a=%41'],
+      ['SLUICE_DEVICE=x; sluice%5Fdevice=y; sluice.device=z', undefined],
+      ['a=b, sluice_device=x; c=d', 'a=b; c=d'],
+      [
+        'sluice_devices=1; my_sluice_device=2; sluice_device',
+        'sluice_devices=1; my_sluice_device=2; sluice_device',
+      ],
+    ]
+    for (const [cookie, left] of sent) {
+      backend.seen.length = 0
+      // Under no rule too: browsers send it everywhere.
+      for (const path of ['/login?user=anybody', '/']) await first.send('POST', path, { headers: { cookie } })
+      for (const seen of backend.seen)
+        expect(fieldLines(seen, 'cookie')).toEqual(left === undefined ? [] : [left])
+      expect(backend.seen).toHaveLength(2)
+    }
+  })
+
+  test('over HTTP/2 as well, with each cookie in a header of its own', async () => {
+    const user = newAccount()
+    const device = deviceIn(await login(user, 'right'))
+    await statusesOf(5, user, 'wrong')
+    const session = connectHttp2(first.port, { cleartext: true })
+    const path = `/login?user=${encodeURIComponent(user)}&password=right`
+    const ask = (cookie: string[]) => sendHttp2(session, { ':method': 'POST', ':path': path, cookie })
+    expect((await ask(['a=1'])).status).toBe(429)
+    backend.seen.length = 0
+    const reply = await ask(['a=1', device, 'b=2'])
+    expect(reply.status).toBe(200)
+    expect(reply.headers['set-cookie']).toHaveLength(2)
+    expect(backend.seen.map((seen) => fieldLines(seen, 'cookie'))).toEqual([['a=1; b=2']])
+    session.close()
+  })
+
+  test('metrics count devices, and explain tells how a request counts', async () => {
+    const user = newAccount()
+    const count = async (event: string): Promise<number> => {
+      const { body } = await send(first.adminPort, 'GET', '/metrics')
+      return parseExposition(body).value('sluice_devices_total', { policy: 'account', event })
+    }
+    if (place !== 'Redis') {
+      const before = {
+        issued: await count('issued'),
+        known: await count('known'),
+        unknown: await count('unknown'),
+      }
+      const device = deviceIn(await login(user, 'right'))
+      await login(user, 'wrong', device)
+      await login(newAccount(), 'wrong', device)
+      await eventually('the metrics of all workers are there', async () => {
+        expect(await count('issued')).toBe(before.issued + 1)
+        expect(await count('known')).toBe(before.known + 1)
+        expect(await count('unknown')).toBe(before.unknown + 1)
+      })
+    }
+    const explained = async (cookie: string): Promise<unknown> => {
+      const headers = { ...(cookie !== '' && { cookie }) }
+      const asked = { method: 'POST', target: `/login?user=${user}`, headers }
+      const { body } = await askOperator(first, 'POST', '/api/explain', asked)
+      return (body as { rules: { name: string; why?: string }[] }).rules.find(
+        ({ name }) => name === 'account',
+      )
+    }
+    const device = deviceIn(await login(user.replace('@', '%40'), 'right'))
+    const known = deviceIn(await first.send('POST', `/login?user=${user}&password=right`))
+    expect(await explained(known)).toMatchObject({
+      counts: true,
+      why: 'counts by account and device, as the device has signed in to this account',
+    })
+    expect(await explained(device)).toMatchObject({
+      why: 'counts by account, as its device cookie is not valid for this account',
+    })
+    expect(await explained('')).toMatchObject({ why: 'counts by account, as it has no device cookie' })
+  })
+})

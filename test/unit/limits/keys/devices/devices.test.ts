@@ -1,0 +1,210 @@
+import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createDevices } from '../../../../../proxy/limits/keys/devices/devices.ts'
+import { readToken, writeToken } from '../../../../../proxy/limits/keys/devices/device-token.ts'
+import { readTokens } from '../../../../../proxy/limits/keys/devices/device-cookie.ts'
+import { partitionKeysOf } from '../../../../../proxy/limits/keys/partition-key.ts'
+import { readPart, type KeySource } from '../../../../../proxy/limits/keys/part-values.ts'
+import type { Charge } from '../../../../../proxy/limits/limiter.ts'
+import type { PartitionPart, Policy } from '../../../../../proxy/policy.ts'
+import { runs } from '../../../../support/random/runs.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+const cookie = 'sluice_device'
+const user = { kind: 'query', name: 'user' } as const
+
+function policyOf(partition: readonly PartitionPart[], name = 'account'): Policy {
+  return {
+    name,
+    quota: 5,
+    windowMs: 60_000,
+    algorithm: 'fixed',
+    mode: 'enforce',
+    onStoreError: 'local',
+    partition,
+    device: { cookie, forMs: 90 * dayMs, status: [{ first: 200, last: 299 }] },
+  }
+}
+
+function sourceOf(query: string, cookies = '', headers: Record<string, string> = {}): KeySource {
+  return {
+    client: { address: '192.0.2.1', prefix: '192.0.2.1' },
+    host: 'app.example',
+    target: { forwardTarget: `/login?${query}` },
+    headers: { ...headers, ...(cookies !== '' && { cookie: cookies }) },
+    claims: undefined,
+    addresses: { readClientField: () => undefined },
+  } as unknown as KeySource
+}
+
+let nowMs = Date.UTC(2026, 0, 1)
+const secret = 's'.repeat(40)
+const devicesWith = (...secrets: string[]) => createDevices({ secrets, wallClock: () => nowMs })
+const devices = devicesWith(secret)
+
+function chargesOf(policy: Policy, source: KeySource): Charge[] {
+  return partitionKeysOf(policy, (part) => readPart(part, source)).map((partitionKey) => ({
+    policy,
+    partitionKey,
+  }))
+}
+
+/** The cookie that a sign-in sets; undefined for none. */
+function signIn(policy: Policy, source: KeySource, by = devices): string | undefined {
+  const charges = by.recognize(chargesOf(policy, source), source)
+  const [set] = by.setCookies(charges, { status: 200, cookies: source.headers.cookie ?? '', isSecure: false })
+  return set?.split(';', 1)[0]
+}
+
+function outcomesOf(policy: Policy, source: KeySource, by = devices): (string | undefined)[] {
+  return by.recognize(chargesOf(policy, source), source).map(({ device }) => device?.outcome)
+}
+
+const policy = policyOf([user])
+
+describe('a token', () => {
+  test('is valid for its time, on gateways whose clocks differ a little', () => {
+    const device = signIn(policy, sourceOf('user=anna')) ?? ''
+    const isKnown = () => outcomesOf(policy, sourceOf('user=anna', device))[0]
+    const startMs = nowMs
+    for (const [afterMs, outcome] of [
+      [0, 'known'],
+      [-300_000, 'known'],
+      [-301_000, 'unknown'],
+      [90 * dayMs - 1000, 'known'],
+      [90 * dayMs, 'unknown'],
+    ] as const) {
+      nowMs = startMs + afterMs
+      expect([afterMs, isKnown()]).toEqual([afterMs, outcome])
+    }
+    nowMs = startMs
+  })
+
+  test('is known with an old secret too, until that is removed', () => {
+    const [old, next] = ['o'.repeat(40), 'n'.repeat(40)]
+    const ofOld = signIn(policy, sourceOf('user=anna'), devicesWith(old)) ?? ''
+    const both = devicesWith(next, old)
+    const isKnown = (device: string, by = both) => outcomesOf(policy, sourceOf('user=anna', device), by)
+    expect(isKnown(ofOld)).toEqual(['known'])
+    const ofNext = signIn(policy, sourceOf('user=anna', ofOld), both) ?? ''
+    expect(isKnown(ofNext, devicesWith(next))).toEqual(['known'])
+    expect(isKnown(ofOld, devicesWith(next))).toEqual(['unknown'])
+  })
+
+  test('is worth nothing once anything in it is changed', () => {
+    const device = signIn(policy, sourceOf('user=anna')) ?? ''
+    const start = cookie.length + 1
+    fc.assert(
+      fc.property(
+        fc.nat({ max: 68 }),
+        fc.constantFrom('A', 'Z', 'a', 'z', '0', '9', '-', '_'),
+        (at, character) => {
+          const forged = `${device.slice(0, start + at)}${character}${device.slice(start + at + 1)}`
+          expect(outcomesOf(policy, sourceOf('user=anna', forged))).toEqual([
+            forged === device ? 'known' : 'unknown',
+          ])
+        },
+      ),
+      { numRuns: runs(300) },
+    )
+  })
+
+  test('no text of clients is taken for a part of another', () => {
+    const make = (rule: string, partitionKey: string, account: string) =>
+      writeToken(secret, { rule, partitionKey, account }, 1, Buffer.alloc(16))
+    const tokens = [
+      make('a', 'b', 'c'),
+      make('a', 'bc', ''),
+      make('ab', '', 'c'),
+      make('a:1:b', 'c', ''),
+      make('', 'ab', 'c'),
+    ]
+    expect(new Set(tokens).size).toBe(tokens.length)
+    expect(readToken(tokens[0] ?? '')?.seconds).toBe(1)
+  })
+})
+
+describe('accounts', () => {
+  const host = { kind: 'host' } as const
+  const header = { kind: 'header', name: 'x-user' } as const
+  const firstOf = { kind: 'first', of: [user, header, { kind: 'ip' }] } as const
+
+  test.each<[string, readonly PartitionPart[], KeySource]>([
+    ['in the query', [user], sourceOf('user=anna')],
+    ['in a header', [header], sourceOf('', '', { 'x-user': 'anna' })],
+    ['beside the host', [host, user], sourceOf('user=anna')],
+    ['of two parts', [header, user], sourceOf('user=anna', '', { 'x-user': 'shop' })],
+    ['in the first of several', [firstOf], sourceOf('', '', { 'x-user': 'anna' })],
+  ])('%s', (_, partition, source) => {
+    const ofKey = policyOf(partition)
+    const device = signIn(ofKey, source) ?? ''
+    const again = { ...source, headers: { ...source.headers, cookie: device } }
+    expect(outcomesOf(ofKey, again)).toEqual(['known'])
+    expect(outcomesOf(policyOf(partition, 'other'), again)).toEqual(['unknown'])
+  })
+
+  test.each([
+    ['by address, where none is named', 'x=1'],
+    ['of a request that names two', 'user=anna&user=bert'],
+    ['of a request that names one twice, in two spellings', 'user=anna&user=ANNA'],
+  ])('%s: nobody gets a device', (_, query) => {
+    expect(signIn(policyOf([firstOf]), sourceOf(query))).toBeUndefined()
+  })
+
+  test('whoever owns an account gets no device for another, however alike they are', () => {
+    const victims = ['anna', 'ANNA', 'anna%20', '%61nna', 'anna+', 'anna%00x', '%2561nna', ' anna']
+    fc.assert(
+      fc.property(fc.constantFrom(...victims), fc.constantFrom(...victims), (mine, yours) => {
+        const device = signIn(policy, sourceOf(`user=${mine}`)) ?? ''
+        expect(device).not.toBe('')
+        const outcomes = outcomesOf(policy, sourceOf(`user=${yours}`, device))
+        expect(outcomes).toEqual([mine === yours ? 'known' : 'unknown'])
+      }),
+      { numRuns: runs(200) },
+    )
+  })
+
+  test('each account of a request is looked at separately', () => {
+    const device = signIn(policy, sourceOf('user=anna')) ?? ''
+    expect(outcomesOf(policy, sourceOf('user=anna&user=bert', device))).toEqual(['known', 'unknown'])
+  })
+})
+
+describe('what a client can make the gateway do', () => {
+  const token = () => randomBytes(52).toString('base64url')
+
+  test('a cookie holds eight tokens, and no more are read', () => {
+    const value = Array.from({ length: 20 }, token).join('.')
+    expect(readTokens(`${cookie}=${value}`, cookie)).toHaveLength(8)
+    expect(
+      readTokens(Array.from({ length: 20 }, () => `${cookie}=${token()}`).join('; '), cookie),
+    ).toHaveLength(8)
+    let held = ''
+    for (let i = 0; i < 12; i++) held = signIn(policy, sourceOf(`user=anna-${i}`, held)) ?? ''
+    const known = Array.from(
+      { length: 12 },
+      (_, i) => outcomesOf(policy, sourceOf(`user=anna-${i}`, held))[0],
+    )
+    expect(known).toEqual([...Array<string>(4).fill('unknown'), ...Array<string>(8).fill('known')])
+  })
+
+  test('of many accounts in a request only so many are compared', () => {
+    const users = Array.from({ length: 8 }, (_, i) => `user=anna-${i}`)
+    const device = signIn(policy, sourceOf('user=anna-7')) ?? ''
+    const junk = Array.from({ length: 7 }, () => {
+      const bytes = randomBytes(52)
+      bytes.writeUInt32BE(Math.floor(nowMs / 1000))
+      return bytes.toString('base64url')
+    })
+    const cookies = `${cookie}=${junk.join('.')}; ${device}`
+    // The last account would need the 64th comparison.
+    expect(outcomesOf(policy, sourceOf(users.join('&'), cookies)).at(-1)).toBe('unknown')
+    expect(outcomesOf(policy, sourceOf(users.slice(7).join('&'), cookies))).toEqual(['known'])
+  })
+
+  test('tokens that are no longer valid are not kept', () => {
+    const junk = `${cookie}=${'A'.repeat(70)}.x.${'B'.repeat(71)}`
+    expect(signIn(policy, sourceOf('user=anna', junk))).toMatch(/^sluice_device=[\w-]{70}$/)
+  })
+})
