@@ -9,6 +9,11 @@ import { readDecision, readTickets } from './store-replies.ts'
 export type RemoteCounters = {
   /** Maximum number of charges in one batch. */
   readonly batchSize: number
+  /**
+   * With so many batches unanswered, new requests wait for an answer and share the next batch, unless that is full. So batches
+   * grow as the store gets slower, and cost it less for each request. Without a maximum, no request waits.
+   */
+  readonly maxUnanswered?: number
   isConnected(): boolean
   /**
    * Decides a batch of requests in one round trip.
@@ -48,8 +53,8 @@ export type Batching = {
 }
 
 /**
- * Batches the requests of one turn of the event loop into one round trip to the store, with a timeout. A batch is never
- * sent twice: the store may have counted it.
+ * Batches the requests of one turn of the event loop into one round trip to the store, or those that arrive while it is busy, with
+ * a timeout from when the first of them arrived. A batch is never sent twice: the store may have counted it.
  *
  * @param options.now milliseconds of a monotonic clock
  */
@@ -60,21 +65,33 @@ export function createBatching(options: {
   readonly hooks: DecisionHooks
 }): Batching {
   const { counters, timeoutMs, now, hooks } = options
+  const { maxUnanswered = Infinity } = counters
   const awaited = new Set<Batch>()
   let next = createBatch()
+  let isScheduled = false
+
+  /** Sends the pending requests at the end of this turn, unless they have to wait for an answer, which calls this again. */
+  function schedule(): void {
+    if (isScheduled || next.requests.length === 0 || awaited.size >= maxUnanswered) return
+    isScheduled = true
+    setImmediate(() => {
+      isScheduled = false
+      if (awaited.size < maxUnanswered) send()
+    })
+  }
 
   function send(): void {
     const batch = next
     if (batch.requests.length === 0) return
     next = createBatch()
     if (!counters.isConnected()) {
+      finish(batch)
       settleWithout(batch, false)
       hooks.failed('not connected')
       return
     }
     awaited.add(batch)
     batch.askedAtMs = now()
-    batch.deadline = setTimeout(expire, timeoutMs, batch)
     counters
       .ask(batch.requests, () => awaited.has(batch))
       .then(
@@ -118,8 +135,10 @@ export function createBatching(options: {
 
   function expire(batch: Batch): void {
     afterInput(() => {
-      if (!finish(batch)) return
-      settleWithout(batch, true)
+      const isUnsent = batch === next
+      if (isUnsent) next = createBatch()
+      else if (!finish(batch)) return
+      settleWithout(batch, !isUnsent)
       hooks.failed(`no answer in ${timeoutMs} ms`)
     })
   }
@@ -127,7 +146,9 @@ export function createBatching(options: {
   /** Stops waiting for a batch. Returns whether it was still awaited. */
   function finish(batch: Batch): boolean {
     clearTimeout(batch.deadline)
-    return awaited.delete(batch)
+    const wasAwaited = awaited.delete(batch)
+    if (wasAwaited) schedule()
+    return wasAwaited
   }
 
   function settleWithout({ requests, settle, decidedWithout }: Batch, uncertain: boolean): void {
@@ -140,18 +161,21 @@ export function createBatching(options: {
 
   return {
     decide(charges) {
+      // A full batch waits for nothing: none is cheaper.
       if (next.chargeCount > 0 && next.chargeCount + charges.length > counters.batchSize) send()
       const batch = next
-      if (batch.chargeCount === 0) setImmediate(send)
+      batch.deadline ??= setTimeout(expire, timeoutMs, batch)
       batch.chargeCount += charges.length
       batch.requests.push(charges)
+      schedule()
       return new Promise((resolve) => batch.settle.push(resolve))
     },
     giveUp() {
-      for (const batch of awaited) if (finish(batch)) settleWithout(batch, true)
       const unsent = next
       next = createBatch()
+      finish(unsent)
       settleWithout(unsent, false)
+      for (const batch of awaited) if (finish(batch)) settleWithout(batch, true)
     },
   }
 }

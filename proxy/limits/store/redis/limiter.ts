@@ -32,6 +32,12 @@ export type RedisLimiter = Batching &
 /** Redis decides this many in less than half a millisecond, during which its other clients wait. */
 const CHARGES_IN_COMMAND = 256
 
+/**
+ * Enough that Redis is never idle for want of a command. Requests that wait for an answer share a command, which is cheaper. With a
+ * maximum of one, requests would wait half a round trip where the network is slow.
+ */
+const MAX_UNANSWERED = 3
+
 const ADD_TIMEOUT_MS = 1000
 
 /** In a cluster, a refusal can be due to a count that is about to be given back: it is cached for this long only. */
@@ -50,8 +56,8 @@ export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
 }
 
 /**
- * Counts in Redis. The requests of one turn of the event loop are sent in one command, which decides each of them
- * atomically with all its charges. In a cluster each request is a command of its own, because a command reaches one
+ * Counts in Redis. The requests of one turn of the event loop, or those that arrive while a few commands are unanswered, are sent in
+ * one command, which decides each of them atomically with all its charges. In a cluster each request is a command of its own, because a command reaches one
  * node only.
  *
  * @param options.keyPrefix of `keyPrefixOf`
@@ -164,6 +170,7 @@ export function createRedisLimiter(options: {
   const batching = createBatching({
     counters: {
       batchSize: redis.isCluster ? 1 : CHARGES_IN_COMMAND,
+      maxUnanswered: redis.isCluster ? Infinity : MAX_UNANSWERED,
       isConnected: () => redis.status === 'ready',
       ask: redis.isCluster
         ? ([charges = []], isAwaited) =>

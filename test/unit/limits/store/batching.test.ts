@@ -53,6 +53,11 @@ function createHarness(timeoutMs = 1000, changes: Partial<RemoteCounters> = {}):
   return { decide: (charges) => batches.decide(charges), giveUp: () => batches.giveUp(), asked, heard }
 }
 
+/** Keeps the event loop busy. */
+function holdUp(ms: number): void {
+  for (const endMs = performance.now() + ms; performance.now() < endMs;);
+}
+
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 test('asks for one turn together, in questions of the size allowed, and for the next turn again', async () => {
@@ -71,6 +76,62 @@ test('asks in one question for a request of more charges than a question should 
   void decide(chargeAll('b', [login, wide]))
   await nextTurn()
   expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b']])
+})
+
+test('collects what arrives while so many questions are unanswered, and asks for it with the next answer', async () => {
+  const { decide, asked } = createHarness(1000, { maxUnanswered: 2 })
+  for (const client of ['a', 'b', 'c', 'd']) {
+    void decide(chargeAll(client, [login]))
+    await nextTurn()
+  }
+  expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b']])
+  asked[1]?.answer([4, 1000])
+  await nextTurn()
+  await nextTurn()
+  expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b'], ['c', 'd']])
+})
+
+test('asks for the next ones also where an unanswered question fails, or its time is over', async () => {
+  const { decide, asked } = createHarness(20, { maxUnanswered: 1 })
+  void decide(chargeAll('a', [login]))
+  await nextTurn()
+  const second = decide(chargeAll('b', [login]))
+  asked[0]?.fail(new Error('cut off'))
+  await nextTurn()
+  await nextTurn()
+  expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b']])
+  expect(await second).toEqual({ outcome: 'unavailable', uncertain: true })
+  void decide(chargeAll('c', [login]))
+  await nextTurn()
+  expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['b'], ['c']])
+})
+
+test('lets a full question wait for no answer', async () => {
+  const { decide, asked } = createHarness(1000, { maxUnanswered: 1, batchSize: 2 })
+  for (const client of ['a', 'b', 'c', 'd', 'e']) void decide(chargeAll(client, [login]))
+  await nextTurn()
+  expect(asked.map(({ clients }) => clients)).toEqual([
+    ['a', 'b'],
+    ['c', 'd'],
+  ])
+})
+
+test('does not send what nobody waits for any more, and says that it was not counted', async () => {
+  const { decide, asked, heard } = createHarness(30, { maxUnanswered: 1 })
+  let now = decide(chargeAll('a', [login]))
+  await nextTurn()
+  // Answered never: the timers of both are due in the same turn, in the order in which they began.
+  const unsent = decide(chargeAll('b', [login]))
+  holdUp(60)
+  expect(await now).toEqual({ outcome: 'unavailable', uncertain: true })
+  expect(await unsent).toEqual({ outcome: 'unavailable', uncertain: false })
+  expect(asked.map(({ clients }) => clients)).toEqual([['a']])
+  expect(heard).toEqual(['failed: no answer in 30 ms', 'failed: no answer in 30 ms'])
+  now = decide(chargeAll('c', [login]))
+  await nextTurn()
+  expect(asked.map(({ clients }) => clients)).toEqual([['a'], ['c']])
+  asked[1]?.answer([4, 1000])
+  expect(await now).toMatchObject({ outcome: 'allowed' })
 })
 
 test('reads each decision from its own part of the reply', async () => {

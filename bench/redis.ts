@@ -1,0 +1,159 @@
+import { Redis } from 'ioredis'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { pathToFileURL } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { pino } from 'pino'
+import type * as connecting from '../proxy/limits/store/redis/connecting/connection.ts'
+import type * as limiting from '../proxy/limits/store/redis/limiter.ts'
+import type * as urls from '../proxy/limits/store/redis/connecting/url.ts'
+import type { Charge } from '../proxy/limits/limiter.ts'
+import type { Policy } from '../proxy/policy.ts'
+import { startRedisCluster } from '../test/support/redis/redis-cluster.ts'
+import { freePort } from '../test/support/network/ports.ts'
+import { startServer } from './measure/processes.ts'
+
+// What a decision costs Redis and its gateway, and how long it takes, when requests arrive at random:
+//
+//     npm run bench:redis -- --rates 100,1000,10000 --seconds 5 --masters 3 --rules 2 --from ../other-checkout
+//
+// With --masters it is a cluster of so many; with --from the limiter is that of another checkout, to compare. CPU is that of
+// the processes, less what they use when nothing is asked, so that others on the machine matter little.
+
+const { values } = parseArgs({
+  options: {
+    rates: { type: 'string', default: '100,1000,10000' },
+    seconds: { type: 'string', default: '5' },
+    masters: { type: 'string', default: '0' },
+    rules: { type: 'string', default: '1' },
+    clients: { type: 'string', default: '5000' },
+    from: { type: 'string', default: join(import.meta.dirname, '..') },
+  },
+})
+const seconds = Number(values.seconds)
+const masters = Number(values.masters)
+const clients = Number(values.clients)
+
+async function load<Module>(path: string): Promise<Module> {
+  return (await import(pathToFileURL(resolve(values.from, path)).href)) as Module
+}
+const { createRedisLimiter } = await load<typeof limiting>('proxy/limits/store/redis/limiter.ts')
+const { connectRedis } = await load<typeof connecting>('proxy/limits/store/redis/connecting/connection.ts')
+const { parseRedisUrl } = await load<typeof urls>('proxy/limits/store/redis/connecting/url.ts')
+
+async function startRedis(): Promise<{ url: string; pids: number[]; stop: () => unknown }> {
+  if (masters > 0) {
+    const cluster = await startRedisCluster(masters, 0)
+    return { url: cluster.url, pids: cluster.nodes.map(({ pid }) => pid), stop: () => cluster.close() }
+  }
+  const port = await freePort()
+  const args = ['--port', String(port), '--save', '', '--bind', '127.0.0.1']
+  const server = await startServer({ program: 'redis-server', args }, port)
+  return { url: `redis://127.0.0.1:${port}`, pids: [server.pid], stop: () => server.stop() }
+}
+
+/** Microseconds that a process has been on a core since it started: proc_pid_schedstat. */
+function readCpuUs(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000
+}
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
+const readRedisUs = (): number => sum(redis.pids.map(readCpuUs))
+
+const policies = Array.from({ length: Number(values.rules) }, (_, rule): Policy => ({
+  name: `bench-${rule}`,
+  quota: 1_000_000,
+  windowMs: 60_000 * (rule + 1),
+  algorithm: 'fixed',
+  mode: 'enforce',
+  onStoreError: 'closed',
+  partition: [{ kind: 'ip' }],
+}))
+
+function chargesOf(request: number): Charge[] {
+  const client = request % clients
+  return policies.map((policy) => ({ policy, partitionKey: `198.51.${client >> 8}.${client & 255}` }))
+}
+
+const redis = await startRedis()
+const connection = connectRedis(parseRedisUrl(redis.url), pino({ enabled: false }))
+await connection.connected(5_000)
+let failed = 0
+const limiter = createRedisLimiter({
+  redis: connection.client,
+  keyPrefix: 'sluice:1',
+  timeoutMs: 1000,
+  now: () => performance.now(),
+  hooks: {
+    answered: () => undefined,
+    failed: () => (failed += 1),
+    counterBroken: () => undefined,
+    decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
+    refused: () => undefined,
+  },
+})
+const ports =
+  'nodes' in connection.client
+    ? connection.client.nodes('master').map(({ options }) => options.port ?? 0)
+    : [Number(new URL(redis.url).port)]
+const operators = ports.map((port) => new Redis(port))
+async function readCommands(): Promise<number> {
+  const texts = await Promise.all(operators.map((operator) => operator.info('commandstats')))
+  return sum(texts.map((text) => Number(/cmdstat_evalsha:calls=(\d+)/.exec(text)?.[1] ?? 0)))
+}
+
+type Measured = {
+  readonly asked: number
+  readonly redisUs: number
+  readonly commands: number
+  readonly latenciesMs: Float64Array
+}
+
+/** @param ratePerSecond 0 is nobody */
+async function measure(ratePerSecond: number): Promise<Measured> {
+  const latenciesMs: number[] = []
+  const commands = await readCommands()
+  const beforeUs = readRedisUs()
+  let asked = 0
+  if (ratePerSecond === 0) await new Promise((done) => setTimeout(done, seconds * 1000))
+  else {
+    const decided: Promise<unknown>[] = []
+    const arrivals = new Worker(join(import.meta.dirname, 'measure/arrivals.ts'), {
+      workerData: { ratePerSecond, seconds },
+    })
+    await new Promise<void>((done) => {
+      arrivals.on('message', (due: number) => {
+        if (due === 0) done()
+        const startMs = performance.now()
+        for (let i = 0; i < due; i++) {
+          const answer = Promise.resolve(limiter.decide(chargesOf(asked++)))
+          decided.push(answer.then(() => latenciesMs.push(performance.now() - startMs)))
+        }
+      })
+    })
+    await Promise.all(decided)
+    await arrivals.terminate()
+  }
+  return {
+    asked,
+    redisUs: readRedisUs() - beforeUs,
+    commands: (await readCommands()) - commands,
+    latenciesMs: Float64Array.from(latenciesMs).sort(),
+  }
+}
+
+for (let request = 0; request < 2_000; request += 20)
+  await Promise.all(Array.from({ length: 20 }, (_, i) => limiter.decide(chargesOf(request + i))))
+const idle = await measure(0)
+for (const rate of values.rates.split(',').map(Number)) {
+  const { asked, redisUs, commands, latenciesMs } = await measure(rate)
+  const at = (share: number): string => (latenciesMs[Math.floor(latenciesMs.length * share)] ?? 0).toFixed(2)
+  console.log(
+    `${rate} a second: ${((redisUs - idle.redisUs) / asked).toFixed(2)} µs of Redis a decision, ` +
+      `${(asked / commands).toFixed(1)} decisions a command, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${failed} failed`,
+  )
+}
+limiter.close()
+connection.close()
+for (const operator of operators) operator.disconnect()
+await redis.stop()
