@@ -132,6 +132,7 @@ export const MAX_QUOTA = 1_000_000_000
  * - `header`: the value of a header, whose name is lower-case
  * - `cookie`, `query`: the value of a cookie or of a query parameter, whose name is as written
  * - `jwt`: a claim of the request's token, if that is verified
+ * - `body`: a member or a field of the request's body; `path` are the names that lead to it, `name` these joined by dots
  * - `path`: the segment in place of a `:name` of the paths in `match`; `patterns` has all these paths
  *
  * `isNumber`: the backend reads the value as a whole number and ignores text after it.
@@ -141,6 +142,12 @@ export type SinglePart =
   | ({ readonly kind: 'network' } & PrefixLengths)
   | { readonly kind: 'jwt'; readonly name: string }
   | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string; readonly isNumber?: true }
+  | {
+      readonly kind: 'body'
+      readonly name: string
+      readonly path: readonly string[]
+      readonly isNumber?: true
+    }
   | {
       readonly kind: 'path'
       readonly name: string
@@ -163,6 +170,14 @@ export function partName(part: SinglePart): string {
 /** All single parts of a key. */
 export function singleParts(partition: readonly PartitionPart[]): readonly SinglePart[] {
   return partition.flatMap((part) => (part.kind === 'first' ? part.of : [part]))
+}
+
+/** Whether the policy counts by what the body of requests says. */
+export function hasBodyKey({ partition }: Pick<Policy, 'partition'>): boolean {
+  for (const part of partition)
+    if (part.kind === 'body' || (part.kind === 'first' && part.of.some(({ kind }) => kind === 'body')))
+      return true
+  return false
 }
 
 /** A rule of the limits table: a policy and the requests that it matches. */

@@ -27,7 +27,8 @@ import { createHandler } from '../server/exchange.ts'
 import { createAccessLog } from '../telemetry/access-log.ts'
 import { createFailureLog } from '../telemetry/failure-log.ts'
 import { createRefusalLog } from '../telemetry/refusal-log.ts'
-import { createUnreadCostLog } from '../telemetry/unread-cost-log.ts'
+import { createUnreadKeyLog } from '../telemetry/unread/unread-key-log.ts'
+import { createUnreadCostLog } from '../telemetry/unread/unread-cost-log.ts'
 import type { ClientConnections } from './listen/connections.ts'
 import { createUnusableLog } from './listen/decisions/unusable-log.ts'
 import type { RoutedGroup, Upstreams } from './upstreams/upstream.ts'
@@ -63,6 +64,7 @@ type TableOptions = Pick<
   | 'tokens'
   | 'devices'
   | 'hiddenCookies'
+  | 'hasBodyKeys'
   | 'readsBodies'
   | 'refusals'
   | 'limitHeaders'
@@ -119,7 +121,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 
 function* composeTable(
   settings: GatewaySettings,
-  { written, rules, preflightRules, clientLists, devices }: RequestTable,
+  { written, rules, preflightRules, clientLists, devices, hasBodyKeys }: RequestTable,
   {
     tokens,
     isTraced,
@@ -129,7 +131,7 @@ function* composeTable(
   },
 ): Steps<TableOptions> {
   const { allowList, denyList } = settings
-  const hasBodies = readsBodies(written)
+  const hasBodies = hasBodyKeys || readsBodies(written)
   yield
   const deciding = new Set(written.flatMap(({ policy }) => headersOf(policy)))
   yield
@@ -143,9 +145,10 @@ function* composeTable(
     tokens,
     devices,
     hiddenCookies: composeHiddenCookies(settings),
+    hasBodyKeys,
     readsBodies: hasBodies,
     refusals: settings.refusals,
-    limitHeaders: createLimitHeaders(settings.rateLimitHeaders),
+    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyKeys),
     classifyField: createRequestClassifier(
       [...deciding, ...(hasBodies ? ['content-type', 'content-encoding'] : [])],
       settings.keepUnusualHeaders,
@@ -201,6 +204,7 @@ function composeFixed(
     onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
     onUnusableAuthRequest: createUnusableLog(log, settings),
     onCostUnread: createUnreadCostLog(log),
+    onKeyUnread: createUnreadKeyLog(log),
     onRefused: settings.refusalLog ? createRefusalLog(log, settings) : undefined,
     onFinished: settings.accessLog ? createAccessLog(log, settings) : undefined,
   }

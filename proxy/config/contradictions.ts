@@ -2,6 +2,7 @@ import type { Algorithm } from '../limits/algorithms/algorithm.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
 import { mistakesOfDevice } from './rules/device-contradictions.ts'
 import {
+  partName,
   singleParts,
   singleSources,
   type BanPolicy,
@@ -53,6 +54,8 @@ export function findContradictions(rule: Counting): Contradiction[] {
   if (rule.ban && singleParts(rule.key).some(({ kind }) => kind === 'global'))
     add('ban', 'cannot be combined with key: global, as it would ban all clients together')
   for (const message of mistakesOfDevice(rule)) add('device', message)
+  const bodiless = keyWithoutBody(rule)
+  if (bodiless !== undefined) add('key', bodiless)
   const chosen = algorithmOfRule(rule)
   const { maxQuota, when, excludes } = chosen.rule
   if (when !== undefined && requests !== undefined && requests > maxQuota)
@@ -85,11 +88,24 @@ export function findContradictions(rule: Counting): Contradiction[] {
 
 const methodsWithoutBody = new Set(['GET', 'HEAD', 'OPTIONS', 'CONNECT', 'TRACE'])
 
-/** Bodies that a rule reads although its requests have none, or its responses, as with HEAD. */
-function bodyThatIsNone({ match, cost }: Counting): string | undefined {
-  const onlyHas = (names: ReadonlySet<string>): boolean =>
+function hasOnly(match: readonly RoutePattern[], names: ReadonlySet<string>): boolean {
+  return (
     match.length > 0 &&
     match.every(({ methods }) => methods.length > 0 && methods.every((method) => names.has(method)))
+  )
+}
+
+/** A key in the body of requests that have none. */
+function keyWithoutBody({ match, key }: Counting): string | undefined {
+  const part = singleParts(key).find(({ kind }) => kind === 'body')
+  return part && hasOnly(match, methodsWithoutBody)
+    ? `has ${partName(part)}, needs a method in match whose requests have a body, such as POST`
+    : undefined
+}
+
+/** Bodies that a rule reads although its requests have none, or its responses, as with HEAD. */
+function bodyThatIsNone({ match, cost }: Counting): string | undefined {
+  const onlyHas = (names: ReadonlySet<string>): boolean => hasOnly(match, names)
   if (typeof cost?.reserve === 'object' && onlyHas(methodsWithoutBody))
     return 'needs a method in match whose requests have a body, such as POST, to reserve what their JSON says'
   const { settle } = cost ?? {}

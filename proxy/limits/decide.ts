@@ -1,13 +1,17 @@
 import { errors } from '../../shared/error-replies.ts'
 import { isPreflight } from '../http/fields/cors.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
-import type { Policy } from '../policy.ts'
+import { hasBodyKey, type Policy } from '../policy.ts'
 import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { localReply, whyRejected, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
 import type { ClientLists, Denial } from './clients/lists/client-lists.ts'
 import { areRequested } from './costs/requested-charges.ts'
 import type { Devices } from './keys/devices/devices.ts'
+import type { SentBody } from './keys/body/body-values.ts'
+import { KeyBody } from './keys/body/key-body.ts'
+import { chargesByBody } from './keys/body/body-charges.ts'
+import type { UnreadKey } from '../telemetry/telemetry.ts'
 import { readPart, type KeySource } from './keys/part-values.ts'
 import { maxReadings, partitionKeysOf, type ReadPart } from './keys/partition-key.ts'
 import type { ReadClaims, TokenReader } from './keys/tokens/token-reader.ts'
@@ -28,7 +32,9 @@ export type DecisionTable = {
   readonly tokens: TokenReader | undefined
   /** Undefined where no rule has `device`. */
   readonly devices: Devices | undefined
-  /** A rule reads from the body of requests how much to reserve. */
+  /** A rule counts by what the body of requests says. */
+  readonly hasBodyKeys: boolean
+  /** Bodies can be read, and a rule reads for whom they count, or how much to reserve. */
   readonly readsBodies: boolean
   /** One that only reads explains a request without counting it. */
   readonly limiter: Pick<Limiter, 'decide'>
@@ -49,6 +55,10 @@ export type AskedRequest = {
    * was answered, or its client disconnected, before the body was there.
    */
   readUnits?(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges>
+  /** The body of the request as far as rules read it: the same each time. `gone`: as for `readUnits`. */
+  readBody?(): SentBody | 'gone' | Promise<SentBody | 'gone'>
+  /** Called where a request counts by address under a policy, as its body does not say for certain for whom it counts. */
+  onUnreadKey?(policy: Policy, reason: UnreadKey): void
   /** Called before the limiter decides. */
   onAsk?(charges: readonly Charge[]): void
   clientAddress: ClientAddress
@@ -72,7 +82,7 @@ export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
  * - `denied`: `denyList` has the client, or a file of it
  * - `banned`: the client is banned
  * - `forward`: no rule counts it
- * - `busy`: there is no memory to read its body, which says how much to reserve
+ * - `busy`: there is no memory to read its body, which says for whom it counts, or how much to reserve
  * - `gone`: its client disconnected, or it was answered, before it was counted
  * - `allowed`, `refused`, `unavailable`: the limiter's decision
  */
@@ -117,17 +127,43 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
 /** The second half, once the tokens of the request are verified. */
 function charge(
   asked: AskedRequest,
-  { target, host }: RequestHead,
+  head: RequestHead,
   claims: ReadClaims | undefined,
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
   if (asked.isOver) return { outcome: 'gone' }
+  if (!table.hasBodyKeys || !asked.applying.some(hasBodyKey)) return chargeFor(asked, head, { claims }, table)
+  const body = (table.readsBodies && asked.readBody?.()) || missingBody
+  if (body instanceof Promise) return body.then((later) => chargeByBody(asked, head, claims, later, table))
+  return chargeByBody(asked, head, claims, body, table)
+}
+
+function chargeByBody(
+  asked: AskedRequest,
+  head: RequestHead,
+  claims: ReadClaims | undefined,
+  sent: SentBody | 'gone',
+  table: DecisionTable,
+): Verdict | Promise<Verdict> {
+  if (sent === 'gone') return { outcome: 'gone' }
+  const isNeeded = asked.applying.some((policy) => policy.mode === 'enforce' && hasBodyKey(policy))
+  if ('unread' in sent && sent.unread === 'memory' && isNeeded) return { outcome: 'busy' }
+  const body = new KeyBody(sent, asked.request, head.target.forwardTarget)
+  return chargeFor(asked, head, { claims, body }, table)
+}
+
+function chargeFor(
+  asked: AskedRequest,
+  { target, host }: RequestHead,
+  read: Pick<KeySource, 'claims' | 'body'>,
+  table: DecisionTable,
+): Verdict | Promise<Verdict> {
   const { clientAddress: client, applying } = asked
   const { headers } = asked.request
   const { addresses, entries, readsBodies, devices } = table
 
-  const source = { client, host, target, claims, headers, addresses }
-  const found = chargesOf(applying, source)
+  const source = { client, host, target, headers, addresses, ...read }
+  const found = chargesOf(applying, source, asked)
   if (!found) return { outcome: 'rejected', ...ambiguousKey }
   const charges = devices ? devices.recognize(found, source) : found
   asked.charges = charges
@@ -143,6 +179,8 @@ function charge(
   if (units instanceof Promise) return units.then((later) => chargeUnits(asked, later, table))
   return chargeUnits(asked, units, table)
 }
+
+const missingBody: SentBody = { unread: 'missing' }
 
 function chargeUnits(
   asked: AskedRequest,
@@ -170,18 +208,29 @@ function matchRules(
 
 /**
  * The charges of a request: one for each policy that applies to its client, and several where backends would not read the
- * same client. A policy whose partition key needs something that the request does not have does not apply.
+ * same client, or where its body is a batch. A policy whose partition key needs something that the request does not have does not apply.
  *
  * @returns undefined where an enforced policy's client could be read in too many ways
  */
-function chargesOf(policies: readonly Policy[], source: KeySource): readonly Charge[] | undefined {
+function chargesOf(
+  policies: readonly Policy[],
+  source: KeySource,
+  asked: Pick<AskedRequest, 'onUnreadKey'>,
+): readonly Charge[] | undefined {
   if (policies.length === 0) return noCharges
   const read: ReadPart = (part) => readPart(part, source)
+  const address = source.client.prefix
   const charges: Charge[] = []
   for (const policy of policies) {
     // The usual rule, for which nothing else is looked at.
     if (isByAddress(policy)) {
-      charges.push({ policy, partitionKey: source.client.prefix })
+      charges.push({ policy, partitionKey: address })
+      continue
+    }
+    if (source.body && hasBodyKey(policy)) {
+      const counted = chargesByBody(policy, read, source.body, address, asked)
+      if (!counted) return undefined
+      charges.push(...counted)
       continue
     }
     let keys = partitionKeysOf(policy, read)
@@ -203,5 +252,5 @@ const noCharges: readonly Charge[] = []
 const ambiguousKey = {
   reason: 'ambiguous-key',
   reply: errors.badRequest,
-  why: 'the key of a rule can be read in more than 8 ways',
+  why: 'the key of a rule can be read in more than 8 ways, or the body counts for too many clients',
 } as const

@@ -3,7 +3,7 @@ import { errors } from '../../shared/error-replies.ts'
 import { prefersHtml } from '../http/fields/accept.ts'
 import { isGrpcCall, sendError } from '../http/fields/reply.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
-import type { Policy } from '../policy.ts'
+import { hasBodyKey, type Policy } from '../policy.ts'
 import type { AppliedBan } from './clients/client-entries.ts'
 import type { Decision, PolicyState } from './limiter.ts'
 
@@ -100,8 +100,18 @@ type LimitHeaderFormat = 'ietf' | 'x-ratelimit'
 /** Makes the headers with the remaining quota, for a response on a limited endpoint, allowed or refused: name, value, name, value… */
 export type LimitHeaders = (states: readonly PolicyState[]) => string[]
 
-/** Makes the headers in each of these formats; none without a format. */
-export function createLimitHeaders(formats: readonly LimitHeaderFormat[]): LimitHeaders {
+/**
+ * Makes the headers in each of these formats; none without a format.
+ *
+ * @param hasBodyKeys some policies count by what the body says, and clients are told nothing of these: a stranger would be told how many
+ *   others try an account
+ */
+export function createLimitHeaders(formats: readonly LimitHeaderFormat[], hasBodyKeys = false): LimitHeaders {
+  const make = createAllHeaders(formats)
+  return hasBodyKeys ? (states) => make(states.filter(({ policy }) => !hasBodyKey(policy))) : make
+}
+
+function createAllHeaders(formats: readonly LimitHeaderFormat[]): LimitHeaders {
   const [first, second] = new Set(formats)
   if (first === undefined) return () => []
   if (second === undefined) return makers[first]

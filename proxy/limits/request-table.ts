@@ -2,7 +2,7 @@ import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
 import type { DecisionTable } from './decide.ts'
 import { createDevices, type Devices } from './keys/devices/devices.ts'
-import type { ListEntry, Rule } from '../policy.ts'
+import { hasBodyKey, type ListEntry, type Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import type { HeadOptions } from '../request/request-head.ts'
@@ -13,7 +13,7 @@ import { compileRulesInSteps } from './rules/rule-table.ts'
 /** The tables compiled from settings to decide about requests. */
 export type RequestTable = Pick<
   DecisionTable,
-  'rules' | 'preflightRules' | 'clientLists' | 'addresses' | 'devices'
+  'rules' | 'preflightRules' | 'clientLists' | 'addresses' | 'devices' | 'hasBodyKeys'
 > & {
   /** The rules in force: none with limiting switched off. */
   readonly written: readonly Rule[]
@@ -64,6 +64,7 @@ export function* compileTableInSteps(
     clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists, files) : undefined,
     addresses,
     devices: composeDevices(rules, settings.deviceSecret),
+    hasBodyKeys: rules.some(({ policy }) => hasBodyKey(policy)),
     head: {
       maxTargetBytes: settings.maxTargetBytes,
       maxHeaderCount: settings.maxHeaderCount,

@@ -12,6 +12,7 @@ import { noteRefusal } from '../limits/clients/banning.ts'
 import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { decideRequest, type AskedRequest, type RequestedCharges, type Verdict } from '../limits/decide.ts'
+import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import {
@@ -23,7 +24,7 @@ import {
 } from '../request/addresses/client-address.ts'
 import { answerOptions, fieldsOf } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
-import type { Rejection } from '../telemetry/telemetry.ts'
+import type { Rejection, UnreadKey } from '../telemetry/telemetry.ts'
 import { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
@@ -136,6 +137,15 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     return head
   }
 
+  readBody(): SentBody | 'gone' | Promise<SentBody | 'gone'> {
+    return this.#forward().readBody()
+  }
+
+  onUnreadKey(policy: Policy, reason: UnreadKey): void {
+    this.options.telemetry.keyUnread(policy, reason)
+    this.options.onKeyUnread(policy, reason, this.report.requestId)
+  }
+
   readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
     return this.#forward().readUnits(charges)
   }
@@ -189,6 +199,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.report.listed('ban')
     refuseBanned(this.request, this.response, ban, this.options)
     this.report.refused(this.status, ban.policy)
+    this.#dropBody()
   }
 
   /** The gateway lacks memory: the client is not refused for it, and not banned. */

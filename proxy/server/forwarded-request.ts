@@ -12,6 +12,7 @@ import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { MAX_BODY_BYTES, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
 import { Settlement } from '../limits/costs/settlement.ts'
 import type { RequestedCharges } from '../limits/decide.ts'
+import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, PolicyState } from '../limits/limiter.ts'
 import { requestedUnits, type Policy } from '../policy.ts'
 import type { ClientAddress, Peer } from '../request/addresses/client-address.ts'
@@ -41,6 +42,14 @@ function publicNamesOf(
 function isEnforced({ policy }: Charge): boolean {
   return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
 }
+
+function bodyOrReason(sent: SentBody | 'gone'): Buffer | UnreadReserve | 'gone' {
+  if (sent === 'gone') return sent
+  if ('unread' in sent) return sent.unread
+  return sent.isWhole ? sent.bytes : 'size'
+}
+
+const noBytes: Buffer = Buffer.alloc(0)
 
 /** The destination of a request, and its form there. */
 type Sending = Pick<RequestHead, 'target' | 'host'> & {
@@ -86,24 +95,45 @@ export class ForwardedRequest {
   /** Set where the body had to be read before the decision. */
   #held: HeldBody | undefined
   delivery: Delivery | undefined
+  #read: ReturnType<ForwardedRequest['readBody']> | undefined
 
   constructor(host: Host) {
     this.#host = host
+  }
+
+  /** The body as far as rules read it, once it is there. It is read once, whoever asks. */
+  readBody(): SentBody | 'gone' | Promise<SentBody | 'gone'> {
+    return (this.#read ??= this.#readBody())
+  }
+
+  #readBody(): SentBody | Promise<SentBody | 'gone'> {
+    if (!this.#host.request.hasContent) return { unread: 'missing' }
+    const read = new Promise<Buffer | 'size' | 'memory' | 'turn'>((resolve) => {
+      this.#hold({ maxBytes: MAX_BODY_BYTES, onlyThisTurn: false }, resolve)
+    })
+    return read.then((body) => {
+      this.delivery = undefined
+      if (this.#isAnswered) {
+        this.dropBody()
+        return 'gone'
+      }
+      if (body === 'memory') return { unread: body }
+      if (typeof body !== 'string') return { bytes: body, isWhole: true }
+      return { bytes: this.#held?.received.subarray(0, MAX_BODY_BYTES) ?? noBytes, isWhole: false }
+    })
   }
 
   /** The charges with the units that the body of the request states, once it has been read or cannot be. */
   readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges> {
     const unread = whyUnread(this.#host.request)
     if (unread) return this.#unitsOf(charges, unread)
-    const read = new Promise<Buffer | 'size' | 'memory' | 'turn'>((resolve) => {
-      this.#hold({ maxBytes: MAX_BODY_BYTES, onlyThisTurn: false }, resolve)
-    })
-    return read.then((body) => this.#unitsOf(charges, body === 'turn' ? 'size' : body))
+    const sent = this.readBody()
+    if (sent instanceof Promise) return sent.then((later) => this.#unitsOf(charges, bodyOrReason(later)))
+    return this.#unitsOf(charges, bodyOrReason(sent))
   }
 
-  #unitsOf(charges: readonly Charge[], body: Buffer | UnreadReserve): RequestedCharges {
-    this.delivery = undefined
-    if (this.#isAnswered) {
+  #unitsOf(charges: readonly Charge[], body: Buffer | UnreadReserve | 'gone'): RequestedCharges {
+    if (this.#isAnswered || body === 'gone') {
       this.dropBody()
       return 'gone'
     }

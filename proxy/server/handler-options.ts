@@ -18,7 +18,7 @@ import type { StripPrefix } from '../limits/rules/strip-prefix.ts'
 import type { RouteTable } from '../limits/rules/upstream-routes.ts'
 import type { Access } from '../telemetry/access-log.ts'
 import type { RefusedRequest } from '../telemetry/refusal-log.ts'
-import type { Telemetry, UnreadCost } from '../telemetry/telemetry.ts'
+import type { Telemetry, UnreadCost, UnreadKey } from '../telemetry/telemetry.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { ResponseHead } from '../http/upstream/response/response-head.ts'
 import type { OnException } from './error-boundary.ts'
@@ -93,6 +93,7 @@ export type HandlerOptions = HeadOptions &
     readonly onUnusableAuthRequest: (peerAddress: string, why: string) => void
     /** Called for each response that does not state the cost of its request; for the log. */
     readonly onCostUnread: (policy: Policy, reason: UnreadCost, requestId: string) => void
+    readonly onKeyUnread: (policy: Policy, reason: UnreadKey, requestId: string) => void
     /** Called for each request that a rule has refused; undefined without a log of them. */
     readonly onRefused: ((refused: RefusedRequest) => void) | undefined
     /** Called once for each finished request; undefined without access log. */

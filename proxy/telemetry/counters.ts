@@ -1,5 +1,5 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
-import { requestedUnits, type Policy } from '../policy.ts'
+import { hasBodyKey, requestedUnits, type Policy } from '../policy.ts'
 import type {
   ClientListName,
   ConnectionRefusal,
@@ -15,6 +15,7 @@ import type {
   TokenOutcome,
   Telemetry,
   UnreadCost,
+  UnreadKey,
   UnreadReserve,
   UpstreamFailure,
   UpstreamTelemetry,
@@ -41,6 +42,8 @@ export type Counters = {
   readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
   /** By the policy's name, of those with `device`. */
   readonly devices: Map<string, DeviceCounts>
+  /** By policy: requests that count by address, as their body does not say for whom. */
+  readonly unreadKeys: Map<string, Record<UnreadKey, number>>
   readonly tokens: Record<TokenOutcome, number>
   readonly keySets: Record<KeySetOutcome, number>
   /** By the name of the route, `default` for `upstream`: names come from the table of routes only. */
@@ -88,6 +91,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     unreadableCosts: new Map(),
     unreadReserves: new Map(),
     devices: new Map(),
+    unreadKeys: new Map(),
   }
   doAtOnce(addPolicies(ofPolicies, policies))
   return {
@@ -137,12 +141,12 @@ function createUpstreamCounters(): UpstreamCounters {
 
 type PolicyCounters = Pick<
   Counters,
-  'decisions' | 'nearLimits' | 'bans' | 'unreadableCosts' | 'unreadReserves' | 'devices'
+  'decisions' | 'nearLimits' | 'bans' | 'unreadableCosts' | 'unreadReserves' | 'devices' | 'unreadKeys'
 >
 
 /** Adds those of policies that are not there yet, at 0. */
 function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
-  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices } = counters
+  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices, unreadKeys } = counters
   for (const policy of policies) {
     const { name, ban, cost, device } = policy
     if (!decisions.has(name)) decisions.set(name, noDecisions())
@@ -151,14 +155,15 @@ function* addPolicies(counters: PolicyCounters, policies: readonly Policy[]): St
     if (cost?.settle && !unreadableCosts.has(name)) unreadableCosts.set(name, noUnreadCosts())
     if (requestedUnits(policy) && !unreadReserves.has(name)) unreadReserves.set(name, noUnread())
     if (device && !devices.has(name)) devices.set(name, noDevices())
+    if (hasBodyKey(policy) && !unreadKeys.has(name)) unreadKeys.set(name, noUnreadKeys())
     yield
   }
 }
 
 function* changeTable(counters: PolicyCounters, policies: readonly Policy[]): Steps<void> {
   const names = new Set(policies.map(({ name }) => name))
-  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices } = counters
-  for (const counted of [decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices]) {
+  const { decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices, unreadKeys } = counters
+  for (const counted of [decisions, nearLimits, bans, unreadableCosts, unreadReserves, devices, unreadKeys]) {
     for (const name of counted.keys()) {
       if (!names.has(name)) counted.delete(name)
       yield
@@ -216,6 +221,11 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     deviceIssued({ name }) {
       devicesOf(counters, name).issued++
+    },
+    keyUnread({ name }, reason) {
+      let unread = counters.unreadKeys.get(name)
+      if (!unread) counters.unreadKeys.set(name, (unread = noUnreadKeys()))
+      unread[reason]++
     },
     tokenRead(outcome) {
       counters.tokens[outcome]++
@@ -317,4 +327,8 @@ function noUnreadCosts(): Record<UnreadCost, number> {
 
 function noUnread(): Record<UnreadReserve, number> {
   return { missing: 0, type: 0, encoding: 0, size: 0, memory: 0, json: 0, number: 0, repeated: 0 }
+}
+
+function noUnreadKeys(): Record<UnreadKey, number> {
+  return { missing: 0, type: 0, charset: 0, encoding: 0, size: 0, memory: 0, syntax: 0, value: 0 }
 }

@@ -166,6 +166,11 @@ function describeRequests(counters: Counters): Metric[] {
       byReason(counters.unreadReserves),
     ),
     counter(
+      'sluice_unread_keys_total',
+      'Requests that were counted by address, since their body does not say for whom (key: body), by policy and reason',
+      byReason(counters.unreadKeys),
+    ),
+    counter(
       'sluice_bans_total',
       'Clients banned by a rule (ban), by policy',
       Array.from(counters.bans, ([policy, value]) => ({ labels: { policy }, value })),

@@ -35,6 +35,14 @@ export type UnreadReserve =
   'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
 
 /**
+ * Why the body of a request does not say for certain for whom it counts: there is no value (`missing`); its `Content-Type` is not one that
+ * is read, or not that of its bytes (`type`), or names another charset than UTF-8 (`charset`); it has a content coding (`encoding`), is
+ * longer than 64 KiB (`size`), found no room in memory (`memory`), is not valid in its format (`syntax`), or has an object or an
+ * array in place of the value (`value`).
+ */
+export type UnreadKey = 'missing' | 'type' | 'charset' | 'encoding' | 'size' | 'memory' | 'syntax' | 'value'
+
+/**
  * Why the cost of a request is not in its response: no header, or no number, is where the policy reads it (`missing`); its body is
  * neither JSON nor server-sent events (`type`), compressed (`encoding`), or truncated JSON (`json`); it is truncated, usually
  * because the client disconnected (`cut`); or it is an error (`status`).
@@ -127,6 +135,8 @@ export type Telemetry = UpstreamTelemetry & {
   deviceRead(policy: Policy, outcome: DeviceOutcome): void
   /** A device has signed in, and has got its cookie. */
   deviceIssued(policy: Policy): void
+  /** A request counts by its client's address, also or only, under a policy that counts by what the body says. */
+  keyUnread(policy: Policy, reason: UnreadKey): void
   /** Once for each token that a rule counts by. */
   tokenRead(outcome: TokenOutcome): void
   /** The key set that tokens are verified with was loaded, or could not be. */

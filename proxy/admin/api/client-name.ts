@@ -1,9 +1,10 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import { partsOf } from '../../limits/clients/client-entry.ts'
 import { headerValues, withoutSignatures } from '../../limits/keys/part-values.ts'
+import { bodyValues } from '../../limits/keys/body/key-body.ts'
 import { isHashedKey, keyOfAll, partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import type { Charge } from '../../limits/limiter.ts'
-import { partName, singleParts, type Policy, type PrefixLengths } from '../../policy.ts'
+import { hasBodyKey, partName, singleParts, type Policy, type PrefixLengths } from '../../policy.ts'
 import { readAuthority } from '../../request/authority.ts'
 import {
   unknownClient,
@@ -151,6 +152,7 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (part.startsWith('jwt:')) return value
   if (part.startsWith('path:')) return pathValueOf(value)
   const bytes = asBytes(value)
+  if (part.startsWith('body:')) return firstOf(bodyValues(bytes, false))
   if (part.startsWith('query:'))
     return firstOf(withoutSignatures(valuesOf(bytes, { isQuoted: false, isNumber: false })))
   if (!fieldValue.test(bytes)) return errors.clientUnreadable
@@ -199,6 +201,8 @@ function networkIn({ address, bits }: AddressRange, lengths: PrefixLengths): str
 function keyUnder(policy: Policy, name: ClientName, isExact: boolean): string | undefined {
   if (name.key !== undefined) return isHashed(policy) ? name.key : undefined
   const { values, range } = name
+  // What could not be read in a body.
+  if (hasBodyKey(policy) && values.size === 1 && values.has('ip')) return values.get('ip')
   const all = singleParts(policy.partition)
   const parts = new Set(all.map((part) => partName(part).toLowerCase()))
   const hasNetwork = all.some(({ kind }) => kind === 'network')

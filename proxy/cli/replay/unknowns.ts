@@ -20,7 +20,7 @@ export function needsOf({ policy, hosts, allowList = [], overrides = [] }: Rule)
     if (part.kind === 'host') needs.push({ what, isKnown: ({ host }) => host !== undefined })
     if (part.kind === 'header') needs.push({ what, isKnown: (request) => knowsHeader(request, part.name) })
     if (part.kind === 'cookie') needs.push({ what, isKnown: (request) => knowsHeader(request, 'cookie') })
-    if (part.kind === 'jwt') needs.push({ what, isKnown: never })
+    if (part.kind === 'jwt' || part.kind === 'body') needs.push({ what, isKnown: never })
     if (part.kind === 'query') needs.push({ what, isKnown: ({ knows }) => knows.query })
   }
   for (const name of headersOf([...allowList, ...overrides.flatMap(({ clients }) => clients)]))

@@ -121,7 +121,9 @@ function wayAround({ policy, hosts }: Rule): string | undefined {
   }
   const chosen = singleParts(policy.partition).find(isChosen)
   if (!chosen) return undefined
-  const ways = [...(isLast(chosen) ? ['leaving out'] : []), ...(chosen.kind === 'jwt' ? [] : ['changing'])]
+  // Without it the request counts by address.
+  const isOptional = isLast(chosen) && chosen.kind !== 'body'
+  const ways = [...(isOptional ? ['leaving out'] : []), ...(chosen.kind === 'jwt' ? [] : ['changing'])]
   return `${ways.join(' or ')} the ${nouns[chosen.kind]}`
 }
 
@@ -130,6 +132,7 @@ const nouns: Partial<Record<SinglePart['kind'], string>> = {
   host: 'header',
   cookie: 'cookie',
   query: 'query parameter',
+  body: 'value in the body',
   jwt: 'token',
 }
 

@@ -4,7 +4,7 @@ import { partName, singleParts, type PartitionPart, type SinglePart } from '../.
 import { meansNetwork, readNetworkKey } from './network-key.ts'
 
 const needs =
-  'ip, ip/24/48, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME or jwt:CLAIM, such as header:x-api-key'
+  'ip, ip/24/48, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME or jwt:CLAIM, such as header:x-api-key'
 
 // Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
 // Node's parsed headers cannot hold.
@@ -37,7 +37,7 @@ const decidedFields = new Set([
 
 const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
 
-const anyName = /^(header|cookie|query|path|jwt):(.+?)( as integer)?$/s
+const anyName = /^(header|cookie|query|path|body|jwt):(.+?)( as integer)?$/s
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
 const names: Readonly<Record<string, RegExp>> = {
@@ -45,6 +45,8 @@ const names: Readonly<Record<string, RegExp>> = {
   cookie: token,
   query: /^[!$'()*,.:@_~0-9A-Za-z-]+$/,
   path: /^[A-Za-z_][\w-]*$/,
+  // Letters and digits alone are compared.
+  body: /^[\w$@-]*[\p{L}\p{N}][\p{L}\p{N}_$@-]*(?:\.[\w$@-]*[\p{L}\p{N}][\p{L}\p{N}_$@-]*){0,7}$/u,
   jwt: /^[\x21-\x7e]{1,128}$/,
 }
 
@@ -56,7 +58,7 @@ const names: Readonly<Record<string, RegExp>> = {
 const singlePart = z
   .string(`needs ${needs}`)
   .meta({
-    pattern: '^(ip(/[1-9][0-9]{0,2}/[1-9][0-9]{0,2})?|host|global|(header|cookie|query|path|jwt):.+)$',
+    pattern: '^(ip(/[1-9][0-9]{0,2}/[1-9][0-9]{0,2})?|host|global|(header|cookie|query|path|body|jwt):.+)$',
   })
   .transform((text, context): SinglePart => {
     if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
@@ -73,6 +75,7 @@ const singlePart = z
     if (message === undefined) {
       if (kind === 'jwt') return { kind, name }
       if (kind === 'cookie' || kind === 'query') return { kind, name, ...isNumber }
+      if (kind === 'body') return { kind, name, path: name.split('.'), ...isNumber }
       if (kind === 'path') return { kind, name, patterns: [], ...isNumber }
       return { kind: 'header', name: name.toLowerCase(), ...isNumber }
     }

@@ -541,7 +541,7 @@ export interface SluiceYaml {
      */
     hosts?: string | string[]
     /**
-     * Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), host, header:NAME, cookie:NAME, query:NAME, path:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.
+     * Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), host, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.
      */
     key?:
       | string

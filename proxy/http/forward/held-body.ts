@@ -85,6 +85,11 @@ export class HeldBody {
     return this.#state === 'whole' ? this.#bytes : undefined
   }
 
+  /** The bytes that have come so far. They stay. */
+  get received(): Buffer {
+    return this.#room.subarray(0, this.#bytes)
+  }
+
   /** Returns the received bytes, and whether they are complete. The body is not held any more. */
   take(): { readonly bytes: Buffer; readonly isWhole: boolean } {
     const taken = { bytes: this.#room.subarray(0, this.#bytes), isWhole: this.#state === 'whole' }

@@ -1,4 +1,4 @@
-import { settlesByResponse, type Policy } from '../../policy.ts'
+import { hasBodyKey, settlesByResponse, type Policy } from '../../policy.ts'
 import type { Algorithm } from './algorithm.ts'
 import { concurrency } from './concurrency/concurrency.ts'
 import { fixed } from './fixed/fixed.ts'
@@ -36,7 +36,12 @@ export function isReserved(policy: Policy): boolean {
 
 /** Whether each charge states the units to reserve, since they are not always one unit that is final. */
 export function takesUnits(policy: Policy): boolean {
-  return algorithmOf(policy).takesUnits || settlesByResponse(policy) || policy.cost !== undefined
+  return (
+    algorithmOf(policy).takesUnits ||
+    settlesByResponse(policy) ||
+    policy.cost !== undefined ||
+    hasBodyKey(policy)
+  )
 }
 
 const overridden = new WeakMap<Policy, Map<number, Policy>>()

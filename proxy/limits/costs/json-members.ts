@@ -8,7 +8,8 @@ import {
   openingBracket,
   quote,
   space,
-} from './json-bytes.ts'
+} from '../../request/json/json-bytes.ts'
+import { foldedName, isNamed } from '../../request/json/json-names.ts'
 
 /** The result of looking up a path of member names in a JSON text. */
 export type Found =
@@ -27,7 +28,7 @@ export type Found =
  * @param path member names, one or more
  */
 export function findMember(text: string, path: readonly string[]): Found {
-  const names = path.map(folded)
+  const names = path.map(foldedName)
   /** Members of the path that have been met, by their level. */
   const met = new Set<number>()
   let depth = 0
@@ -52,7 +53,7 @@ export function findMember(text: string, path: readonly string[]): Found {
       const name = names[depth - 1] ?? ''
       const isSame = isNamed(text, at + 1, end - 1, name)
       if (isSame === undefined && ++unusual > MAX_UNUSUAL_NAMES) return { kind: 'no-object' }
-      expects = isSame ?? folded(JSON.parse(text.slice(at, end)) as string) === name
+      expects = isSame ?? foldedName(JSON.parse(text.slice(at, end)) as string) === name
       if (expects && met.has(depth)) faulty ??= { kind: 'repeated' }
       if (expects) met.add(depth)
       at = end - 1
@@ -103,29 +104,4 @@ function valueAt(text: string, start: number): unknown {
   const code = text.charCodeAt(start)
   if (code === openingBrace || code === openingBracket) return {}
   return code === quote ? '' : JSON.parse(text.slice(start, endOfToken(text, start)))
-}
-
-/**
- * Whether a name is, folded, the one given. Mostly the first letter says so: there may be thousands of names.
- *
- * @returns undefined where there are escapes in it, or characters beyond ASCII
- */
-function isNamed(text: string, start: number, end: number, name: string): boolean | undefined {
-  let matched = 0
-  for (let at = start; at < end; at++) {
-    const code = text.charCodeAt(at)
-    if (code === backslash || code > 0x7f) return undefined
-    const isUpper = code >= 0x41 && code <= 0x5a
-    if (!isUpper && !(code >= 0x61 && code <= 0x7a) && !(code >= 0x30 && code <= 0x39)) continue
-    if (name.charCodeAt(matched++) !== (isUpper ? code + 0x20 : code)) return false
-  }
-  return matched === name.length
-}
-
-/** Case is folded as Unicode does it for `ſ` and the Kelvin sign too. */
-function folded(name: string): string {
-  return name
-    .toUpperCase()
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}]/gu, '')
 }

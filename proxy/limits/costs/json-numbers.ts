@@ -8,7 +8,7 @@ import {
   openingBracket,
   quote,
   space,
-} from './json-bytes.ts'
+} from '../../request/json/json-bytes.ts'
 
 /** A name of one of the paths, and the names below it. */
 type PathNode = {

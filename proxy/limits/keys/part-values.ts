@@ -8,6 +8,7 @@ import { cookieValues } from '../../request/values/cookie-values.ts'
 import { numberValues } from '../../request/values/number-values.ts'
 import { queryValues } from '../../request/values/query-values.ts'
 import type { Target } from '../../request/target/target.ts'
+import type { KeyBody } from './body/key-body.ts'
 import type { ReadClaims } from './tokens/token-reader.ts'
 import { createPathValues } from '../rules/path-values.ts'
 import { maxReadings, tooManyValues } from './partition-key.ts'
@@ -24,6 +25,8 @@ export type KeySource = {
   readonly claims: ReadClaims | undefined
   readonly headers: IncomingHttpHeaders
   readonly addresses: Pick<AddressReader, 'readClientField'>
+  /** Undefined where no rule counts by it. */
+  readonly body?: KeyBody | undefined
 }
 
 /**
@@ -54,6 +57,8 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
       return claimValues(part.name, source.claims)
     case 'path':
       return pathValuesOf(part)(target)
+    case 'body':
+      return source.body?.readPart(part) ?? []
   }
 }
 

@@ -70,6 +70,8 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
       const charge = chargesOfStates(charges, states)[refusing]
       const state = states[refusing]
       if (!charge || !state) return
+      // For a single request there may still be room.
+      if ((charge.units ?? 1) > 1) return
       // Counted from the question, which came before the instant of the answer: never a millisecond too long.
       const endsAtMs = askedAtMs + Math.min(state.resetMs, knownForMs)
       known.makeRoom(now())

@@ -42,7 +42,8 @@ function addPair(values: DecodedValues, pair: string, isMeant: NameTest): void {
 /** Begin a query in a path: to a server that decodes it before it looks for one, and to a rewrite rule such as `index.php?url=$1`. */
 const beginnings = [/%(?:25)?3f/i, /&|%(?:25)?26/i]
 
-function queriesOf(target: string): string[] {
+/** The texts of a target that some backend may take for its query. */
+export function queriesOf(target: string): string[] {
   const question = target.indexOf('?')
   const path = question === -1 ? target : target.slice(0, question)
   // Of `??a=b`, some take the second for a part of the first name, and some drop it.

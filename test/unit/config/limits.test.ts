@@ -323,10 +323,11 @@ limits:
     ['{ first: [header:x, ip] }', 'changing the header'],
     ['{ first: [header:x, query:user] }', 'changing the header'],
     ['[ip, { first: [query:a, query:b] }]', 'changing the query parameter'],
+    ['body:email', 'changing the value in the body'],
   ])('is warned of with %s', (key, way) => {
     const { warnings } = loadWithFile(`
 limits:
-  - {name: a, match: GET /a/:id, key: ${key}, requests: 1, window: 1m}
+  - {name: a, match: 'GET,POST /a/:id', key: ${key}, requests: 1, window: 1m}
 `)
     expect(warnings).toEqual([
       `sluice.yaml:3: rule "a", key: ${warning.replace('leaving out or changing the header', way)}`,

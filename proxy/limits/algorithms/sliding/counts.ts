@@ -4,7 +4,7 @@ import type { MemoryCounts, MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { AdmissionTimes } from './admission-times.ts'
 
-/** Counts in sliding windows. A charge is one unit: each is remembered by its time, which is its ticket. */
+/** Counts in sliding windows. Each unit is remembered by its time, which is the ticket of its charge. */
 export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapacity: number): MemoryCounts {
   const times = new AdmissionTimes(maxKeys, timeCapacity, seed)
   const { slots } = times
@@ -16,18 +16,18 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
   return {
     slots,
 
-    exceeds(table, charge, _units, nowMs) {
+    exceeds(table, charge, units, nowMs) {
       const slot = find(table, charge, nowMs)
-      return (slot === NONE ? 0 : times.count(slot)) >= charge.policy.quota
+      return (slot === NONE ? 0 : times.count(slot)) + units > charge.policy.quota
     },
 
     charge(table, charge, units, nowMs, counts, pendingSync): PolicyState {
       const { policy, partitionKey } = charge
       const { quota, windowMs } = policy
       let slot = find(table, charge, nowMs)
-      const exceeded = (slot === NONE ? 0 : times.count(slot)) >= quota
+      const exceeded = (slot === NONE ? 0 : times.count(slot)) + units > quota
       const isCounted = counts && !exceeded
-      if (isCounted) {
+      for (let unit = 0; isCounted && unit < units; unit++) {
         slot = times.admit(table, partitionKey, windowMs, nowMs)
         if (pendingSync) times.markPending(slot)
       }
@@ -46,8 +46,11 @@ export function createSlidingCounts({ maxKeys, seed }: MemoryOptions, timeCapaci
     },
 
     giveBack(table, { charge, isLocal, ticket }, units, nowMs) {
-      const slot = find(table, charge, nowMs)
-      if (slot !== NONE && units > 0) times.remove(table, slot, Number(ticket), isLocal)
+      for (let unit = 0; unit < units; unit++) {
+        const slot = find(table, charge, nowMs)
+        if (slot === NONE) return
+        times.remove(table, slot, Number(ticket), isLocal)
+      }
     },
 
     read(table, charge, nowMs) {

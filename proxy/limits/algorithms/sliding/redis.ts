@@ -74,7 +74,21 @@ local function bringBack(key, nowUs)
   return nowUs
 end
 
-function algorithm.count(key, policy)
+-- Takes out the newest times.
+local function takeBack(key, units)
+  if units == 1 then return must('RPOP', key) end
+  return must('LTRIM', key, 0, -1 - units)
+end
+
+local function push(key, units, nowUs)
+  if units == 1 then return call('RPUSH', key, nowUs) end
+  local times = {}
+  for unit = 1, units do times[unit] = nowUs end
+  return call('RPUSH', key, unpack(times))
+end
+
+function algorithm.count(key, policy, units)
+  units = tonumber(units)
   local quota, windowUs, nowUs = policy.quota, policy.windowUs, readClockUs()
   if not nowUs then return nil, denied end
   local oldestUs, failure = oldestAfter(key, nowUs - windowUs)
@@ -84,16 +98,18 @@ function algorithm.count(key, policy)
     oldestUs = bringBack(key, nowUs)
     expireAfter(key, nowUs, windowUs)
   end
-  local counted = call('RPUSH', key, nowUs)
+  -- More than there is ever room for.
+  if units > quota then return -1, (oldestUs or nowUs) + windowUs - nowUs end
+  local counted = push(key, units, nowUs)
   if type(counted) ~= 'number' then return nil, counted.err .. ' (RPUSH)' end
   local remaining = -1
   if counted > quota then
-    must('RPOP', key)
+    takeBack(key, units)
     -- A quota that was lowered: more than one has to leave.
-    if counted > quota + 1 then oldestUs = timeAt(key, counted - 1 - quota) end
+    if counted - units > quota then oldestUs = timeAt(key, counted - units - quota) end
   else
     expireAfter(key, nowUs, windowUs)
-    if denied then call(counted > 1 and 'RPOP' or 'DEL', key) end
+    if denied and counted > units then takeBack(key, units) elseif denied then call('DEL', key) end
     remaining = quota - counted
   end
   if denied then return nil, denied end
@@ -101,18 +117,19 @@ function algorithm.count(key, policy)
   return remaining, (oldestUs or nowUs) + windowUs - nowUs, ticket
 end
 
-function algorithm.undo(key, policy, _, remaining)
-  if remaining + 1 == policy.quota then
+function algorithm.undo(key, policy, units, remaining)
+  units = tonumber(units)
+  if remaining + units == policy.quota then
     must('DEL', key)
     return policy.quota, policy.windowUs
   end
-  must('RPOP', key)
-  return remaining + 1
+  takeBack(key, units)
+  return remaining + units
 end
 `,
     settle: `
 function algorithm.settle(key, _, units, ticket)
-  if units > 0 then call('LREM', key, -1, ticket) end
+  if units > 0 then call('LREM', key, -units, ticket) end
 end
 `,
     read: `

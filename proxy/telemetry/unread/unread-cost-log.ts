@@ -1,7 +1,7 @@
-import type { Log } from '../../shared/log.ts'
-import type { Policy } from '../policy.ts'
-import { paceLines } from './paced-lines.ts'
-import type { UnreadCost } from './telemetry.ts'
+import type { Log } from '../../../shared/log.ts'
+import type { Policy } from '../../policy.ts'
+import { paceLines } from '../paced-lines.ts'
+import type { UnreadCost } from '../telemetry.ts'
 
 const paceMs = 60_000
 

@@ -1,5 +1,5 @@
-import type { Log } from '../../shared/log.ts'
-import { paceLines } from './paced-lines.ts'
+import type { Log } from '../../../shared/log.ts'
+import { paceLines } from '../paced-lines.ts'
 
 const minPauseMs = 60_000
 

@@ -1,0 +1,33 @@
+import { reservedUnits, type Policy } from '../../../policy.ts'
+import { countsInFlight } from '../../algorithms/registry.ts'
+import type { Charge } from '../../limiter.ts'
+import type { ReadPart } from '../partition-key.ts'
+import { bodyKeysOf } from './body-keys.ts'
+import type { UnreadKey } from '../../../telemetry/telemetry.ts'
+import type { KeyBody } from './key-body.ts'
+
+/**
+ * The charges of a request under a policy whose key is in the body. Requests of a batch that count for the same client are one charge, so
+ * that all of them pass or none.
+ *
+ * @param address for what cannot be read
+ * @returns undefined where an enforced policy's client could be read in too many ways, or there are too many
+ */
+export function chargesByBody(
+  policy: Policy,
+  read: ReadPart,
+  body: KeyBody,
+  address: string,
+  asked: { onUnreadKey?(policy: Policy, reason: UnreadKey): void },
+): readonly Charge[] | undefined {
+  const keys = bodyKeysOf(policy, read, body, address)
+  if (!keys) return policy.mode === 'enforce' ? undefined : [{ policy, partitionKey: address }]
+  if (keys.unread) asked.onUnreadKey?.(policy, keys.unread)
+  // A batch is one request in flight.
+  const hasUnits = !countsInFlight(policy)
+  return Array.from(keys.requests, ([partitionKey, requests]) =>
+    requests > 1 && hasUnits
+      ? { policy, partitionKey, units: requests * reservedUnits(policy) }
+      : { policy, partitionKey },
+  )
+}

@@ -1,0 +1,40 @@
+import { linesOf } from '../../../http/fields/header-lines.ts'
+import type { UnreadKey } from '../../../telemetry/telemetry.ts'
+
+/** How the head of a request describes its body. */
+export type BodyFormat = {
+  /** Undefined for a type that is not read, and where several are named. */
+  readonly kind: 'json' | 'form' | 'multipart' | undefined
+  /** What backends could read otherwise, as the head says. */
+  readonly unread: UnreadKey | undefined
+}
+
+/** @param rawHeaders name, value, name, value… */
+export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
+  const types = linesOf(rawHeaders, 'content-type')
+  const [line = '', ...others] = types
+  const kind = others.length > 0 ? undefined : kindOf(line)
+  const encodings = linesOf(rawHeaders, 'content-encoding')
+  if (encodings.some((coding) => coding.trim().toLowerCase() !== 'identity'))
+    return { kind, unread: 'encoding' }
+  if (kind === undefined) return { kind, unread: 'type' }
+  return { kind, unread: isOtherCharset(line) ? 'charset' : undefined }
+}
+
+function kindOf(line: string): BodyFormat['kind'] {
+  // A list in one line: backends differ in which of them they take.
+  if (line.includes(',')) return undefined
+  const type = line.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (isJson.test(type)) return 'json'
+  if (type === 'application/x-www-form-urlencoded') return 'form'
+  return type === 'multipart/form-data' ? 'multipart' : undefined
+}
+
+const isJson = /^(?:application\/(?:[\w.+-]+\+)?json|text\/json)$/
+
+function isOtherCharset(line: string): boolean {
+  return (
+    /charset/i.test(line) &&
+    !/^[^;]*(?:;[^;]*)*;\s*charset\s*=\s*"?(?:utf-?8|us-ascii)"?\s*(?:;|$)/i.test(line)
+  )
+}

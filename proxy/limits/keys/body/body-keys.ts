@@ -1,0 +1,68 @@
+import type { Policy } from '../../../policy.ts'
+import { hashedKeyOf, type ReadPart } from '../partition-key.ts'
+import { MAX_VALUES } from './found-values.ts'
+import type { KeyBody } from './key-body.ts'
+import { readEntry } from './read-entry.ts'
+import type { UnreadKey } from '../../../telemetry/telemetry.ts'
+
+/** For whom a request counts under a policy whose key is in the body. */
+export type BodyKeys = {
+  /** By partition key how many of the requests in a batch count for it; 1 each without a batch. */
+  readonly requests: ReadonlyMap<string, number>
+  /** Why it counts, also or only, by the client's address. */
+  readonly unread: UnreadKey | undefined
+}
+
+/** Clients that a request can count for at most under a policy: each is a counter to be looked up. */
+const MAX_KEYS = 100
+
+/**
+ * The keys of a request under a policy with a `body` part, in the form of those of `partitionKeysOf`. Each element of a batch is a
+ * request of its own. One that does not say for whom it counts does so for `address`; and so does, besides what it says, a body that
+ * could be read otherwise.
+ *
+ * @returns undefined where it would count for too many: a value can be read in more than `maxReadings` ways, or there are more than
+ *   `MAX_KEYS` clients or `MAX_VALUES` elements. No keys where another part of the key is absent: the policy does not apply
+ */
+export function bodyKeysOf(
+  { partition }: Pick<Policy, 'partition'>,
+  readPart: ReadPart,
+  body: KeyBody,
+  address: string,
+): BodyKeys | undefined {
+  const entries = partition.map((part) => readEntry(part, readPart, body, partition.length === 1))
+  const elements = Math.max(...entries.map((entry) => entry.elements))
+  if (entries.some(({ isCut }) => isCut) || elements > MAX_VALUES) return undefined
+  if (entries.some(({ isAbsent }) => isAbsent)) return { requests: new Map(), unread: undefined }
+  let unread = entries.find((entry) => entry.unread)?.unread
+  let byAddress = unread ? 1 : 0
+  let missing = 0
+  const texts = new Map<string, number>()
+  for (let element = 0; element < elements; element++) {
+    const combined = combine(entries.map(({ valuesOf }) => valuesOf(element)))
+    if (combined.size === 0) missing++
+    for (const [text, requests] of combined) texts.set(text, (texts.get(text) ?? 0) + requests)
+    if (texts.size > MAX_KEYS) return undefined
+  }
+  if (missing > 0) unread ??= 'missing'
+  byAddress = Math.max(byAddress, missing)
+  const requests = new Map<string, number>()
+  for (const [text, count] of texts) requests.set(hashedKeyOf(text), count)
+  if (byAddress > 0) requests.set(address, byAddress)
+  return { requests, unread }
+}
+
+/** The texts of the keys that the values of all parts make, with how many requests count for each; empty where one part has none. */
+function combine(parts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
+  let texts: ReadonlyMap<string, number> = new Map([['', 1]])
+  for (const values of parts) {
+    const longer = new Map<string, number>()
+    for (const [text, count] of texts)
+      for (const [value, requests] of values) {
+        longer.set(`${text}${value.length}:${value}`, Math.max(count, requests))
+        if (longer.size > MAX_KEYS) return longer
+      }
+    texts = longer
+  }
+  return texts
+}

@@ -1,0 +1,111 @@
+import { isUtf8 } from 'node:buffer'
+import { queriesOf } from '../../../request/values/query-values.ts'
+import type { BodyFormat } from './body-format.ts'
+import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
+import { readFormValues } from './form-values.ts'
+import { readJsonValues } from './json-values.ts'
+import { readLooseJson } from './loose-json.ts'
+import type { UnreadKey } from '../../../telemetry/telemetry.ts'
+
+/** The body of a request as far as it was read, or why there is nothing of it. */
+export type SentBody =
+  | { readonly bytes: Buffer; /** Nothing follows. */ readonly isWhole: boolean }
+  | { readonly unread: 'missing' | 'memory' }
+
+/**
+ * The values that a backend may read at a path: of the body, in the format that its `Content-Type` names and in those that its bytes may
+ * be in; and of the query, with which PHP's `$_REQUEST` and Rack's `params` merge it.
+ *
+ * @param path names, one or more
+ * @param target path and query as forwarded
+ */
+export function readBodyValues(
+  sent: SentBody,
+  { kind, unread }: BodyFormat,
+  target: string,
+  path: readonly string[],
+): Findings {
+  const queries = queriesOf(target).map((query) => readFormValues(query, path))
+  if ('unread' in sent) return merged(queries, sent.unread)
+  const { text, isTranscoded } = textOf(sent.bytes)
+  const isOtherText = isTranscoded || !isUtf8(sent.bytes)
+  const why = unread ?? (isOtherText ? 'charset' : undefined)
+  // In another charset, or unpacked, quotes and escapes may be elsewhere.
+  const isSound = !isOtherText && unread !== 'charset' && unread !== 'encoding'
+  const found = readAs(kind, { text, path, isSound })
+  return merged([...found, ...queries], sent.isWhole ? why : 'size')
+}
+
+type Reading = { readonly text: string; readonly path: readonly string[]; readonly isSound: boolean }
+
+function readAs(kind: BodyFormat['kind'], reading: Reading): Findings[] {
+  const { text, path } = reading
+  if (text === '') return [{ ...nothing, unread: 'missing' }]
+  if (kind === 'json') return readJson(reading)
+  const found: Findings[] = looksLikeJson.test(text)
+    ? readJson(reading).map((each) => ({ ...each, unread: each.unread ?? unfit }))
+    : []
+  if (kind === 'form' || (kind === undefined && text.includes('='))) found.push(readFormValues(text, path))
+  return found.length > 0 ? found : [nothing]
+}
+
+/** Many backends read JSON whatever the `Content-Type` says: Go's decoder, `get_json(force=True)`, `express.json({ type: '*' })`. */
+const looksLikeJson = /^(?:\xef\xbb\xbf)?\s*(?:[[{]|\/[*/])/
+const unfit: UnreadKey = 'type'
+const nothing: Findings = { values: [], elements: 1, unread: undefined, isCut: false }
+
+function readJson({ text, path, isSound }: Reading): Findings[] {
+  const found = readJsonValues(text, path)
+  if (!found) return [readLooseJson(text, path)]
+  return isSound ? [found] : [found, withoutKnown(readLooseJson(text, path), found)]
+}
+
+/** What two readings find is there once. */
+function withoutKnown(findings: Findings, { values: known }: Findings): Findings {
+  const texts = new Set(known.map(({ text }) => text))
+  return { ...findings, values: findings.values.filter(({ text }) => !texts.has(text)) }
+}
+
+/** Of several readings the reason why the first is not certain, and the elements of the longest batch. */
+function merged(findings: readonly Findings[], unread: UnreadKey | undefined): Findings {
+  const [only] = findings
+  if (only && findings.length === 1 && unread === undefined) return only
+  const values: FoundValue[] = []
+  let items = 0
+  for (const found of findings) {
+    const first = items
+    for (const value of found.values) {
+      const item = first + value.item
+      items = Math.max(items, item + 1)
+      values.push({ ...value, item })
+    }
+  }
+  return {
+    values: values.slice(0, MAX_VALUES),
+    elements: Math.max(1, ...findings.map(({ elements }) => elements)),
+    unread: unread ?? findings.find((found) => found.unread)?.unread,
+    isCut: values.length > MAX_VALUES || findings.some(({ isCut }) => isCut),
+  }
+}
+
+/** The bytes, a character for each; of UTF-16 and UTF-32, which Python's `json` detects, those of UTF-8. */
+function textOf(bytes: Buffer): { readonly text: string; readonly isTranscoded: boolean } {
+  const wide = wideTextOf(bytes)
+  if (wide === undefined) return { text: bytes.toString('latin1'), isTranscoded: false }
+  return { text: Buffer.from(wide).toString('latin1'), isTranscoded: true }
+}
+
+function wideTextOf(bytes: Buffer): string | undefined {
+  const [a = 1, b = 1, c = 1, d = 1] = bytes
+  const isBig = a === 0 || (a === 0xfe && b === 0xff)
+  const isLittle = b === 0 || (a === 0xff && b === 0xfe)
+  if (!isBig && !isLittle) return undefined
+  const isFour = isBig ? a === 0 && b === 0 : c === 0 && d === 0
+  const step = isFour ? 4 : 2
+  let text = ''
+  for (let at = 0; at + step <= bytes.length; at += step) {
+    const code = isBig ? bytes.readUIntBE(at, step) : bytes.readUIntLE(at, step)
+    text += code > 0xffff ? String.fromCodePoint(Math.min(code, 0x10_ffff)) : String.fromCharCode(code)
+  }
+  return text.replace(/^\ufeff/, '')
+}

@@ -1,0 +1,59 @@
+import type { ClientRequest } from '../../../http/message/messages.ts'
+import { decodedText } from '../../../request/values/lenient-text.ts'
+import { comparableText } from '../../../request/values/comparable-text.ts'
+import { numberValues } from '../../../request/values/number-values.ts'
+import type { SinglePart } from '../../../policy.ts'
+import { bodyFormatOf, type BodyFormat } from './body-format.ts'
+import { readBodyValues, type SentBody } from './body-values.ts'
+import type { Findings } from './found-values.ts'
+
+export type BodyPart = SinglePart & { readonly kind: 'body' }
+
+/** The body of a request as rules count by it: each name is looked for once, however many rules have it. */
+export class KeyBody {
+  readonly #sent: SentBody
+  readonly #target: string
+  readonly #format: BodyFormat
+  readonly #findings = new Map<string, Findings>()
+  readonly #values = new Map<string, readonly string[]>()
+
+  /** @param target path and query as forwarded */
+  constructor(sent: SentBody, { rawHeaders }: Pick<ClientRequest, 'rawHeaders'>, target: string) {
+    this.#sent = sent
+    this.#target = target
+    this.#format = bodyFormatOf(rawHeaders)
+  }
+
+  find({ name, path }: BodyPart): Findings {
+    const known = this.#findings.get(name)
+    if (known) return known
+    const found = readBodyValues(this.#sent, this.#format, this.#target, path)
+    this.#findings.set(name, found)
+    return found
+  }
+
+  /** All that a text may stand for; none that is empty. */
+  valuesOf(text: string, part: BodyPart): readonly string[] {
+    const isNumber = part.isNumber ?? false
+    const id = isNumber ? `${text} as integer` : text
+    const known = this.#values.get(id)
+    if (known) return known
+    const values = bodyValues(text, isNumber)
+    this.#values.set(id, values)
+    return values
+  }
+
+  /** Each value of a part once, for explanations. */
+  readPart(part: BodyPart): readonly string[] {
+    return [...new Set(this.find(part).values.flatMap(({ text }) => this.valuesOf(text, part)))]
+  }
+}
+
+/**
+ * The values that a text of a body may stand for, each in the one spelling that it counts by: the same in JSON and in forms.
+ *
+ * @param sent a character for each byte
+ */
+export function bodyValues(sent: string, isNumber: boolean): readonly string[] {
+  return numberValues(comparableText(decodedText(sent, false)), isNumber).filter((value) => value !== '')
+}

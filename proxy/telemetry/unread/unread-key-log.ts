@@ -1,0 +1,40 @@
+import type { Log } from '../../../shared/log.ts'
+import type { Policy } from '../../policy.ts'
+import { paceLines } from '../paced-lines.ts'
+import type { UnreadKey } from '../telemetry.ts'
+
+const paceMs = 60_000
+
+const whys: Readonly<Record<UnreadKey, string>> = {
+  missing: 'there is no body, or no such member or field in it',
+  type: 'its Content-Type is neither JSON nor a form, or not that of its bytes',
+  charset: 'it is not in UTF-8',
+  encoding: 'it is compressed (Content-Encoding)',
+  size: 'it is longer than 64 KiB',
+  memory: 'there is no memory to hold more bodies',
+  syntax: 'it is not valid JSON, or not a valid form',
+  value: 'an object or an array is in place of the value',
+}
+
+type Unread = { readonly policy: Policy; readonly reason: UnreadKey; readonly requestId: string }
+
+/**
+ * Writes a line when requests count by address, since their body does not say for certain for whom they count, at most one a minute
+ * for each policy and reason: the first at once, later ones with the number of requests since.
+ */
+export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey, requestId: string) => void {
+  /** By policy and reason, so bounded by the number of rules. */
+  const tellers = new Map<string, (unread: Unread) => void>()
+  const write = (requests: number, { policy, reason, requestId }: Unread): void => {
+    log.warn(
+      { policy: policy.name, unread: reason, why: whys[reason], requests, requestId },
+      'cannot read for whom requests count (key: body): counted by address',
+    )
+  }
+  return (policy, reason, requestId) => {
+    const key = `${reason} ${policy.name}`
+    let tell = tellers.get(key)
+    if (!tell) tellers.set(key, (tell = paceLines(paceMs, write)))
+    tell({ policy, reason, requestId })
+  }
+}
