@@ -24,6 +24,8 @@ export type Policy = {
   readonly device?: DevicePolicy
   /** Of a token bucket with a burst of its own: the window of its average. */
   readonly averageWindowMs?: number
+  /** What becomes of requests over the quota; without it they are refused. */
+  readonly over?: OverPolicy
   /** Where this is what the rule says of some clients only: which of its overrides it is, from 0. */
   readonly override?: number
   /** Whether an operator has set the quota, for a client, at run time. */
@@ -57,6 +59,19 @@ export type DevicePolicy = {
   readonly cookie: string
   readonly forMs: number
   readonly status: readonly StatusRange[]
+}
+
+/** `route`: the name of the route that requests over the quota are sent to. */
+export type OverPolicy = { readonly route: string }
+
+/** The route of requests over the quota; undefined where they are refused, or in shadow. */
+export function overRouteOf({ mode, over }: Pick<Policy, 'mode' | 'over'>): string | undefined {
+  return mode === 'enforce' ? over?.route : undefined
+}
+
+/** Whether requests over the quota are refused: not in shadow, and not where they are sent to another route. */
+export function refusesOver(policy: Pick<Policy, 'mode' | 'over'>): boolean {
+  return policy.mode === 'enforce' && overRouteOf(policy) === undefined
 }
 
 /** Status codes from the first to the last, both included. */

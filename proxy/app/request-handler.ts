@@ -9,8 +9,9 @@ import { addedNames, createLimitHeaders, limitHeaderNames } from '../limits/repl
 import { compileTableInSteps, type RequestTable } from '../limits/request-table.ts'
 import { HeldBodyMemory } from '../http/forward/held-body.ts'
 import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
+import { OVER_HEADER } from '../http/fields/proxy-headers.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
-import { requestedUnits, singleParts, type Policy } from '../policy.ts'
+import { overRouteOf, requestedUnits, singleParts, type Policy, type Rule } from '../policy.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import { hideCookies } from '../request/values/hidden-cookies.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
@@ -95,9 +96,9 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
     lists: AddressLists,
   ): Steps<LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void }> {
     const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
-    const routes = next.routes && (yield* composeRoutes(next, routed, fixed.forwarder))
     const isTraced = deps.tracing !== undefined
     const table = yield* compileTableInSteps(next, deps.addresses, lists)
+    const routes = next.routes && (yield* composeRoutes(next, table.written, routed, fixed.forwarder))
     const ofTable = yield* composeTable(next, table, { tokens, isTraced })
     return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
   }
@@ -213,6 +214,7 @@ function composeFixed(
 /** Each route has a forwarder, so that a request without routes costs nothing more. */
 function* composeRoutes(
   { routes = [], hasFallback, requestHeaders: ofFile }: GatewaySettings,
+  rules: readonly Rule[],
   routed: readonly RoutedGroup[],
   forwarder: HandlerOptions['forwarder'],
 ): Steps<RoutedUpstreams> {
@@ -229,7 +231,27 @@ function* composeRoutes(
     })
     yield
   }
-  return { hasFallback, table: yield* compileRoutes(routes, found) }
+  return {
+    hasFallback,
+    table: yield* compileRoutes(routes, found),
+    ofRules: yield* composeOver(rules, found),
+  }
+}
+
+/** Each rule that sends its requests over the limit to a route says so there. */
+function* composeOver(
+  rules: readonly Rule[],
+  found: readonly RoutedUpstream[],
+): Steps<RoutedUpstreams['ofRules']> {
+  const byName = new Map(found.map((route) => [route.name, route]))
+  const ofRules = new Map<string, RoutedUpstream>()
+  for (const { policy } of rules) {
+    const route = byName.get(overRouteOf(policy) ?? '')
+    const headerLines = `${route?.headerLines ?? ''}${linesOf([OVER_HEADER, policy.name])}`
+    if (route) ofRules.set(policy.name, { ...route, headerLines, isUncached: true })
+    yield
+  }
+  return ofRules.size > 0 ? ofRules : undefined
 }
 
 /** Names of the headers that the operator has set for some backend: no client can send them. */

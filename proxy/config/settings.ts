@@ -13,6 +13,7 @@ import { warnOfCosts } from './checks/costly-rules.ts'
 import type { FolderOf } from './checks/certificates.ts'
 import { findWithoutSecret, warnOfIdleSecret } from './checks/devices.ts'
 import { findUndecidable } from './checks/decisions.ts'
+import { findUnroutable, warnOfIdleRoutes } from './checks/over.ts'
 import { warnOfIdleRules, warnOfIdleSettings, warnOfIdleTokens } from './checks/idle-settings.ts'
 import { clientList } from './clients/client-list.ts'
 import { findMissingLists, locateLists, locateRuleLists } from './clients/list-files.ts'
@@ -157,6 +158,15 @@ export function loadGatewaySettings(
       ? findMissingLists({ ...file.values, rules: file.values.limits }, file.source.placeOf, folder)
       : []),
     ...(file ? findWithoutSecret(file.values.limits, read.values, placeOfRule(file)) : []),
+    ...(file
+      ? findUnroutable(
+          file.values.limits,
+          file.source.given['routes'],
+          file.values.routes,
+          read.values.decisionsPort !== undefined,
+          placeOfRule(file),
+        )
+      : []),
     ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, folder) : []),
     ...checkJointly(read, folderOf),
     ...(file ? findOwnAddresses(file.values.routes, read, file.source.placeOf) : []),
@@ -181,7 +191,8 @@ export function loadGatewaySettings(
     refusals,
     secretFiles: secretFiles(unprefixed, cwd),
     routes: routes.routes,
-    hasFallback: isUpstreamGiven(env, file?.source),
+    // Routes that only over leads to are no reason to send nothing to the default backend.
+    hasFallback: isUpstreamGiven(env, file?.source) || isEachOnlyOver(routes.routes),
     jwt: locateKeys(file?.values.jwt, folder),
   }
   const warnings = [
@@ -192,12 +203,21 @@ export function loadGatewaySettings(
     ...(file ? warnOfEverybody(file.values, file.source.placeOf) : []),
     ...(rules ? warnOfChosenKeys(rules, placeOfRule(file)) : []),
     ...(rules ? warnOfCosts(rules, placeOfRule(file)) : []),
+    ...(file
+      ? warnOfIdleRoutes(file.values.routes, rules ?? [], (at) =>
+          file.source.placeOf(['routes', at, 'onlyOver']),
+        )
+      : []),
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
     ...(rules && file.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
     ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),
     ...warnOfIdleSettings(read),
   ]
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
+}
+
+function isEachOnlyOver(given: readonly UpstreamRoute[] | undefined): boolean {
+  return given !== undefined && given.length > 0 && given.every(({ onlyOver }) => onlyOver)
 }
 
 type PathProperty =

@@ -15,7 +15,7 @@ export type Charge = {
 /** The remaining quota of a client under one policy, after the decision. */
 export type PolicyState = {
   readonly policy: Policy
-  /** The request was over this policy's quota: it is refused, or would have been (`shadow`). */
+  /** The request was over this policy's quota: it is refused, would have been (`shadow`), or goes to another route. */
   readonly exceeded: boolean
   /** Units left in the current window, 0 to quota. */
   readonly remaining: number
@@ -48,8 +48,8 @@ export type Ticket = number | string
  * The decision for all charges of one request. `states` are in the order of the charges. While the store is
  * unavailable, policies that allow requests without counting have no state.
  *
- * - `allowed`: every charge was counted, except those of an exceeded `shadow` policy. `withoutStore`: they were counted
- *   in this process only, and those without a state not at all.
+ * - `allowed`: every charge was counted, except those of an exceeded policy that refuses nothing (`refusesOver`).
+ *   `withoutStore`: they were counted in this process only, and those without a state not at all.
  * - `refused`: `refusedBy` is the first enforced policy that is over its limit. Nothing was counted.
  * - `unavailable`: the store did not answer, and a policy of the request has `onStoreError: closed`. `uncertain`: the
  *   store may have counted the request; otherwise it has not.

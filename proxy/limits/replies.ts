@@ -3,7 +3,7 @@ import { errors } from '../../shared/error-replies.ts'
 import { prefersHtml } from '../http/fields/accept.ts'
 import { isGrpcCall, sendError } from '../http/fields/reply.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
-import { hasBodyKey, type Policy } from '../policy.ts'
+import { hasBodyKey, refusesOver, type Policy } from '../policy.ts'
 import type { AppliedBan } from './clients/client-entries.ts'
 import type { Decision, PolicyState } from './limiter.ts'
 
@@ -179,7 +179,7 @@ function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
 function retryAfterHeader(states: readonly PolicyState[]): string {
   let maxMs = 0
   for (const { policy, exceeded, resetMs } of states) {
-    if (exceeded && policy.mode === 'enforce' && resetMs > maxMs) maxMs = resetMs
+    if (exceeded && resetMs > maxMs && constantsOf(policy).refuses) maxMs = resetMs
   }
   return wholeSeconds(maxMs)
 }
@@ -189,6 +189,8 @@ type Constants = {
   /** Its item of `RateLimit-Policy`. */
   readonly item: string
   readonly isInFlight: boolean
+  /** Of `refusesOver`. */
+  readonly refuses: boolean
 }
 
 const constants = new WeakMap<Policy, Constants>()
@@ -199,7 +201,8 @@ function constantsOf(policy: Policy): Constants {
   if (known) return known
   const isInFlight = countsInFlight(policy)
   const window = isInFlight ? '' : `;w=${wholeSeconds(policy.windowMs)}`
-  const made = { item: `"${policy.name}";q=${policy.quota}${window}`, isInFlight }
+  const item = `"${policy.name}";q=${policy.quota}${window}`
+  const made = { item, isInFlight, refuses: refusesOver(policy) }
   constants.set(policy, made)
   return made
 }

@@ -2,7 +2,7 @@ import type { ErrorReply } from '../../shared/error-replies.ts'
 import { oneStateEach } from '../limits/replies.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import type { Charge, Decision } from '../limits/limiter.ts'
-import type { Policy } from '../policy.ts'
+import { overRouteOf, type Policy } from '../policy.ts'
 import type { AskedRequest } from '../limits/decide.ts'
 import type { Access, LoggedRequest } from '../telemetry/access-log.ts'
 import type { ClientListName, DeviceOutcome, Rejection, Telemetry } from '../telemetry/telemetry.ts'
@@ -29,6 +29,8 @@ export class ExchangeReport {
   rejectedPath = ''
   /** The name of the route that it took. */
   route: string | undefined
+  /** The name of the rule that has sent it there, as it is over its limit. */
+  routedBy: string | undefined
   #refusedBy: Policy | undefined
   #rejected: string | undefined
   #shadowRefusals: string[] | undefined
@@ -104,6 +106,7 @@ export class ExchangeReport {
       status,
       durationMs,
       route: this.route,
+      routedBy: this.routedBy,
       refusedBy: this.#refusedBy?.name,
       list: this.#list,
       deniedBy: this.#deniedBy,
@@ -141,9 +144,12 @@ export function reportDecision(
   switch (decision.outcome) {
     case 'allowed':
       for (const { policy, exceeded, remaining } of oneStateEach(decision.states)) {
-        if (exceeded) (shadows ??= []).push(policy.name)
-        else if (remaining * 5 < policy.quota) telemetry.nearLimit(policy)
-        telemetry.decided(policy, exceeded ? 'shadow' : decision.withoutStore ? 'local' : 'allowed')
+        if (exceeded && overRouteOf(policy) === undefined) (shadows ??= []).push(policy.name)
+        else if (!exceeded && remaining * 5 < policy.quota) telemetry.nearLimit(policy)
+        telemetry.decided(
+          policy,
+          exceeded ? overOutcome(policy) : decision.withoutStore ? 'local' : 'allowed',
+        )
       }
       if (decision.states.length < charges.length) reportUncounted(telemetry, decision, charges)
       break
@@ -154,6 +160,10 @@ export function reportDecision(
       for (const policy of policiesOf(charges)) telemetry.decided(policy, 'unavailable')
   }
   return shadows
+}
+
+function overOutcome(policy: Policy): 'shadow' | 'routed' {
+  return overRouteOf(policy) === undefined ? 'shadow' : 'routed'
 }
 
 /** Policies without a state allowed the request without counting it. */

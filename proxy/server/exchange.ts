@@ -13,7 +13,7 @@ import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { decideRequest, type AskedRequest, type RequestedCharges, type Verdict } from '../limits/decide.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
-import type { Charge, Decision } from '../limits/limiter.ts'
+import type { Charge, Decision, PolicyState } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import {
   connectionOf,
@@ -28,7 +28,7 @@ import type { Rejection, UnreadKey } from '../telemetry/telemetry.ts'
 import { AuthRequest } from './auth-request.ts'
 import { ExchangeReport } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
-import type { Handler, HandlerOptions, LiveOptions, OnUpgrade } from './handler-options.ts'
+import type { Handler, HandlerOptions, LiveOptions, OnUpgrade, RoutedUpstream } from './handler-options.ts'
 import { refuse, refuseBanned, refuseUndecided } from '../limits/replies.ts'
 
 const none: readonly never[] = []
@@ -109,7 +109,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         if (verdict.states.some(({ reservation }) => reservation)) this.#forward().reserve(verdict.states)
         if (this.#isAnswered) return this.#forwarded?.giveBack()
         this.limitHeaders = this.options.limitHeaders(verdict.states)
-        return this.#pass()
+        return this.#pass(this.#routeOver(verdict.states))
       case 'refused':
         this.#noteDecision(verdict)
         if (verdict.refusedBy.ban) noteRefusal(this.options.banning, this.charges, verdict)
@@ -164,10 +164,19 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     this.report.decided(decision, this.charges)
   }
 
-  #pass(): void {
+  #pass(over?: RoutedUpstream): void {
     if (this.#auth) return this.#auth.allow(this.limitHeaders)
     if (!this.head) throw new Error('the head of the request was not read')
-    this.#forward().pass(this.head)
+    this.#forward().pass(this.head, over)
+  }
+
+  /** Where the first rule that the request is over the limit of sends it; undefined if it goes where all others go. */
+  #routeOver(states: readonly PolicyState[]): RoutedUpstream | undefined {
+    const ofRules = this.options.routes?.ofRules
+    const over = ofRules && states.find(({ policy, exceeded }) => exceeded && ofRules.has(policy.name))
+    if (!over) return undefined
+    this.report.routedBy = over.policy.name
+    return ofRules.get(over.policy.name)
   }
 
   #forward(): ForwardedRequest {

@@ -7,6 +7,7 @@ import { HeldBody, type HeldBodyOptions } from '../http/forward/held-body.ts'
 import { MAX_TAGS, privateReference, type ReferenceNames } from '../http/forward/private-references.ts'
 import { publicFields, type PublicNames } from '../http/forward/public-fields.ts'
 import { bodyWaitOf } from '../http/forward/request-buffering.ts'
+import { uncached } from '../http/forward/response-fields.ts'
 import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
 import type { ClientRequest, ClientResponse } from '../http/message/messages.ts'
 import { MAX_BODY_BYTES, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
@@ -175,11 +176,15 @@ export class ForwardedRequest {
     return this.#settlement?.responseHeaders
   }
 
-  /** Sends an allowed request to its backend, or rejects it if there is none for it. */
-  pass({ target, host }: RequestHead): void {
+  /**
+   * Sends an allowed request to its backend, or rejects it if there is none for it.
+   *
+   * @param over where a rule sends it whose limit it is over
+   */
+  pass({ target, host }: RequestHead, over?: RoutedUpstream): void {
     const { options, request, report } = this.#host
     const { routes, requestBuffering } = options
-    const route = routes?.table.find(target, host)
+    const route = over ?? routes?.table.find(target, host)
     if (route) report.route = route.name
     else if (routes && !routes.hasFallback)
       return this.#reject('route', errors.notFound, 'no route matches the request')
@@ -244,7 +249,10 @@ export class ForwardedRequest {
       classifyField,
       responseHeaders: limitHeaders,
       settlement: this.#settlement,
-      publicHead: this.#publicHead(publicNamesOf(sentHost, host, stripped?.prefix)),
+      publicHead: this.#publicHead(
+        publicNamesOf(sentHost, host, stripped?.prefix),
+        route?.isUncached ?? false,
+      ),
       trace,
       requestId: report.requestId,
       onBodyOverLimit: () => report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
@@ -253,11 +261,14 @@ export class ForwardedRequest {
   }
 
   /** Undefined where the client gets the response as the backend has sent it. */
-  #publicHead(names: PublicNames | undefined): ForwardRequest['publicHead'] {
+  #publicHead(names: PublicNames | undefined, isUncached: boolean): ForwardRequest['publicHead'] {
     const { hiddenCookies } = this.#host.options
-    if (!names && !hiddenCookies) return undefined
+    if (!names && !hiddenCookies && !isUncached) return undefined
     return (head) => {
       const fields = names ? publicFields(head.fields, names) : head.fields
+      // A challenge that answers 200 does not say that somebody has signed in.
+      if (isUncached)
+        return { ...head, fields: uncached(hiddenCookies ? hiddenCookies.withoutSetCookies(fields) : fields) }
       return {
         ...head,
         fields: hiddenCookies ? withDeviceCookies(fields, head.status, this.#host, hiddenCookies) : fields,

@@ -33,6 +33,8 @@ export type RoutedUpstream = {
   readonly upstreamHost: string | undefined
   /** Lines of headers that the operator has set for the backend, each ending in CRLF; empty for none. */
   readonly headerLines: string
+  /** Its responses are not those of the URL: no cache may keep them. */
+  readonly isUncached?: true
   /** Undefined if the whole path is forwarded. */
   readonly stripPrefix: StripPrefix | undefined
 }
@@ -41,6 +43,8 @@ export type RoutedUpstreams = {
   readonly table: RouteTable<RoutedUpstream>
   /** Whether requests that no route matches go to `upstream`; else they get 404. */
   readonly hasFallback: boolean
+  /** The destination of requests over the limit of a rule, by its name; undefined if no rule sends them to a route. */
+  readonly ofRules: ReadonlyMap<string, RoutedUpstream> | undefined
 }
 
 export type HandlerOptions = HeadOptions &

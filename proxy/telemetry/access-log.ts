@@ -19,6 +19,8 @@ export type Access = LoggedRequest & {
   readonly durationMs: number
   /** Name of the route that it took; undefined for `upstream`, and where it was not forwarded. */
   readonly route: string | undefined
+  /** Name of the policy that sent the request to another route, as it is over the limit. */
+  readonly routedBy: string | undefined
   /** Name of the policy that refused the request. */
   readonly refusedBy: string | undefined
   /** The list that let the request pass a rule, or refused it. */
@@ -58,8 +60,18 @@ export function createAccessLog(
   options: { readonly logAddresses: boolean },
 ): (access: Access) => void {
   return (access) => {
-    const { status, durationMs, route, refusedBy, list, deniedBy, rejected, wouldBeRefusedBy, device } =
-      access
+    const {
+      status,
+      durationMs,
+      route,
+      routedBy,
+      refusedBy,
+      list,
+      deniedBy,
+      rejected,
+      wouldBeRefusedBy,
+      device,
+    } = access
     const { client, ...named } = nameRequest(access, options)
     log.info(
       {
@@ -67,6 +79,7 @@ export function createAccessLog(
         status,
         durationMs: Math.round(durationMs * 1000) / 1000,
         route,
+        routedBy,
         refusedBy,
         list,
         deniedBy,

@@ -40,4 +40,4 @@ export function sumActivities(activities: readonly Activity[]): Activity {
   }
 }
 
-const outcomeNames = ['allowed', 'refused', 'shadow', 'local', 'open', 'unavailable'] as const
+const outcomeNames = ['allowed', 'refused', 'shadow', 'routed', 'local', 'open', 'unavailable'] as const

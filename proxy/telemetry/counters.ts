@@ -318,7 +318,7 @@ function noDevices(): DeviceCounts {
 }
 
 function noDecisions(): Record<DecisionOutcome, number> {
-  return { allowed: 0, refused: 0, shadow: 0, local: 0, open: 0, unavailable: 0 }
+  return { allowed: 0, refused: 0, shadow: 0, routed: 0, local: 0, open: 0, unavailable: 0 }
 }
 
 function noUnreadCosts(): Record<UnreadCost, number> {

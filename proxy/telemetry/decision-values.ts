@@ -22,12 +22,12 @@ export function usageValues({
   nearLimits,
 }: Pick<Counters, 'decisions' | 'nearLimits'>): MetricValue[] {
   return byPolicy(
-    Array.from(decisions, ([policy, { allowed, local, refused, shadow }]) => {
+    Array.from(decisions, ([policy, { allowed, local, refused, shadow, routed }]) => {
       const near = nearLimits.get(policy) ?? 0
       const usage: [string, number][] = [
         ['within', allowed + local - near],
         ['near', near],
-        ['over', refused + shadow],
+        ['over', refused + shadow + routed],
       ]
       return [policy, usage]
     }),

@@ -3,10 +3,10 @@ import type { Policy } from '../policy.ts'
 
 /**
  * How the rules ended for one policy and one request: counted and let pass, refused, let pass although exceeded
- * (`shadow`); or, where the store did not answer, counted by this process alone and let pass (`local`), let pass without
+ * (`shadow`), sent to another route as it was exceeded (`routed`); or, where the store did not answer, counted by this process alone and let pass (`local`), let pass without
  * being counted (`open`), or refused for that (`unavailable`).
  */
-export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'local' | 'open' | 'unavailable'
+export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'routed' | 'local' | 'open' | 'unavailable'
 
 /**
  * Why the backend gave no response: it refused the connection, timed out, closed the connection, or violated the

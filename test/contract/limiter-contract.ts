@@ -39,6 +39,7 @@ const policies = {
   shadow: makePolicy('shadow', 2, 60_000, { mode: 'shadow' }),
   enforced: makePolicy('enforced', 4, 60_000),
   shadowOfThree: makePolicy('shadow-of-three', 3, 60_000, { mode: 'shadow' }),
+  elsewhere: makePolicy('elsewhere', 2, 60_000, { over: { route: 'page' } }),
   byAddress: makePolicy('by-address', 3, 60_000),
   byKey: makePolicy('by-key', 2, 60_000),
   none: makePolicy('none', 0, 60_000),
@@ -185,6 +186,21 @@ export function describeLimiterContract(
       const { shadow, enforced } = policies
       const seen = []
       for (let i = 0; i < 5; i++) seen.push(await only.decide(chargeAll(client, [shadow, enforced])))
+      const state = (exceeded: boolean, remaining: number): object => ({ exceeded, remaining })
+      expect(seen).toMatchObject([
+        { outcome: 'allowed', states: [state(false, 1), state(false, 3)] },
+        { outcome: 'allowed', states: [state(false, 0), state(false, 2)] },
+        { outcome: 'allowed', states: [state(true, 0), state(false, 1)] },
+        { outcome: 'allowed', states: [state(true, 0), state(false, 0)] },
+        { outcome: 'refused', refusedBy: { name: 'enforced' }, states: [state(true, 0), state(true, 0)] },
+      ])
+    })
+
+    test('refuses nothing under a policy that sends to a route, and counts under the others', async () => {
+      const client = newClient()
+      const { elsewhere, enforced } = policies
+      const seen = []
+      for (let i = 0; i < 5; i++) seen.push(await only.decide(chargeAll(client, [elsewhere, enforced])))
       const state = (exceeded: boolean, remaining: number): object => ({ exceeded, remaining })
       expect(seen).toMatchObject([
         { outcome: 'allowed', states: [state(false, 1), state(false, 3)] },

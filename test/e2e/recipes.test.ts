@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startBackend } from '../support/http/backend.ts'
+import { fieldLines, startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
@@ -15,7 +15,7 @@ type Recipe = HostedGateway & {
 }
 
 /** A gateway with the table of a page, in front of a backend that answers with the status in `x-answer`. */
-async function startRecipe(page: string): Promise<Recipe> {
+async function startRecipe(page: string, change: (yaml: string) => string = (yaml) => yaml): Promise<Recipe> {
   const [, yaml = ''] =
     /```yaml\n(# sluice\.yaml\n[^]*?)```/.exec(readFileSync(join(folder, page), 'utf8')) ?? []
   const held: (() => void)[] = []
@@ -26,7 +26,7 @@ async function startRecipe(page: string): Promise<Recipe> {
   })
   const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
-    CONFIG_FILE: writeConfigFile(yaml),
+    CONFIG_FILE: writeConfigFile(change(yaml)),
     ...(yaml.includes('redisUrl') && { REDIS_URL: await freshRedis() }),
   })
   return { ...gateway, held }
@@ -109,6 +109,38 @@ test('grpc.md', async () => {
   expect(await countPassed(gateway, 10, 'POST /shop.Cart/List')).toBe(10)
   expect(await countPassed(gateway, 610, 'POST /shop.Cart/List', { 'x-api-key': 'one' })).toBe(600)
   expect(await countInFlight(gateway, 5, '/shop.Orders/Watch', 'POST')).toBe(3)
+})
+
+test('challenge.md', async () => {
+  const [challenge, busy] = await Promise.all(
+    ['challenge', 'busy'].map((name) => startBackend((_, response) => response.end(name))),
+  )
+  const recipe = await startRecipe('challenge.md', (yaml) =>
+    yaml.replace('http://anubis:8923', challenge?.url ?? '').replace('http://pages:8080', busy?.url ?? ''),
+  )
+  const ask = async (path: string): Promise<string> => (await recipe.send('GET', path)).body
+  const bodies = new Map<string, number>()
+  for (let i = 0; i < 62; i++) {
+    const body = await ask(`/${i}`)
+    bodies.set(body, (bodies.get(body) ?? 0) + 1)
+  }
+  expect(Object.fromEntries(bodies)).toEqual({ ok: 60, challenge: 2 })
+  expect(challenge?.seen.map((request) => fieldLines(request, 'x-sluice-over'))).toEqual([
+    ['pages'],
+    ['pages'],
+  ])
+  expect(await ask('/.within.website/x/cmd/anubis/static/main.mjs')).toBe('challenge')
+  expect(await ask('/api/a')).toBe('ok')
+
+  const headers = { 'x-held': '1' }
+  const searches = Array.from({ length: 20 }, (_, i) =>
+    recipe.send('GET', '/search', { headers, from: `127.0.0.${i + 2}` }),
+  )
+  await eventually('all are in flight', () => recipe.held.length === 20)
+  expect((await recipe.send('GET', '/search', { from: '127.0.0.99' })).body).toBe('busy')
+  recipe.held.splice(0).forEach((answer) => answer())
+  expect((await Promise.all(searches)).map(({ body }) => body)).toEqual(searches.map(() => 'ok'))
+  expect(await countPassed(recipe, 605, 'GET /many')).toBe(599)
 })
 
 test('traefik.md', async () => {

@@ -56,6 +56,14 @@ const recipes: Readonly<Record<string, Recipe>> = {
     ],
     rules: ['api-rate token-bucket 50 in 30 s by header:x-api-key', 'exports concurrency 2 by ip'],
   },
+  'challenge.md': {
+    options: [],
+    rules: [
+      'pages fixed 60 in 60 s by ip',
+      'search concurrency 20 by global',
+      'flood fixed 600 in 60 s by ip',
+    ],
+  },
   'grpc.md': {
     options: [],
     rules: [

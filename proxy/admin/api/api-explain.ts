@@ -3,7 +3,15 @@ import type { ExplainedBan } from '../../limits/explain/bans.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
 import type { Charge } from '../../limits/limiter.ts'
-import { policiesOf, requestedUnits, reservedUnits, type Policy, type Rule } from '../../policy.ts'
+import {
+  overRouteOf,
+  policiesOf,
+  refusesOver,
+  requestedUnits,
+  reservedUnits,
+  type Policy,
+  type Rule,
+} from '../../policy.ts'
 import { withQuota } from '../../limits/algorithms/registry.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiRoutes } from './api.ts'
@@ -44,10 +52,12 @@ export function createExplainRoutes(options: {
     const states = charges.length === 0 ? [] : await clients.inspect(charges)
     const { ban, rules: told, ...about } = explanation
     const exceeding = states.find((state, at) => refuses(state, charges[at]?.policy))
+    const routing = states.find((state, at) => routes(state, charges[at]?.policy))
     return {
       ...about,
       ...(ban && { ban: describeBan(ban) }),
       refusedBy: exceeding?.policy.name ?? null,
+      routedBy: (!exceeding && routing?.policy.name) || null,
       rules: told.map((rule) => ({
         ...rule,
         states: states.flatMap((state, at) =>
@@ -71,9 +81,18 @@ function linesOf(
 }
 
 /** Whether a request that costs what such a request reserves would be refused now. */
-function refuses({ quota, used, source }: ClientState, written: Policy | undefined): boolean {
+function refuses(state: ClientState, written: Policy | undefined): boolean {
   if (!written || written.mode === 'shadow') return false
-  if (used === undefined) return source === 'none' && written.onStoreError === 'closed'
+  if (state.used === undefined) return state.source === 'none' && written.onStoreError === 'closed'
+  return refusesOver(written) && isOver(state, written)
+}
+
+/** Whether it would be sent to another route now. */
+function routes(state: ClientState, written: Policy | undefined): boolean {
+  return written !== undefined && overRouteOf(written) !== undefined && isOver(state, written)
+}
+
+function isOver({ quota, used = 0 }: ClientState, written: Policy): boolean {
   const policy = quota === written.quota ? written : withQuota(written, quota)
   const units = requestedUnits(policy)?.otherwise ?? reservedUnits(policy)
   return used + units > quota

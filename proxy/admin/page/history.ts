@@ -114,10 +114,10 @@ export function createHistory(
 
 type Counts = readonly number[]
 
-/** Counted by a process while Redis was away, or let through: allowed either way. */
+/** Counted by a process while Redis was away, or let through: allowed either way. Sent to another route: refused here. */
 function countsOf(outcomes: Activity['decisions'][number][1]): Counts {
-  const { allowed, refused, shadow, local, open, unavailable } = outcomes
-  return [allowed + local + open, refused + unavailable, shadow]
+  const { allowed, refused, shadow, routed, local, open, unavailable } = outcomes
+  return [allowed + local + open, refused + unavailable + routed, shadow]
 }
 
 function ring(): Float64Array {

@@ -150,11 +150,11 @@ export function composeUpstreams(
 }
 
 /** The parts of a route that its connections depend on: not the requests that it matches. */
-type ServedRoute = Omit<UpstreamRoute, 'hosts' | 'paths' | 'stripPrefix' | 'requestHeaders'>
+type ServedRoute = Omit<UpstreamRoute, 'hosts' | 'paths' | 'stripPrefix' | 'onlyOver' | 'requestHeaders'>
 
 function isSameGroup(one: UpstreamRoute, other: UpstreamRoute): boolean {
   const served = (route: UpstreamRoute): ServedRoute & Partial<UpstreamRoute> => {
-    return { ...route, hosts: [], paths: [], stripPrefix: true, requestHeaders: [] }
+    return { ...route, hosts: [], paths: [], stripPrefix: true, onlyOver: true, requestHeaders: [] }
   }
   return isDeepStrictEqual(served(one), served(other))
 }

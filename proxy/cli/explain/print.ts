@@ -1,6 +1,7 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { printable } from '../../../shared/settings/problems.ts'
 import type { Explanation } from '../../limits/explain/explain.ts'
+import type { OverPolicy } from '../../policy.ts'
 import type { ExplainedRule } from '../../limits/explain/explain-rule.ts'
 import { formatCount, formatDuration, print } from '../output.ts'
 
@@ -19,6 +20,7 @@ type PrintedState = {
 export type PrintedExplanation = Omit<Explanation, 'ban' | 'rules'> & {
   readonly ban?: { readonly expiresSeconds?: number; readonly reason?: string } | undefined
   readonly refusedBy?: string | null
+  readonly routedBy?: string | null
   readonly rules: readonly (ExplainedRule & { readonly states?: readonly PrintedState[] })[]
 }
 
@@ -49,10 +51,14 @@ export function printExplanation(explanation: PrintedExplanation, limits: string
   print(lines.map(printable).join('\n'))
 }
 
-function outcomeOf({ outcome, status, why, ban, refusedBy, rules }: PrintedExplanation): string {
+function outcomeOf({ outcome, status, why, ban, refusedBy, routedBy, rules }: PrintedExplanation): string {
   const counted = rules.filter(({ counts }) => counts).length
   const by = `${counted} ${counted === 1 ? 'rule' : 'rules'}`
   if (refusedBy && outcome === 'limited') return `refused now by ${refusedBy}, counts under ${by}`
+  if (routedBy && outcome === 'limited') {
+    const route = rules.find(({ name }) => name === routedBy)?.over?.route ?? ''
+    return `sent to route ${route} now by ${routedBy}, counts under ${by}`
+  }
   if (outcome === 'limited') return `counts under ${by}`
   if (outcome === 'forwarded') return 'forwarded without a counter: no rule counts it'
   const how = ban && `, for ${ban.expiresSeconds} s${ban.reason === undefined ? '' : `: ${ban.reason}`}`
@@ -65,16 +71,20 @@ function listReadings(readings: readonly string[]): string {
 }
 
 function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
-  const { name, requests, windowSeconds, algorithm, mode, keys, key, why, states = [] } = rule
+  const { name, requests, windowSeconds, algorithm, mode, over, keys, key, why, states = [] } = rule
   const quota = countsInFlight({ algorithm })
     ? `${formatCount(requests)} in flight`
     : `${formatCount(requests)} in ${windowSeconds} s, ${algorithm}`
   return [
-    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${why === undefined ? '' : `, ${why}`}`,
+    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${over ? `, then ${describeOver(over)}` : ''}${why === undefined ? '' : `, ${why}`}`,
     ...key.map(({ part, values }) => `  ${part}${values.map((value) => ` ${value}`).join(' or')}`),
     `  counter ${keys.join(', ')}`,
     ...states.map((state) => `  ${describeState(state)}`),
   ]
+}
+
+function describeOver({ route }: OverPolicy): string {
+  return `to route ${route}`
 }
 
 function describeState(state: PrintedState): string {

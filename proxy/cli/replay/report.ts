@@ -1,5 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { describeKey } from '../../admin/api/client-name.ts'
+import type { OverPolicy } from '../../policy.ts'
 import type { ClientRow } from './client-table.ts'
 import type { LineCounts } from './logs/read-logs.ts'
 import type { RuleTally, Tally } from './simulation.ts'
@@ -42,7 +43,9 @@ export type RuleReport = {
   readonly limit: number
   readonly windowSeconds: number
   readonly requests: number
-  /** Under a rule in shadow, those that it would have refused. */
+  /** Where requests over the limit go, if they are not refused. */
+  readonly over?: OverPolicy
+  /** Under a rule in shadow, those that it would have refused; with `over`, those that it would have sent to another route. */
   readonly refused: number
   /** Bans that it leads to, where it has `ban`. */
   readonly bans?: number
@@ -122,6 +125,7 @@ function reportRule(
     name: policy.name,
     mode: policy.mode,
     algorithm: policy.algorithm,
+    ...(policy.over && { over: policy.over }),
     limit: policy.quota,
     windowSeconds: policy.windowMs / 1000,
     requests,

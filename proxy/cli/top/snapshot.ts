@@ -18,7 +18,7 @@ export type Snapshot = {
   readonly clients: readonly LimitedClient[]
 }
 
-/** Rates per second. `refused` includes refusals during an outage of Redis. */
+/** Rates per second. `refused` includes refusals during an outage of Redis, and requests sent to another route. */
 export type RuleRates = {
   readonly name: string
   readonly allowed: number
@@ -52,7 +52,7 @@ export function readCounts(event: Readonly<Record<string, unknown>>): Reading {
       names.map((each) => outcomes[each]).reduce(addUp, 0)
     const counts = {
       allowed: sumOf('allowed', 'local', 'open'),
-      refused: sumOf('refused', 'unavailable'),
+      refused: sumOf('refused', 'routed', 'unavailable'),
       shadow: sumOf('shadow'),
     }
     return [[name, counts]]

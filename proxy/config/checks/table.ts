@@ -7,7 +7,7 @@ import { isCovered, toSegments } from '../rules/pattern-cover.ts'
 /** Returns the place of a field of a rule, by the rule's index. */
 export type PlaceOfRule = (
   index: number,
-  field: 'name' | 'key' | 'requests' | 'cost' | 'countStatus' | 'concurrency' | 'device',
+  field: 'name' | 'key' | 'requests' | 'cost' | 'countStatus' | 'concurrency' | 'device' | 'over',
 ) => Place
 
 /**

@@ -4,6 +4,7 @@ import { problemAt, showValue, type Source } from '../../../shared/settings/prob
 import { fileName, fileNames, variableName } from '../../../shared/settings/table.ts'
 import { listFields } from '../clients/client-list.ts'
 import { tokenFields } from '../clients/token-settings.ts'
+import { overFields } from '../rules/over.ts'
 import { ruleFields, ruleName, writtenName } from '../rules/limits.ts'
 import { refusalFields } from '../replies/refusal.ts'
 import { routeFields } from '../routes/routes.ts'
@@ -107,6 +108,7 @@ function nameOf(entries: unknown, index: number): string | undefined {
 function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 1) return knownFields
   if (path.at(-2) === 'cors') return ['origins']
+  if (path.at(-2) === 'over') return Object.keys(overFields)
   if (path.at(-2) === 'refusal') return Object.keys(refusalFields)
   if (path[0] === 'webhooks') return Object.keys(webhookFields)
   if (path[0] === 'routes') return Object.keys(routeFields)
@@ -129,6 +131,7 @@ const otherNamesInRule = namesOfOthers([
     ['path', 'paths', 'url', 'uri', 'route', 'endpoint', 'method', 'methods'],
   ],
   [didYouMean('requests'), ['limit', 'max', 'count', 'quota', 'points', 'average']],
+  [didYouMean('over'), ['exceeded', 'onlimit', 'onexceeded', 'fallback', 'overflow', 'action']],
   [didYouMean('window'), ['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl']],
   [
     {

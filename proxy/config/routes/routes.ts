@@ -50,6 +50,9 @@ export const routeFields = {
     .refine(isDistinct, 'needs each path only once')
     .optional()
     .meta({ description: 'Paths whose requests take the route, such as /v1/*. Default: every path.' }),
+  onlyOver: flag.schema.prefault(false).meta({
+    description: 'true: only requests that the over of a rule sends here take the route.',
+  }),
   upstream: z
     .union([one(server), servers])
     .refine(isDistinct, 'needs each server only once')
@@ -87,6 +90,10 @@ const route = z
     path: ['stripPrefix'],
     error: 'needs paths that all begin with a prefix, such as /v1/*',
   })
+  .refine(({ onlyOver, hosts, paths }) => !onlyOver || (!hosts && !paths), {
+    path: ['onlyOver'],
+    error: 'cannot be combined with hosts or paths, as no other request takes the route',
+  })
   .refine(
     ({ upstreamHost, upstream }) => upstreamHost !== 'upstream' || new Set(upstream.map(hostOf)).size === 1,
     { path: ['upstreamHost'], error: 'needs a name in place of upstream, as the servers have several' },
@@ -98,6 +105,7 @@ const route = z
       health,
       upstreamHost,
       stripPrefix,
+      onlyOver,
       requestHeaders,
       upstreamCaFile,
       ...rest
@@ -110,6 +118,7 @@ const route = z
         upstreamHost: upstreamHost === 'upstream' ? hostOf(rest.upstream[0] ?? '') : upstreamHost,
       }),
       ...(stripPrefix && { stripPrefix }),
+      ...(onlyOver && { onlyOver }),
       ...(requestHeaders && { requestHeaders }),
       ...(upstreamCaFile !== undefined && { upstreamCaFile }),
     }),

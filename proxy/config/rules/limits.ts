@@ -13,6 +13,7 @@ import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
 import { repeatsNetwork } from './network-key.ts'
 import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
 import { refusal } from '../replies/refusal.ts'
+import { findIdleBesideOver, over } from './over.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
 
@@ -123,6 +124,10 @@ export const ruleFields = {
   refusal: refusal
     .optional()
     .meta({ description: 'Response to requests that the rule refuses, in place of the one for all rules.' }),
+  over: over.optional().meta({
+    description:
+      'What becomes of requests over the limit: refuse (default), or { route: NAME } sends them to another route.',
+  }),
   mode: oneOf(['enforce', 'shadow'])
     .schema.prefault('enforce')
     .meta({ description: 'enforce refuses requests over the limit; shadow only counts and reports them.' }),
@@ -137,7 +142,7 @@ const rule = z
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'requests'), missing('requests', requestCount.needs))
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', longDuration.needs))
   .superRefine((rule, context) => {
-    for (const { field, message } of findContradictions(rule))
+    for (const { field, message } of [...findContradictions(rule), ...findIdleBesideOver(rule)])
       context.addIssue({ code: 'custom', path: [field], message })
   })
   .refine(
@@ -199,7 +204,7 @@ function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...r
 function toPolicy(
   rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'overrides' | 'refusal'>,
 ): Policy {
-  const { name, mode, onStoreError, key, countStatus, cost, ban, device } = rule
+  const { name, mode, onStoreError, key, countStatus, cost, ban, device, over } = rule
   const algorithm = algorithmOfRule(rule)
   return {
     name,
@@ -212,6 +217,7 @@ function toPolicy(
     ...(cost && { cost }),
     ...(ban && { ban }),
     ...(device && { device }),
+    ...(over && { over }),
   }
 }
 

@@ -473,6 +473,10 @@ export interface SluiceYaml {
      */
     paths?: string | string[]
     /**
+     * true: only requests that the over of a rule sends here take the route.
+     */
+    onlyOver?: boolean
+    /**
      * URL of the backend, or a list of equal servers.
      */
     upstream: string | string[]
@@ -775,6 +779,17 @@ export interface SluiceYaml {
         [k: string]: string | undefined
       }
     }
+    /**
+     * What becomes of requests over the limit: refuse (default), or { route: NAME } sends them to another route.
+     */
+    over?:
+      | string
+      | {
+          /**
+           * Name of the route that requests over the limit are sent to, with X-Sluice-Over: RULE.
+           */
+          route: string
+        }
     /**
      * enforce refuses requests over the limit; shadow only counts and reports them.
      */

@@ -3,7 +3,10 @@
  * A client that sends one itself would be believed too. `docs/http.md` has the backend and the source for each.
  */
 
-/** Headers that replace the path, or a decision about it, without the rules seeing it: nobody may send them. */
+/** Tells the backend which rule has sent it a request that is over its limit. */
+export const OVER_HEADER = 'x-sluice-over'
+
+/** Headers that replace the path, or a decision about it, without the rules seeing it, or that only the gateway sets: nobody may send them. */
 export const neverForwarded: readonly string[] = [
   'proxy',
   'x-astro-locals',
@@ -19,6 +22,7 @@ export const neverForwarded: readonly string[] = [
   'x-original-url',
   'x-override-url',
   'x-rewrite-url',
+  OVER_HEADER,
 ]
 
 /** Headers with a client's address, accepted from trusted proxies only. */

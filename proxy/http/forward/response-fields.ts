@@ -21,6 +21,26 @@ export function responseFields(
 }
 
 /**
+ * The headers of a response with others that keep it out of every cache: what caches read first (RFC 9111 section 5.2, RFC 9213
+ * section 2.1, the headers of CDNs) is replaced.
+ *
+ * @param fields name, value, name, value…
+ */
+export function uncached(fields: readonly string[]): string[] {
+  const kept = fields.filter((_, i) => !cacheFields.has(fields[i - (i % 2)] ?? ''))
+  return [...kept, 'cache-control', 'no-store']
+}
+
+const cacheFields = new Set([
+  'cache-control',
+  'cdn-cache-control',
+  'cloudflare-cdn-cache-control',
+  'expires',
+  'surrogate-control',
+  'x-accel-expires',
+])
+
+/**
  * The protocols that a 426 has to name (RFC 9110 section 15.5.22). Node keeps the connection wherever `Connection` does not say
  * "close".
  */

@@ -1,7 +1,7 @@
 import type { Charge } from '../limiter.ts'
 import type { DeviceOutcome } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
-import type { Policy, Rule } from '../../policy.ts'
+import type { OverPolicy, Policy, Rule } from '../../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import type { AskedRequest } from '../decide.ts'
@@ -24,6 +24,8 @@ export type ExplainedRule = {
   readonly windowSeconds: number
   readonly algorithm: Policy['algorithm']
   readonly mode: Policy['mode']
+  /** What becomes of requests over the limit, where they are not refused. */
+  readonly over?: OverPolicy
 }
 
 export function explainRule(
@@ -49,6 +51,7 @@ export function explainRule(
     windowSeconds: policy.windowMs / 1000,
     algorithm: policy.algorithm,
     mode: policy.mode,
+    ...(policy.over && { over: policy.over }),
   }
   const not = (why: string, near = true): ExplainedRule => ({
     ...described,

@@ -21,6 +21,8 @@ export type UpstreamRoute = {
   readonly upstreamHost?: string
   /** Headers that the servers get: name, value, name, value… with names in lower case. */
   readonly requestHeaders?: readonly string[]
+  /** Only requests that the `over` of a rule sends here take it. */
+  readonly onlyOver?: true
   /** The literal prefix of the pattern is taken off. There are `paths` then, and each has one. */
   readonly stripPrefix?: true
   /** PEM certificates of the authorities of the servers' certificates, in place of those of `UPSTREAM_CA_FILE`. */
@@ -59,10 +61,12 @@ const everyPath = ['/*']
 
 /** @param found the value of each route, in the table's order */
 export function* compileRoutes<Found>(
-  routes: readonly Pick<UpstreamRoute, 'hosts' | 'paths'>[],
+  routes: readonly Pick<UpstreamRoute, 'hosts' | 'paths' | 'onlyOver'>[],
   found: readonly Found[],
 ): Steps<RouteTable<Found>> {
-  const placed = [...routes.entries()].map(([order, route]) => ({ route, order, hosts: route.hosts ?? [] }))
+  const placed = [...routes.entries()]
+    .filter(([, { onlyOver }]) => !onlyOver)
+    .map(([order, route]) => ({ route, order, hosts: route.hosts ?? [] }))
   const findOfAll = yield* compilePaths(placed.filter(({ hosts }) => hosts.length === 0))
   const ofSomeHosts = placed.filter(({ hosts }) => hosts.length > 0)
   const tables = ofSomeHosts.length === 0 ? undefined : yield* createHostTables(ofSomeHosts, compilePaths)

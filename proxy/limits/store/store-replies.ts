@@ -1,4 +1,4 @@
-import { reservedUnits, type Policy } from '../../policy.ts'
+import { refusesOver, reservedUnits, type Policy } from '../../policy.ts'
 import { isReserved, takesUnits } from '../algorithms/registry.ts'
 import type { Charge, Decision, PolicyState, Reservation, Ticket } from '../limiter.ts'
 
@@ -35,7 +35,7 @@ export function readDecision(
       continue
     }
     const exceeded = left < 0
-    if (exceeded && policy.mode === 'enforce') refusedBy ??= policy
+    if (exceeded && refusesOver(policy)) refusedBy ??= policy
     const remaining = exceeded ? 0 : left
     const isToSettle = isTicket(ticket) && !exceeded && isReserved(policy)
     states.push(

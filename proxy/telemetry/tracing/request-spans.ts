@@ -132,13 +132,24 @@ export class RequestSpans implements RequestTrace {
     // The client left before these were over.
     this.#endDecision()
     this.#upstream?.ended()
-    const { status, path, requestId, clientAddress, route, refusedBy, list, rejected, wouldBeRefusedBy } =
-      access
+    const {
+      status,
+      path,
+      requestId,
+      clientAddress,
+      route,
+      routedBy,
+      refusedBy,
+      list,
+      rejected,
+      wouldBeRefusedBy,
+    } = access
     const span = this.#span
     span.setAttribute('sluice.request_id', requestId)
     if (path !== '') span.setAttribute('url.path', path.slice(0, PATH_MAX_LENGTH))
     if (this.#options.logAddresses) span.setAttribute('client.address', clientAddress)
     if (route !== undefined) span.setAttribute('sluice.route', route)
+    if (routedBy !== undefined) span.setAttribute('sluice.routed_by', routedBy)
     if (refusedBy !== undefined) span.setAttribute('sluice.refused_by', refusedBy)
     if (list !== undefined) span.setAttribute('sluice.list', list)
     if (rejected !== undefined) span.setAttribute('sluice.rejected', rejected)

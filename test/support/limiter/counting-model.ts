@@ -1,5 +1,5 @@
 import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
-import type { Policy } from '../../../proxy/policy.ts'
+import { refusesOver, type Policy } from '../../../proxy/policy.ts'
 
 export type CountingModel = {
   /** What must be heard at an instant, not earlier than the one before; and counts the request. */
@@ -36,7 +36,7 @@ export function createCountingModel(): CountingModel {
     decide(client, policies, nowMs) {
       const isFull = (policy: Policy): boolean => countedAt(client, policy, nowMs).length >= policy.quota
       const exceeded = policies.map(isFull)
-      const refusedBy = policies.find((policy) => policy.mode === 'enforce' && isFull(policy))
+      const refusedBy = policies.find((policy) => refusesOver(policy) && isFull(policy))
       const states: PolicyState[] = []
       for (const [index, policy] of policies.entries()) {
         if (!refusedBy && !exceeded[index]) admittedAt(client, policy).push(nowMs)

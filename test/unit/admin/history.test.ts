@@ -4,7 +4,7 @@ import type { Activity } from '../../../proxy/telemetry/activity.ts'
 
 type Counted = Record<string, { allowed?: number; refused?: number; shadow?: number; local?: number }>
 
-const none = { allowed: 0, refused: 0, shadow: 0, local: 0, open: 0, unavailable: 0 }
+const none = { allowed: 0, refused: 0, shadow: 0, routed: 0, local: 0, open: 0, unavailable: 0 }
 const STEP_MS = 10_000
 const startMs = 1_000_000 * STEP_MS
 

@@ -37,6 +37,16 @@ test.each([
   )
 })
 
+test('a rule that sends requests to a route is a mistake there', () => {
+  const directory = directoryWith(
+    `routes: [{ name: page, upstream: "http://x" }]\n${rule(`${quota}    over: { route: page }\n`)}`,
+  )
+  expect(problemsOf({}, directory)).toEqual([])
+  expect(problemsOf(asked, directory)).toEqual([
+    'sluice.yaml:7: rule "one", over: sends requests to a route, which DECISIONS_PORT does not support: auth requests are not forwarded',
+  ])
+})
+
 test('rules that do not need the response are valid', () => {
   expect(problemsOf(asked, directoryWith(rule(`${quota}    cost: 2\n`)))).toEqual([])
 })

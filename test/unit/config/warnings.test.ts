@@ -112,6 +112,15 @@ describe('settings without effect', () => {
   })
 })
 
+test('a route that no request takes', () => {
+  const routes = "routes:\n  - { name: page, upstream: 'http://x', onlyOver: true }\n"
+  const rule = '  - { name: a, match: GET /a, requests: 1, window: 1m, over: { route: page } }'
+  expect(warningsOf(`${routes}limits: []`)).toEqual([
+    'sluice.yaml:2: route "page", onlyOver: no request takes the route, as no rule has over: { route: page }',
+  ])
+  expect(warningsOf(`${routes}limits:\n${rule}`)).toEqual([])
+})
+
 describe('a rule that never refuses anybody', () => {
   const rule = (name: string, requests: number, more = ''): string =>
     `  - { name: ${name}, match: POST /a, requests: ${requests}, window: 1m${more} }\n`

@@ -7,6 +7,7 @@ import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
 const a = makePolicy('a', 1, 1000)
 const b = makePolicy('b', 1, 1000)
 const c = makePolicy('c', 1, 1000)
+const elsewhere = makePolicy('elsewhere', 1, 1000, { over: { route: 'page' } })
 
 const stateOf = (policy: Policy, exceeded = false): PolicyState => ({
   policy,
@@ -39,6 +40,12 @@ test.each<[string, Decision, string[], string[] | undefined]>([
     allowed([stateOf(a), stateOf(c, true)], true),
     ['a local', 'c shadow', 'b open'],
     ['c'],
+  ],
+  [
+    'sent to another route',
+    allowed([stateOf(a), stateOf(elsewhere, true), stateOf(b), stateOf(c)]),
+    ['a allowed', 'elsewhere routed', 'b allowed', 'c allowed'],
+    undefined,
   ],
   ['open', allowed([], true), ['a open', 'b open', 'c open'], undefined],
   ['refused', { outcome: 'refused', refusedBy: b, states: [stateOf(b, true)] }, ['b refused'], undefined],

@@ -9,6 +9,7 @@ const access: Access = {
   status: 429,
   durationMs: 1.23456,
   route: undefined,
+  routedBy: undefined,
   refusedBy: 'login',
   list: undefined,
   deniedBy: undefined,

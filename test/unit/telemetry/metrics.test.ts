@@ -210,7 +210,7 @@ describe('the exposition', () => {
   test('each policy is listed from the start with each outcome at 0', async () => {
     const found = await scrape(metricsFor([login, share]))
     const decisions = found.samples.filter((sample) => sample.name === 'sluice_decisions_total')
-    expect(decisions).toHaveLength(2 * 6)
+    expect(decisions).toHaveLength(2 * 7)
     expect(decisions.every((sample) => sample.value === 0)).toBe(true)
   })
 

@@ -15,6 +15,7 @@ const clientKey = z
 const seconds = z.number().min(0)
 const algorithm = z.enum(algorithms.map(({ name }) => name))
 const mode = z.enum(['enforce', 'shadow'])
+const over = z.strictObject({ route: routeName }).describe('where requests over the limit go')
 const by = z.enum(['rule', 'operator'])
 
 const serverState = z.enum(['available', 'ejected', 'unhealthy'])
@@ -92,6 +93,7 @@ export const limits = z.strictObject({
       algorithm,
       mode,
       onStoreError: z.enum(['local', 'open', 'closed']),
+      over: over.optional(),
       countStatus: z.array(z.strictObject({ first: z.int(), last: z.int() })).optional(),
       cost: z
         .strictObject({
@@ -192,6 +194,7 @@ export const explanation = z.strictObject({
   why: z.string().optional(),
   ban: ban.omit({ client: true }).optional(),
   refusedBy: policyName.nullable(),
+  routedBy: policyName.nullable(),
   path: z.string().nullable(),
   readings: z.array(z.string()),
   host: z.string().nullable(),
@@ -215,6 +218,7 @@ export const explanation = z.strictObject({
       windowSeconds: seconds,
       algorithm,
       mode,
+      over: over.optional(),
       states: z.array(state),
     }),
   ),

@@ -58,10 +58,14 @@ function describe(explained) {
   ]
 }
 
-function outcomeOf({ outcome, status, why, ban, refusedBy, rules }) {
+function outcomeOf({ outcome, status, why, ban, refusedBy, routedBy, rules }) {
   if (outcome === 'forwarded') return ['It would pass: no rule counts it.', 'good']
   if (outcome === 'limited') {
     if (refusedBy !== null) return [`It would be refused now, by ${refusedBy}.`, 'bad']
+    if (routedBy !== null) {
+      const { over } = rules.find(({ name }) => name === routedBy)
+      return [`It would be sent to route ${over.route} now, by ${routedBy}.`, 'warn']
+    }
     const number = rules.filter((rule) => rule.counts).length
     return [`It would pass, counted by ${number === 1 ? '1 rule' : `${number} rules`}.`, 'good']
   }

@@ -38,9 +38,10 @@ export function nameOf(client) {
 
 export function describeLimit(limit) {
   if (!limit) return ''
-  const { requests, windowSeconds, algorithm, mode } = limit
-  const what =
+  const { requests, windowSeconds, algorithm, mode, over } = limit
+  const allowed =
     algorithm === 'concurrency' ? `${requests} at once` : `${requests} in ${formatSeconds(windowSeconds)}`
+  const what = over ? `${allowed}, then to route ${over.route}` : allowed
   return mode === 'shadow' ? `${what}, shadow` : what
 }
 

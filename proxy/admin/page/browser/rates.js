@@ -40,11 +40,11 @@ export function takeCounts({ at, status, decisions }) {
   uptimeSeconds = status.uptimeSeconds
   step = Math.floor(at / stepMs)
   known.add(step)
-  // Counted by this process while Redis was away, or let through: allowed either way.
+  // Counted by this process while Redis was away, or let through: allowed either way. Sent to another route: refused here.
   const counts = new Map(
-    decisions.map(([name, { allowed, local, open, refused, unavailable, shadow }]) => [
+    decisions.map(([name, { allowed, local, open, refused, unavailable, routed, shadow }]) => [
       name,
-      [allowed + local + open, refused + unavailable, shadow],
+      [allowed + local + open, refused + unavailable + routed, shadow],
     ]),
   )
   const before = samples.at(-1)

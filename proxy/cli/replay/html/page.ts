@@ -69,7 +69,7 @@ function cellsOf({
 }
 
 function renderRule(rule: RuleReport, plot: string): string {
-  const { name, mode, requests, bans = 0, clientsByPeak, busiest, unknown } = rule
+  const { name, mode, over, requests, bans = 0, clientsByPeak, busiest, unknown } = rule
   const busy = busiest.map(({ client, requests: all, refused, peak, over }) => [
     writeClient(client),
     ...[all, refused, peak, over].map(formatCount),
@@ -82,6 +82,8 @@ function renderRule(rule: RuleReport, plot: string): string {
     notes.push(
       '<li>In shadow mode: it refuses nothing; requests shown as refused would have been refused.</li>',
     )
+  else if (over)
+    notes.push(`<li>Requests shown as refused would have been sent to route ${escapeHtml(over.route)}.</li>`)
   if (bans > 0) notes.push(`<li>${formatCount(bans)} bans.</li>`)
   if (requests === 0) notes.push('<li>It counts no request.</li>')
   return `<section><h2>${escapeHtml(name)}</h2>

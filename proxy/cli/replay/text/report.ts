@@ -38,7 +38,16 @@ export function printReport(report: Report, limits: string): void {
   printNotes(report)
 }
 
-function cellsOf({ name, mode, requests, refused, clients, clientsRefused, busiest }: RuleReport): string[] {
+function cellsOf({
+  name,
+  mode,
+  over,
+  requests,
+  refused,
+  clients,
+  clientsRefused,
+  busiest,
+}: RuleReport): string[] {
   const [first] = busiest
   return [
     name,
@@ -49,7 +58,11 @@ function cellsOf({ name, mode, requests, refused, clients, clientsRefused, busie
     first ? writeClient(first.client) : '-',
     first ? formatCount(first.peak) : '-',
     first && first.over > 0 ? formatCount(first.over) : '-',
-    mode === 'shadow' ? 'shadow: refuses nothing' : '',
+    mode === 'shadow'
+      ? 'shadow: refuses nothing'
+      : over
+        ? `not refused, but sent to route ${over.route}`
+        : '',
   ]
 }
 

@@ -1,5 +1,5 @@
 import type { Steps } from '../../../../shared/steps.ts'
-import { reservedUnits, type Policy } from '../../../policy.ts'
+import { refusesOver, reservedUnits, type Policy } from '../../../policy.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { MemoryCounts } from '../../algorithms/memory-counts.ts'
@@ -55,7 +55,7 @@ export type PendingCharge = Charge & Pick<PendingSlot, 'endsAtMs' | 'counted'>
 const CLOCK_STEPS_IN_MS = 1024
 
 /** Where the clients of a policy are counted. */
-type Place = { readonly counts: MemoryCounts; readonly table: number }
+type Place = { readonly counts: MemoryCounts; readonly table: number; readonly refuses: boolean }
 
 /**
  * Counts in this process: at most `maxKeys` clients of each algorithm. When it is full, the counter that ends first is evicted. A counter,
@@ -89,7 +89,7 @@ export function createMemoryLimiter(options: {
     const table = tableByCounts.get(countedAs(policy)) ?? addTable(policy)
     // No more is kept for the shared counters than the largest quota allows.
     if ((policies[table]?.quota ?? 0) < policy.quota) policies[table] = policy
-    const place = { counts: findCounts(algorithmOf(policy)), table }
+    const place = { counts: findCounts(algorithmOf(policy)), table, refuses: refusesOver(policy) }
     places.set(policy, place)
     return place
   }
@@ -141,9 +141,8 @@ export function createMemoryLimiter(options: {
   function findRefusing(charges: readonly Charge[], nowMs: number): Policy | undefined {
     for (const charge of charges) {
       const { policy } = charge
-      if (policy.mode !== 'enforce') continue
-      const { counts, table } = placeOf(policy)
-      if (counts.exceeds(table, charge, unitsOf(charge), nowMs)) return policy
+      const { counts, table, refuses } = placeOf(policy)
+      if (refuses && counts.exceeds(table, charge, unitsOf(charge), nowMs)) return policy
     }
     return undefined
   }

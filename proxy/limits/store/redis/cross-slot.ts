@@ -1,4 +1,4 @@
-import { reservedUnits } from '../../../policy.ts'
+import { refusesOver, reservedUnits } from '../../../policy.ts'
 import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import type { Charge } from '../../limiter.ts'
 import { isMoving } from './errors.ts'
@@ -140,7 +140,7 @@ function unitsOf({ policy, units }: Charge): number {
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {
-  return charges.some(({ policy }, at) => policy.mode === 'enforce' && reply[2 * at] === -1)
+  return charges.some(({ policy }, at) => refusesOver(policy) && reply[2 * at] === -1)
 }
 
 function isDecided(charges: readonly Charge[], reply: readonly unknown[]): boolean {

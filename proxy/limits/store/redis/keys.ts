@@ -1,4 +1,4 @@
-import type { Policy } from '../../../policy.ts'
+import { refusesOver, type Policy } from '../../../policy.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { algorithmOf, takesUnits } from '../../algorithms/registry.ts'
 
@@ -26,7 +26,8 @@ export type RedisPolicy = {
 
 /** @param keyPrefix of `keyPrefixOf` */
 export function describePolicy(policy: Policy, keyPrefix: string): RedisPolicy {
-  const { name, quota, windowMs, mode } = policy
+  const { name, quota, windowMs } = policy
+  const mode = refusesOver(policy) ? 'enforce' : 'shadow'
   const algorithm = algorithmOf(policy)
   return {
     algorithm,

@@ -4,8 +4,8 @@ import type { RedisPolicy } from '../keys.ts'
 /**
  * The policies of a command, each described once however many of its counters are asked about.
  *
- * ARGV   how many policies there are; for each policy its algorithm, `enforce` or `shadow`, its quota, its window in
- *        milliseconds, and `units` where charges come with what to reserve, else `one`
+ * ARGV   how many policies there are; for each policy its algorithm, `enforce` where it refuses requests, else `shadow`, its quota,
+ *        its window in milliseconds, and `units` where charges come with what to reserve, else `one`
  */
 export class PolicyArguments {
   readonly #numbers = new Map<RedisPolicy, string>()

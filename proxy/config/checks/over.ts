@@ -1,0 +1,66 @@
+import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
+import { problemAt, showValue, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
+import type { Rule } from '../../policy.ts'
+import { writtenName } from '../rules/limits.ts'
+import type { PlaceOfRule } from './table.ts'
+
+/**
+ * Finds rules whose `over` names a route that there is not, or that cannot take any request.
+ *
+ * @param written the routes as written, of any type
+ * @param routes the same, if all of them are valid
+ * @param decides whether auth requests are decided, which are not forwarded
+ */
+export function findUnroutable(
+  rules: readonly Rule[] = [],
+  written: unknown,
+  routes: readonly Pick<UpstreamRoute, 'name' | 'stripPrefix'>[] = [],
+  decides: boolean,
+  placeOf: PlaceOfRule,
+): Problem[] {
+  const names = (Array.isArray(written) ? (written as readonly unknown[]) : []).flatMap(
+    (route) => writtenName(route) ?? [],
+  )
+  return [...rules.entries()].flatMap(([index, { policy }]) => {
+    const name = policy.over?.route
+    if (name === undefined) return []
+    const mistake = mistakeIn(name, names, routes)
+    return [
+      ...(mistake === undefined ? [] : [problemAt(placeOf(index, 'over'), mistake)]),
+      ...(decides ? [problemAt(placeOf(index, 'over'), undecidable)] : []),
+    ]
+  })
+}
+
+const undecidable =
+  'sends requests to a route, which DECISIONS_PORT does not support: auth requests are not forwarded'
+
+function mistakeIn(
+  name: string,
+  names: readonly string[],
+  routes: readonly Pick<UpstreamRoute, 'name' | 'stripPrefix'>[],
+): string | undefined {
+  if (!names.includes(name)) {
+    const near = nearestWord(name, names)
+    const hint = near === undefined ? 'needs the name of a route of routes' : `did you mean ${near}?`
+    return `got route ${showValue(name)}, ${hint}`
+  }
+  return routes.some((route) => route.name === name && route.stripPrefix)
+    ? `names route ${showValue(name)}, needs one without stripPrefix, as any path can be over the limit`
+    : undefined
+}
+
+/** Warns of routes that no request takes. */
+export function warnOfIdleRoutes(
+  routes: readonly Pick<UpstreamRoute, 'name' | 'onlyOver'>[] = [],
+  rules: readonly Rule[],
+  placeOf: (index: number) => Place,
+): string[] {
+  const named = new Set(rules.map(({ policy }) => policy.over?.route))
+  return [...routes.entries()].flatMap(([index, { name, onlyOver }]) =>
+    onlyOver && !named.has(name)
+      ? [`${placeOf(index).label}: no request takes the route, as no rule has over: { route: ${name} }`]
+      : [],
+  )
+}
