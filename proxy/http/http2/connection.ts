@@ -45,8 +45,6 @@ const LINGER_MS = 2_000
 /** A stream error counts as this many frames without effect. */
 const ERROR_WEIGHT = 10
 
-const tooLarge: RequestFields = { method: 'GET', path: '/', headers: [], contentLength: undefined }
-
 /** The server's side of an HTTP/2 connection (RFC 9113). */
 export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents<Http2Stream> {
   readonly socket: Socket
@@ -141,7 +139,7 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
     this.#options.serve(stream.request, stream.response)
   }
 
-  open(id: number, list: readonly string[] | undefined, endsStream: boolean): void {
+  open(id: number, list: readonly string[], endsStream: boolean, isTooLarge: boolean): void {
     this.lastStream = id
     if (id > this.#lastServed) return
     if (this.streams.size >= this.#options.maxStreams) {
@@ -149,14 +147,14 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
       this.output.sendReset(id, errorCodes.refusedStream)
       return
     }
-    const fields = list ? readRequestFields(list) : tooLarge
+    const fields = isTooLarge ? unreadFields(list) : readRequestFields(list)
     if (!fields || (endsStream && (fields.contentLength ?? 0) > 0)) {
       this.#options.onMalformed()
       return this.failStream(id, errorCodes.protocolError)
     }
     const stream = new Http2Stream(this, id, fields, endsStream)
     this.streams.set(id, stream)
-    if (list) this.#fresh.push(stream)
+    if (!isTooLarge) this.#fresh.push(stream)
     else {
       this.openRequests++
       stream.isServed = true
@@ -307,4 +305,16 @@ export class Http2Connection implements IncomingOwner, StreamOwner, OutputEvents
   #dropStreams(): void {
     for (const stream of [...this.streams.values()]) this.letGo(stream)
   }
+}
+
+/**
+ * Stands for the fields of a request that are over the limit. Only the method matters: a response to HEAD has no content, so
+ * that one to an unknown method has none, either.
+ *
+ * @param list the first fields
+ */
+function unreadFields(list: readonly string[]): RequestFields {
+  const at = list.findIndex((name, i) => i % 2 === 0 && name === ':method')
+  const method = at === -1 ? 'HEAD' : (list[at + 1] ?? 'HEAD')
+  return { method, path: '/', headers: [], contentLength: undefined }
 }

@@ -17,8 +17,8 @@ export type IncomingOwner = {
   readonly answered: AnsweredStreams
   /** The last one that the client has opened. */
   readonly lastStream: number
-  /** The client opens a stream. @param list the fields of the request; undefined where they are over the limit */
-  open(id: number, list: readonly string[] | undefined, endsStream: boolean): void
+  /** The client opens a stream. @param list the fields of the request; where they are over the limit, the first of them */
+  open(id: number, list: readonly string[], endsStream: boolean, isTooLarge: boolean): void
   /** The client has reset a stream. */
   letGo(stream: Http2Stream): void
   /** Resets a stream for what the client has done on it. @throws {ConnectionError} */
@@ -144,11 +144,12 @@ export class Incoming implements FrameSink {
   #onHeaderBlock(): void {
     const { stream: id, endsStream } = this.#block
     const list = this.#decoder.decode(this.#block.take())
+    const { isTooLarge } = this.#decoder
     // A byte of it may stand for all of a table.
-    if (!list) this.#owner.glitch(1)
+    if (isTooLarge) this.#owner.glitch(1)
     const stream = this.#owner.streams.get(id)
-    if (stream) this.#onTrailers(stream, list, endsStream)
-    else if (id > this.#owner.lastStream) this.#owner.open(id, list, endsStream)
+    if (stream) this.#onTrailers(stream, isTooLarge ? undefined : list, endsStream)
+    else if (id > this.#owner.lastStream) this.#owner.open(id, list, endsStream, isTooLarge)
     else this.#onLateHeaders(id, list, endsStream)
   }
 
@@ -156,8 +157,8 @@ export class Incoming implements FrameSink {
    * Trailers may come on a stream that was reset before the client could know. A request may not: its stream id must be new
    * (section 5.1.1).
    */
-  #onLateHeaders(id: number, list: readonly string[] | undefined, endsStream: boolean): void {
-    if (list?.[0]?.startsWith(':'))
+  #onLateHeaders(id: number, list: readonly string[], endsStream: boolean): void {
+    if (list[0]?.startsWith(':'))
       throw new ConnectionError(errorCodes.protocolError, 'request on a stream id that is not new')
     if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
   }

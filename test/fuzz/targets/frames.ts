@@ -28,7 +28,9 @@ function read(pieces: readonly Buffer[]): string[] {
       else if (type === frameTypes.continuation && block.isOpen) block.add(payload)
       else return
       if ((flagBits & flags.endHeaders) !== 0)
-        lines.push(`headers ${JSON.stringify(decoder.decode(block.take()) ?? 'too large')}`)
+        lines.push(
+          `headers ${JSON.stringify(decoder.decode(block.take()))}, too large: ${decoder.isTooLarge}`,
+        )
     },
     onDataFrame: (flagBits, stream, length) => lines.push(`data ${flagBits} ${stream} ${length}`),
     onData: (chunk, from, to) => (data += chunk.toString('hex', from, to)),

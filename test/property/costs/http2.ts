@@ -37,9 +37,9 @@ function openConnection(): ByteReader {
     streams: new Map(),
     answered: { end: nothing, get: nothing, delete: nothing },
     lastStream: 0,
-    open(id: number, list: readonly string[] | undefined) {
+    open(id: number, list: readonly string[], _endsStream: boolean, isTooLarge: boolean) {
       owner.lastStream = id
-      const fields = list && readRequestFields(list)
+      const fields = isTooLarge ? undefined : readRequestFields(list)
       if (fields) kept.push(fields, headersOf(fields.headers))
     },
     glitch(weight: number) {
@@ -65,7 +65,7 @@ function openBlock(): ByteReader {
     take(piece) {
       Object.assign(this, { decoder })
       const list = decoder.decode(piece)
-      const fields = list && readRequestFields(list)
+      const fields = decoder.isTooLarge ? undefined : readRequestFields(list)
       Object.assign(this, { fields, headers: fields && headersOf(fields.headers) })
     },
   }

@@ -23,6 +23,8 @@ export class HpackDecoder {
   readonly #maxListBytes: number
   #block: Buffer = Buffer.alloc(0)
   #at = 0
+  /** The list that was read last is over its limit. */
+  isTooLarge = false
 
   /** @param maxListBytes names, values and 32 bytes for each field */
   constructor(maxListBytes: number) {
@@ -30,10 +32,10 @@ export class HpackDecoder {
   }
 
   /**
-   * @returns name, value, name, value…; undefined where the list is over its limit
+   * @returns name, value, name, value…; of a list over its limit, the beginning that fits
    * @throws {ConnectionError} for an invalid header block: later blocks could not be decoded either
    */
-  decode(block: Buffer): string[] | undefined {
+  decode(block: Buffer): string[] {
     this.#block = block
     this.#at = 0
     const list: string[] = []
@@ -62,7 +64,8 @@ export class HpackDecoder {
       if (listBytes <= this.#maxListBytes) list.push(name, value)
     }
     this.#block = nothing
-    return listBytes <= this.#maxListBytes ? list : undefined
+    this.isTooLarge = listBytes > this.#maxListBytes
+    return list
   }
 
   #readName(prefixBits: number): string {

@@ -48,12 +48,14 @@ test.each([
   expect(() => new HpackDecoder(16_384).decode(bytes(block))).toThrow()
 })
 
-test('a list over its limit is not kept, and the next one is decoded', () => {
+test('of a list over its limit the fields that fit are kept, and the next one is decoded', () => {
   const decoder = new HpackDecoder(100)
   const long = Buffer.concat([bytes('40 01 61 32'), Buffer.alloc(50, 'x')])
   expect(decoder.decode(long)).toEqual(['a', 'x'.repeat(50)])
   // Each byte is the field again.
-  expect(decoder.decode(Buffer.alloc(10_000, 0xbe))).toBeUndefined()
+  expect(decoder.isTooLarge).toBe(false)
+  expect(decoder.decode(Buffer.alloc(10_000, 0xbe))).toEqual(['a', 'x'.repeat(50)])
+  expect(decoder.isTooLarge).toBe(true)
   expect(decoder.decode(bytes('be'))).toEqual(['a', 'x'.repeat(50)])
 })
 
