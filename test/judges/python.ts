@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { installDebianPackages } from '../support/run/packages.ts'
 
@@ -19,4 +19,22 @@ export function askPython(script: string, packages: readonly string[], question:
   })
   if (status !== 0) throw new Error(`${script} (${packages.join(', ')}) ended with ${status}: ${stderr}`)
   return JSON.parse(stdout)
+}
+
+/** As `askPython`, while this process goes on: a gateway or a backend in it answers the script. */
+export async function askPythonWhile(
+  script: string,
+  packages: readonly string[],
+  question: object,
+): Promise<unknown> {
+  installDebianPackages(packages)
+  const output = await new Promise<string>((resolve, reject) => {
+    const child = execFile(PYTHON, [join(import.meta.dirname, script)], (error, stdout, stderr) =>
+      error
+        ? reject(new Error(`${script} (${packages.join(', ')}): ${stderr}`, { cause: error }))
+        : resolve(stdout),
+    )
+    child.stdin?.end(JSON.stringify(question))
+  })
+  return JSON.parse(output)
 }
