@@ -5,6 +5,8 @@ import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 export type BodyFormat = {
   /** Undefined for a type that is not read, and where several are named. */
   readonly kind: 'json' | 'form' | 'multipart' | undefined
+  /** Of all lines together. */
+  readonly contentType: string
   /** What backends could read otherwise, as the head says. */
   readonly unread: UnreadKey | undefined
 }
@@ -14,11 +16,12 @@ export function bodyFormatOf(rawHeaders: readonly string[]): BodyFormat {
   const types = linesOf(rawHeaders, 'content-type')
   const [line = '', ...others] = types
   const kind = others.length > 0 ? undefined : kindOf(line)
+  const contentType = types.join(', ')
   const encodings = linesOf(rawHeaders, 'content-encoding')
   if (encodings.some((coding) => coding.trim().toLowerCase() !== 'identity'))
-    return { kind, unread: 'encoding' }
-  if (kind === undefined) return { kind, unread: 'type' }
-  return { kind, unread: isOtherCharset(line) ? 'charset' : undefined }
+    return { kind, contentType, unread: 'encoding' }
+  if (kind === undefined) return { kind, contentType, unread: 'type' }
+  return { kind, contentType, unread: isOtherCharset(line) ? 'charset' : undefined }
 }
 
 function kindOf(line: string): BodyFormat['kind'] {

@@ -5,6 +5,7 @@ import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
 import { readFormValues } from './form-values.ts'
 import { readJsonValues } from './json-values.ts'
 import { readLooseJson } from './loose-json.ts'
+import { readMultipartValues } from './multipart-values.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
 /** The body of a request as far as it was read, or why there is nothing of it. */
@@ -21,7 +22,7 @@ export type SentBody =
  */
 export function readBodyValues(
   sent: SentBody,
-  { kind, unread }: BodyFormat,
+  { kind, contentType, unread }: BodyFormat,
   target: string,
   path: readonly string[],
 ): Findings {
@@ -32,20 +33,29 @@ export function readBodyValues(
   const why = unread ?? (isOtherText ? 'charset' : undefined)
   // In another charset, or unpacked, quotes and escapes may be elsewhere.
   const isSound = !isOtherText && unread !== 'charset' && unread !== 'encoding'
-  const found = readAs(kind, { text, path, isSound })
+  const found = readAs(kind, { text, contentType, path, isWhole: sent.isWhole, isSound })
   return merged([...found, ...queries], sent.isWhole ? why : 'size')
 }
 
-type Reading = { readonly text: string; readonly path: readonly string[]; readonly isSound: boolean }
+type Reading = {
+  readonly text: string
+  readonly contentType: string
+  readonly path: readonly string[]
+  readonly isWhole: boolean
+  /** Its bytes are those of the text. */
+  readonly isSound: boolean
+}
 
 function readAs(kind: BodyFormat['kind'], reading: Reading): Findings[] {
-  const { text, path } = reading
+  const { text, contentType, path } = reading
   if (text === '') return [{ ...nothing, unread: 'missing' }]
   if (kind === 'json') return readJson(reading)
   const found: Findings[] = looksLikeJson.test(text)
     ? readJson(reading).map((each) => ({ ...each, unread: each.unread ?? unfit }))
     : []
   if (kind === 'form' || (kind === undefined && text.includes('='))) found.push(readFormValues(text, path))
+  if (kind === 'multipart' || (kind === undefined && text.includes('--')))
+    found.push(readMultipartValues(text, contentType, path))
   return found.length > 0 ? found : [nothing]
 }
 
@@ -54,8 +64,8 @@ const looksLikeJson = /^(?:\xef\xbb\xbf)?\s*(?:[[{]|\/[*/])/
 const unfit: UnreadKey = 'type'
 const nothing: Findings = { values: [], elements: 1, unread: undefined, isCut: false }
 
-function readJson({ text, path, isSound }: Reading): Findings[] {
-  const found = readJsonValues(text, path)
+function readJson({ text, path, isWhole, isSound }: Reading): Findings[] {
+  const found = readJsonValues(text, path, isWhole)
   if (!found) return [readLooseJson(text, path)]
   return isSound ? [found] : [found, withoutKnown(readLooseJson(text, path), found)]
 }

@@ -9,6 +9,7 @@ const ampersand = 0x26
 const semicolon = 0x3b
 const equalsSign = 0x3d
 const closingBracket = 0x5d
+const lowerD = 0x64
 
 /**
  * The values of a field in the text of a form (`application/x-www-form-urlencoded`), or of a query, as some backend could read them.
@@ -70,10 +71,9 @@ class FieldSearch {
   }
 
   #endsBracket(end: number): boolean {
-    return (
-      this.#text.charCodeAt(end - 1) === closingBracket ||
-      this.#text.slice(end - 3, end).toUpperCase() === '%5D'
-    )
+    const last = this.#text.charCodeAt(end - 1)
+    if (last === closingBracket) return true
+    return (last | 0x20) === lowerD && this.#text.slice(end - 3, end).toUpperCase() === '%5D'
   }
 
   #isMeant(start: number, end: number): boolean {

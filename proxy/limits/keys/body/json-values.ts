@@ -11,6 +11,9 @@ import {
 import { foldedName, isNamed } from '../../../request/json/json-names.ts'
 import { MAX_VALUES, type Findings, type FoundValue } from './found-values.ts'
 
+/** The text ends within a string. */
+const CUT = -2
+
 /** Off the way to the values. */
 const OFF = -1
 
@@ -26,10 +29,11 @@ type Expected = 'value' | 'value or end' | 'name or end' | 'name' | 'colon' | 'c
  *
  * @param text a character for each byte
  * @param path names of members, one or more
+ * @param isWhole false for the beginning of a text
  * @returns undefined if it is not valid JSON (RFC 8259): readers of other dialects find other things in it
  */
-export function readJsonValues(text: string, path: readonly string[]): Findings | undefined {
-  return new JsonWalk(text, path).read()
+export function readJsonValues(text: string, path: readonly string[], isWhole = true): Findings | undefined {
+  return new JsonWalk(text, path).read(isWhole)
 }
 
 class JsonWalk {
@@ -55,7 +59,7 @@ class JsonWalk {
     this.#names = path.map(foldedName)
   }
 
-  read(): Findings | undefined {
+  read(isWhole: boolean): Findings | undefined {
     const text = this.#text
     for (let at = 0; at < text.length;) {
       const code = text.charCodeAt(at)
@@ -64,9 +68,10 @@ class JsonWalk {
         continue
       }
       at = this.#take(code, at)
-      if (at === -1) return undefined
+      if (at === CUT && !isWhole) break
+      if (at < 0) return undefined
     }
-    if (this.#expected !== 'nothing') return undefined
+    if (isWhole && this.#expected !== 'nothing') return undefined
     const unread = this.#hasContainer ? 'value' : undefined
     return {
       values: this.#values,
@@ -125,7 +130,7 @@ class JsonWalk {
   #takeName(code: number, at: number): number {
     if (code !== quote) return -1
     const end = endOfString(this.#text, at)
-    if (end === -1) return -1
+    if (end < 0) return end
     const level = this.#levels.at(-1) ?? OFF
     this.#level =
       level === OFF || level === this.#names.length ? level : this.#levelBehind(level, at + 1, end - 1)
@@ -154,10 +159,12 @@ class JsonWalk {
     const isFound = this.#level === this.#names.length
     if (code === quote) {
       const end = endOfString(this.#text, at)
-      if (isFound && end !== -1) this.#add(textOf(this.#text.slice(at + 1, end - 1)))
+      if (isFound && end > 0) this.#add(textOf(this.#text.slice(at + 1, end - 1)))
       return end
     }
     const end = endOfWord(this.#text, at)
+    // Perhaps only its beginning.
+    if (end === this.#text.length && this.#levels.length > 0) return CUT
     const word = this.#text.slice(at, end)
     if (!isWord.test(word)) return -1
     if (isFound && word !== 'null') for (const text of wordTexts(word)) this.#add(text)
@@ -169,6 +176,7 @@ class JsonWalk {
       this.#isBatch = true
       this.#elements = 0
     } else if (this.#levels.length === 1 && this.#isBatch) this.#elements++
+    if (this.#levels.length === MAX_DEPTH) return -1
     if (this.#level === this.#names.length) this.#hasContainer = true
     this.#levels.push(this.#level)
     this.#places.push(isArray ? 0 : OFF)
@@ -192,11 +200,13 @@ class JsonWalk {
 
 /** Names with escapes or characters beyond ASCII that are compared at most: each takes a hundred times as long as others. */
 const MAX_UNUSUAL_NAMES = 256
+/** Objects and arrays within one another, to Jackson and Python: what nests deeper is read as broken JSON, at any depth. */
+const MAX_DEPTH = 1000
 const isIndex = /^\d+$/
 /** RFC 8259 sections 3 and 6. */
 const isWord = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
 
-/** The place behind the string that begins here; -1 if it is not valid. */
+/** The place behind the string that begins here; -1 if it is not valid, `CUT` if it has no end. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at)
@@ -204,13 +214,15 @@ function endOfString(text: string, start: number): number {
     if (code < 0x20) return -1
     if (code !== backslash) continue
     at++
+    if (at >= text.length) return CUT
     const escape = text.charCodeAt(at)
     if (escape === lowerU) {
+      if (at + 4 >= text.length) return CUT
       if (!isHex4(text, at + 1)) return -1
       at += 4
     } else if (!isEscape[escape]) return -1
   }
-  return -1
+  return CUT
 }
 
 const lowerU = 0x75

@@ -9,6 +9,9 @@ import type { Findings } from './found-values.ts'
 
 export type BodyPart = SinglePart & { readonly kind: 'body' }
 
+/** Bytes of a value that are looked at: to decode more of one that overlaps with others would keep others waiting. */
+const MAX_TEXT = 2048
+
 /** The body of a request as rules count by it: each name is looked for once, however many rules have it. */
 export class KeyBody {
   readonly #sent: SentBody
@@ -33,7 +36,8 @@ export class KeyBody {
   }
 
   /** All that a text may stand for; none that is empty. */
-  valuesOf(text: string, part: BodyPart): readonly string[] {
+  valuesOf(sent: string, part: BodyPart): readonly string[] {
+    const text = sent.length > MAX_TEXT ? sent.trim().slice(0, MAX_TEXT) : sent
     const isNumber = part.isNumber ?? false
     const id = isNumber ? `${text} as integer` : text
     const known = this.#values.get(id)

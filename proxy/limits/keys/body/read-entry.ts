@@ -107,4 +107,4 @@ function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadEntry 
 }
 
 /** Values that are told apart: of more there are more clients than a request may count for. */
-const MAX_DISTINCT = 200
+const MAX_DISTINCT = 128

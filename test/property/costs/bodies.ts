@@ -1,0 +1,194 @@
+import { bodyKeysOf } from '../../../proxy/limits/keys/body/body-keys.ts'
+import { KeyBody, type BodyPart } from '../../../proxy/limits/keys/body/key-body.ts'
+import type { ByteReader, CostRow } from '../../support/cost/row.ts'
+
+/** More of a body is not read. */
+const largestBytes = 64 * 1024
+const path = ['user', 'email']
+const part: BodyPart = { kind: 'body', name: path.join('.'), path }
+
+/** Reads a body as a rule by account does, from the first byte to the keys. */
+function open(type: string): () => ByteReader {
+  const rawHeaders = ['Content-Type', type]
+  return () => ({
+    take(bytes) {
+      const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login')
+      Object.assign(this, { kept: bodyKeysOf({ partition: [part] }, () => [], body, '192.0.2.1') })
+    },
+  })
+}
+
+const whole = { largestBytes, onlyWhole: true } as const
+const values = ['a', 'á', '%00{n}', '\\u00e9', '\\ud800', '\xc3\xa9', '\xff', '7e{n}', 'ﬃ', '{n}', '\u200b']
+
+const json: CostRow = {
+  ...whole,
+  name: 'a JSON body that a rule counts by',
+  units: [
+    ...['[', '{"user":', '{"email":1},', '{"user":{"email":"{n}"}},', '"user":{"email":"a\\u0041{n}"},'],
+    ...[
+      '{},',
+      '[],',
+      '1,',
+      '"us\\u0065r":1,',
+      '"{n}":1,',
+      '\\u0041',
+      '"',
+      '"email":["',
+      '"user":[',
+      '"email":{',
+    ],
+  ],
+  atoms: [
+    '"user":',
+    '"email":',
+    '"em\\u0061il":',
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    '"',
+    '1',
+    'null',
+    ' ',
+    '\\',
+    ...values,
+  ],
+  wrap: (content) => `[{"user":{"email":"x","y":"${content}`,
+  open: open('application/json'),
+}
+
+const validJson: CostRow = {
+  ...json,
+  name: 'a batch of JSON',
+  units: [
+    '{"user":{"email":"{n}"}},',
+    '{"user":{"email":["{n}á"]}},',
+    '{"user":[[[]]]},',
+    '[],',
+    '"us\\u0065r",',
+  ],
+  wrap: (content) => `[${content}1]`,
+}
+
+const looseJson: CostRow = {
+  ...json,
+  name: 'a body of broken JSON',
+  units: [
+    ...[
+      'email:',
+      'email=',
+      "email:'",
+      'email:"\\"',
+      'email:[',
+      'email:{a,',
+      ':',
+      '=',
+      '"email":"{n}"',
+      '/*',
+      '//',
+      '#',
+    ],
+    ...['"\\"', '\\u0065mail:', "'", '`', 'email :', 'email/**/:', '"email', 'email:é{n} '],
+  ],
+  atoms: [
+    'email',
+    ':',
+    '=',
+    '"',
+    "'",
+    '`',
+    '\\',
+    '/*',
+    '*/',
+    '//',
+    '\n',
+    '#',
+    '{',
+    '[',
+    ']',
+    '}',
+    ',',
+    ...values,
+  ],
+  wrap: (content) => `{${content}`,
+}
+
+const form: CostRow = {
+  ...whole,
+  name: 'a form that a rule counts by',
+  units: [
+    ...[
+      'user[email]={n}&',
+      'user[email]=%00{n};',
+      ';',
+      '&',
+      '=',
+      'user%5Bemail%5D=é{n}&',
+      'user[',
+      'a&',
+      '[]',
+      '%',
+      '%25',
+    ],
+    ...['%75ser.email=;', 'ſ=&', 'user[a=b]=1&', ']=', 'user.0.email={n}&', 'useremail'],
+  ],
+  atoms: ['user', 'email', '[', ']', '.', '%5B', '%5D', '%', '+', '=', '&', ';', 'ſ', '%2575', ...values],
+  wrap: (content) => `user[email]=x&${content}`,
+  open: open('application/x-www-form-urlencoded'),
+}
+
+const disposition = 'Content-Disposition: form-data; name='
+
+const multipart: CostRow = {
+  ...whole,
+  name: 'a multipart form that a rule counts by',
+  units: [
+    ...[
+      `${disposition}user.email\r\n\r\n{n}`,
+      `${disposition}user.email\n\n`,
+      `${disposition}"user.email`,
+      disposition,
+    ],
+    ...[
+      '\r\n--b',
+      '\n--',
+      `\r\n--b\r\n${disposition}user.email\r\nContent-Transfer-Encoding: base64\r\n\r\n{n}`,
+    ],
+    ...[
+      'name=',
+      'content-disposition:',
+      '\r\n\r\n',
+      '\r\n',
+      `${disposition}"user\\.email";name*=''user.email\r\n\r\n`,
+    ],
+  ],
+  atoms: [
+    disposition,
+    'name=',
+    '"',
+    ';',
+    'user.email',
+    '\r\n',
+    '\n',
+    '\r',
+    '--b',
+    '--',
+    ' ',
+    'base64',
+    ...values,
+  ],
+  wrap: (content) => `--b\r\n${disposition}"user.email"\r\n\r\nx${content}\r\n--b--`,
+  open: open('multipart/form-data; boundary=b; boundary="b-"'),
+}
+
+const otherTypes: CostRow = {
+  ...multipart,
+  name: 'a body of another type that a rule counts by',
+  units: [...json.units, ...looseJson.units, ...form.units, ...multipart.units],
+  wrap: (content) => `{"user":{"email":"x--=${content}`,
+  open: open('text/plain'),
+}
+
+export const rows: readonly CostRow[] = [json, validJson, looseJson, form, multipart, otherTypes]

@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest'
+import { bodyKeysOf } from '../../../../../proxy/limits/keys/body/body-keys.ts'
+import type { SentBody } from '../../../../../proxy/limits/keys/body/body-values.ts'
+import { KeyBody, type BodyPart } from '../../../../../proxy/limits/keys/body/key-body.ts'
+import { hashedKeyOf } from '../../../../../proxy/limits/keys/partition-key.ts'
+import type { UnreadKey } from '../../../../../proxy/telemetry/telemetry.ts'
+
+const address = '192.0.2.1'
+
+function partOf(name: string): BodyPart {
+  return { kind: 'body', name, path: name.split('.') }
+}
+
+function keysOf(body: string | Buffer, type: string | string[], name = 'email', target = '/login') {
+  const bytes = Buffer.from(body)
+  const sent: SentBody = bytes.length === 0 ? { unread: 'missing' } : { bytes, isWhole: true }
+  const rawHeaders = [type].flat().flatMap((line) => ['Content-Type', line])
+  const read = new KeyBody(sent, { rawHeaders }, target)
+  return bodyKeysOf({ partition: [partOf(name)] }, () => [], read, address)
+}
+
+/** How often the request counts for each of these values, and whether it does by address. */
+function counts(keys: ReturnType<typeof keysOf>, ...values: string[]): (number | undefined)[] {
+  return [
+    ...values.map((value) => keys?.requests.get(hashedKeyOf(`${value.length}:${value}`))),
+    keys?.requests.get(address),
+  ]
+}
+
+const json = 'application/json'
+const form = 'application/x-www-form-urlencoded'
+
+/** A multipart body of these parts: the headers of each, and its content. */
+function multipart(parts: [string, string][], boundary = 'b', end = '\r\n'): string {
+  return [
+    ...parts.map(([head, content]) => `--${boundary}${end}${head}${end}${end}${content}${end}`),
+    `--${boundary}--${end}`,
+  ].join('')
+}
+
+const named = (name: string): string => `Content-Disposition: form-data; name="${name}"`
+const ofB = 'multipart/form-data; boundary=b'
+
+describe('certain: counts for the account alone', () => {
+  test.each<[string, string | Buffer, string, string?]>([
+    ['JSON', '{"email":"a@x"}', json],
+    ['JSON with a charset', '{"email":"a@x"}', 'application/json; charset=UTF-8'],
+    ['JSON of another vendor', '{"email":"a@x"}', 'application/vnd.api+json'],
+    ['escapes', '{"em\\u0061il":"\\u0061@x"}', json],
+    ['letter case, blanks and accents', '{"Email":" \\u00c1@X "}', json],
+    ['wide letters', '{"email":"\uff41@x"}', json],
+    ['unseen characters', '{"email":"a\u200b\u00ad@x"}', json],
+    ['nested', '{"x":{"email":"b"},"user":{"email":"a@x"}}', json, 'user.email'],
+    ['a member that is merged in', '{"__proto__":{"email":"a@x"}}', json],
+    ['a form', 'x=1&email=a%40x', form],
+    ['a nested field', 'user%5Bemail%5D=a@x', form, 'user.email'],
+    ['a field with a dot', 'user.email=a@x', form, 'user.email'],
+    ['an item', 'user[0][email]=a@x', form, 'user.email'],
+    ['an array', 'email[]=a@x', form],
+    ['a multipart form', multipart([[named('email'), 'a@x']]), ofB],
+    ['a part that is a file', multipart([[`${named('email')}; filename=a`, 'a@x']]), ofB],
+  ])('%s', (_, body, type, name) => {
+    const keys = keysOf(body, type, name)
+    expect(counts(keys, 'a@x')).toEqual([1, undefined])
+    expect(keys).toMatchObject({ unread: undefined, requests: { size: 1 } })
+  })
+})
+
+describe('not certain: counts for the account, and by address', () => {
+  test.each<[string, string | Buffer, string | string[], UnreadKey]>([
+    ['JSON as a form', '{"email":"a@x"}', form, 'type'],
+    ['JSON as text', '{"email":"a@x"}', 'text/plain', 'type'],
+    ['no type', '{"email":"a@x"}', [], 'type'],
+    ['two types', 'email=a@x', [form, json], 'type'],
+    ['a list of types', '{"email":"a@x"}', `${json}, ${form}`, 'type'],
+    ['UTF-16', Buffer.from('\ufeff{"email":"a@x"}', 'utf16le'), json, 'charset'],
+    ['UTF-16 that says so', Buffer.from('{"email":"a@x"}', 'utf16le'), `${json}; charset=utf-16`, 'charset'],
+    ['a charset', '{"email":"a@x"}', `${json}; charset=iso-8859-1`, 'charset'],
+    ['invalid UTF-8', Buffer.from('{"email":"a@x","x":"\xff"}', 'latin1'), json, 'charset'],
+    ['a byte order mark', '\ufeff{"email":"a@x"}', json, 'syntax'],
+    ['text behind it', '{"email":"a@x"} x', json, 'syntax'],
+    ['comments', '{/* " */"email"/**/:/*"*/"a@x"}', json, 'syntax'],
+    ['single quotes', "{'email':'a@x'}", json, 'syntax'],
+    ['an unquoted name', '{email:"a@x",}', json, 'syntax'],
+    ['NaN', '{"x":NaN,"email":"a@x"}', json, 'syntax'],
+    ['an object', '{"email":{"$eq":"a@x"}}', json, 'value'],
+    ['an array', '{"email":["a@x"]}', json, 'value'],
+    ['another boundary', multipart([[named('email'), 'a@x']], 'c'), ofB, 'syntax'],
+    ['two boundaries', multipart([[named('email'), 'a@x']]), `${ofB}; boundary=c`, 'syntax'],
+    ['lines of LF only', multipart([[named('email'), 'a@x']], 'b', '\n'), ofB, 'syntax'],
+    [
+      'base64',
+      multipart([[`${named('email')}\r\nContent-Transfer-Encoding: base64`, 'YUB4']]),
+      ofB,
+      'encoding',
+    ],
+    [
+      'quoted-printable',
+      multipart([[`Content-Transfer-Encoding: quoted-printable\r\n${named('email')}`, '=61@x']]),
+      ofB,
+      'encoding',
+    ],
+  ])('%s', (_, body, type, unread) => {
+    const keys = keysOf(body, type)
+    expect(counts(keys, 'a@x').map(Boolean)).toEqual([true, true])
+    expect(keys?.unread).toBe(unread)
+  })
+})
+
+test.each([
+  ['{"email":"a","email":"b"}', json],
+  ['{"email":"a","E_mail":"b"}', json],
+  ['email=a&email=b', form],
+  ['email=a&x=1;email=b', form],
+  [
+    multipart([
+      [named('email'), 'a'],
+      [named('EMAIL'), 'b'],
+    ]),
+    ofB,
+  ],
+  [
+    multipart([
+      [`Content-Disposition: form-data; name=x; name="email"`, 'a'],
+      [`content-disposition:form-data;name*=UTF-8''%65mail`, 'b'],
+    ]),
+    ofB,
+  ],
+])('each of two values that a backend may take counts: %s', (body, type) => {
+  expect(counts(keysOf(body, type), 'a', 'b')).toEqual([1, 1, undefined])
+})
+
+test('a parameter of the query counts too', () => {
+  expect(counts(keysOf('{"email":"a"}', json, 'email', '/login?email=b'), 'a', 'b')).toEqual([
+    1,
+    1,
+    undefined,
+  ])
+})
+
+test.each(['user=a', '{"user":"a"}'])('a body without the member counts by address: %s', (body) => {
+  expect(keysOf(body, body.startsWith('{') ? json : form)).toEqual({
+    requests: new Map([[address, 1]]),
+    unread: 'missing',
+  })
+})
+
+describe('batches', () => {
+  test('each element counts by its own value, and by address without one', () => {
+    const body = '[{"email":"a"},{"email":"b"},{"x":1},{"email":"a"},7]'
+    expect(counts(keysOf(body, json), 'a', 'b')).toEqual([2, 1, 1])
+  })
+
+  test('so it is in broken ones', () => {
+    expect(counts(keysOf('[{"email":"a"},{"email":"b"},{"email":"a"},]', json), 'a', 'b')).toEqual([2, 1, 1])
+  })
+
+  test.each([
+    ['101 clients', JSON.stringify(Array.from({ length: 101 }, (_, i) => ({ email: `u${i}` })))],
+    ['2001 elements', `[${Array.from({ length: 2001 }, () => '{"email":"a"}').join()}]`],
+    ['9 readings of a value', `{${Array.from({ length: 9 }, (_, i) => `"email":"u${i}"`).join()}}`],
+  ])('%s are too many', (_, body) => {
+    expect(keysOf(body, json)).toBeUndefined()
+  })
+})
