@@ -21,6 +21,7 @@ const inside = {
     ['explain'],
     ['request-table'],
     ['decide'],
+    ['conditions'],
     ['costs'],
     ['replies'],
     ['clients'],
@@ -87,7 +88,7 @@ export default {
       name: 'http-knows-nothing-of-limits',
       severity: 'error',
       from: { path: '^proxy/http/' },
-      to: { path: '^proxy/', pathNot: '^proxy/(http/|telemetry/|policy[.]ts$)', reachable: true },
+      to: { path: '^proxy/', pathNot: '^proxy/(http/|telemetry/|policy(/|[.]ts$))', reachable: true },
     },
     {
       name: 'limits-know-nothing-of-connections',
@@ -95,7 +96,7 @@ export default {
       from: { path: '^proxy/limits/' },
       to: {
         path: '^proxy/',
-        pathNot: '^proxy/(limits/|request/|http/(message|fields)/|names/|telemetry/|policy[.]ts$)',
+        pathNot: '^proxy/(limits/|request/|http/(message|fields)/|names/|telemetry/|policy(/|[.]ts$))',
         reachable: true,
       },
     },

@@ -1,3 +1,5 @@
+import type { Condition } from './policy/conditions.ts'
+
 /** The limits of one rule, apart from the requests that it matches. */
 export type Policy = {
   /** Unique; appears in response fields, metrics and Redis keys. */
@@ -202,6 +204,10 @@ export type Rule = {
   readonly hosts?: readonly string[]
   readonly match: readonly RoutePattern[]
   readonly except: readonly RoutePattern[]
+  /** Conditions that must all hold for it to apply to a request. */
+  readonly when?: readonly RuleCondition[]
+  /** Conditions none of which may hold. */
+  readonly unless?: readonly RuleCondition[]
   /** Clients that the rule does not apply to. */
   readonly allowList?: readonly ListEntry[]
   /** What it says of some clients only; for a client that several have, the first counts. */
@@ -209,6 +215,8 @@ export type Rule = {
   /** The response to its refused requests, if it differs from that of all rules. */
   readonly refusal?: RefusalSource
 }
+
+export type RuleCondition = Condition<ListEntry>
 
 export type Override = { readonly clients: readonly ListEntry[]; readonly policy: Policy }
 

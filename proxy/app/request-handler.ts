@@ -11,6 +11,7 @@ import { HeldBodyMemory } from '../http/forward/held-body.ts'
 import { createCorsHeaders, type CorsHeaders } from '../http/fields/cors.ts'
 import { OVER_HEADER } from '../http/fields/proxy-headers.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
+import { conditionHeaders } from '../policy/condition-needs.ts'
 import { overRouteOf, requestedUnits, singleParts, type Policy, type Rule } from '../policy.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import { hideCookies } from '../request/values/hidden-cookies.ts'
@@ -62,6 +63,7 @@ type TableOptions = Pick<
   | 'preflightRules'
   | 'corsHeaders'
   | 'clientLists'
+  | 'conditions'
   | 'tokens'
   | 'devices'
   | 'hiddenCookies'
@@ -122,7 +124,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 
 function* composeTable(
   settings: GatewaySettings,
-  { written, rules, preflightRules, clientLists, devices, hasBodyKeys }: RequestTable,
+  { written, rules, preflightRules, clientLists, conditions, devices, hasBodyKeys }: RequestTable,
   {
     tokens,
     isTraced,
@@ -134,7 +136,7 @@ function* composeTable(
   const { allowList, denyList } = settings
   const hasBodies = hasBodyKeys || readsBodies(written)
   yield
-  const deciding = new Set(written.flatMap(({ policy }) => headersOf(policy)))
+  const deciding = new Set(written.flatMap((rule) => [...headersOf(rule.policy), ...conditionHeaders(rule)]))
   yield
   for (const name of listedHeaders({ allowList, denyList, rules: written })) deciding.add(name)
   yield
@@ -143,6 +145,7 @@ function* composeTable(
     preflightRules,
     corsHeaders: composeCors(settings),
     clientLists,
+    conditions,
     tokens,
     devices,
     hiddenCookies: composeHiddenCookies(settings),

@@ -14,7 +14,7 @@ import type { GatewaySettings } from '../config/settings.ts'
 import { drain } from '../http/connection/drain.ts'
 import { createThrottledClients, type ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import { createTunnels } from '../http/forward/tunnel.ts'
-import { policiesOf, type Rule } from '../policy.ts'
+import type { Rule } from '../policy.ts'
 import { createHttp2Connections } from '../http/connection/http2/connections.ts'
 import { createErrorBoundary } from '../server/error-boundary.ts'
 import { createHttp2Handlers } from '../server/http2-handlers.ts'
@@ -139,12 +139,7 @@ export async function composeServing(
   const isStopping = (): boolean => health.read().status === 'stopping'
   const { limiter } = counters
   const readTokens = (from: GatewaySettings, running?: Tokens): Promise<Tokens | undefined> => {
-    return createTokens(
-      from.jwt,
-      policiesOf(rulesInForce(from)),
-      { telemetry, log, now, wallNow: Date.now },
-      running,
-    )
+    return createTokens(from.jwt, rulesInForce(from), { telemetry, log, now, wallNow: Date.now }, running)
   }
   let tokens = await readTokens(settings)
   let { refusals } = settings

@@ -6,6 +6,7 @@ import type { AddressReader, ClientAddress, Peer } from '../request/addresses/cl
 import { localReply, whyRejected, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
 import type { ClientLists, Denial } from './clients/lists/client-lists.ts'
+import type { Conditions } from './conditions/conditions.ts'
 import { areRequested } from './costs/requested-charges.ts'
 import type { Devices } from './keys/devices/devices.ts'
 import type { SentBody } from './keys/body/body-values.ts'
@@ -25,6 +26,8 @@ export type DecisionTable = {
   readonly preflightRules: RuleTable | undefined
   /** Undefined where no list names anybody. */
   readonly clientLists: ClientLists | undefined
+  /** Undefined where no rule has any. */
+  readonly conditions?: Conditions | undefined
   readonly addresses: AddressReader
   /** Bans and overrides that were set at run time. */
   readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
@@ -66,7 +69,7 @@ export type AskedRequest = {
   head: RequestHead | undefined
   /** Policies of the rules that match. */
   matched: readonly Policy[]
-  /** Of these, the ones that apply to the client: without exemptions, and with the overrides of the table. */
+  /** Of these, the ones that apply to the client: without exemptions, and with the overrides of the table. Conditions are read later. */
   applying: readonly Policy[]
   /** With the overrides that were set at run time, once no ban was found. */
   charges: readonly Charge[]
@@ -132,33 +135,51 @@ function charge(
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
   if (asked.isOver) return { outcome: 'gone' }
-  if (!table.hasBodyKeys || !asked.applying.some(hasBodyKey)) return chargeFor(asked, head, { claims }, table)
+  const applying = meetingConditions(asked, head, claims, table)
+  if (!table.hasBodyKeys || !applying.some(hasBodyKey))
+    return chargeFor(asked, head, { claims, applying }, table)
   const body = (table.readsBodies && asked.readBody?.()) || missingBody
-  if (body instanceof Promise) return body.then((later) => chargeByBody(asked, head, claims, later, table))
-  return chargeByBody(asked, head, claims, body, table)
+  if (body instanceof Promise)
+    return body.then((later) => chargeByBody(asked, head, { claims, applying }, later, table))
+  return chargeByBody(asked, head, { claims, applying }, body, table)
 }
+
+/** Those of the applying policies whose conditions the request meets. */
+function meetingConditions(
+  { request, clientAddress: client, applying }: AskedRequest,
+  { target, host }: RequestHead,
+  claims: ReadClaims | undefined,
+  { conditions }: DecisionTable,
+): readonly Policy[] {
+  if (!conditions) return applying
+  const { headers, rawHeaders } = request
+  return conditions.applying(applying, { client, host, target, claims, headers, rawHeaders })
+}
+
+/** The parts of a request that are read before its body. */
+type ReadHead = Pick<KeySource, 'claims'> & { readonly applying: readonly Policy[] }
 
 function chargeByBody(
   asked: AskedRequest,
   head: RequestHead,
-  claims: ReadClaims | undefined,
+  read: ReadHead,
   sent: SentBody | 'gone',
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
   if (sent === 'gone') return { outcome: 'gone' }
-  const isNeeded = asked.applying.some((policy) => policy.mode === 'enforce' && hasBodyKey(policy))
+  const isNeeded = read.applying.some((policy) => policy.mode === 'enforce' && hasBodyKey(policy))
   if ('unread' in sent && sent.unread === 'memory' && isNeeded) return { outcome: 'busy' }
   const body = new KeyBody(sent, asked.request, head.target.forwardTarget)
-  return chargeFor(asked, head, { claims, body }, table)
+  return chargeFor(asked, head, { ...read, body }, table)
 }
 
 function chargeFor(
   asked: AskedRequest,
   { target, host }: RequestHead,
-  read: Pick<KeySource, 'claims' | 'body'>,
+  { applying, ...read }: ReadHead & Pick<KeySource, 'body'>,
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
-  const { clientAddress: client, applying } = asked
+  const { clientAddress: client } = asked
   const { headers } = asked.request
   const { addresses, entries, readsBodies, devices } = table
 

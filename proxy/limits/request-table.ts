@@ -1,5 +1,6 @@
 import { doAtOnce, type Steps } from '../../shared/steps.ts'
 import { compileClientListsInSteps, type WrittenLists } from './clients/lists/client-lists.ts'
+import { compileConditionsInSteps } from './conditions/conditions.ts'
 import type { DecisionTable } from './decide.ts'
 import { createDevices, type Devices } from './keys/devices/devices.ts'
 import { hasBodyKey, type ListEntry, type Rule } from '../policy.ts'
@@ -13,7 +14,7 @@ import { compileRulesInSteps } from './rules/rule-table.ts'
 /** The tables compiled from settings to decide about requests. */
 export type RequestTable = Pick<
   DecisionTable,
-  'rules' | 'preflightRules' | 'clientLists' | 'addresses' | 'devices' | 'hasBodyKeys'
+  'rules' | 'preflightRules' | 'clientLists' | 'conditions' | 'addresses' | 'devices' | 'hasBodyKeys'
 > & {
   /** The rules in force: none with limiting switched off. */
   readonly written: readonly Rule[]
@@ -62,6 +63,7 @@ export function* compileTableInSteps(
     rules: yield* compileRulesInSteps(rules),
     preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
     clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists, files) : undefined,
+    conditions: yield* compileConditionsInSteps(rules, { files, wallNow: Date.now }),
     addresses,
     devices: composeDevices(rules, settings.deviceSecret),
     hasBodyKeys: rules.some(({ policy }) => hasBodyKey(policy)),

@@ -4,6 +4,7 @@ import { compileClientLists } from '../../limits/clients/lists/client-lists.ts'
 import { sumThrottled, type ThrottledClient } from '../../limits/clients/throttled-clients.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import { partName, writePattern, type ListEntry, type Rule } from '../../policy.ts'
+import { writeCondition } from '../../policy/written-conditions.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { limitedQuery, question } from './bodies.ts'
@@ -164,13 +165,15 @@ function isCharges(value: readonly Charge[] | ErrorReply): value is readonly Cha
   return Array.isArray(value)
 }
 
-function describeRule({ policy, hosts, match, except, allowList }: Rule): object {
+function describeRule({ policy, hosts, match, except, when, unless, allowList }: Rule): object {
   const { name, partition, quota, windowMs, ...rest } = policy
   return {
     name,
     match: match.map(writePattern),
     except: except.map(writePattern),
     ...(hosts && { hosts }),
+    ...(when && { when: when.map(writeCondition) }),
+    ...(unless && { unless: unless.map(writeCondition) }),
     ...(allowList && { allowList: allowList.map(describeEntry) }),
     key: partition.map((part) => (part.kind === 'first' ? { first: part.of.map(partName) } : partName(part))),
     requests: quota,

@@ -8,7 +8,6 @@ import { readListsOf } from '../settings/read-lists.ts'
 import type { Explanation } from '../../limits/explain/explain.ts'
 import { fitsInLine, isHeaderName, writeHead, type AskedRequest } from '../../limits/explain/request-text.ts'
 import { compileTable } from '../../limits/request-table.ts'
-import { policiesOf } from '../../policy.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { createTokens } from '../../limits/keys/tokens/tokens.ts'
 import { CommandError, printJson, status } from '../output.ts'
@@ -91,7 +90,7 @@ async function composeTokens(
     keySetLoaded: ignore,
     observeTable: ignore,
   } as Partial<Telemetry> as Telemetry
-  const tokens = await createTokens(jwt, policiesOf(rules), { telemetry, log, now, wallNow: Date.now })
+  const tokens = await createTokens(jwt, rules, { telemetry, log, now, wallNow: Date.now })
   await tokens?.ready(LOOKUPS_MS)
   return tokens
 }

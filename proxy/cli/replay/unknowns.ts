@@ -1,5 +1,12 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
-import { partName, requestedUnits, singleParts, type ListEntry, type Rule } from '../../policy.ts'
+import {
+  partName,
+  requestedUnits,
+  singleParts,
+  type ListEntry,
+  type Rule,
+  type RuleCondition,
+} from '../../policy.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 
 /** Inputs of a rule that a log may lack. */
@@ -12,8 +19,9 @@ export type Need = {
 const never = (): boolean => false
 
 /** The inputs of a rule beside a request's method, its path and its client's address. */
-export function needsOf({ policy, hosts, allowList = [], overrides = [] }: Rule): Need[] {
-  const needs: Need[] = []
+export function needsOf(rule: Rule): Need[] {
+  const { policy, hosts, allowList = [], overrides = [] } = rule
+  const needs: Need[] = conditionNeeds(rule)
   if (hosts) needs.push({ what: 'hosts', isKnown: ({ host }) => host !== undefined })
   for (const part of singleParts(policy.partition)) {
     const what = partName(part)
@@ -31,6 +39,31 @@ export function needsOf({ policy, hosts, allowList = [], overrides = [] }: Rule)
     needs.push({ what: 'concurrency', isKnown: ({ durationMs }) => durationMs !== undefined })
   if (policy.cost?.settle || requestedUnits(policy)) needs.push({ what: 'cost', isKnown: never })
   return needs
+}
+
+/** By the kinds of conditions, such as `when: jwt:plan`. */
+function conditionNeeds({ when = [], unless = [] }: Rule): Need[] {
+  const needsOf = (field: string, conditions: readonly RuleCondition[]): Need[] =>
+    conditions.flatMap((condition) => {
+      const what = `${field}: ${'name' in condition ? `${condition.kind}:${condition.name}` : condition.kind}`
+      switch (condition.kind) {
+        case 'header':
+          return { what, isKnown: (request) => knowsHeader(request, condition.name) }
+        case 'cookie':
+          return { what, isKnown: (request) => knowsHeader(request, 'cookie') }
+        case 'userAgent':
+          return { what, isKnown: (request) => knowsHeader(request, 'user-agent') }
+        case 'query':
+          return { what, isKnown: ({ knows }) => knows.query }
+        case 'jwt':
+          return { what, isKnown: never }
+        case 'host':
+          return { what, isKnown: ({ host }) => host !== undefined }
+        case 'ip':
+          return []
+      }
+    })
+  return [...needsOf('when', when), ...needsOf('unless', unless)]
 }
 
 /** Undefined also where the log leaves out what it holds for secret. */

@@ -1,6 +1,7 @@
 import type { Place } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { singleParts, type Policy, type Rule } from '../../policy.ts'
+import { conditionClaims } from '../../policy/condition-needs.ts'
 import type { gatewayTable } from '../settings-table.ts'
 import type { PlaceOfRule } from './table.ts'
 
@@ -29,8 +30,14 @@ export function warnOfIdleSettings({ values, placeOf }: Read): string[] {
 
 /** Warns where tokens could be verified, and no rule counts by them. */
 export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): string[] {
-  const isUsed = rules.some(({ policy }) => singleParts(policy.partition).some(({ kind }) => kind === 'jwt'))
-  return isUsed ? [] : [`${label}: has no effect, as no rule has jwt:CLAIM in its key`]
+  const isUsed = rules.some(
+    (rule) =>
+      conditionClaims(rule).length > 0 ||
+      singleParts(rule.policy.partition).some(({ kind }) => kind === 'jwt'),
+  )
+  return isUsed
+    ? []
+    : [`${label}: has no effect, as no rule has jwt:CLAIM in its key, or jwt in when or unless`]
 }
 
 /**

@@ -1,13 +1,23 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import { partName, singleParts, type Rule, type SinglePart } from '../../policy.ts'
+import { singleParts, type Rule, type RuleCondition, type SinglePart } from '../../policy.ts'
 import { writtenName } from '../rules/limits.ts'
 import { isCovered, toSegments } from '../rules/pattern-cover.ts'
 
 /** Returns the place of a field of a rule, by the rule's index. */
 export type PlaceOfRule = (
   index: number,
-  field: 'name' | 'key' | 'requests' | 'cost' | 'countStatus' | 'concurrency' | 'device' | 'over',
+  field:
+    | 'name'
+    | 'key'
+    | 'requests'
+    | 'cost'
+    | 'countStatus'
+    | 'concurrency'
+    | 'device'
+    | 'over'
+    | 'when'
+    | 'unless',
 ) => Place
 
 /**
@@ -35,7 +45,7 @@ export function findRepeatedNames(limits: unknown, placeOf: PlaceOfRule, kind = 
 }
 
 /**
- * Finds rules that count by the header in which trusted proxies name their client: it is believed from them only, which a
+ * Finds rules that read the header in which trusted proxies name their client: it is believed from them only, which a
  * rule by its value would undo.
  *
  * @param header in lower case
@@ -46,49 +56,56 @@ export function findAddressKeys(
   placeOf: PlaceOfRule,
 ): Problem[] {
   const text = `names the header of clientAddressHeader, needs ip: it is believed from trusted proxies only`
-  return [...rules.entries()].flatMap(([index, { policy }]) =>
-    singleParts(policy.partition).some((part) => part.kind === 'header' && part.name === header)
-      ? [problemAt(placeOf(index, 'key'), text)]
-      : [],
-  )
+  const isIt = (part: { readonly kind: string; readonly name?: string }): boolean =>
+    part.kind === 'header' && part.name === header
+  return [...rules.entries()].flatMap(([index, { policy, when = [], unless = [] }]) => [
+    ...(singleParts(policy.partition).some(isIt) ? [problemAt(placeOf(index, 'key'), text)] : []),
+    ...(when.some(isIt) ? [problemAt(placeOf(index, 'when'), text)] : []),
+    ...(unless.some(isIt) ? [problemAt(placeOf(index, 'unless'), text)] : []),
+  ])
 }
 
-/** Finds rules that count by tokens where nothing says how these are verified. */
+/** Finds rules that read tokens where nothing says how these are verified. */
 export function findUnverifiable(
   rules: readonly Rule[] = [],
   hasTokens: boolean,
   placeOf: PlaceOfRule,
 ): Problem[] {
   if (hasTokens) return []
-  return [...rules.entries()].flatMap(([index, { policy }]) => {
-    const part = singleParts(policy.partition).find(({ kind }) => kind === 'jwt')
-    return part
-      ? [
-          problemAt(
-            placeOf(index, 'key'),
-            `has ${partName(part)}, needs jwt beside limits, with jwksUrl, jwksFile or secretFile`,
-          ),
-        ]
-      : []
+  return [...rules.entries()].flatMap(([index, { policy, when = [], unless = [] }]) => {
+    const find = (field: 'key' | 'when' | 'unless', all: readonly { readonly kind: string }[]): Problem[] => {
+      const found = all.find((each): each is { kind: 'jwt'; name: string } => each.kind === 'jwt')
+      if (!found) return []
+      const text = `has jwt:${found.name}, needs jwt beside limits, with jwksUrl, jwksFile or secretFile`
+      return [problemAt(placeOf(index, field), text)]
+    }
+    return [...find('key', singleParts(policy.partition)), ...find('when', when), ...find('unless', unless)]
   })
 }
 
 /**
- * Warns of rules with a header in their key, `Host` included, or a cookie or a query parameter: they do not limit a client
- * that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
+ * Warns of rules with a header in their key or their conditions, `Host` included, or a cookie or a query parameter: they do not limit
+ * a client that leaves it out or changes it. There is no warning if rules by address alone, or for all clients together, count all that such a rule
  * counts, or those of its requests that the backend answers 401, as it does without a key and with one that is made up.
  */
 export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
-  const closing = rules.filter(countsEverybody).map(({ policy, hosts, match, except }) => ({
+  const closing = rules.filter(countsEverybody).map(({ policy, hosts, match, except, when, unless }) => ({
     mode: policy.mode,
+    conditions: JSON.stringify([when, unless]),
     hosts,
     match: match.map(toSegments),
     except: except.map(toSegments),
   }))
-  const isClosed = ({ policy, hosts, match, except }: Rule): boolean => {
+  const isClosed = (
+    { policy, hosts, match, except, when, unless }: Rule,
+    isByCondition: boolean,
+  ): boolean => {
+    const without = JSON.stringify([undefined, undefined])
+    const same = JSON.stringify([when, unless])
     const own = except.map(toSegments)
     const candidates = closing.filter(
       (other) =>
+        (other.conditions === without || (!isByCondition && other.conditions === same)) &&
         (other.mode === 'enforce' || policy.mode === 'shadow') &&
         coversHosts(other.hosts, hosts) &&
         other.except.every((pattern) => isCovered(pattern, own)),
@@ -99,9 +116,10 @@ export function warnOfChosenKeys(rules: readonly Rule[], placeOf: PlaceOfRule): 
     })
   }
   return [...rules.entries()].flatMap(([index, rule]) => {
-    const way = wayAround(rule)
-    if (way === undefined || isClosed(rule)) return []
-    const { label } = placeOf(index, 'key')
+    const byCondition = wayByCondition(rule)
+    const way = byCondition?.way ?? wayAround(rule)
+    if (way === undefined || isClosed(rule, byCondition !== undefined)) return []
+    const { label } = placeOf(index, byCondition?.field ?? 'key')
     return (
       `${label}: a client can avoid the limit by ${way}; ` +
       'a second rule with the same match and key: ip closes this gap'
@@ -127,9 +145,27 @@ function wayAround({ policy, hosts }: Rule): string | undefined {
   return `${ways.join(' or ')} the ${nouns[chosen.kind]}`
 }
 
-const nouns: Partial<Record<SinglePart['kind'], string>> = {
+/** How a client can have a rule not apply by what it sends. */
+function wayByCondition({
+  when = [],
+  unless = [],
+}: Rule): { readonly field: 'when' | 'unless'; readonly way: string } | undefined {
+  const isChosen = ({ kind }: RuleCondition): boolean => kind !== 'jwt' && nouns[kind] !== undefined
+  const field = when.some(isChosen) ? 'when' : 'unless'
+  const chosen = [...when, ...unless].find(isChosen)
+  const isToken = when.find((condition) => condition.kind === 'jwt' && !mayBeAbsent(condition))
+  if (chosen) return { field, way: `sending another ${nouns[chosen.kind] ?? ''}, or none (${field})` }
+  return isToken && { field: 'when', way: 'leaving out the token (when)' }
+}
+
+function mayBeAbsent(condition: RuleCondition): boolean {
+  return condition.kind === 'jwt' && condition.anyOf.some(({ kind }) => kind === 'absent')
+}
+
+const nouns: Partial<Record<SinglePart['kind'] | RuleCondition['kind'], string>> = {
   header: 'header',
   host: 'header',
+  userAgent: 'header',
   cookie: 'cookie',
   query: 'query parameter',
   body: 'value in the body',

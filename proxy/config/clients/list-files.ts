@@ -7,7 +7,8 @@ import {
   type Place,
   type Problem,
 } from '../../../shared/settings/problems.ts'
-import type { ListEntry, ListFile, Rule } from '../../policy.ts'
+import type { ListEntry, ListFile, Rule, RuleCondition } from '../../policy.ts'
+import { conditionsOf } from '../../policy/condition-needs.ts'
 
 type Lists = {
   readonly allowList?: readonly ListEntry[] | undefined
@@ -17,7 +18,7 @@ type Lists = {
 
 /** The files of all lists, each once. */
 export function listFilesOf({ allowList = [], denyList = [], rules = [] }: Lists): ListFile[] {
-  const entries = [...denyList, ...allowList, ...rules.flatMap((rule) => rule.allowList ?? [])]
+  const entries = [...denyList, ...allowList, ...rules.flatMap(entriesOf)]
   const byLocation = new Map<string, ListFile>()
   for (const file of entries.flatMap(filesOf))
     if (!byLocation.has(file.location)) byLocation.set(file.location, file)
@@ -35,11 +36,30 @@ export function locateLists(entries: readonly ListEntry[], folder: string): read
 
 /** As `locateLists`, of the lists of rules. */
 export function locateRuleLists(rules: readonly Rule[], folder: string): readonly Rule[] {
-  return rules.map((rule) =>
-    rule.allowList?.some((entry) => filesOf(entry).length > 0)
-      ? { ...rule, allowList: locateLists(rule.allowList, folder) }
-      : rule,
+  return rules.map((rule) => {
+    if (!entriesOf(rule).some((entry) => filesOf(entry).length > 0)) return rule
+    const { allowList, when, unless } = rule
+    return {
+      ...rule,
+      ...(allowList && { allowList: locateLists(allowList, folder) }),
+      ...(when && { when: locateConditions(when, folder) }),
+      ...(unless && { unless: locateConditions(unless, folder) }),
+    }
+  })
+}
+
+function locateConditions(conditions: readonly RuleCondition[], folder: string): readonly RuleCondition[] {
+  return conditions.map((condition) =>
+    condition.kind === 'ip' ? { ...condition, anyOf: locateLists(condition.anyOf, folder) } : condition,
   )
+}
+
+function entriesOf(rule: Rule): readonly ListEntry[] {
+  return [...(rule.allowList ?? []), ...conditionsOf(rule).flatMap(addressesOf)]
+}
+
+function addressesOf(condition: RuleCondition): readonly ListEntry[] {
+  return condition.kind === 'ip' ? condition.anyOf : []
 }
 
 /** Finds lists that are not there. Their lines are checked when they are read, which takes longer. */
@@ -60,9 +80,14 @@ export function findMissingLists(
   return [
     ...findIn(allowList, ['allowList']),
     ...findIn(denyList, ['denyList']),
-    ...[...rules.entries()].flatMap(([index, rule]) =>
-      findIn(rule.allowList ?? [], ['limits', index, 'allowList']),
-    ),
+    ...[...rules.entries()].flatMap(([index, rule]) => [
+      ...findIn(rule.allowList ?? [], ['limits', index, 'allowList']),
+      ...(['when', 'unless'] as const).flatMap((field) =>
+        [...(rule[field] ?? []).entries()].flatMap(([at, condition]) =>
+          findIn(addressesOf(condition), ['limits', index, field, at]),
+        ),
+      ),
+    ]),
   ]
 }
 

@@ -4,6 +4,7 @@ import { problemAt, showValue, type Source } from '../../../shared/settings/prob
 import { fileName, fileNames, variableName } from '../../../shared/settings/table.ts'
 import { listFields } from '../clients/client-list.ts'
 import { tokenFields } from '../clients/token-settings.ts'
+import { conditionFields } from '../rules/conditions/conditions.ts'
 import { overFields } from '../rules/over.ts'
 import { ruleFields, ruleName, writtenName } from '../rules/limits.ts'
 import { refusalFields } from '../replies/refusal.ts'
@@ -87,6 +88,8 @@ const mappingsOfHeaders: ReadonlySet<PropertyKey> = new Set([
   'headers',
   'requestHeaders',
   'header',
+  'cookie',
+  'query',
   'clients',
 ])
 
@@ -113,6 +116,7 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path[0] === 'webhooks') return Object.keys(webhookFields)
   if (path[0] === 'routes') return Object.keys(routeFields)
   if (path[0] === 'jwt') return Object.keys(tokenFields)
+  if (path.some((step) => step === 'when' || step === 'unless')) return conditionFields
   return path.some((step) => step === 'allowList' || step === 'denyList') ? listFields : fieldsOfRule
 }
 

@@ -12,6 +12,8 @@ import { isCovered, toSegments } from './pattern-cover.ts'
 import { mistakeInPathKeys, withPatterns } from './path-keys.ts'
 import { repeatsNetwork } from './network-key.ts'
 import { mixesGlobal, partitionParts, repeatsPart } from './partition-key.ts'
+import { conditions } from './conditions/conditions.ts'
+import { findConditionMistakes } from './conditions/contradictions.ts'
 import { refusal } from '../replies/refusal.ts'
 import { findIdleBesideOver, over } from './over.ts'
 import { routePattern } from './route-pattern.ts'
@@ -58,6 +60,12 @@ export const ruleFields = {
       description:
         'Hosts whose requests the rule counts: a name, *.NAME, or a list of them. Default: every host.',
     }),
+  when: conditions.optional().meta({
+    description: 'Conditions that must all hold for the rule to apply to a request.',
+  }),
+  unless: conditions.optional().meta({
+    description: 'Conditions none of which may hold for the rule to apply to a request.',
+  }),
   key: partitionParts
     .refine((parts) => !repeatsPart(parts), 'needs each part only once')
     .refine((parts) => !repeatsNetwork(parts), 'needs ip or one network, as the longer prefix decides alone')
@@ -153,6 +161,11 @@ const rule = z
     const message = mistakeInPathKeys(key, match)
     if (message !== undefined) context.addIssue({ code: 'custom', path: ['key'], message })
   })
+  .superRefine((rule, context) => {
+    if (context.issues.length > 0) return
+    for (const { path, message } of findConditionMistakes(rule))
+      context.addIssue({ code: 'custom', path: [...path], message })
+  })
   .transform(toRule)
 
 /** The limits table, as written. Whether names are unique is checked elsewhere (`findRepeatedNames`). */
@@ -177,11 +190,23 @@ function hasAnyOf(rule: unknown, ...fields: (keyof typeof ruleFields)[]): boolea
   return fields.some((field) => field in rule && (rule as Record<string, unknown>)[field] !== undefined)
 }
 
-function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...rule }: WrittenRule): Rule {
+function toRule({
+  match,
+  except = [],
+  hosts,
+  when,
+  unless,
+  allowList,
+  overrides,
+  refusal,
+  ...rule
+}: WrittenRule): Rule {
   const policy = toPolicy({ ...rule, key: withPatterns(rule.key, match) })
   return {
     policy,
     ...(hosts && { hosts }),
+    ...(when && { when }),
+    ...(unless && { unless }),
     ...(allowList && { allowList }),
     ...(overrides && {
       overrides: overrides.map(({ clients, requests, label }, override) => ({
@@ -202,7 +227,10 @@ function toRule({ match, except = [], hosts, allowList, overrides, refusal, ...r
 }
 
 function toPolicy(
-  rule: Omit<WrittenRule, 'match' | 'except' | 'hosts' | 'allowList' | 'overrides' | 'refusal'>,
+  rule: Omit<
+    WrittenRule,
+    'match' | 'except' | 'hosts' | 'when' | 'unless' | 'allowList' | 'overrides' | 'refusal'
+  >,
 ): Policy {
   const { name, mode, onStoreError, key, countStatus, cost, ban, device, over } = rule
   const algorithm = algorithmOfRule(rule)

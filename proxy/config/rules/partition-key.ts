@@ -40,7 +40,8 @@ const needsFirst = 'needs two or more parts in first, such as { first: [header:x
 const anyName = /^(header|cookie|query|path|body|jwt):(.+?)( as integer)?$/s
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
-const names: Readonly<Record<string, RegExp>> = {
+/** How the names of parts are written, by their kind. */
+export const partNames: Readonly<Record<string, RegExp>> = {
   header: token,
   cookie: token,
   query: /^[!$'()*,.:@_~0-9A-Za-z-]+$/,
@@ -66,7 +67,7 @@ const singlePart = z
     if (typeof network === 'object') return { kind: 'network', ...network }
     const [, kind = '', name = '', suffix] = anyName.exec(text) ?? []
     const isNumber = suffix === undefined ? {} : ({ isNumber: true } as const)
-    const isName = names[kind]?.test(name) ?? false
+    const isName = partNames[kind]?.test(name) ?? false
     const message =
       network ??
       (isName && !(kind === 'jwt' && suffix !== undefined)
@@ -105,7 +106,11 @@ export const partitionParts = z.union([
 ])
 
 function mistakeOf(kind: string, name: string): string | undefined {
-  if (kind !== 'header') return undefined
+  return kind === 'header' ? mistakeInHeader(name) : undefined
+}
+
+/** @param name of a header that a rule reads, in lower case */
+export function mistakeInHeader(name: string): string | undefined {
   if (unseenFields.has(name)) return 'needs a header that is forwarded, not a hop-by-hop header'
   if (decidedFields.has(name))
     return 'needs a header of the client, not one that the gateway sets; for the host use host, for the address ip, with trustedProxies'

@@ -1,6 +1,31 @@
 /* eslint-disable */
 // Generated from the settings: npm run generate
 
+export type TextTests =
+  | (
+      | (
+          | string
+          | number
+          | boolean
+          | {
+              is?: string
+              prefix?: string
+              contains?: string
+            }
+        )
+      | (
+          | string
+          | number
+          | boolean
+          | {
+              is?: string
+              prefix?: string
+              contains?: string
+            }
+        )[]
+    )
+  | undefined
+
 /**
  * Settings and limits of the Sluice gateway.
  */
@@ -545,6 +570,14 @@ export interface SluiceYaml {
      */
     hosts?: string | string[]
     /**
+     * Conditions that must all hold for the rule to apply to a request.
+     */
+    when?: Condition | Condition[]
+    /**
+     * Conditions none of which may hold for the rule to apply to a request.
+     */
+    unless?: Condition | Condition[]
+    /**
      * Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), host, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.
      */
     key?:
@@ -799,4 +832,60 @@ export interface SluiceYaml {
      */
     onStoreError?: 'local' | 'open' | 'closed'
   }[]
+}
+export interface Condition {
+  /**
+   * A header: { NAME: absent, present, VALUE, { prefix: TEXT }, { contains: TEXT } or a list }.
+   */
+  header?: {
+    [k: string]: TextTests | undefined
+  }
+  /**
+   * A cookie, in the same form.
+   */
+  cookie?: {
+    [k: string]: TextTests | undefined
+  }
+  /**
+   * A query parameter, in the same form.
+   */
+  query?: {
+    [k: string]: TextTests | undefined
+  }
+  /**
+   * A claim of the verified token, in the same form.
+   */
+  jwt?: {
+    [k: string]: TextTests | undefined
+  }
+  /**
+   * The User-Agent, letter case ignored: absent, a value, { contains: TEXT }, …
+   */
+  userAgent?: TextTests | undefined
+  /**
+   * Hosts: a name, *.NAME, or a list of them.
+   */
+  host?: string | string[]
+  /**
+   * Addresses of clients: an address, a CIDR, a name of networks, a file, or a list.
+   */
+  ip?:
+    | (
+        | string
+        | {
+            /**
+             * File with one address or CIDR a line, read again when it changes.
+             */
+            file: string
+          }
+      )[]
+    | (
+        | string
+        | {
+            /**
+             * File with one address or CIDR a line, read again when it changes.
+             */
+            file: string
+          }
+      )
 }

@@ -7,6 +7,7 @@ import type { RequestHead } from '../../request/request-head.ts'
 import type { AskedRequest } from '../decide.ts'
 import type { RequestTable } from '../request-table.ts'
 import { whyNot } from './why-not.ts'
+import { whyUnmet } from './why-unmet.ts'
 
 export type ExplainedRule = {
   readonly name: string
@@ -69,6 +70,8 @@ export function explainRule(
     const isForAll = table.clientLists?.allows(clientAddress, request)
     return not(isForAll ? 'allowList has the client' : "the rule's allowList has the client")
   }
+  const unmet = table.conditions?.unmet(policy, { ...keySource, rawHeaders: request.rawHeaders })
+  if (unmet) return not(whyUnmet(unmet))
   if (keys.length === 0) {
     const absent = key.filter(({ values }) => values.length === 0).map(({ part }) => part)
     return not(`the request has no ${absent.join(', no ')}`)

@@ -42,12 +42,26 @@ const hosts = fc.uniqueArray(fc.constantFrom('app.example.com', '*.example.com',
   minLength: 1,
   maxLength: 2,
 })
+const textTest = fc.constantFrom('absent', 'present', '1', 'secret', { prefix: 's' }, { contains: 'e' })
+const conditions = fc.uniqueArray(
+  fc.oneof(
+    textTest.map((test) => ({ header: { 'x-key': test } })),
+    textTest.map((test) => ({ cookie: { sid: test } })),
+    textTest.map((test) => ({ query: { user: [test, '2'] } })),
+    textTest.map((userAgent) => ({ userAgent })),
+    network.map((ip) => ({ ip })),
+    fc.constantFrom('app.example.com', '*.example.com').map((host) => ({ host })),
+  ),
+  { minLength: 1, maxLength: 2, selector: (each) => JSON.stringify(each) },
+)
 /** Leaves a field out more often than not. */
 const rarely = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 2 })
 const rule = fc.record({
   match: patterns,
   except: rarely(patterns),
   hosts: rarely(hosts),
+  when: rarely(conditions),
+  unless: rarely(conditions),
   key,
   requests: fc.integer({ min: 1, max: 9 }),
   window: fc.constant('1m'),

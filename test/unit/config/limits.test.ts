@@ -249,6 +249,45 @@ test('one anchor in a thousand rules is accepted', () => {
   expect(rulesOf(`limits:\n${first}${rules.join('')}`)).toHaveLength(1_001)
 })
 
+describe('a rule with conditions', () => {
+  const gap = '; a second rule with the same match and key: ip closes this gap'
+  const warningsOf = (...rules: string[]): readonly string[] =>
+    loadWithFile(
+      `jwt: { jwksUrl: https://issuer.example/keys }\nlimits:\n  - { name: t, match: GET /t, key: { first: [jwt:sub, ip] }, requests: 1, window: 1m }\n${rules.map((rule, i) => `  - { name: r${i}, match: GET /a, requests: 1, window: 1m, ${rule} }\n`).join('')}`,
+    ).warnings
+
+  test.each([
+    ['when: { header: { x-key: absent } }', 'when', 'sending another header, or none (when)'],
+    ['unless: { cookie: { sid: present } }', 'unless', 'sending another cookie, or none (unless)'],
+    ['when: { query: { a: present } }', 'when', 'sending another query parameter, or none (when)'],
+    ['when: { userAgent: { contains: bot } }', 'when', 'sending another header, or none (when)'],
+    ['when: { jwt: { plan: free } }', 'when', 'leaving out the token (when)'],
+  ])('that a client can choose is warned of: %s', (fields, field, way) => {
+    const warning = `sluice.yaml:4: rule "r0", ${field}: a client can avoid the limit by ${way}${gap}`
+    expect(warningsOf(fields)).toEqual([warning])
+    // The same conditions on the other rule close nothing.
+    expect(warningsOf(fields, fields)).toContain(warning)
+    expect(warningsOf(fields, 'mode: enforce')).toEqual([])
+  })
+
+  test.each([
+    'when: { ip: 192.0.2.0/24 }',
+    'unless: { ip: 192.0.2.0/24 }',
+    'when: { jwt: { plan: absent } }',
+    'unless: { jwt: { plan: pro } }',
+  ])('that no client can choose is not: %s', (fields) => {
+    expect(warningsOf(fields)).toEqual([])
+  })
+
+  test('by address does not close the gap of a rule by key, unless that has the same conditions', () => {
+    const byKey = 'key: header:x-key'
+    const condition = 'unless: { ip: 192.0.2.0/24 }'
+    const warning = `sluice.yaml:4: rule "r0", key: a client can avoid the limit by leaving out or changing the header${gap}`
+    expect(warningsOf(byKey, condition)).toEqual([warning])
+    expect(warningsOf(`${byKey}, ${condition}`, condition)).toEqual([])
+  })
+})
+
 describe('a rule that counts by header', () => {
   const warning =
     'a client can avoid the limit by leaving out or changing the header; ' +

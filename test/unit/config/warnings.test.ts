@@ -85,7 +85,7 @@ describe('settings without effect', () => {
     const cwd = directoryWith(`jwt: { secretFile: secret }\n${limits}`)
     writeFileSync(join(cwd, 'secret'), 'x'.repeat(64))
     expect(loadGatewaySettings({}, cwd).warnings).toEqual([
-      'sluice.yaml:1: jwt: has no effect, as no rule has jwt:CLAIM in its key',
+      'sluice.yaml:1: jwt: has no effect, as no rule has jwt:CLAIM in its key, or jwt in when or unless',
     ])
   })
 

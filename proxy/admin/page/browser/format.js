@@ -47,10 +47,21 @@ export function describeLimit(limit) {
 
 const partOf = (part) => (typeof part === 'string' ? part : part.first.map(partOf).join(' or '))
 
+/** A condition such as `{header: {authorization: 'absent'}}` in words. */
+function conditionOf(condition) {
+  return wordsOf(condition).join(' ')
+}
+
+function wordsOf(value) {
+  if (Array.isArray(value)) return [value.map((each) => wordsOf(each).join(' ')).join(' or ')]
+  if (typeof value !== 'object' || value === null) return [String(value)]
+  return Object.entries(value).flatMap(([name, of]) => [name, ...wordsOf(of)])
+}
+
 /** Which requests a rule counts, and by what. */
 export function describeMatch(limit) {
   if (!limit) return ''
-  const { match = [], except = [], hosts = [], key = ['ip'] } = limit
+  const { match = [], except = [], hosts = [], when = [], unless = [], key = ['ip'] } = limit
   const listOf = (list) =>
     (list.length > 3 ? [...list.slice(0, 3), `${list.length - 3} more`] : list).join(', ')
   const parts = key.map(partOf).join(' and ')
@@ -58,6 +69,8 @@ export function describeMatch(limit) {
     listOf(match),
     ...(except.length > 0 ? [`except ${listOf(except)}`] : []),
     ...(hosts.length > 0 ? [`at ${listOf(hosts)}`] : []),
+    ...(when.length > 0 ? [`when ${listOf(when.map(conditionOf))}`] : []),
+    ...(unless.length > 0 ? [`unless ${listOf(unless.map(conditionOf))}`] : []),
     parts === 'global' ? 'all clients together' : `by ${parts === 'ip' ? 'address' : parts}`,
   ].join(' · ')
 }

@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
 import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
+import { claimDetails, type ClaimDetails } from './claim-details.ts'
 import type { KeySetSource } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
 import { chooseFrom, chooseSecret, type KeyChooser, type VerificationKey } from './verification-keys.ts'
 
-/** The claims of a verified token that rules count by. */
-export type Claims = ReadonlyMap<string, string>
+/** The claims of a verified token that rules count by; `details` where conditions of rules name claims. */
+export type Claims = ReadonlyMap<string, string> & { readonly details?: ClaimDetails }
 
 /** A token as it was sent: the signing input, and the characters of base64url after it, with which its signature begins. */
 export type SentToken = { readonly signed: string; readonly signature: string }
@@ -52,7 +53,8 @@ type Verified = { readonly signature: string; readonly claims: Claims; readonly 
  * have come.
  *
  * @param options.isSecret the key set is a shared secret
- * @param options.claims the names of those that rules count by; of a token no more is kept
+ * @param options.claims the names of those that rules count by
+ * @param options.conditionClaims the names of those in conditions; of a token no more is kept
  * @param options.now milliseconds of the wall clock
  */
 export function createTokenVerifier(options: {
@@ -61,6 +63,7 @@ export function createTokenVerifier(options: {
   readonly issuer: string | undefined
   readonly audience: string | undefined
   readonly claims: readonly string[]
+  readonly conditionClaims?: readonly string[]
   readonly capacity: number
   readonly telemetry: Pick<Telemetry, 'tokenRead'>
   readonly now: () => number
@@ -93,7 +96,7 @@ export function createTokenVerifier(options: {
       const own = signature.slice(0, signatureLength)
       const payload = await payloadOf(`${signed}.${own}`, key, { ...options, algorithms: allowed })
       if (!payload) continue
-      const claims = pick(payload, options.claims)
+      const claims = pick(payload, options.claims, options.conditionClaims)
       if (choose === chooseKeys) remember(signed, own, claims)
       telemetry.tokenRead('verified')
       return claims
@@ -190,11 +193,12 @@ async function payloadOf(
 const times = new Set(['exp', 'nbf', 'iat'])
 
 /** Texts and numbers; a list or an object names nobody. */
-function pick(payload: JWTPayload, names: readonly string[]): Claims {
+function pick(payload: JWTPayload, names: readonly string[], conditionNames: readonly string[] = []): Claims {
   const claims = new Map<string, string>()
   for (const name of names) {
     const value = Object.hasOwn(payload, name) ? payload[name] : undefined
     if (typeof value === 'string' || typeof value === 'number') claims.set(name, String(value))
   }
-  return claims
+  if (conditionNames.length === 0) return claims
+  return Object.assign(claims, { details: claimDetails(payload, conditionNames) })
 }

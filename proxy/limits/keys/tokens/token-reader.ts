@@ -28,9 +28,17 @@ export function claimNames(policies: readonly Policy[]): string[] {
  * outside base64. A backend takes one of these; each that is verified counts.
  *
  * @param policies all that a request can come under, those of overrides included
+ * @param withConditions those whose rule has conditions on claims
  */
-export function createTokenReader(policies: readonly Policy[], verifier: TokenVerifier): TokenReader {
-  const needing = new Set(policies.filter((policy) => claimNames([policy]).length > 0))
+export function createTokenReader(
+  policies: readonly Policy[],
+  verifier: TokenVerifier,
+  withConditions: readonly Policy[] = [],
+): TokenReader {
+  const needing = new Set([
+    ...policies.filter((policy) => claimNames([policy]).length > 0),
+    ...withConditions,
+  ])
   return {
     read(applying, { rawHeaders }) {
       if (!applying.some((policy) => needing.has(policy))) return undefined

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '../../../../shared/log.ts'
-import type { Policy } from '../../../policy.ts'
+import { policiesOf, type Rule } from '../../../policy.ts'
+import { conditionClaims } from '../../../policy/condition-needs.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { keepKeySet, type KeySetSource } from './key-set.ts'
 import { loadKeySet, type KeySetPlace } from './load-key-set.ts'
@@ -38,7 +39,7 @@ const ASKED_TOKENS = 10
  */
 export async function createTokens(
   settings: TokenSettings | undefined,
-  policies: readonly Policy[],
+  rules: readonly Rule[],
   options: {
     readonly telemetry: Telemetry
     readonly log: Log
@@ -47,8 +48,10 @@ export async function createTokens(
   },
   running?: Tokens,
 ): Promise<Tokens | undefined> {
+  const policies = policiesOf(rules)
   const claims = claimNames(policies)
-  if (!settings || claims.length === 0) return undefined
+  const withConditions = rules.filter((rule) => conditionClaims(rule).length > 0)
+  if (!settings || claims.length + withConditions.length === 0) return undefined
   const { place, issuer, audience } = settings
   const { telemetry, log, now, wallNow } = options
   // A gateway without rules by tokens does not load the library.
@@ -58,7 +61,8 @@ export async function createTokens(
       ? running.keySet
       : keepKeySet({ load: () => loadKeySet(place), telemetry, log, now })
   const isSecret = place.kind === 'secret'
-  const reading = { keySet, isSecret, issuer, audience, claims, now: wallNow }
+  const named = [...new Set(withConditions.flatMap(conditionClaims))]
+  const reading = { keySet, isSecret, issuer, audience, claims, conditionClaims: named, now: wallNow }
   const verifier = createTokenVerifier({ ...reading, capacity: VERIFIED_TOKENS, telemetry })
   const uncounted = createTokenVerifier({
     ...reading,
@@ -67,8 +71,8 @@ export async function createTokens(
   })
   telemetry.observeTable('tokens', () => verifier.readUse())
   return {
-    reader: createTokenReader(policies, verifier),
-    uncounted: createTokenReader(policies, uncounted),
+    reader: createTokenReader(policies, verifier, policiesOf(withConditions)),
+    uncounted: createTokenReader(policies, uncounted, policiesOf(withConditions)),
     place,
     keySet,
     ready: (limitMs) => keySet.ready(limitMs),

@@ -1,0 +1,9 @@
+import { conditionText } from '../../policy/written-conditions.ts'
+import type { UnmetCondition } from '../conditions/conditions.ts'
+
+/** Why a condition keeps a rule from applying, with the condition as the table has it. */
+export function whyUnmet({ field, condition }: UnmetCondition): string {
+  return field === 'when'
+    ? `when is not met: ${conditionText(condition)}`
+    : `unless is met: ${conditionText(condition)}`
+}

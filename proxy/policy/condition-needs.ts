@@ -1,0 +1,23 @@
+import type { Rule, RuleCondition } from '../policy.ts'
+
+/** All conditions of a rule. */
+export function conditionsOf({ when = [], unless = [] }: Rule): readonly RuleCondition[] {
+  return when.length + unless.length === 0 ? none : [...when, ...unless]
+}
+
+const none: readonly RuleCondition[] = []
+
+/** The headers that conditions read: of these the backend gets one line and no alias, as of those that rules count by. */
+export function conditionHeaders(rule: Rule): string[] {
+  return conditionsOf(rule).flatMap((condition) => {
+    if (condition.kind === 'header') return [condition.name]
+    if (condition.kind === 'cookie') return ['cookie']
+    if (condition.kind === 'userAgent') return ['user-agent']
+    return condition.kind === 'jwt' ? ['authorization'] : []
+  })
+}
+
+/** The claims of tokens that conditions read. */
+export function conditionClaims(rule: Rule): string[] {
+  return conditionsOf(rule).flatMap((condition) => (condition.kind === 'jwt' ? [condition.name] : []))
+}

@@ -1,0 +1,312 @@
+import { describe, expect, test } from 'vitest'
+import { limits } from '../../../../proxy/config/rules/limits.ts'
+import { headersOf } from '../../../../proxy/http/message/headers.ts'
+import { compileConditions } from '../../../../proxy/limits/conditions/conditions.ts'
+import type { ReadClaims } from '../../../../proxy/limits/keys/tokens/token-reader.ts'
+import { claimDetails } from '../../../../proxy/limits/keys/tokens/claim-details.ts'
+import type { Rule } from '../../../../proxy/policy.ts'
+import { noAddressLists } from '../../../../proxy/request/addresses/lists/address-lists.ts'
+import { readTarget } from '../../../../proxy/request/target/target.ts'
+
+const NOW_S = 1_800_000_000
+
+type Asked = {
+  /** Name and value of each line. */
+  readonly lines?: readonly (readonly [string, string])[]
+  readonly path?: string
+  readonly host?: string
+  readonly address?: string
+  readonly claims?: ReadClaims
+}
+
+function ruleWith(fields: object): Rule {
+  const [rule] = limits.parse([{ name: 'r', match: 'GET /', requests: 1, window: '1m', ...fields }])
+  if (!rule) throw new Error('no rule')
+  return rule
+}
+
+function applies(fields: object, asked: Asked): boolean {
+  const { lines = [], path = '/', host = 'a.example', address = '192.0.2.1', claims } = asked
+  const rule = ruleWith(fields)
+  const conditions = compileConditions([rule], { files: noAddressLists, wallNow: () => NOW_S * 1000 })
+  const target = readTarget('GET', path)
+  if (typeof target === 'string') throw new Error(target)
+  const rawHeaders = lines.flat()
+  const headers = headersOf(rawHeaders)
+  const source = { client: { address, prefix: address }, host, target, claims, headers, rawHeaders }
+  const applying = conditions?.applying([rule.policy], source) ?? [rule.policy]
+  expect(conditions?.unmet(rule.policy, source) === undefined).toBe(applying.length === 1)
+  return applying.length === 1
+}
+
+/** Whether a rule applies with a condition in `when`, and with the same in `unless`. */
+function both(condition: object, asked: Asked): string {
+  const said = [applies({ when: condition }, asked), applies({ unless: condition }, asked)]
+  return said.map((each) => (each ? 'applies' : 'does not')).join(', ')
+}
+
+/** It holds for every backend, for none, or for some: the rule applies in both cases. */
+const YES = 'applies, does not'
+const NO = 'does not, applies'
+const MAYBE = 'applies, applies'
+
+const token = (payload: object): Exclude<ReadClaims, string> => [
+  Object.assign(new Map<string, string>(), { details: claimDetails({ ...payload }, ['plan', 'roles']) }),
+]
+const bearer = [['Authorization', 'Bearer eyJh.eyJz.c2ln']] as const
+
+describe('a condition on a header', () => {
+  const key = (value: string) => ({ lines: [['X-Key', value]] }) as const
+  test.each<[condition: unknown, asked: Asked, expected: string]>([
+    ['absent', {}, YES],
+    ['absent', key('a'), NO],
+    // Some backends ask whether the header is there, others whether it has a value.
+    ['absent', key(''), MAYBE],
+    ['absent', key('""'), MAYBE],
+    ['absent', key(' , '), MAYBE],
+    ['present', {}, NO],
+    ['present', key('a'), YES],
+    ['present', key(''), MAYBE],
+    ['a', key('a'), YES],
+    ['a', key('b'), NO],
+    ['a', {}, NO],
+    ['a', key('A'), MAYBE],
+    ['a', key('"a"'), MAYBE],
+    ['a', key('a;q=1'), MAYBE],
+    ['a', key('b, a'), MAYBE],
+    ['a', key('a, b'), MAYBE],
+    ['a', key('ab'), NO],
+    ['7', key('07'), MAYBE],
+    [7, key('7'), YES],
+    [true, key('true'), YES],
+    ['a', { lines: [...key('a').lines, ...key('b').lines] }, MAYBE],
+    ['a', { lines: [...key('a').lines, ...key('a').lines] }, MAYBE],
+    ['a, b', { lines: [...key('a').lines, ...key('b').lines] }, MAYBE],
+    [['a', 'b'], key('b'), YES],
+    [['a', 'b'], key('c'), NO],
+    [['absent', 'b'], {}, YES],
+    [['absent', 'b'], key('c'), NO],
+    [{ prefix: 'ent_' }, key('ent_1'), YES],
+    [{ prefix: 'ent_' }, key('ENT_1'), MAYBE],
+    [{ prefix: 'ent_' }, key('free_1, ent_1'), MAYBE],
+    [{ prefix: 'ent_' }, key('ent_1, free_1'), MAYBE],
+    [{ prefix: 'ent_' }, key('rent_1'), NO],
+    [{ contains: 'bot' }, key('a robot'), YES],
+    [{ contains: 'bot' }, key('a ROBOT'), MAYBE],
+    [{ contains: 'bot' }, key('bo, t'), NO],
+    [{ is: 'absent' }, key('absent'), YES],
+    [{ is: 'absent' }, {}, NO],
+    ['é', key('Ã©'), YES],
+    ['é', key('e'), NO],
+  ])('%# %j: %j %s', (condition, asked, expected) => {
+    expect(both({ header: { 'x-key': condition } }, asked)).toBe(expected)
+  })
+
+  test.each<[condition: unknown, value: string, expected: string]>([
+    [{ prefix: 'Bearer ' }, 'Bearer abc', YES],
+    [{ prefix: 'Bearer ' }, 'bearer \t abc', MAYBE],
+    [{ prefix: 'Bearer ' }, 'Basic dTpw', NO],
+    ['Bearer abc', 'BEARER  abc', MAYBE],
+    ['Bearer abc', 'Bearer abd', NO],
+    ['absent', ' \xa0 ', MAYBE],
+  ])('Authorization as %j: %j %s', (condition, value, expected) => {
+    expect(both({ header: { authorization: condition } }, { lines: [['Authorization', value]] })).toBe(
+      expected,
+    )
+  })
+
+  test('a header of 16 KiB in many pieces may have any value', () => {
+    const asked: Asked = { lines: [['X-Key', 'b,'.repeat(8000)]] }
+    expect(both({ header: { 'x-key': 'a' } }, asked)).toBe(MAYBE)
+    expect(both({ header: { 'x-key': { prefix: 'a' } } }, asked)).toBe(MAYBE)
+  })
+})
+
+describe('a condition on User-Agent', () => {
+  const agent = 'Mozilla/5.0 (X11; Linux) AppleWebKit/537 (KHTML, like Gecko) GoogleBot'
+  test.each<[condition: unknown, value: string | undefined, expected: string]>([
+    [{ contains: 'googlebot' }, agent, YES],
+    [{ prefix: 'mozilla/' }, agent, YES],
+    [{ contains: 'curl' }, agent, NO],
+    ['absent', undefined, YES],
+    ['absent', '', MAYBE],
+    ['absent', agent, NO],
+  ])('%j: %j %s', (condition, value, expected) => {
+    const asked: Asked = value === undefined ? {} : { lines: [['User-Agent', value]] }
+    expect(both({ userAgent: condition }, asked)).toBe(expected)
+  })
+})
+
+describe('a condition on a cookie', () => {
+  test.each<[condition: unknown, cookies: string | undefined, expected: string]>([
+    ['absent', undefined, YES],
+    ['absent', 'theme=dark', YES],
+    ['absent', 'sid=1', NO],
+    ['absent', 'a=1; sid=1; b=2', NO],
+    ['absent', 'sid=', MAYBE],
+    ['absent', 'sid=; sid=1', MAYBE],
+    // Another spelling of the name, which only some backends take for it.
+    ['absent', 'SID=1', MAYBE],
+    ['absent', '%73id=1', MAYBE],
+    ['absent', 'sid[]=1', MAYBE],
+    // A quote that hides it from some, and a cookie that makes some give up.
+    ['absent', 'a="; sid=1; "', MAYBE],
+    ['absent', 'a b; sid=1', MAYBE],
+    ['absent', 'sid', MAYBE],
+    ['present', 'sid=1', YES],
+    ['present', 'theme=sid', NO],
+    ['present', 'sidx=1', NO],
+    ['present', 'x=sid=1', NO],
+    ['present', 'x]sid=1', MAYBE],
+    ['free', 'plan=free; sid=free', YES],
+    ['free', 'sid=free; sid=pro', MAYBE],
+    ['free', 'sid=pro', NO],
+    ['free', 'sid=%66ree', MAYBE],
+    ['free', 'sid="free"', MAYBE],
+    ['free', 'sid=FREE', MAYBE],
+    [{ prefix: 'a-' }, 'sid=a-1', YES],
+    [{ prefix: '00' }, 'sid=007', YES],
+    [{ prefix: '00' }, 'sid=%3007', MAYBE],
+    [{ contains: 'b' }, 'sid=abc', YES],
+    [{ contains: 'b' }, 'sid=aBc', MAYBE],
+    [{ contains: 'b' }, 'sid=ac', NO],
+  ])('%j: %j %s', (condition, cookies, expected) => {
+    const asked: Asked = cookies === undefined ? {} : { lines: [['Cookie', cookies]] }
+    expect(both({ cookie: { sid: condition } }, asked)).toBe(expected)
+  })
+})
+
+describe('a condition on a query parameter', () => {
+  test.each<[condition: unknown, path: string, expected: string]>([
+    ['absent', '/', YES],
+    ['absent', '/?b=1', YES],
+    ['absent', '/?a=1', NO],
+    ['absent', '/?a', MAYBE],
+    ['absent', '/?a=', MAYBE],
+    ['absent', '/?A=1', MAYBE],
+    ['absent', '/?%61=1', MAYBE],
+    ['absent', '/?a[]=1', MAYBE],
+    ['absent', '/?b=1;a=1', MAYBE],
+    ['absent', '/x%3fa=1', MAYBE],
+    ['absent', `/?${'b&'.repeat(1000)}a=1`, MAYBE],
+    ['1', '/?a=1', YES],
+    ['1', '/?a=1&a=2', MAYBE],
+    ['1', '/?a=%31', MAYBE],
+    ['1', '/?a=2', NO],
+    [{ prefix: 'x' }, '/?a=xy', YES],
+    [{ prefix: 'x' }, '/?a=%78y', MAYBE],
+    [{ prefix: 'x' }, '/?a=yx', NO],
+  ])('%j: %j %s', (condition, path, expected) => {
+    expect(both({ query: { a: condition } }, { path })).toBe(expected)
+  })
+})
+
+describe('a condition on a claim', () => {
+  const inForce = { exp: NOW_S + 60, nbf: NOW_S - 60 }
+  test.each<[condition: unknown, asked: Asked, expected: string]>([
+    ['absent', {}, YES],
+    ['absent', { lines: bearer }, YES],
+    ['absent', { lines: bearer, claims: token({ ...inForce, plan: 'pro' }) }, NO],
+    ['absent', { lines: bearer, claims: token(inForce) }, YES],
+    ['pro', { lines: bearer, claims: token({ ...inForce, plan: 'pro' }) }, YES],
+    ['pro', { lines: bearer, claims: token({ plan: 'pro' }) }, YES],
+    ['pro', { lines: bearer, claims: token({ ...inForce, plan: 'free' }) }, NO],
+    // A backend may take an expired token, one that is not yet valid, or another one that stands beside it.
+    ['pro', { lines: bearer, claims: token({ exp: NOW_S - 1, plan: 'pro' }) }, MAYBE],
+    ['pro', { lines: bearer, claims: token({ nbf: NOW_S + 1, plan: 'pro' }) }, MAYBE],
+    ['pro', { lines: bearer, claims: token({ exp: 'soon', plan: 'pro' }) }, MAYBE],
+    ['absent', { lines: bearer, claims: token({ exp: NOW_S - 1, plan: 'pro' }) }, MAYBE],
+    ['pro', { lines: [...bearer, ...bearer], claims: token({ plan: 'pro' }) }, MAYBE],
+    ['pro', { lines: bearer, claims: [...token({ plan: 'pro' }), ...token({ plan: 'free' })] }, MAYBE],
+    ['pro', { lines: bearer, claims: 'too-many' }, MAYBE],
+    ['7', { lines: bearer, claims: token({ plan: 7 }) }, YES],
+    [true, { lines: bearer, claims: token({ plan: true }) }, YES],
+    ['absent', { lines: bearer, claims: token({ plan: { a: 1 } }) }, YES],
+    ['absent', { lines: bearer, claims: token({ plan: '' }) }, YES],
+    ['é', { lines: bearer, claims: token({ plan: 'é' }) }, YES],
+    ['pro', { lines: bearer, claims: token({ plan: Array.from({ length: 65 }, (_, i) => `p${i}`) }) }, MAYBE],
+  ])('%# %j: %j %s', (condition, asked, expected) => {
+    expect(both({ jwt: { plan: condition } }, asked)).toBe(expected)
+  })
+
+  test('any value of a list counts', () => {
+    const claims = token({ roles: ['reader', 'admin'] })
+    expect(both({ jwt: { roles: 'admin' } }, { lines: bearer, claims })).toBe(YES)
+    expect(both({ jwt: { roles: 'owner' } }, { lines: bearer, claims })).toBe(NO)
+  })
+})
+
+test.each<[condition: object, asked: Asked, expected: string]>([
+  [{ ip: '10.0.0.0/8' }, { address: '10.1.2.3' }, YES],
+  [{ ip: ['192.0.2.1', '2001:db8::/32'] }, { address: '2001:db8::5' }, YES],
+  [{ ip: ['192.0.2.1', '2001:db8::/32'] }, { address: '192.0.2.2' }, NO],
+  [{ host: 'app.example' }, { host: 'APP.example.:8080' }, YES],
+  [{ host: ['*.app.example'] }, { host: 'x.app.example' }, YES],
+  [{ host: ['*.app.example'] }, { host: 'app.example' }, NO],
+])('%j: %j %s', (condition, asked, expected) => {
+  expect(both(condition, asked)).toBe(expected)
+})
+
+test('all conditions of when must hold, and one of unless is enough', () => {
+  const when = [{ ip: '10.0.0.0/8' }, { host: 'a.example' }]
+  expect(applies({ when }, { address: '10.0.0.1' })).toBe(true)
+  expect(applies({ when }, { address: '10.0.0.1', host: 'b.example' })).toBe(false)
+  expect(applies({ when }, {})).toBe(false)
+  expect(applies({ unless: when }, {})).toBe(false)
+  expect(applies({ unless: when }, { host: 'b.example' })).toBe(true)
+  expect(applies({ when: when[0], unless: when[1] }, { address: '10.0.0.1', host: 'b.example' })).toBe(true)
+})
+
+test('the conditions of a rule are those of its overrides', () => {
+  const rule = ruleWith({
+    when: { host: 'a.example' },
+    overrides: [{ clients: { ip: '192.0.2.1' }, requests: 2 }],
+  })
+  const conditions = compileConditions([rule], { files: noAddressLists, wallNow: () => 0 })
+  const [override] = rule.overrides ?? []
+  const target = readTarget('GET', '/')
+  if (typeof target === 'string' || !override) throw new Error('no target')
+  const source = {
+    client: { address: '192.0.2.1', prefix: '192.0.2.1' },
+    host: 'b.example',
+    target,
+    claims: undefined,
+    headers: {},
+    rawHeaders: [],
+  }
+  expect(conditions?.applying([override.policy], source)).toEqual([])
+  expect(conditions?.applying([override.policy], { ...source, host: 'a.example' })).toEqual([override.policy])
+})
+
+test('a condition that several rules have is read once for a request', () => {
+  let reads = 0
+  const rules = Array.from({ length: 3 }, (_, i) =>
+    ruleWith({ name: `r${i}`, when: { jwt: { plan: 'pro' } } }),
+  )
+  const conditions = compileConditions(rules, {
+    files: noAddressLists,
+    wallNow: () => {
+      reads += 1
+      return 0
+    },
+  })
+  const target = readTarget('GET', '/')
+  if (typeof target === 'string') throw new Error(target)
+  const source = {
+    client: { address: '192.0.2.1', prefix: '192.0.2.1' },
+    host: 'a',
+    target,
+    claims: token({ plan: 'pro' }),
+    headers: {},
+    rawHeaders: [],
+  }
+  const policies = rules.map(({ policy }) => policy)
+  for (const count of [1, 2]) {
+    expect(conditions?.applying(policies, source)).toEqual(policies)
+    expect(reads).toBe(count)
+  }
+})
+
+test('a table without conditions has none to read', () => {
+  expect(compileConditions([ruleWith({})], { files: noAddressLists, wallNow: () => 0 })).toBeUndefined()
+})
