@@ -8,6 +8,8 @@ export type Policy = {
   readonly quota: number
   /** Under `concurrency` always the same: for how long a request counts without a sign of life. */
   readonly windowMs: number
+  /** A window of the calendar: from border to border, so that `windowMs` is only how long the longest usual one is. */
+  readonly calendar?: CalendarWindow
   /** The name of an algorithm of `limits/algorithms/registry.ts`: how requests are counted. */
   readonly algorithm: string
   /** `shadow` counts and reports but never refuses. */
@@ -39,6 +41,11 @@ export type Policy = {
   /** In a worker, of a policy that was changed while it ran: which change it was. */
   readonly revision?: number
 }
+
+/** Windows that begin with an hour, a day, a week (on Monday) or a month of a time zone, by default UTC. */
+export type CalendarWindow = { readonly unit: CalendarUnit; readonly timezone?: string }
+
+export type CalendarUnit = 'hour' | 'day' | 'week' | 'month'
 
 /**
  * - `after`: refusals in a window that lead to a ban

@@ -59,10 +59,12 @@ export async function composeCounting(
   notify?: Notify,
 ): Promise<Counting> {
   const redis = await composeRedis(settings, log)
+  const wallNow = nowMs === now ? Date.now : wallClockOf(nowMs)
   const limiter = createLimiter({
     redis: redis?.client,
     ...counterOptions(settings, log, tellOfBreaker(telemetry, notify), forgotten),
     now: nowMs,
+    wallNow,
   })
   const shared = redis && {
     redis: redis.client,
@@ -71,7 +73,7 @@ export async function composeCounting(
     timeoutMs: operatorTimeoutMs(settings.storeTimeoutMs),
   }
   const clientTable = createClientTable(
-    { ...clientTableOptions(settings, log, telemetry, notify), now: nowMs },
+    { ...clientTableOptions(settings, log, telemetry, notify), now: nowMs, wallNow },
     shared,
   )
   return {
@@ -96,6 +98,12 @@ export async function composeCounting(
       return Promise.resolve()
     },
   }
+}
+
+/** The time of day that goes on as another clock does. */
+function wallClockOf(nowMs: () => number): () => number {
+  const differenceMs = Date.now() - nowMs()
+  return () => Math.floor(nowMs() + differenceMs)
 }
 
 async function composeRedis(settings: GatewaySettings, log: Log): Promise<RedisConnection | undefined> {

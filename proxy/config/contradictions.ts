@@ -1,4 +1,5 @@
 import type { Algorithm } from '../limits/algorithms/algorithm.ts'
+import { calendarUnits } from '../limits/algorithms/calendar/calendar.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../limits/algorithms/registry.ts'
 import { mistakesOfDevice } from './rules/device-contradictions.ts'
 import {
@@ -6,6 +7,7 @@ import {
   singleParts,
   singleSources,
   type BanPolicy,
+  type CalendarUnit,
   type Cost,
   type DevicePolicy,
   type PartitionPart,
@@ -18,7 +20,8 @@ import {
 type Counting = {
   readonly match: readonly RoutePattern[]
   readonly requests?: number | undefined
-  readonly window?: number | undefined
+  readonly window?: number | CalendarUnit | undefined
+  readonly timezone?: string | undefined
   readonly concurrency?: number | undefined
   readonly countStatus?: readonly StatusRange[] | undefined
   readonly cost?: Cost | undefined
@@ -40,8 +43,10 @@ const namesWithBurst = algorithms
   .join(' or ')
 
 /** The algorithm that a rule counts by, as written. */
-export function algorithmOfRule(rule: Pick<Counting, 'algorithm' | 'concurrency'>): Algorithm {
-  const byField = algorithms.find(({ rule: { ownField } }) => ownField && rule[ownField] !== undefined)
+export function algorithmOfRule(rule: Pick<Counting, 'algorithm' | 'concurrency' | 'window'>): Algorithm {
+  const byField =
+    algorithms.find(({ rule: { ownField } }) => ownField && rule[ownField] !== undefined) ??
+    algorithms.find(({ rule: { isChosen } }) => isChosen?.(rule))
   return byField ?? algorithmOf(rule)
 }
 
@@ -67,6 +72,8 @@ export function findContradictions(rule: Counting): Contradiction[] {
     const isWritten = field === 'algorithm' ? algorithm !== usualAlgorithm.name : rule[field] !== undefined
     if (message !== undefined && isWritten) add(field, message)
   }
+  if (rule.timezone !== undefined && typeof rule.window !== 'string')
+    add('timezone', `has no effect without window: ${calendarUnits.join(', ')}`)
   if (chosen.rule.ownField !== undefined) return found
   const reserved = cost === undefined ? 0 : statedReserve(cost)
   if (overridden.some((most) => reserved > most))

@@ -14,6 +14,7 @@ import {
 import { setting } from '../../shared/settings/table.ts'
 import { clientAddressHeader } from './clients/client-address-header.ts'
 import { defaultAdminAddress } from './written/admin-address.ts'
+import { timezone } from './rules/timezone.ts'
 import { samplerNames } from '../telemetry/tracing/samplers.ts'
 import {
   adminToken,
@@ -91,6 +92,11 @@ export const gatewayTable = {
     clientAddressHeader,
     'X-Forwarded-For',
     'Header in which trusted proxies send the address of the client',
+  ),
+  timezone: setting(
+    timezone,
+    'UTC',
+    'Time zone of windows of the calendar (`window: month`), for rules without one of their own',
   ),
   rateLimitHeaders: setting(
     limitHeaderFormats,

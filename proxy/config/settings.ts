@@ -14,7 +14,12 @@ import type { FolderOf } from './checks/certificates.ts'
 import { findWithoutSecret, warnOfIdleSecret } from './checks/devices.ts'
 import { findUndecidable } from './checks/decisions.ts'
 import { findUnroutable, warnOfIdleRoutes } from './checks/over.ts'
-import { warnOfIdleRules, warnOfIdleSettings, warnOfIdleTokens } from './checks/idle-settings.ts'
+import {
+  warnOfIdleRules,
+  warnOfIdleSettings,
+  warnOfIdleTimezone,
+  warnOfIdleTokens,
+} from './checks/idle-settings.ts'
 import { clientList } from './clients/client-list.ts'
 import { findMissingLists, locateLists, locateRuleLists } from './clients/list-files.ts'
 import type { TokenSettings } from '../limits/keys/tokens/tokens.ts'
@@ -23,6 +28,7 @@ import { tokenSettings } from './clients/token-settings.ts'
 import { locateKeys, checkKeyFiles } from './checks/key-files.ts'
 import { createFileSource } from './file/file-source.ts'
 import { limits } from './rules/limits.ts'
+import { withTimezone } from './rules/timezone.ts'
 import { cors } from './replies/cors.ts'
 import { readRouteAuthorities } from './routes/authorities.ts'
 import { isUpstreamGiven } from './routes/is-upstream-given.ts'
@@ -176,7 +182,8 @@ export function loadGatewaySettings(
   ]
   throwProblems(mistakes.map(({ line, text }) => ({ line, text: nameAsGiven(text, prefixed) })))
   const values = read.values as SettingsOf<typeof gatewayTable>
-  const rules = file?.values.limits
+  const written = file?.values.limits
+  const rules = written && withTimezone(written, values.timezone)
   const settings = {
     ...values,
     configFile: path,
@@ -209,9 +216,10 @@ export function loadGatewaySettings(
         )
       : []),
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
-    ...(rules && file.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
+    ...(rules && file?.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
     ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),
     ...warnOfIdleSettings(read),
+    ...warnOfIdleTimezone(settings.rules, read),
   ]
   return { settings, warnings: warnings.map((text) => nameAsGiven(text, prefixed)) }
 }

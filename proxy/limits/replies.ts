@@ -1,3 +1,4 @@
+import { calendarWindows, type CalendarWindows } from './algorithms/calendar/calendar-windows.ts'
 import { countsInFlight } from './algorithms/registry.ts'
 import { errors } from '../../shared/error-replies.ts'
 import { prefersHtml } from '../http/fields/accept.ts'
@@ -105,17 +106,23 @@ export type LimitHeaders = (states: readonly PolicyState[]) => string[]
  *
  * @param hasBodyKeys some policies count by what the body says, and clients are told nothing of these: a stranger would be told how many
  *   others try an account
+ * @param wallNow the time of day, in milliseconds since 1970
  */
-export function createLimitHeaders(formats: readonly LimitHeaderFormat[], hasBodyKeys = false): LimitHeaders {
-  const make = createAllHeaders(formats)
+export function createLimitHeaders(
+  formats: readonly LimitHeaderFormat[],
+  hasBodyKeys = false,
+  wallNow: () => number = Date.now,
+): LimitHeaders {
+  const make = createAllHeaders(formats, wallNow)
   return hasBodyKeys ? (states) => make(states.filter(({ policy }) => !hasBodyKey(policy))) : make
 }
 
-function createAllHeaders(formats: readonly LimitHeaderFormat[]): LimitHeaders {
+function createAllHeaders(formats: readonly LimitHeaderFormat[], wallNow: () => number): LimitHeaders {
+  const ietf: LimitHeaders = (states) => ietfHeaders(states, wallNow)
   const [first, second] = new Set(formats)
   if (first === undefined) return () => []
-  if (second === undefined) return makers[first]
-  return (states) => [...ietfHeaders(states), ...xRateLimitHeaders(states)]
+  if (second === undefined) return first === 'ietf' ? ietf : xRateLimitHeaders
+  return (states) => [...ietf(states), ...xRateLimitHeaders(states)]
 }
 
 /** The names of these headers, as people write them. */
@@ -128,32 +135,31 @@ const names: Readonly<Record<LimitHeaderFormat, readonly string[]>> = {
   'x-ratelimit': ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
 }
 
-const makers: Readonly<Record<LimitHeaderFormat, LimitHeaders>> = {
-  ietf: ietfHeaders,
-  'x-ratelimit': xRateLimitHeaders,
-}
-
 /**
  * The response fields of draft-ietf-httpapi-ratelimit-headers-11: structured-field Lists of String items. The one place
  * that writes them, because the draft may yet turn the String into a Token.
  *
  * Shadow policies are left out: a client that heeds the fields would slow down for a limit that is not in force.
  */
-function ietfHeaders(states: readonly PolicyState[]): string[] {
+function ietfHeaders(states: readonly PolicyState[], wallNow: () => number): string[] {
   const shown = oneStateEach(states)
-  const policies = rateLimitPolicyHeader(shown)
+  const policies = rateLimitPolicyHeader(shown, wallNow)
   const limits = rateLimitHeader(shown)
   return policies === undefined || limits === undefined
     ? []
     : ['ratelimit-policy', policies, 'ratelimit', limits]
 }
 
-/** `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined where none is enforced. */
-function rateLimitPolicyHeader(states: readonly PolicyState[]): string | undefined {
+/**
+ * `RateLimit-Policy`: quota and window (whole seconds) of each policy, or undefined where none is enforced. Of a calendar window it is
+ * how long the running one is in all.
+ */
+function rateLimitPolicyHeader(states: readonly PolicyState[], wallNow: () => number): string | undefined {
   let list: string | undefined
   for (const { policy } of states) {
     if (policy.mode === 'shadow') continue
-    const { item } = constantsOf(policy)
+    const { item: constant, calendar } = constantsOf(policy)
+    const item = calendar ? itemOf(policy, calendar.lengthMs(wallNow())) : constant
     list = list === undefined ? item : `${list}, ${item}`
   }
   return list
@@ -186,8 +192,9 @@ function retryAfterHeader(states: readonly PolicyState[]): string {
 
 /** The constant headers of a policy. */
 type Constants = {
-  /** Its item of `RateLimit-Policy`. */
+  /** Its item of `RateLimit-Policy`, unless its windows differ in length. */
   readonly item: string
+  readonly calendar: CalendarWindows | undefined
   readonly isInFlight: boolean
   /** Of `refusesOver`. */
   readonly refuses: boolean
@@ -200,11 +207,18 @@ function constantsOf(policy: Policy): Constants {
   const known = constants.get(policy)
   if (known) return known
   const isInFlight = countsInFlight(policy)
-  const window = isInFlight ? '' : `;w=${wholeSeconds(policy.windowMs)}`
-  const item = `"${policy.name}";q=${policy.quota}${window}`
-  const made = { item, isInFlight, refuses: refusesOver(policy) }
+  const made = {
+    item: itemOf(policy, isInFlight ? undefined : policy.windowMs),
+    calendar: policy.calendar && calendarWindows(policy.calendar),
+    isInFlight,
+    refuses: refusesOver(policy),
+  }
   constants.set(policy, made)
   return made
+}
+
+function itemOf({ name, quota }: Policy, windowMs: number | undefined): string {
+  return `"${name}";q=${quota}${windowMs === undefined ? '' : `;w=${wholeSeconds(windowMs)}`}`
 }
 
 /**

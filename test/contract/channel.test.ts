@@ -20,7 +20,8 @@ function makePorts(): { readonly worker: LimiterPort; readonly primary: LimiterP
 
 describeLimiterContract('counters in the primary process, for two workers', (policies) => {
   let nowMs = 7_000
-  const embedded = createEmbeddedLimiter(limiterOptions({ now: () => nowMs }))
+  const wallNow = (): number => Date.parse('2027-10-30T23:00Z') + Math.floor(nowMs)
+  const embedded = createEmbeddedLimiter(limiterOptions({ now: () => nowMs, wallNow }))
   const workers = [0, 1].map(() => {
     const { worker, primary } = makePorts()
     serveLimiter({ counters: embedded, policies, port: primary })
@@ -29,6 +30,7 @@ describeLimiterContract('counters in the primary process, for two workers', (pol
   return Promise.resolve({
     limiters: workers,
     operations: embedded,
+    wallNow,
     advance: (durationMs) => void (nowMs += durationMs),
     close: () => workers.forEach((worker) => worker.close()),
   })

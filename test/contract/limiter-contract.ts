@@ -5,6 +5,7 @@ import type { Decision, Limiter } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { describeBucketContract } from './bucket-contract.ts'
+import { describeCalendarContract } from './calendar-contract.ts'
 import { describeOperationsContract } from './operations-contract.ts'
 import { describeReadingsContract } from './readings-contract.ts'
 import { describeReservationContract } from './reservation-contract.ts'
@@ -19,6 +20,8 @@ export type LimiterSubject = {
   readonly operations: CounterAdmin
   /** Moves the store's clock on. Undefined where that is real time, which nobody moves. */
   readonly advance?: (durationMs: number) => void
+  /** The store's time of day, where it is not real time. */
+  readonly wallNow?: () => number
   readonly close: () => Promise<void> | void
 }
 
@@ -262,6 +265,7 @@ export function describeLimiterContract(
 
   describeOperationsContract(name, start)
   describeSlidingContract(`${name}, sliding windows`, start)
+  describeCalendarContract(`${name}, windows of the calendar`, start)
   describeBucketContract(`${name}, token buckets`, start)
   describeReservationContract(`${name}, reservations`, start)
   describeReadingsContract(`${name}, several clients under one policy`, start)

@@ -1,6 +1,7 @@
 import { startRedisLimiter, waitUntilAnswering } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { describeBucketContract } from './bucket-contract.ts'
+import { describeCalendarContract } from './calendar-contract.ts'
 import type { LimiterSubject } from './limiter-contract.ts'
 import { describeReservationContract } from './reservation-contract.ts'
 
@@ -22,4 +23,5 @@ async function startOnCluster(): Promise<LimiterSubject> {
 }
 
 describeReservationContract('two replicas on a cluster, reservations', startOnCluster)
+describeCalendarContract('two replicas on a cluster, windows of the calendar', startOnCluster)
 describeBucketContract('two replicas on a cluster, token buckets', startOnCluster)

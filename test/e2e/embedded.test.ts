@@ -44,6 +44,20 @@ describe('a gateway in the process of a test', () => {
     expect(await logins(gateway, 3)).toEqual([200, 200, 429])
   })
 
+  test('begins a window of the calendar where the clock is moved to its border', async () => {
+    await using daily = await startSluice({
+      upstream,
+      clock,
+      limits: [{ name: 'login', match: 'POST /login', requests: 2, window: 'day', timezone: 'Asia/Tokyo' }],
+    })
+    expect(await logins(daily, 2)).toEqual([200, 200])
+    const refused = await fetch(`${daily.url}/login`, { method: 'POST' })
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('ratelimit-policy')).toBe('"login";q=2;w=86400')
+    clock.advance(1000 * Number(refused.headers.get('retry-after')))
+    expect(await logins(daily, 3)).toEqual([200, 200, 429])
+  })
+
   test('forgets counters, bans and overrides at reset', async () => {
     await logins(gateway, 3)
     const operate = (path: string, body: object): Promise<Response> =>

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
@@ -271,6 +272,45 @@ test("refusals count for the rule's window, also where a burst makes that of the
   await eventually('the refusal is counted for the window', async () =>
     expect(await redis.pttl('sluice:1:ban:a:refusals:x')).toBeGreaterThan(50_000),
   )
+})
+
+test.each([
+  ['in Redis', true],
+  ['in this process', false],
+])('refusals under a window of the calendar count until its border, %s', async (_, isShared) => {
+  const redis = openRedis(await freshRedis())
+  await redis.ping()
+  const rule = '{ name: a, match: GET /, requests: 60, window: month, ban: { after: 2, for: 1h } }'
+  const policies = loadWithFile(`limits: [${rule}]`).settings.rules.map(({ policy }) => policy)
+  const bans: string[] = []
+  let nowMs = 1_000
+  const banning = createBanning({
+    store: createMemoryEntryStore(new ClientEntries(now)),
+    policies,
+    redis: isShared ? redis : undefined,
+    keyPrefix: 'sluice:1',
+    isAnswering: () => true,
+    telemetry: { clientBanned: ({ name }) => void bans.push(name) },
+    logAddresses: true,
+    now: () => nowMs,
+    wallNow: () => Date.parse('2027-01-31T23:58:20Z'),
+    log,
+  })
+  for (const policy of policies) banning.refused(policy, 'x')
+  if (isShared)
+    await eventually('the refusal counts for the 100 seconds that are left', async () => {
+      const leftMs = await redis.pttl('sluice:1:ban:a:refusals:x')
+      expect(leftMs > 50_000 && leftMs <= 100_000).toBe(true)
+    })
+  else {
+    await setImmediate()
+    nowMs += 100_001
+    for (const policy of policies) banning.refused(policy, 'x')
+    await setImmediate()
+    expect(bans).toEqual([])
+    for (const policy of policies) banning.refused(policy, 'x')
+    await eventually('the second refusal of a window bans', () => expect(bans).toEqual(['a']))
+  }
 })
 
 test('a ban under all rules is of a value where it stands, not of the same value elsewhere', () => {

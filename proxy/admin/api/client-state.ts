@@ -17,6 +17,7 @@ export function describeState(state: ClientState, partitionKey: string | undefin
     ...(label !== undefined && { label }),
     limit: quota,
     windowSeconds: policy.windowMs / 1000,
+    ...(policy.calendar && { calendar: policy.calendar }),
     mode: policy.mode,
     used: used ?? null,
     remaining: used === undefined ? null : Math.max(0, quota - used),

@@ -1,3 +1,4 @@
+import { windowFrom } from '../../limits/algorithms/calendar/calendar-windows.ts'
 import { ClientEntries } from '../../limits/clients/client-entries.ts'
 import {
   banLengthMs,
@@ -59,13 +60,13 @@ export function createLogBans(now: () => number): LogBans {
   return {
     entries,
     refused(policy, partitionKey) {
-      const { name, ban, mode, windowMs, averageWindowMs = windowMs } = policy
+      const { name, ban, mode } = policy
       if (!ban || mode === 'shadow') return false
       const nowMs = now()
       const client = refusalsOf(name, partitionKey)
       if (client.countEndsAtMs <= nowMs) {
         client.count = 0
-        client.countEndsAtMs = nowMs + wholeSeconds(averageWindowMs)
+        client.countEndsAtMs = nowMs + wholeSeconds(policy.averageWindowMs ?? windowFrom(policy, nowMs))
       }
       client.count += 1
       if (client.count < ban.after || client.onceEndsAtMs > nowMs) return false

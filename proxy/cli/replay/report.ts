@@ -1,6 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { describeKey } from '../../admin/api/client-name.ts'
-import type { OverPolicy } from '../../policy.ts'
+import type { CalendarWindow, OverPolicy } from '../../policy.ts'
 import type { ClientRow } from './client-table.ts'
 import type { LineCounts } from './logs/read-logs.ts'
 import type { RuleTally, Tally } from './simulation.ts'
@@ -42,6 +42,7 @@ export type RuleReport = {
   readonly algorithm: string
   readonly limit: number
   readonly windowSeconds: number
+  readonly calendar?: CalendarWindow
   readonly requests: number
   /** Where requests over the limit go, if they are not refused. */
   readonly over?: OverPolicy
@@ -128,6 +129,7 @@ function reportRule(
     ...(policy.over && { over: policy.over }),
     limit: policy.quota,
     windowSeconds: policy.windowMs / 1000,
+    ...(policy.calendar && { calendar: policy.calendar }),
     requests,
     refused,
     ...(policy.ban && { bans }),

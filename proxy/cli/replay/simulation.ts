@@ -1,4 +1,5 @@
 import { noteRefusal } from '../../limits/clients/banning.ts'
+import { windowFrom } from '../../limits/algorithms/calendar/calendar-windows.ts'
 import { Settlement } from '../../limits/costs/settlement.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { readListsOf } from '../settings/read-lists.ts'
@@ -83,7 +84,12 @@ export function simulate(
   const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }), lists)
   let clockMs = 0
   const seed = 1
-  const limiter = createMemoryLimiter({ maxKeys: settings.storeMaxKeys, seed, now: () => clockMs })
+  const limiter = createMemoryLimiter({
+    maxKeys: settings.storeMaxKeys,
+    seed,
+    now: () => clockMs,
+    wallNow: () => clockMs,
+  })
   const rules = table.written.map(({ policy }): RuleTally => ({
     policy,
     requests: 0,
@@ -152,7 +158,8 @@ export function simulate(
       if (!rule) continue
       const exceeded = decision.states[at]?.exceeded ?? false
       const refused = decision.outcome === 'refused' ? policy === decision.refusedBy && exceeded : exceeded
-      const { windowMs, quota } = policy
+      const { quota } = policy
+      const windowMs = windowFrom(policy, clockMs)
       clients.add(place, partitionKey, { units, refused, nowMs: clockMs, windowMs, quota })
       if (!counted.has(policy)) {
         rule.requests += 1
@@ -249,7 +256,8 @@ export function simulate(
   /** What a banned client asks for is demand all the same: its window goes on in the table of clients, and in no counter. */
   function refuseBanned(charges: readonly Charge[]): Outcome {
     for (const { policy, partitionKey, units = reservedUnits(policy) } of charges) {
-      const { windowMs, quota } = policy
+      const { quota } = policy
+      const windowMs = windowFrom(policy, clockMs)
       const place = places.get(policy.name)
       if (place !== undefined)
         clients.add(place, partitionKey, { units, refused: true, nowMs: clockMs, windowMs, quota })

@@ -1,5 +1,6 @@
 import type { Place } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { calendarUnits } from '../../limits/algorithms/calendar/calendar.ts'
 import { singleParts, type Policy, type Rule } from '../../policy.ts'
 import { conditionClaims } from '../../policy/condition-needs.ts'
 import type { gatewayTable } from '../settings-table.ts'
@@ -38,6 +39,14 @@ export function warnOfIdleTokens(rules: readonly Rule[], { label }: Place): stri
   return isUsed
     ? []
     : [`${label}: has no effect, as no rule has jwt:CLAIM in its key, or jwt in when or unless`]
+}
+
+/** Warns where a time zone was given, and no rule has a window of the calendar. */
+export function warnOfIdleTimezone(rules: readonly Rule[], { values, placeOf }: Read): string[] {
+  const { label } = placeOf('timezone')
+  return values.timezone === 'UTC' || rules.some(({ policy }) => policy.calendar)
+    ? []
+    : [`${label}: has no effect, as no rule has window: ${calendarUnits.join(', ')}`]
 }
 
 /**

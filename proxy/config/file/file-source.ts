@@ -137,6 +137,7 @@ const otherNamesInRule = namesOfOthers([
   [didYouMean('requests'), ['limit', 'max', 'count', 'quota', 'points', 'average']],
   [didYouMean('over'), ['exceeded', 'onlimit', 'onexceeded', 'fallback', 'overflow', 'action']],
   [didYouMean('window'), ['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl']],
+  [didYouMean('timezone'), ['tz', 'zone', 'timezone']],
   [
     {
       fields: ['requests', 'window'],

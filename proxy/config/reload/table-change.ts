@@ -14,6 +14,7 @@ import { isEqual } from './is-equal.ts'
 const tableFields = [
   'rules',
   'limitsFile',
+  'timezone',
   'allowList',
   'denyList',
   'cors',

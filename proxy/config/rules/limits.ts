@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { longDuration, oneOf, wholeNumber } from '../../../shared/settings/kinds.ts'
+import { oneOf, wholeNumber } from '../../../shared/settings/kinds.ts'
 import { MAX_QUOTA, type Policy, type Rule } from '../../policy.ts'
 import { algorithmOf, algorithms, usualAlgorithm } from '../../limits/algorithms/registry.ts'
 import { MAX_CONCURRENCY } from '../../limits/algorithms/concurrency/concurrency.ts'
@@ -18,6 +18,8 @@ import { refusal } from '../replies/refusal.ts'
 import { findIdleBesideOver, over } from './over.ts'
 import { routePattern } from './route-pattern.ts'
 import { cost, statusRange } from './rule-cost.ts'
+import { timezone } from './timezone.ts'
+import { needsWindow, ruleWindow } from './window.ts'
 
 /** A valid name of a rule. */
 export const ruleName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
@@ -78,8 +80,12 @@ export const ruleFields = {
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',
   }),
-  window: longDuration.schema.optional().meta({
-    description: 'Length of the window.',
+  window: ruleWindow.optional().meta({
+    description:
+      'Length of the window; or hour, day, week or month: it begins with that of the calendar, weeks on Monday.',
+  }),
+  timezone: timezone.schema.optional().meta({
+    description: 'Time zone of a window of the calendar; by default that of timezone at the top.',
   }),
   concurrency: wholeNumber(1, MAX_CONCURRENCY).schema.optional().meta({
     description:
@@ -148,7 +154,7 @@ export const ruleFields = {
 const rule = z
   .strictObject(ruleFields, 'needs a mapping with name, match, requests and window')
   .refine((rule) => hasAnyOf(rule, 'concurrency', 'requests'), missing('requests', requestCount.needs))
-  .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', longDuration.needs))
+  .refine((rule) => hasAnyOf(rule, 'concurrency', 'window'), missing('window', needsWindow))
   .superRefine((rule, context) => {
     for (const { field, message } of [...findContradictions(rule), ...findIdleBesideOver(rule)])
       context.addIssue({ code: 'custom', path: [field], message })

@@ -79,6 +79,10 @@ export interface SluiceYaml {
    */
   clientAddressHeader?: string
   /**
+   * Time zone of windows of the calendar (`window: month`), for rules without one of their own
+   */
+  timezone?: string
+  /**
    * Formats of the response headers that tell clients their limits
    */
   rateLimitHeaders?: ('ietf' | 'x-ratelimit')[]
@@ -602,9 +606,13 @@ export interface SluiceYaml {
      */
     requests?: number
     /**
-     * Length of the window.
+     * Length of the window; or hour, day, week or month: it begins with that of the calendar, weeks on Monday.
      */
-    window?: string
+    window?: ('hour' | 'day' | 'week' | 'month') | string
+    /**
+     * Time zone of a window of the calendar; by default that of timezone at the top.
+     */
+    timezone?: string
     /**
      * In place of requests and window: number of requests of a client in flight at the same time.
      */

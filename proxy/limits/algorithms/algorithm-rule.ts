@@ -1,9 +1,11 @@
-import type { Policy } from '../../policy.ts'
+import type { CalendarUnit, Policy } from '../../policy.ts'
 
 /** What a rule says of how much it allows, as written. */
 export type WrittenQuota = {
   readonly requests?: number | undefined
-  readonly window?: number | undefined
+  /** Milliseconds, or a window of the calendar. */
+  readonly window?: number | CalendarUnit | undefined
+  readonly timezone?: string | undefined
   readonly burst?: number | undefined
   readonly concurrency?: number | undefined
 }
@@ -17,6 +19,8 @@ export type AlgorithmRule = {
   readonly summary?: string
   /** The field that chooses it, in place of `algorithm`, and that holds the quota. */
   readonly ownField?: 'concurrency'
+  /** Whether another field chooses it. */
+  isChosen?(written: WrittenQuota): boolean
   /** The largest quota. `when` says in mistakes why it is no larger; undefined where it is that of every rule. */
   readonly maxQuota: number
   readonly when?: string
@@ -29,7 +33,7 @@ export type AlgorithmRule = {
     written: WrittenQuota,
   ): { readonly field: 'requests' | 'window' | 'burst'; readonly message: string } | undefined
   /** What a written quota comes to. */
-  toQuota(written: WrittenQuota): Pick<Policy, 'quota' | 'windowMs' | 'averageWindowMs'>
+  toQuota(written: WrittenQuota): Pick<Policy, 'quota' | 'windowMs' | 'calendar' | 'averageWindowMs'>
   /** What else changes in a policy where a client has another quota than the rule. */
   ofOtherQuota?(policy: Policy): Partial<Policy>
   /** Why a valid policy may be more expensive than it seems. */
@@ -39,7 +43,12 @@ export type AlgorithmRule = {
 /** Of algorithms that count `requests` in each `window`. */
 export function countedInWindows({
   requests = 0,
-  window = 0,
+  window,
 }: WrittenQuota): ReturnType<AlgorithmRule['toQuota']> {
-  return { quota: requests, windowMs: window }
+  return { quota: requests, windowMs: writtenMs(window) }
+}
+
+/** The length of a window, unless it is by the calendar. */
+export function writtenMs(window: WrittenQuota['window']): number {
+  return typeof window === 'number' ? window : 0
 }

@@ -55,5 +55,12 @@ export type ClientSlots = {
   dropTables(tables: ReadonlySet<number>): ReadonlySet<number>
 }
 
-/** @param seed any integer that clients cannot know */
-export type MemoryOptions = { readonly maxKeys: number; readonly seed: number }
+/**
+ * @param seed any integer that clients cannot know
+ * @param wallNow the time of day, in milliseconds since 1970. Default: the machine's
+ */
+export type MemoryOptions = {
+  readonly maxKeys: number
+  readonly seed: number
+  readonly wallNow?: (() => number) | undefined
+}

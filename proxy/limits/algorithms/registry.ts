@@ -1,17 +1,13 @@
 import { hasBodyKey, settlesByResponse, type Policy } from '../../policy.ts'
 import type { Algorithm } from './algorithm.ts'
+import { calendar } from './calendar/calendar.ts'
 import { concurrency } from './concurrency/concurrency.ts'
 import { fixed } from './fixed/fixed.ts'
 import { sliding } from './sliding/sliding.ts'
 import { tokenBucket } from './token-bucket/token-bucket.ts'
 
 /** All algorithms, in the order in which settings and documentation name them. */
-export const algorithms: readonly Algorithm[] = [
-  fixed, //
-  sliding,
-  tokenBucket,
-  concurrency,
-]
+export const algorithms: readonly Algorithm[] = [fixed, calendar, sliding, tokenBucket, concurrency]
 
 /** The algorithm of a rule that names none. */
 export const usualAlgorithm: Algorithm = fixed

@@ -9,10 +9,11 @@ export type BanCounts = {
   /**
    * Counts a refusal. Never rejects.
    *
+   * @param windowMs for how long the refusals of a client count whose first one this is, where it is not always the same
    * @returns the number of the ban in a row, from 1, if the client must be banned now; otherwise 0. Of several processes that
    *   count at the same time, one gets it
    */
-  countRefusal(partitionKey: string): Promise<number>
+  countRefusal(partitionKey: string, windowMs?: number): Promise<number>
   /** The next ban of the client is a first one again. Never rejects. */
   forgive(partitionKey: string): Promise<void>
   /** The current `ban` of the rule: refusals and bans stay counted. */
@@ -84,10 +85,13 @@ export function createBanCounts(
       ? shared
       : { refusals: localRefusals, bans: localBans, once: localOnce }
 
-  async function count(partitionKey: string): Promise<number> {
+  async function count(partitionKey: string, windowMs: number | undefined): Promise<number> {
     const { refusals, bans, once } = counts()
     // Of those who count at the same time one bans; and who should have may have failed.
-    if ((await consumed(refusals, partitionKey)) < ban.after || (await consumed(once, partitionKey)) > 1)
+    if (
+      (await consumed(refusals, partitionKey, windowMs)) < ban.after ||
+      (await consumed(once, partitionKey)) > 1
+    )
       return 0
     await refusals.block(partitionKey, SETTLE_S)
     const before = await bans.get(partitionKey)
@@ -105,10 +109,10 @@ export function createBanCounts(
       Object.assign(localRefusals, { points, duration })
       if (shared) Object.assign(shared.refusals, { points, duration, inMemoryBlockOnConsumed: ban.after })
     },
-    async countRefusal(partitionKey) {
+    async countRefusal(partitionKey, windowMs) {
       pending += 1
       try {
-        return await count(partitionKey)
+        return await count(partitionKey, windowMs)
       } catch {
         // Redis has failed in between: whoever goes on is refused again, and counted then.
         return 0
@@ -127,9 +131,10 @@ export function createBanCounts(
 type Counts = BoundedMemory | RateLimiterRedis
 
 /** The library counts a request that it refuses too, and says so by rejecting. */
-async function consumed(refusals: Counts, key: string): Promise<number> {
+async function consumed(refusals: Counts, key: string, windowMs?: number): Promise<number> {
+  const options = windowMs === undefined ? {} : { customDuration: Math.ceil(windowMs / 1000) }
   try {
-    return (await refusals.consume(key)).consumedPoints
+    return (await refusals.consume(key, 1, options)).consumedPoints
   } catch (answer) {
     if (answer instanceof RateLimiterRes) return answer.consumedPoints
     throw answer

@@ -1,4 +1,5 @@
 import type { Log } from '../../../shared/log.ts'
+import { windowFrom } from '../algorithms/calendar/calendar-windows.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limiter.ts'
 import type { RedisClient } from '../store/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../../policy.ts'
@@ -36,9 +37,22 @@ export function createBanning(options: {
   readonly onBan?: ((ban: Ban, forMs: number) => void) | undefined
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  /** The time of day, in milliseconds since 1970. */
+  readonly wallNow?: (() => number) | undefined
   readonly log: Log
 }): Banning {
-  const { store, redis, keyPrefix, isAnswering, telemetry, logAddresses, onBan, now, log } = options
+  const {
+    store,
+    redis,
+    keyPrefix,
+    isAnswering,
+    telemetry,
+    logAddresses,
+    onBan,
+    now,
+    wallNow = Date.now,
+    log,
+  } = options
   let withBans = withBansOf(options.policies)
   const counts = new Map<string, Promise<BanCounts>>()
 
@@ -65,7 +79,8 @@ export function createBanning(options: {
   }
 
   async function count(policy: WithBan, partitionKey: string): Promise<void> {
-    const times = await (await countsOf(policy)).countRefusal(partitionKey)
+    const windowMs = policy.calendar && windowFrom(policy, wallNow())
+    const times = await (await countsOf(policy)).countRefusal(partitionKey, windowMs)
     if (times === 0) return
     const { name, ban } = policy
     const forMs = banLengthMs(ban, times)

@@ -23,17 +23,26 @@ export class BoundedMemory extends RateLimiterMemory {
     this.#now = now
   }
 
-  override async consume(key: string, points = 1): Promise<RateLimiterRes> {
-    const counted = await this.penalty(key, points)
+  /** @param options.customDuration seconds, in place of those for all */
+  override async consume(
+    key: string,
+    points = 1,
+    options: { readonly customDuration?: number } = {},
+  ): Promise<RateLimiterRes> {
+    const counted = await this.penalty(key, points, options)
     // The rejection value of the library's limiters.
     // eslint-disable-next-line @typescript-eslint/only-throw-error
     if (counted.consumedPoints > this.points) throw counted
     return counted
   }
 
-  override penalty(key: string, points = 1): Promise<RateLimiterRes> {
+  override penalty(
+    key: string,
+    points = 1,
+    { customDuration = this.duration }: { readonly customDuration?: number } = {},
+  ): Promise<RateLimiterRes> {
     const known = this.#find(key)
-    if (!known) return this.set(key, points, this.duration)
+    if (!known) return this.set(key, points, customDuration)
     known.points += points
     this.#keep(key, known)
     return Promise.resolve(this.#tell(known))

@@ -32,6 +32,8 @@ export type ClientTableOptions = {
   readonly policies: readonly Policy[]
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  /** The time of day, in milliseconds since 1970. Default: the machine's. */
+  readonly wallNow?: (() => number) | undefined
   readonly telemetry: Pick<Telemetry, 'clientBanned' | 'observeTable'>
   readonly logAddresses: boolean
   /** Called with each ban that was made here, by a rule or by an operator. */
@@ -53,7 +55,7 @@ export type SharedBy = {
  * @param changed of a table of this process's own, where others have copies
  */
 export function createClientTable(
-  { policies: startPolicies, now, telemetry, logAddresses, onBan, log }: ClientTableOptions,
+  { policies: startPolicies, now, wallNow, telemetry, logAddresses, onBan, log }: ClientTableOptions,
   shared: SharedBy | undefined,
   changed?: Parameters<typeof createMemoryEntryStore>[1],
 ): ClientTable {
@@ -73,6 +75,7 @@ export function createClientTable(
     logAddresses,
     onBan,
     now,
+    wallNow,
     log,
   })
   return {

@@ -197,7 +197,8 @@ function estimates({ cost }: Policy): boolean {
 function stateAfter(state: PolicyState, givenBack: number): PolicyState {
   const { policy } = state
   const remaining = Math.max(0, Math.min(policy.quota, state.remaining + givenBack))
-  return { ...state, remaining, resetMs: remaining === policy.quota ? policy.windowMs : state.resetMs }
+  const isUnused = remaining === policy.quota && !policy.calendar
+  return { ...state, remaining, resetMs: isUnused ? policy.windowMs : state.resetMs }
 }
 
 function isIn(ranges: readonly StatusRange[], status: number): boolean {

@@ -1,7 +1,7 @@
 import type { Charge } from '../limiter.ts'
 import type { DeviceOutcome } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
-import type { OverPolicy, Policy, Rule } from '../../policy.ts'
+import type { CalendarWindow, OverPolicy, Policy, Rule } from '../../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import type { AskedRequest } from '../decide.ts'
@@ -23,6 +23,7 @@ export type ExplainedRule = {
   readonly key: readonly KeyPart[]
   readonly requests: number
   readonly windowSeconds: number
+  readonly calendar?: CalendarWindow
   readonly algorithm: Policy['algorithm']
   readonly mode: Policy['mode']
   /** What becomes of requests over the limit, where they are not refused. */
@@ -50,6 +51,7 @@ export function explainRule(
     name: policy.name,
     requests: policy.quota,
     windowSeconds: policy.windowMs / 1000,
+    ...(policy.calendar && { calendar: policy.calendar }),
     algorithm: policy.algorithm,
     mode: policy.mode,
     ...(policy.over && { over: policy.over }),

@@ -51,6 +51,8 @@ export type LimiterOptions = {
   readonly seed: number
   /** Milliseconds of a monotonic clock, such as `performance.now`. */
   readonly now: () => number
+  /** The time of day, in milliseconds since 1970, for windows by the calendar. Default: the machine's. */
+  readonly wallNow?: (() => number) | undefined
   readonly log: Log
   readonly telemetry: LimiterTelemetry
   /** A client was reset, here or elsewhere: under the policy of this name, or under all. */
@@ -69,8 +71,8 @@ export function createLimiter(
  * whose workers ask it, through `serveLimiter`.
  */
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
-  const { storeMaxKeys, seed, now, telemetry, forgotten } = options
-  const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
+  const { storeMaxKeys, seed, now, wallNow, telemetry, forgotten } = options
+  const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow })
   observeMemory(telemetry, embedded)
   return {
     ...embedded,
@@ -96,9 +98,9 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
  * @param redis a connection that nothing else uses
  */
 function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
-  const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
+  const { storeTimeoutMs, namespace, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten } = options
   const keyPrefix = keyPrefixOf(namespace)
-  const overLimit = createOverLimitCache(OVER_LIMIT_CLIENTS, now)
+  const overLimit = createOverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
   const redisWithFallback = createRedisWithFallback({
     redis,
     keyPrefix,
@@ -106,6 +108,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
     maxKeys: storeMaxKeys,
     seed,
     now,
+    wallNow,
     log,
     telemetry,
     refused: (...refusal) => overLimit.note(...refusal),
@@ -141,6 +144,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
       redis,
       keyPrefix,
       timeoutMs: operatorTimeoutMs(storeTimeoutMs),
+      wallNow,
       redisWithFallback,
       overLimit,
       resetFeed,
@@ -157,8 +161,8 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
 
 /** The limiter of a worker without Redis: the counters are embedded in the primary process. */
 export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): WorkerLimiter {
-  const { storeTimeoutMs, storeMaxKeys, seed, now, log, telemetry, forgotten } = options
-  const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now })
+  const { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten } = options
+  const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow })
   let loggedAtMs = -Infinity
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     local.forget(policyName, partitionKey)

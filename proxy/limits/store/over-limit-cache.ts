@@ -1,4 +1,5 @@
 import type { Policy } from '../../policy.ts'
+import { windowFrom } from '../algorithms/calendar/calendar-windows.ts'
 import { algorithmOf, isReserved } from '../algorithms/registry.ts'
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import { chargesOfStates, type Charge, type Decision, type PolicyState } from '../limiter.ts'
@@ -39,8 +40,13 @@ export type OverLimitCache = {
  *
  * @param maxEntries the most clients known at once, at least 2
  * @param now milliseconds of a monotonic clock
+ * @param wallNow the time of day, in milliseconds since 1970
  */
-export function createOverLimitCache(maxEntries: number, now: () => number): OverLimitCache {
+export function createOverLimitCache(
+  maxEntries: number,
+  now: () => number,
+  wallNow: () => number = Date.now,
+): OverLimitCache {
   const known = new TwoGenerations<Policy, Entry>(maxEntries)
   let forgottenAtMs = -Infinity
 
@@ -52,7 +58,7 @@ export function createOverLimitCache(maxEntries: number, now: () => number): Ove
         if (!entry) continue
         const nowMs = now()
         if (entry.endsAtMs <= nowMs || !isAbout(entry, charges)) continue
-        return { outcome: 'refused', refusedBy: charge.policy, states: statesAt(entry, nowMs) }
+        return { outcome: 'refused', refusedBy: charge.policy, states: statesAt(entry, nowMs, wallNow) }
       }
       return undefined
     },
@@ -110,14 +116,14 @@ function isAbout({ states }: Entry, charges: readonly Charge[]): boolean {
  * The states as of now, as far as they are known here. A fixed window that has ended since has not begun again. From a
  * sliding one that was not waited for, one request at least has left; when the next one does is not known.
  */
-function statesAt({ askedAtMs, states }: Entry, nowMs: number): PolicyState[] {
+function statesAt({ askedAtMs, states }: Entry, nowMs: number, wallNow: () => number): PolicyState[] {
   return states.map((state) => {
     const resetMs = state.resetMs - (nowMs - askedAtMs)
     if (resetMs > 0) return { ...state, resetMs }
     const { policy } = state
     const resetsAll = algorithmOf(policy).resets === 'all'
     const remaining = resetsAll ? policy.quota : Math.min(policy.quota, state.remaining + 1)
-    const untilMoreMs = remaining === policy.quota ? policy.windowMs : 0
+    const untilMoreMs = remaining === policy.quota ? windowFrom(policy, wallNow()) : 0
     return { policy, exceeded: false, remaining, resetMs: untilMoreMs }
   })
 }

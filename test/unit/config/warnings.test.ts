@@ -79,6 +79,11 @@ describe('settings without effect', () => {
       ],
     ],
     ['ipv6Prefix: 56', []],
+    [
+      'timezone: Europe/Berlin',
+      ['sluice.yaml:1: timezone: has no effect, as no rule has window: hour, day, week, month'],
+    ],
+    ['timezone: UTC', []],
   ])('%s', (settings, warnings) => expect(warningsOf(`${settings}\n${limits}`)).toEqual(warnings))
 
   test('a key set that no rule needs', () => {

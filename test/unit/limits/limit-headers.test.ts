@@ -41,6 +41,17 @@ test('x-ratelimit: requests in flight have no reset, and shadows alone no header
   expect(headers([state(shadow, 0, 1000, true)])).toEqual([])
 })
 
+test('the window of the calendar is as long as the running one, and constant for other rules', () => {
+  const calendar = { unit: 'day', timezone: 'Europe/Berlin' } as const
+  const daily = makePolicy('daily', 7, 86_400_000, { algorithm: 'calendar', calendar })
+  let atMs = Date.parse('2027-03-28T12:00Z')
+  const headers = createLimitHeaders(['ietf'], false, () => atMs)
+  const policies = (): string | undefined => headers([state(daily, 3, 1), state(wide, 1, 1)])[1]
+  expect(policies()).toBe('"daily";q=7;w=82800, "wide";q=100;w=60')
+  atMs = Date.parse('2027-03-28T22:00Z')
+  expect(policies()).toBe('"daily";q=7;w=86400, "wide";q=100;w=60')
+})
+
 test('only the configured formats are sent', () => {
   const states = [state(narrow, 4, 10_000)]
   const names = (headers: string[]): string[] => headers.filter((_, index) => index % 2 === 0)

@@ -1,3 +1,4 @@
+import { calendarUnits } from '../../../limits/algorithms/calendar/calendar.ts'
 import { algorithms } from '../../../limits/algorithms/registry.ts'
 import { z } from 'zod'
 
@@ -16,6 +17,9 @@ const seconds = z.number().min(0)
 const algorithm = z.enum(algorithms.map(({ name }) => name))
 const mode = z.enum(['enforce', 'shadow'])
 const over = z.strictObject({ route: routeName }).describe('where requests over the limit go')
+const calendar = z
+  .strictObject({ unit: z.enum(calendarUnits), timezone: z.string() })
+  .describe('a window of the calendar; windowSeconds is how long the longest usual one is')
 const by = z.enum(['rule', 'operator'])
 
 const serverState = z.enum(['available', 'ejected', 'unhealthy'])
@@ -90,6 +94,7 @@ export const limits = z.strictObject({
       key: z.array(keyPart),
       requests: z.int(),
       windowSeconds: seconds,
+      calendar: calendar.optional(),
       algorithm,
       mode,
       onStoreError: z.enum(['local', 'open', 'closed']),
@@ -121,6 +126,7 @@ const state = z.strictObject({
   label: z.string().optional(),
   limit: z.int(),
   windowSeconds: seconds,
+  calendar: calendar.optional(),
   mode,
   used: z.number().nullable(),
   remaining: z.number().nullable(),
@@ -216,6 +222,7 @@ export const explanation = z.strictObject({
       key: z.array(z.strictObject({ part: z.string(), values: z.array(z.string()) })),
       requests: z.int(),
       windowSeconds: seconds,
+      calendar: calendar.optional(),
       algorithm,
       mode,
       over: over.optional(),

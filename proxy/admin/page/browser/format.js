@@ -38,9 +38,9 @@ export function nameOf(client) {
 
 export function describeLimit(limit) {
   if (!limit) return ''
-  const { requests, windowSeconds, algorithm, mode, over } = limit
-  const allowed =
-    algorithm === 'concurrency' ? `${requests} at once` : `${requests} in ${formatSeconds(windowSeconds)}`
+  const { requests, windowSeconds, calendar, algorithm, mode, over } = limit
+  const window = calendar ? `a ${calendar.unit} (${calendar.timezone})` : formatSeconds(windowSeconds)
+  const allowed = algorithm === 'concurrency' ? `${requests} at once` : `${requests} in ${window}`
   const what = over ? `${allowed}, then to route ${over.route}` : allowed
   return mode === 'shadow' ? `${what}, shadow` : what
 }

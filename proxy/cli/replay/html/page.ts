@@ -53,12 +53,13 @@ function cellsOf({
   mode,
   limit,
   windowSeconds,
+  calendar,
   requests,
   refused,
   clients,
   clientsRefused,
 }: RuleReport): string[] {
-  const window = `${formatCount(windowSeconds)} s`
+  const window = calendar?.unit ?? `${formatCount(windowSeconds)} s`
   return [
     name,
     mode,

@@ -1,4 +1,5 @@
 import { MAX_QUOTA } from '../../../policy.ts'
+import { writtenMs } from '../algorithm-rule.ts'
 import type { Algorithm } from '../algorithm.ts'
 import { createBucketCounts } from './counts.ts'
 import { bucketInRedis } from './redis.ts'
@@ -18,16 +19,20 @@ export const tokenBucket: Algorithm = {
     maxQuota: MAX_QUOTA,
     excludes: {},
     takesBurst: true,
-    findMistake({ requests = 1, window = 1, burst = 0 }) {
-      const maxBurst = Math.max(1, Math.floor((MAX_REFILL_DAYS * DAY_MS * requests) / window))
+    findMistake({ requests = 1, window, burst = 0 }) {
+      const maxBurst = Math.max(
+        1,
+        Math.floor((MAX_REFILL_DAYS * DAY_MS * requests) / (writtenMs(window) || 1)),
+      )
       if (burst <= maxBurst) return undefined
       const message = `needs at most ${maxBurst}, or an empty bucket would take more than ${MAX_REFILL_DAYS}d to be full`
       return { field: 'burst', message }
     },
     // The content of a full bucket, and the time in which an empty one fills up.
-    toQuota({ requests = 0, window = 0, burst }) {
-      if (burst === undefined) return { quota: requests, windowMs: window }
-      return { quota: burst, windowMs: (window * burst) / requests, averageWindowMs: window }
+    toQuota({ requests = 0, window, burst }) {
+      const windowMs = writtenMs(window)
+      if (burst === undefined) return { quota: requests, windowMs }
+      return { quota: burst, windowMs: (windowMs * burst) / requests, averageWindowMs: windowMs }
     },
     // Its burst is as many as its requests then, whatever that of the rule is.
     ofOtherQuota: ({ windowMs, averageWindowMs = windowMs, sharedWindowMs = windowMs }) => ({

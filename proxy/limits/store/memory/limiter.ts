@@ -64,11 +64,13 @@ type Place = { readonly counts: MemoryCounts; readonly table: number; readonly r
  *
  * @param options.seed any integer that clients cannot know
  * @param options.now milliseconds of a monotonic clock
+ * @param options.wallNow the time of day, in milliseconds since 1970
  */
 export function createMemoryLimiter(options: {
   readonly maxKeys: number
   readonly seed: number
   readonly now: () => number
+  readonly wallNow?: (() => number) | undefined
 }): MemoryLimiter {
   const now = (): number => Math.floor(options.now() * CLOCK_STEPS_IN_MS) / CLOCK_STEPS_IN_MS
   /** Created for the first policy that needs it, to save memory if none does. */
@@ -226,8 +228,8 @@ export function createMemoryLimiter(options: {
  * Policies of which this is the same are counted together: what a rule says of some clients only with what it says of the
  * others, and what it says now with what it said before its table was changed.
  */
-function countedAs({ name, algorithm, windowMs, sharedWindowMs = windowMs }: Policy): string {
-  return `${algorithm} ${sharedWindowMs} ${name}`
+function countedAs({ name, algorithm, calendar, windowMs, sharedWindowMs = windowMs }: Policy): string {
+  return `${algorithm} ${calendar?.unit ?? sharedWindowMs} ${name}`
 }
 
 function unitsOf({ policy, units }: Charge): number {

@@ -41,19 +41,21 @@ export function createRedisWithFallback(options: {
   readonly seed: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
+  readonly wallNow?: (() => number) | undefined
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
   readonly refused: RedisHooks['refused']
   /** Called before local counts are added to Redis: some may have to be forgotten instead, as clients were reset. */
   readonly recovering: () => Promise<void>
 }): RedisWithFallback {
-  const { redis, keyPrefix, timeoutMs, maxKeys, seed, now, log, telemetry } = options
-  const local = createMemoryLimiter({ maxKeys, seed, now })
+  const { redis, keyPrefix, timeoutMs, maxKeys, seed, now, wallNow, log, telemetry } = options
+  const local = createMemoryLimiter({ maxKeys, seed, now, wallNow })
   const shared = createRedisLimiter({
     redis,
     keyPrefix,
     timeoutMs,
     now,
+    wallNow,
     hooks: {
       answered(durationMs) {
         telemetry.storeAnswered(durationMs)

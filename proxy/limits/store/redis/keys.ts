@@ -24,34 +24,54 @@ export type RedisPolicy = {
   readonly described: readonly string[]
 }
 
-/** @param keyPrefix of `keyPrefixOf` */
-export function describePolicy(policy: Policy, keyPrefix: string): RedisPolicy {
+/**
+ * @param keyPrefix of `keyPrefixOf`
+ * @param wallNow the time of day, in milliseconds since 1970
+ */
+export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date.now): RedisPolicy {
   const { name, quota, windowMs } = policy
   const mode = refusesOver(policy) ? 'enforce' : 'shadow'
   const algorithm = algorithmOf(policy)
-  return {
+  const { redis } = algorithm
+  const describedBy = (window: string): readonly string[] => [
+    algorithm.name,
+    mode,
+    String(quota),
+    window,
+    takesUnits(policy) ? 'units' : 'one',
+  ]
+  const description = {
     algorithm,
     keyStart: `${keyPrefix}:{`,
-    keySuffix: `}:${name}:${algorithm.redis.keyEnd(policy)}`,
+    keySuffix: `}:${name}:${redis.keyEnd(policy)}`,
     takesUnits: takesUnits(policy),
-    described: [algorithm.name, mode, String(quota), String(windowMs), takesUnits(policy) ? 'units' : 'one'],
+    described: describedBy(String(windowMs)),
+  }
+  if (!redis.windowText) return description
+  return {
+    ...description,
+    get described() {
+      return describedBy(`${windowMs} ${redis.windowText?.(policy, wallNow())}`)
+    },
   }
 }
 
 /**
  * As `describePolicy`, which is called once for each policy.
  *
+ * @param wallNow the time of day, in milliseconds since 1970
  * @param described called with each that is new
  */
 export function createDescriber(
   keyPrefix: string,
+  wallNow?: () => number,
   described?: (policy: Policy, description: RedisPolicy) => void,
 ): (policy: Policy) => RedisPolicy {
   const known = new WeakMap<Policy, RedisPolicy>()
   return (policy) => {
     const before = known.get(policy)
     if (before) return before
-    const description = describePolicy(policy, keyPrefix)
+    const description = describePolicy(policy, keyPrefix, wallNow)
     known.set(policy, description)
     described?.(policy, description)
     return description

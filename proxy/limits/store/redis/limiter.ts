@@ -63,12 +63,14 @@ export type RedisHooks = Omit<DecisionHooks, 'refused' | 'reserved'> & {
  * @param options.keyPrefix of `keyPrefixOf`
  * @param options.timeoutMs after which a decision is made without Redis
  * @param options.now milliseconds of a monotonic clock
+ * @param options.wallNow the time of day, in milliseconds since 1970
  */
 export function createRedisLimiter(options: {
   readonly redis: RedisClient
   readonly keyPrefix: string
   readonly timeoutMs: number
   readonly now: () => number
+  readonly wallNow?: (() => number) | undefined
   readonly hooks: RedisHooks
 }): RedisLimiter {
   const { redis, keyPrefix, timeoutMs, now, hooks } = options
@@ -82,7 +84,7 @@ export function createRedisLimiter(options: {
     decideScript(new Set(algorithms)),
     settleScript,
   ])
-  const describe = createDescriber(keyPrefix, (policy, { algorithm }) => {
+  const describe = createDescriber(keyPrefix, options.wallNow, (policy, { algorithm }) => {
     if (!used.has(algorithm)) load(decideScript(new Set([algorithm])))
     used.set(algorithm, used.get(algorithm) || isReserved(policy) || policy.cost !== undefined)
   })

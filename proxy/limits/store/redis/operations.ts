@@ -34,6 +34,7 @@ export function createRedisOperations(options: {
   readonly redis: RedisClient
   readonly keyPrefix: string
   readonly timeoutMs: number
+  readonly wallNow?: (() => number) | undefined
   readonly redisWithFallback: RedisWithFallback
   readonly overLimit: OverLimitCache
   readonly resetFeed: Pick<ResetFeed, 'announce'>
@@ -41,7 +42,7 @@ export function createRedisOperations(options: {
   readonly log: Log
 }): CounterAdmin {
   const { redis, redisWithFallback, overLimit, resetFeed, forget, log, timeoutMs } = options
-  const describe = createDescriber(options.keyPrefix)
+  const describe = createDescriber(options.keyPrefix, options.wallNow)
 
   function counterKey({ policy, partitionKey }: Charge): string {
     return keyOf(describe(policy), partitionKey)

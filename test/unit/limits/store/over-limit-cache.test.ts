@@ -31,6 +31,24 @@ function noteRefusal(cache: OverLimitCache, charges: readonly Charge[], by: Poli
   cache.note(charges, refusalOf(charges, by, resetMs), nowMs, Infinity)
 }
 
+test('tells of the border of a window of the calendar that has ended since', () => {
+  const atMs = Date.parse('2027-02-01T00:00:10Z')
+  const cache = createOverLimitCache(
+    100,
+    () => nowMs,
+    () => atMs,
+  )
+  nowMs = 1_000
+  const monthly = makePolicy('monthly', 100, 1, { algorithm: 'calendar', calendar: { unit: 'month' } })
+  const charges = chargeAll('ip:1', [login, monthly])
+  noteRefusal(cache, charges, login, 60_000)
+  nowMs += 2_000
+  const refusal = cache.findRefusal(charges)
+  expect(refusal).toMatchObject({
+    states: [{}, { remaining: 100, resetMs: Date.parse('2027-03-01T00:00Z') - atMs }],
+  })
+})
+
 test('refuses a client until its window ends, not a millisecond longer, with the exact time left', () => {
   const cache = createCache(100)
   const charges = chargeAll('ip:1', [login])

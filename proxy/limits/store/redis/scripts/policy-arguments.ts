@@ -5,7 +5,8 @@ import type { RedisPolicy } from '../keys.ts'
  * The policies of a command, each described once however many of its counters are asked about.
  *
  * ARGV   how many policies there are; for each policy its algorithm, `enforce` where it refuses requests, else `shadow`, its quota,
- *        its window in milliseconds, and `units` where charges come with what to reserve, else `one`
+ *        its window in milliseconds, with what its algorithm adds to that, and `units` where charges come with what to reserve, else
+ *        `one`
  */
 export class PolicyArguments {
   readonly #numbers = new Map<RedisPolicy, string>()
@@ -41,11 +42,13 @@ export function policiesLua(first = 1): string {
 local policies = {}
 local at = ${first}
 for number = 1, tonumber(ARGV[at]) or 0 do
-  local windowMs = tonumber(ARGV[at + 4])
+  local window = ARGV[at + 4]
+  local windowMs = tonumber(window) or tonumber(window:match('^%d+'))
   policies[tostring(number)] = {
     algorithm = algorithms[ARGV[at + 1]],
     enforces = ARGV[at + 2] == 'enforce',
     quota = tonumber(ARGV[at + 3]),
+    window = window,
     windowMs = windowMs,
     windowUs = windowMs * 1000,
     reserves = ARGV[at + 5] == 'units',

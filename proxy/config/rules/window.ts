@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { longDuration } from '../../../shared/settings/kinds.ts'
+import { calendarUnits } from '../../limits/algorithms/calendar/calendar.ts'
+
+const units = calendarUnits.join(', ')
+
+export const needsWindow = `${longDuration.needs}; or ${units}, by the calendar`
+
+const error = ({ input }: { readonly input?: unknown }): string => `needs ${needsWindow}${hintFor(input)}`
+
+/** `window` of a rule: milliseconds, or a unit of the calendar. */
+export const ruleWindow = z.union([
+  z.enum(calendarUnits, { error }),
+  z
+    .string({ error })
+    .regex(/^\d{1,12}[smhd]$/, { error })
+    .transform((written) => longDuration.schema.safeParse(written).data ?? NaN)
+    .pipe(z.number({ error })),
+])
+
+const meant = new Map<RegExp, (typeof calendarUnits)[number]>([
+  [/^((calendar|each|every|per|1)[ _-]*)?(hours?|hourly)$/i, 'hour'],
+  [/^((calendar|each|every|per|1)[ _-]*)?(days?|daily)$/i, 'day'],
+  [/^((calendar|each|every|per|1)[ _-]*)?(weeks?|weekly)$/i, 'week'],
+  [/^((calendar|each|every|per|1)[ _-]*)?(months?|monthly|mon?)$/i, 'month'],
+])
+
+/** `1 hour`, `1w`: a length; `monthly`, `1 month`: a unit. */
+function hintFor(input: unknown): string {
+  const length = longDuration.schema.safeParse(input).error?.issues[0]?.message ?? ''
+  const [, hint] = /(, did you mean .*)$/.exec(length) ?? []
+  if (hint !== undefined) return hint
+  const [, unit] = [...meant].find(([word]) => word.test(String(input).trim())) ?? []
+  return unit === undefined ? '' : `, did you mean ${unit}?`
+}

@@ -1,0 +1,143 @@
+import type { CalendarUnit, CalendarWindow, Policy } from '../../../policy.ts'
+import { openZone, type Zone } from './zone.ts'
+
+/** A window from its first millisecond to the first one after it. */
+export type Span = { readonly startMs: number; readonly endMs: number }
+
+/** The windows of a unit in a time zone, without gaps: each begins where the one before ends. */
+export type CalendarWindows = {
+  /** The window that an instant is in. The last answer is kept: until its end, asking costs two comparisons. */
+  at(epochMs: number): Span
+  /** How long the window at an instant is from then on. */
+  leftMs(epochMs: number): number
+  /** How long it is in all. */
+  lengthMs(epochMs: number): number
+  /**
+   * The borders around an instant, for a clock that may differ from the one that it was read from: the start of the window
+   * before, of this one, of the next one and of the one after it, in milliseconds, separated by spaces.
+   */
+  bordersAround(epochMs: number): string
+}
+
+const opened = new Map<string, CalendarWindows>()
+const openedFor = new WeakMap<CalendarWindow, CalendarWindows>()
+
+/**
+ * The same for the same unit and zone, so that all rules share the last answer.
+ *
+ * @throws RangeError if there is no such time zone
+ */
+export function calendarWindows(calendar: CalendarWindow): CalendarWindows {
+  const known = openedFor.get(calendar)
+  if (known) return known
+  const { unit, timezone = 'UTC' } = calendar
+  const name = `${unit} ${timezone}`
+  const windows = opened.get(name) ?? createCalendarWindows(unit, openZone(timezone))
+  opened.set(name, windows)
+  openedFor.set(calendar, windows)
+  return windows
+}
+
+/** How long a window under the policy is that begins now: by the calendar until its border, else always the same. */
+export function windowFrom({ calendar, windowMs }: Policy, epochMs: number): number {
+  return calendar ? calendarWindows(calendar).leftMs(epochMs) : windowMs
+}
+
+function createCalendarWindows(unit: CalendarUnit, zone: Zone): CalendarWindows {
+  const find = unit === 'hour' ? hourAt : dayAt(unit)
+  let known: Span = { startMs: 0, endMs: 0 }
+  let borders = ''
+  let bordersOf = known
+
+  function at(epochMs: number): Span {
+    if (known.startMs > epochMs || epochMs >= known.endMs) known = find(zone, epochMs)
+    return known
+  }
+
+  return {
+    at,
+    leftMs: (epochMs) => at(epochMs).endMs - epochMs,
+    lengthMs(epochMs) {
+      const { startMs, endMs } = at(epochMs)
+      return endMs - startMs
+    },
+    bordersAround(epochMs) {
+      const running = at(epochMs)
+      if (bordersOf === running) return borders
+      const next = find(zone, running.endMs)
+      borders = [find(zone, running.startMs - 1).startMs, running.startMs, next.startMs, next.endMs].join(' ')
+      bordersOf = running
+      return borders
+    },
+  }
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+/**
+ * An hour begins when local clocks show a whole hour, once more where they are set back by an hour. Where they skip that, it begins when
+ * they do. If they are set back or forward within an hour, as by half an hour on Lord Howe Island, that hour is longer or shorter.
+ */
+function hourAt(zone: Zone, epochMs: number): Span {
+  const offset = zone.offsetAt(epochMs)
+  const endMs = wholeHour(epochMs, offset) + HOUR_MS
+  if (zone.offsetAt(endMs) === offset) return { startMs: hourStart(zone, epochMs), endMs }
+  const changeMs = zone.findChange(epochMs, endMs)
+  const isBorder = hourStart(zone, changeMs) === changeMs
+  return {
+    startMs: hourStart(zone, epochMs),
+    endMs: isBorder ? changeMs : wholeHour(changeMs, zone.offsetAt(changeMs)) + HOUR_MS,
+  }
+}
+
+function hourStart(zone: Zone, epochMs: number): number {
+  const offset = zone.offsetAt(epochMs)
+  const startMs = wholeHour(epochMs, offset)
+  if (zone.offsetAt(startMs) === offset) return startMs
+  const changeMs = zone.findChange(startMs, epochMs)
+  const beforeMs = startMs + offset - zone.offsetAt(changeMs - 1)
+  return Math.min(beforeMs, changeMs)
+}
+
+/** When local clocks with this offset show, or showed, the whole hour before. */
+function wholeHour(epochMs: number, offset: number): number {
+  return Math.floor((epochMs + offset) / HOUR_MS) * HOUR_MS - offset
+}
+
+/**
+ * A day, week or month begins when local clocks show its midnight or, where they skip that, a later time. A day that they skip has no
+ * window. Where they show a midnight twice, the first one counts; where they are set back from a little past it, as in St. John's
+ * until 2011, either may.
+ */
+function dayAt(unit: 'day' | 'week' | 'month'): (zone: Zone, epochMs: number) => Span {
+  return (zone, epochMs) => {
+    let local = startOf(unit, epochMs + zone.offsetAt(epochMs))
+    let startMs = zone.firstAt(local)
+    if (startMs > epochMs) {
+      local = startOf(unit, local - 1)
+      startMs = zone.firstAt(local)
+    }
+    // Clocks that are set back past a midnight show the day before again: that is still the day that had begun.
+    for (;;) {
+      local = nextOf(unit, local)
+      const endMs = zone.firstAt(local)
+      if (epochMs < endMs) return { startMs, endMs }
+      startMs = endMs
+    }
+  }
+}
+
+function startOf(unit: 'day' | 'week' | 'month', localMs: number): number {
+  const date = new Date(localMs)
+  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
+  if (unit === 'month') return Date.UTC(year, month)
+  // Days since Monday.
+  return Date.UTC(year, month, unit === 'day' ? day : day - ((date.getUTCDay() + 6) % 7))
+}
+
+function nextOf(unit: 'day' | 'week' | 'month', localMs: number): number {
+  if (unit !== 'month') return localMs + (unit === 'day' ? DAY_MS : 7 * DAY_MS)
+  const date = new Date(localMs)
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)
+}

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
+import type { Policy } from '../../proxy/policy.ts'
+import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { eventually } from '../support/wait/eventually.ts'
+import type { LimiterSubject } from './limiter-contract.ts'
+
+const DAY_MS = 86_400_000
+
+const byCalendar = (
+  name: string,
+  quota: number,
+  calendar: Policy['calendar'] & object,
+  rest: Partial<Policy> = {},
+): Policy => makePolicy(name, quota, 31 * DAY_MS, { algorithm: 'calendar', calendar, ...rest })
+
+const policies = {
+  month: byCalendar('calendar.month', 37, { unit: 'month', timezone: 'Asia/Kathmandu' }),
+  week: byCalendar('calendar.week', 5, { unit: 'week' }),
+  day: byCalendar('calendar.day', 3, { unit: 'day', timezone: 'America/New_York' }),
+  hour: byCalendar('calendar.hour', 2, { unit: 'hour', timezone: 'Asia/Kolkata' }),
+  narrow: makePolicy('calendar.narrow', 1, 60_000),
+  login: byCalendar('calendar.login', 5, { unit: 'month' }, { countStatus: [{ first: 401, last: 401 }] }),
+  units: byCalendar('calendar.units', 10, { unit: 'month' }, { cost: { reserve: 3 } }),
+}
+
+/** The promises of every counter store about windows of the calendar. A window may end while a test runs: then it is asked again. */
+export function describeCalendarContract(
+  name: string,
+  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
+): void {
+  describe(name, () => {
+    let subject: LimiterSubject
+    let limiters: readonly Limiter[]
+
+    beforeAll(async () => {
+      subject = await start(Object.values(policies))
+      limiters = subject.limiters
+    })
+    afterAll(() => subject.close())
+
+    async function ask(client: string, asked: readonly Policy[], replica = 0): Promise<Decision> {
+      const limiter = limiters[replica % limiters.length]
+      if (!limiter) throw new RangeError('a subject has at least one limiter')
+      return limiter.decide(chargeAll(client, asked))
+    }
+
+    const statesOf = (decision: Decision) => (decision.outcome === 'unavailable' ? [] : decision.states)
+
+    /** As they are now, by the subject's clock where it has its own. */
+    const wallMs = (): number => subject.wallNow?.() ?? Date.now()
+
+    test.each(['month', 'week', 'day', 'hour'] as const)('%s: tells of the border', async (unit) => {
+      const policy = policies[unit]
+      const atMs = wallMs()
+      const [state] = statesOf(await ask(newClient(), [policy]))
+      expect(state).toMatchObject({ remaining: policy.quota - 1 })
+      const border = borderOf(policy, atMs)
+      const heard = atMs + (state?.resetMs ?? NaN)
+      expect(Math.abs(heard - border)).toBeLessThan(subject.advance ? 2 : 2_000)
+    })
+
+    test('lets exactly the quota through of 300 requests at once', async () => {
+      const decisions = await decideAtOnce(limiters, 300, chargeAll(newClient(), [policies.month]))
+      expect(countAllowed(decisions)).toBe(37)
+      expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(263)
+    })
+
+    test('takes back what another rule refuses, and tells of the border all the same', async () => {
+      const client = newClient()
+      const both = [policies.week, policies.narrow]
+      await ask(client, both)
+      for (let times = 0; times < 3; times++) {
+        const decision = await ask(client, both, times)
+        expect(decision.outcome).toBe('refused')
+        const [week] = statesOf(decision)
+        expect(week).toMatchObject({ exceeded: false, remaining: 4 })
+        expect(Math.abs(wallMs() + (week?.resetMs ?? NaN) - borderOf(policies.week, wallMs()))).toBeLessThan(
+          2_000,
+        )
+      }
+      const fresh = newClient()
+      await ask(fresh, [policies.narrow])
+      const [week] = statesOf(await ask(fresh, both))
+      expect(week).toMatchObject({ exceeded: false, remaining: 5 })
+      expect((week?.resetMs ?? 0) > 0 && (week?.resetMs ?? Infinity) <= 7 * DAY_MS).toBe(true)
+    })
+
+    test('counts units', async () => {
+      const client = newClient()
+      const outcomes = []
+      for (let i = 0; i < 4; i++) outcomes.push((await ask(client, [policies.units], i)).outcome)
+      expect(outcomes).toEqual(['allowed', 'allowed', 'allowed', 'refused'])
+    })
+
+    test('gives back reserved units, and adds missing ones', async () => {
+      const client = newClient()
+      const charges = chargeAll(client, [policies.login])
+      const used = async () => (await subject.operations.inspect(charges))[0]?.used
+      const reserve = async (): Promise<Reservation> => {
+        const [state] = statesOf(await ask(client, [policies.login]))
+        if (!state?.reservation) throw new Error('nothing was reserved')
+        return state.reservation
+      }
+      const first = await reserve()
+      const second = await reserve()
+      limiters[0]?.settle(first, 0)
+      await eventually('one unit is given back', async () => (await used()) === 1)
+      limiters[0]?.settle(second, 3)
+      await eventually('two units are added', async () => (await used()) === 3)
+    })
+
+    test('is inspected and reset', async () => {
+      const charges = chargeAll(newClient(), [policies.day])
+      await decideAtOnce(limiters, 5, charges)
+      const [state] = await subject.operations.inspect(charges)
+      expect(state).toMatchObject({ used: 3 })
+      expect(Math.abs(wallMs() + (state?.resetMs ?? NaN) - borderOf(policies.day, wallMs()))).toBeLessThan(
+        2_000,
+      )
+      expect(await subject.operations.reset(charges)).toBe('done')
+      await eventually('all replicas have heard of it', async () => {
+        const decisions = await decideAtOnce(limiters, 1, charges)
+        return countAllowed(decisions) === 1
+      })
+    })
+
+    test('begins again at the border', async ({ skip }) => {
+      const { advance } = subject
+      if (!advance) return skip('nobody moves this clock')
+      const client = newClient()
+      const [state] = statesOf(await ask(client, [policies.hour]))
+      await ask(client, [policies.hour])
+      advance((state?.resetMs ?? NaN) - 1)
+      expect((await ask(client, [policies.hour])).outcome).toBe('refused')
+      advance(1)
+      expect(await ask(client, [policies.hour])).toMatchObject({
+        outcome: 'allowed',
+        states: [{ remaining: 1, resetMs: 3_600_000 }],
+      })
+    })
+  })
+}
+
+/** The border after an instant, found from what local clocks show, a minute at a time where they are a minute from it. */
+function borderOf({ calendar }: Policy, atMs: number): number {
+  if (!calendar) throw new TypeError('not by the calendar')
+  const { unit, timezone = 'UTC' } = calendar
+  const format = new Intl.DateTimeFormat('en-GB', {
+    timeZone: timezone,
+    weekday: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+  })
+  const begins = (epochMs: number): boolean => {
+    const parts = Object.fromEntries(format.formatToParts(epochMs).map(({ type, value }) => [type, value]))
+    if (parts['minute'] !== '00') return false
+    if (unit === 'hour') return true
+    if (parts['hour'] !== '00') return false
+    return unit === 'day' || (unit === 'week' ? parts['weekday'] === 'Mon' : parts['day'] === '1')
+  }
+  const MINUTE_MS = 60_000
+  let border = Math.floor(atMs / MINUTE_MS) * MINUTE_MS + MINUTE_MS
+  while (!begins(border)) border += MINUTE_MS
+  return border
+}
