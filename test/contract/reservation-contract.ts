@@ -9,7 +9,23 @@ import { eventually } from '../support/wait/eventually.ts'
 
 const failures = [{ first: 401, last: 401 }]
 
+const byAccount: Partial<Policy> = { partition: [{ kind: 'body', name: 'email', path: ['email'] }] }
+
+/** Of rules by account, whose requests may be batches. */
+const batched = {
+  fixed: makePolicy('batched.fixed', 5, 60_000, byAccount),
+  failures: makePolicy('batched.failures', 5, 60_000, { ...byAccount, countStatus: failures }),
+  sliding: makePolicy('batched.sliding', 5, 60_000, { ...byAccount, algorithm: 'sliding' }),
+  slidingFailures: makePolicy('batched.sliding-failures', 5, 60_000, {
+    ...byAccount,
+    algorithm: 'sliding',
+    countStatus: failures,
+  }),
+  bucket: makePolicy('batched.bucket', 5, 3_600_000, { ...byAccount, algorithm: 'token-bucket' }),
+}
+
 const policies = {
+  ...batched,
   login: makePolicy('reserved.login', 5, 60_000, { countStatus: failures }),
   slidingLogin: makePolicy('reserved.sliding', 5, 60_000, { algorithm: 'sliding', countStatus: failures }),
   brief: makePolicy('reserved.brief', 3, 1000, { countStatus: failures }),
@@ -88,6 +104,47 @@ export function describeReservationContract(
         settle(reservations.slice(0, 2), 0)
         await untilUsed(charges, 3)
         expect(countAllowed(await decideAtOnce(limiters, 200, charges))).toBe(2)
+      },
+    )
+
+    test.each(Object.values(batched))(
+      '$name: a batch counts as many units as it has requests, all of them or none',
+      async (policy) => {
+        const [a, b] = [newClient(), newClient()]
+        const batch = (...counts: [string, number][]): Charge[] =>
+          counts.map(([partitionKey, units]) => ({ policy, partitionKey, units }))
+        const outcomeOf = async (charges: Charge[], replica: number): Promise<unknown> =>
+          (await reserve(charges, replica)).decision?.outcome
+        expect(await outcomeOf(batch([a, 20]), 0)).toBe('refused')
+        expect(await outcomeOf(batch([a, 3], [b, 1]), 1)).toBe('allowed')
+        expect(await outcomeOf(batch([b, 2], [a, 3]), 0)).toBe('refused')
+        expect(await outcomeOf(batch([a, 3], [b, 2]), 1)).toBe('refused')
+        // One that does not fit says nothing about a smaller one.
+        expect(await outcomeOf(batch([b, 2], [a, 2]), 0)).toBe('allowed')
+        expect(await outcomeOf(batch([a, 1]), 1)).toBe('refused')
+        expect(await usedBy(batch([a, 1]))).toBe(5)
+        expect(await usedBy(batch([b, 1]))).toBe(3)
+      },
+    )
+
+    test.each(Object.values(batched))(
+      '$name: of 60 batches at once no more pass than the quota',
+      async (policy) => {
+        const charges = [{ policy, partitionKey: newClient(), units: 2 }]
+        expect(countAllowed(await decideAtOnce(limiters, 60, charges))).toBe(2)
+      },
+    )
+
+    test.each([batched.failures, batched.slidingFailures])(
+      '$name: a batch gives all of its units back',
+      async (policy) => {
+        const charges = [{ policy, partitionKey: newClient(), units: 4 }]
+        for (let round = 0; round < 3; round++) {
+          const { decision, reservations } = await reserve(charges, round)
+          expect(decision).toMatchObject({ outcome: 'allowed', states: [{ remaining: 1 }] })
+          settle(reservations, 0, round)
+          await untilUsed(charges, 0)
+        }
       },
     )
 
