@@ -9,6 +9,7 @@ import type { YamlMapping } from './file/yaml-document.ts'
 
 /** The presets that come with the gateway, each a file in `presets/`. */
 export const presetNames = [
+  'account-shield',
   'django-admin',
   'docker-registry',
   'formbricks',

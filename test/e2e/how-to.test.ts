@@ -68,6 +68,17 @@ const pages: Readonly<Record<string, Page>> = {
       await Promise.all(Array.from({ length: 200 }, () => send(scene, 1, 'POST /login', '192.0.2.7')))
     },
   },
+  'account-shield.md': {
+    env: () => Promise.resolve({ TRUSTED_PROXIES: 'loopback', DEVICE_SECRET: 'x'.repeat(40) }),
+    answer: 401,
+    prepare: async ({ gateway }) => {
+      const guess = (n: number) => {
+        const headers = { 'content-type': 'application/json', 'x-forwarded-for': `198.51.${n}.7` }
+        return gateway.send('POST', '/login', { headers, body: '{"email":"owner@example.com"}' })
+      }
+      await Promise.all(Array.from({ length: 200 }, (_, n) => guess(n)))
+    },
+  },
   'llm-tokens.md': {
     beforeCommand: {
       'sluice override': ({ folder }) => writeFileSync(join(folder, 'key.txt'), 'Bearer a-key-of-acme'),

@@ -12,6 +12,7 @@ async function startPreset(name: string, answer?: RequestListener) {
   const gateway = await startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: writeConfigFile(`preset: ${name}`),
+    ...(name === 'account-shield' && { DEVICE_SECRET: 'x'.repeat(40), TRUSTED_PROXIES: 'loopback' }),
   })
   const passed = async (
     method: string,
@@ -72,6 +73,63 @@ test('formbricks: the rows of its table, and made-up keys', async () => {
   })
   expect(await passed('GET', '/api/v1/management/surveys', made)).toBe(100)
   expect(await passed('DELETE', '/storage/workspace/public/a.png', made)).toBe(5)
+})
+
+test('account-shield: guesses at an account from many addresses, and from one network', async () => {
+  const { gateway, passed } = await startPreset('account-shield', (request, response) => {
+    const isRight = request.headers['x-test'] === 'right'
+    const isForm = request.url?.includes('wp-login') ?? false
+    response.writeHead(isForm ? (isRight ? 302 : 200) : isRight ? 303 : 422)
+    response.end()
+  })
+  let network = 0
+  const guess = (type: 'json' | 'form', fields: Record<string, unknown>, more = {}): SendOptions => ({
+    headers: {
+      'content-type': type === 'json' ? 'application/json' : 'application/x-www-form-urlencoded',
+      'x-forwarded-for': `198.${18 + Math.floor(++network / 256)}.${network % 256}.1`,
+      ...more,
+    },
+    body:
+      type === 'json'
+        ? JSON.stringify(fields)
+        : new URLSearchParams(fields as Record<string, string>).toString(),
+  })
+  const right = { 'x-test': 'right' }
+  const forms: [string, (name: string) => Record<string, string>][] = [
+    ['/login', (name: string) => ({ email: name, password: 'x' })],
+    ['/api/auth/login', (name: string) => ({ username: name, password: 'x' })],
+    ['/users/sign_in', (name: string) => ({ 'user[email]': name, 'user[password]': 'x' })],
+    ['/wp-login.php', (name: string) => ({ log: name, pwd: 'x' })],
+  ]
+  for (const [at, [path, fields]] of forms.entries()) {
+    const owner = fields(`owner-${at}@example.com`)
+    const signedIn = await gateway.send('POST', path, guess('form', owner, right))
+    const cookie = signedIn.headers['set-cookie']?.[0]?.split(';', 1)[0] ?? ''
+    expect([path, cookie]).toEqual([path, expect.stringMatching(/^sluice_device=/)])
+    expect(await passed('POST', path, () => guess('form', owner))).toBe(5)
+    const known = await gateway.send('POST', path, guess('form', owner, { ...right, cookie }))
+    expect(known.status).not.toBe(429)
+  }
+  // One guess for each account, from one network and from one address.
+  const spray = (address: (sent: number) => string) => (sent: number) =>
+    guess('json', { email: `sprayed-${++network}-${sent}` }, { 'x-forwarded-for': address(sent) })
+  expect(
+    await passed(
+      'POST',
+      '/login',
+      spray((sent) => `203.0.113.${sent % 250}`),
+    ),
+  ).toBe(100)
+  expect(
+    await passed(
+      'POST',
+      '/login',
+      spray(() => '192.0.2.1'),
+    ),
+  ).toBe(30)
+  expect((await gateway.send('POST', '/login', guess('json', { email: 'other' }, right))).status).toBe(303)
+  for (const path of ['/signup', '/forgot-password'])
+    expect(await passed('POST', path, () => guess('json', { email: 'person@example.com' }))).toBe(5)
 })
 
 test('wordpress: guesses, logins, xmlrpc.php, users, admin-ajax.php and search', async () => {

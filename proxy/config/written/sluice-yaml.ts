@@ -458,6 +458,7 @@ export interface SluiceYaml {
    */
   preset?:
     | (
+        | 'account-shield'
         | 'django-admin'
         | 'docker-registry'
         | 'formbricks'
@@ -469,6 +470,7 @@ export interface SluiceYaml {
         | 'wordpress'
       )
     | (
+        | 'account-shield'
         | 'django-admin'
         | 'docker-registry'
         | 'formbricks'

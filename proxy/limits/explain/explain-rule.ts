@@ -101,5 +101,11 @@ const deviceText: Readonly<Record<DeviceOutcome, string>> = {
 }
 
 function deviceTexts(charges: readonly Charge[]): string[] {
-  return [...new Set(charges.flatMap(({ device }) => (device ? [deviceText[device.outcome]] : [])))]
+  const texts = charges.flatMap(({ device }) => {
+    if (!device) return []
+    return device.account === undefined
+      ? ['no device is known, as it names no account']
+      : deviceText[device.outcome]
+  })
+  return [...new Set(texts)]
 }

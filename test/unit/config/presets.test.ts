@@ -12,7 +12,9 @@ function rulesOf(yaml: string) {
 }
 
 function load(yaml: string) {
-  return loadGatewaySettings({ CONFIG_FILE: writeConfigFile(yaml) }, '/')
+  const needsSecret = /account-shield/.test(yaml)
+  const env = { CONFIG_FILE: writeConfigFile(yaml), ...(needsSecret && { DEVICE_SECRET: 'x'.repeat(40) }) }
+  return loadGatewaySettings(env, '/')
 }
 
 test('there is a file for each preset, and no other', () => {
