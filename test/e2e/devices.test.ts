@@ -21,6 +21,13 @@ limits:
     window: 15m
     countStatus: [401]
     device: { status: [2xx, 303] }
+  - name: members
+    match: POST /members
+    key: { first: [body:email, body:user.login, ip] }
+    requests: 5
+    window: 15m
+    countStatus: [401]
+    device: { status: [2xx, 303], cookie: member }
   - name: codes
     match: POST /code
     key: header:x-user
@@ -210,6 +217,70 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
     expect(reply.headers['set-cookie']).toHaveLength(2)
     expect(backend.seen.map((seen) => fieldLines(seen, 'cookie'))).toEqual([['a=1; b=2']])
     session.close()
+  })
+
+  describe('an account in the body', () => {
+    const forms = {
+      JSON: (email: string) => ['application/json', JSON.stringify({ email, more: [1] })],
+      form: (email: string) => [
+        'application/x-www-form-urlencoded',
+        `email=${encodeURIComponent(email)}&x=1`,
+      ],
+      multipart: (email: string) => [
+        'multipart/form-data; boundary=b',
+        `--b\r\nContent-Disposition: form-data; name="email"\r\n\r\n${email}\r\n--b--\r\n`,
+      ],
+      'JSON, nested': (login: string) => ['application/json', JSON.stringify({ user: { login } })],
+    } as const
+    const send = async (
+      [type = '', body = '']: readonly string[],
+      password: 'right' | 'wrong',
+      cookie = '',
+    ): Promise<Reply> => {
+      const gateway = gateways[++turn % gateways.length] ?? first
+      const headers = {
+        'content-type': type,
+        'x-forwarded-for': `198.51.${place.length}.${turn % 250}`,
+        ...(cookie !== '' && { cookie }),
+      }
+      return gateway.send('POST', `/members?password=${password}`, { headers, body })
+    }
+    const deviceOf = (reply: Reply): string =>
+      (cookiesSet(reply).find((line) => line.startsWith('member=')) ?? '').split(';', 1)[0] ?? ''
+
+    test.each(Object.entries(forms))('%s: its owner signs in while strangers guess', async (_, write) => {
+      const user = newAccount()
+      const device = deviceOf(await send(write(user), 'right'))
+      const statuses = []
+      for (let i = 0; i < 6; i++) statuses.push((await send(write(user), 'wrong')).status)
+      expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
+      expect((await send(write(user), 'right', device)).status).toBe(200)
+      expect((await send(write(newAccount()), 'wrong', device)).status).toBe(401)
+      expect((await send(write(user.toUpperCase()), 'wrong', device)).status).toBe(429)
+    })
+
+    test('a device of one account of a batch is no device of the others', async () => {
+      const [mine, yours] = [newAccount(), newAccount()]
+      const device = deviceOf(await send(forms.JSON(mine), 'right'))
+      const batch = ['application/json', JSON.stringify([{ email: mine }, { email: yours }])]
+      const signedIn = await send(batch, 'right', device)
+      expect(deviceOf(signedIn)).toBe('')
+      for (let i = 0; i < 5; i++) expect((await send(batch, 'wrong', device)).status).toBe(401)
+      expect((await send(forms.JSON(yours), 'wrong', device)).status).toBe(429)
+      expect((await send(forms.JSON(mine), 'wrong')).status).toBe(401)
+    })
+
+    test.each([
+      ['two accounts', ['application/json', '{"email":"a-0@example.com","email":"b-0@example.com"}']],
+      [
+        'one account in two spellings',
+        ['application/json', '{"email":"c-0@example.com","email":"C-0@example.com"}'],
+      ],
+      ['a body that cannot be read', ['application/json', '{"email":"d-0@example.com"']],
+      ['a body without an account', ['application/json', '{}']],
+    ])('%s: nobody gets a device', async (_, body) => {
+      expect(deviceOf(await send(body, 'right'))).toBe('')
+    })
   })
 
   test('metrics count devices, and explain tells how a request counts', async () => {

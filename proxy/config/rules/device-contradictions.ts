@@ -33,7 +33,7 @@ export function mistakesOfDevice({ device, key, countStatus = [], concurrency }:
   return found
 }
 
-const accountKeys = 'query:NAME, path:NAME, and header:NAME other than authorization'
+const accountKeys = 'body:NAME, query:NAME, path:NAME, and header:NAME other than authorization'
 
 function nameOf(part: PartitionPart): string {
   return part.kind === 'first' ? 'first' : partName(part)

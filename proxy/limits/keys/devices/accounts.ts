@@ -1,9 +1,14 @@
 import { partName, type Policy, type SinglePart } from '../../../policy.ts'
+import type { BodyPart, KeyBody } from '../body/key-body.ts'
 import { readPart, type KeySource } from '../part-values.ts'
 import { maxReadings, partitionKeysOf } from '../partition-key.ts'
 
-/** A part of a key, in one of the spellings that the request has for it. */
-type Spelled = { readonly part: SinglePart; readonly spelling: string; readonly source: KeySource }
+/** A part of a key in one of the spellings that the request has for it, and the values that the part has if it has this one only. */
+type Spelled = {
+  readonly part: SinglePart
+  readonly spelling: string
+  readonly readValues: () => readonly string[]
+}
 
 /**
  * The accounts that a request names under a policy, by their partition keys, each as it is spelled.
@@ -45,31 +50,40 @@ function combinations({ partition }: Policy, source: KeySource): readonly (reado
 /** What the key has of a part if the request had this spelling of it only. */
 function valuesIn(part: SinglePart, spelled: readonly Spelled[], source: KeySource): readonly string[] {
   if (!namesAccount(part)) return readPart(part, source)
-  const only = spelled.find((one) => one.part === part)
-  return only ? readPart(part, only.source) : []
+  return spelled.find((one) => one.part === part)?.readValues() ?? []
 }
 
 /** Whether a part of a key can name the account that somebody tries to sign in to: clients write it without proof. */
 export function namesAccount(part: SinglePart): boolean {
-  return (
-    part.kind === 'path' || part.kind === 'query' || (part.kind === 'header' && part.name !== 'authorization')
-  )
+  return inRequest.has(part.kind) || (part.kind === 'header' && part.name !== 'authorization')
 }
+
+const inRequest: ReadonlySet<SinglePart['kind']> = new Set(['body', 'path', 'query'])
 
 function spellingsOf(part: SinglePart, source: KeySource): Spelled[] {
   if (!namesAccount(part)) return []
+  const whole = (spelling: string): Spelled => ({ part, spelling, readValues: () => readPart(part, source) })
   switch (part.kind) {
+    case 'body':
+      return spelledMembers(part, source.body)
     case 'header': {
       const sent = source.headers[part.name]
-      return typeof sent === 'string' && sent !== '' ? [{ part, spelling: sent, source }] : []
+      return typeof sent === 'string' && sent !== '' ? [whole(sent)] : []
     }
     case 'query':
       return spelledParameters(part, source)
     case 'path':
-      return [{ part, spelling: pathOf(source.target.forwardTarget), source }]
+      return [whole(pathOf(source.target.forwardTarget))]
     default:
       return []
   }
+}
+
+/** Each value at the part's name, as it is without the escapes of its format. */
+function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
+  const texts = new Set(body?.find(part).values.map(({ text }) => text))
+  if (!body || texts.size > maxReadings) return []
+  return [...texts].map((text) => ({ part, spelling: text, readValues: () => body.valuesOf(text, part) }))
 }
 
 /** Each parameter of the query whose name could be the part's, alone in a query of its own. */
@@ -80,7 +94,8 @@ function spelledParameters(part: SinglePart & { readonly name: string }, source:
   if (pairs.size > MAX_PARAMETERS) return []
   return [...pairs].flatMap((spelling) => {
     const alone = { ...source, target: { ...target, forwardTarget: `${path}?${spelling}` } }
-    return readPart(part, alone).length > 0 ? [{ part, spelling, source: alone }] : []
+    const readValues = (): readonly string[] => readPart(part, alone)
+    return readValues().length > 0 ? [{ part, spelling, readValues }] : []
   })
 }
 
