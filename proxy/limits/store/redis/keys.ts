@@ -1,6 +1,6 @@
 import { refusesOver, type Policy } from '../../../policy.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import { algorithmOf, takesUnits } from '../../algorithms/registry.ts'
+import { algorithmOf, takesUnits, usualAlgorithm } from '../../algorithms/registry.ts'
 
 /** The format of keys and values: another one gets another number, so that old and new gateways do not mix them up. */
 const FORMAT = '1'
@@ -22,6 +22,8 @@ export type RedisPolicy = {
   readonly takesUnits: boolean
   /** For `PolicyArguments`. */
   readonly described: readonly string[]
+  /** For `PlainArguments`; undefined where the policy needs more than that script has. */
+  readonly plain: readonly string[] | undefined
 }
 
 /**
@@ -45,6 +47,10 @@ export function describePolicy(policy: Policy, keyPrefix: string, wallNow = Date
     keyStart: `${keyPrefix}:{`,
     keySuffix: `}:${name}:${redis.keyEnd(policy)}`,
     takesUnits: takesUnits(policy),
+    plain:
+      algorithm === usualAlgorithm && !takesUnits(policy)
+        ? [String(quota), String(windowMs), mode === 'enforce' ? '1' : '0']
+        : undefined,
     described: describedBy(String(windowMs)),
   }
   if (!redis.windowText) return description

@@ -10,7 +10,9 @@ import { hasCountedNothing } from './errors.ts'
 import { createDescriber, keyOf } from './keys.ts'
 import { createProbes, type Probes } from './checks/probes.ts'
 import { loadWhenConnected, runScript, type RedisClient } from './run-script.ts'
+import { commandOf } from './scripts/command.ts'
 import { decideScript } from './scripts/decide.ts'
+import { decidePlainScript, decideSingleScript } from './scripts/decide-plain.ts'
 import { PolicyArguments } from './scripts/policy-arguments.ts'
 import { settleScript } from './scripts/settle.ts'
 import { createRepayment, type AddOnce } from './settling/repayment.ts'
@@ -82,6 +84,8 @@ export function createRedisLimiter(options: {
   const load = loadWhenConnected(redis, () => [
     ...Array.from(used.keys(), (algorithm) => decideScript(new Set([algorithm]))),
     decideScript(new Set(algorithms)),
+    decideSingleScript,
+    decidePlainScript,
     settleScript,
   ])
   const describe = createDescriber(keyPrefix, options.wallNow, (policy, { algorithm }) => {
@@ -105,26 +109,8 @@ export function createRedisLimiter(options: {
     requests: readonly (readonly Charge[])[],
     isAwaited: () => boolean,
   ): Promise<readonly unknown[]> {
-    const keys: string[] = []
-    const policies = new PolicyArguments()
-    const asked: string[] = []
-    for (const charges of requests) {
-      asked.push(String(charges.length))
-      for (const { policy, partitionKey, units } of charges) {
-        const description = describe(policy)
-        keys.push(keyOf(description, partitionKey))
-        asked.push(policies.numberOf(description))
-        if (description.algorithm.countsInFlight) asked.push(leases.nextName())
-        else if (description.takesUnits) asked.push(String(units ?? reservedUnits(policy)))
-      }
-    }
-    const reply = await runScript(
-      redis,
-      decideScript(policies.algorithms),
-      keys.length,
-      [...keys, ...policies.toArguments(), ...asked],
-      isAwaited,
-    )
+    const { script, keys, args } = commandOf(requests, describe, () => leases.nextName())
+    const reply = await runScript(redis, script, keys.length, [...keys, ...args], isAwaited)
     if (!Array.isArray(reply)) throw new TypeError('unexpected reply from Redis: not an array')
     return inMilliseconds(reply, keys.length)
   }
