@@ -7,6 +7,7 @@ import { authorityFile, certificateFiles } from '../support/network/certificates
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { freePort } from '../support/network/ports.ts'
 import { startSentinel } from '../support/redis/redis-sentinel.ts'
+import { isSince } from '../support/redis/redis-version.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -109,7 +110,8 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
     await untilReasonLogged(without, /^sentinel localhost:\d+: NOAUTH/)
   })
 
-  test('a cluster whose nodes have names decides, and the names are verified', async () => {
+  // Redis 7.0 brought names of nodes.
+  test.runIf(isSince(7.0))('a cluster whose nodes have names decides, and the names are verified', async () => {
     const [option, announced] = ['--cluster-announce-hostname', 'localhost']
     const byName = ['--cluster-preferred-endpoint-type', 'hostname', '--cluster-enabled', 'yes']
     const args = [option, announced, ...byName, '--tls-cluster', 'yes', '--databases', '1']

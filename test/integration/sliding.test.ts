@@ -40,6 +40,15 @@ async function nowUs(): Promise<number> {
   return Number(seconds) * 1_000_000 + Number(micros)
 }
 
+/** When a key expires. As Redis 6 does not say it: the time that is left, asked within one of its milliseconds. */
+async function expiryMs(key: string): Promise<number> {
+  for (;;) {
+    const fromMs = Math.floor((await nowUs()) / 1000)
+    const leftMs = await redis.pttl(key)
+    if (Math.floor((await nowUs()) / 1000) === fromMs) return fromMs + leftMs
+  }
+}
+
 async function timesOf(client: string, policy = mail): Promise<number[]> {
   const times = await redis.lrange(`sluice:1:{${client}}:${policy.name}:${policy.windowMs}:sliding`, 0, -1)
   return times.map(Number)
@@ -67,8 +76,9 @@ describe('the keys', () => {
       expect(timeUs).toBeGreaterThanOrEqual(fromUs)
       expect(timeUs).toBeLessThanOrEqual(untilUs)
     }
-    const expiresAtMs = await redis.call('PEXPIRETIME', `sluice:1:{${client}}:mail:60000:sliding`)
-    expect(expiresAtMs).toBe(Math.ceil(((times.at(-1) ?? NaN) + 60_000_000) / 1000))
+    expect(await expiryMs(`sluice:1:{${client}}:mail:60000:sliding`)).toBe(
+      Math.ceil(((times.at(-1) ?? NaN) + 60_000_000) / 1000),
+    )
   })
 
   test('drop times that have left the window at the next request, be it one or thousands', async () => {

@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from 'node:fs'
+import { stepsOfEngines } from '../engines/steps.ts'
 import { changedFiles } from './changed-files.ts'
 import { lastPage, type Result } from './last-page.ts'
 import { lookAgain } from './second-look.ts'
@@ -6,8 +7,8 @@ import { readSeeds } from './seeds.ts'
 import { inGroups, runStep } from './step.ts'
 import { IMAGES_SCRIPT, stepsOfAll, stepsOfChange } from './steps.ts'
 
-// Runs all steps of a tier, whatever becomes of them, and says at the end what failed: `node test/tiers/run.ts change` or
-// `… all`. With more arguments only the steps whose names contain one of them. What they print is kept in `RESULTS`.
+// Runs all steps of a tier, whatever becomes of them, and says at the end what failed: `node test/tiers/run.ts change`,
+// `… all` or `… engines`. With more arguments only the steps whose names contain one of them. What they print is kept in `RESULTS`.
 
 const RESULTS = 'test-results'
 
@@ -17,11 +18,13 @@ const steps =
     ? stepsOfAll(readSeeds(), Math.floor(Date.now() / 1000) % 2 ** 31)
     : tier === 'change'
       ? stepsOfChange(readSeeds())
-      : []
+      : tier === 'engines'
+        ? stepsOfEngines()
+        : []
 const chosen = steps.filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
 if (chosen.length === 0) {
   process.stderr.write(
-    `node test/tiers/run.ts change|all [STEP…]\nSteps: ${steps.map(({ name }) => name).join(', ')}\n`,
+    `node test/tiers/run.ts change|all|engines [STEP…]\nSteps: ${steps.map(({ name }) => name).join(', ')}\n`,
   )
   process.exit(2)
 }

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { freePort } from '../network/ports.ts'
 import type { RedisServer } from './redis-server.ts'
+import { isSince } from './redis-version.ts'
 import { startRedisServer } from './redis.ts'
 import { atEndOfFile } from '../run/at-end.ts'
 import { untilMatches } from '../wait/until-matches.ts'
@@ -88,15 +89,14 @@ atEndOfFile(() => {
   operators.clear()
 })
 
-async function startNode(nodeTimeoutMs: number, port: number | undefined): Promise<ClusterNode> {
+async function startNode(nodeTimeoutMs: number, givenPort: number | undefined): Promise<ClusterNode> {
+  const port = givenPort ?? (await freePort())
   // Its default, 10000 above the other port, is in the range that outgoing connections take theirs from.
-  const busPort = await freePort()
-  const cluster = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort), '--databases', '1']
+  const busPort = isSince(7.0) ? await freePort() : port + 10_000
+  const cluster = ['--cluster-enabled', 'yes', '--databases', '1']
+  const bus = isSince(7.0) ? ['--cluster-port', String(busPort)] : []
   const timeouts = ['--cluster-node-timeout', String(nodeTimeoutMs), '--repl-diskless-sync-delay', '0']
-  const server = await startRedisServer({
-    args: [...cluster, ...timeouts],
-    ...(port !== undefined && { port }),
-  })
+  const server = await startRedisServer({ args: [...cluster, ...bus, ...timeouts], port })
   const operator = new Redis(server.port, { maxRetriesPerRequest: 0, enableOfflineQueue: true })
   operators.add(operator)
   operator.on('error', () => undefined)

@@ -33,8 +33,12 @@ atEnd(() => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** Path of `redis-server`, after installing Debian's package where it is missing and that is possible. */
+/** The server that `REDIS_SERVER` names: another Redis or Valkey, for all tests that start one. */
+export const givenRedisBinary = process.env['REDIS_SERVER'] || undefined
+
+/** Path of a Redis server, after installing Debian's package where it is missing and that is possible. */
 export function obtainRedisBinary(): string | undefined {
+  if (givenRedisBinary !== undefined) return givenRedisBinary
   const found = findProgram('redis-server')
   if (found !== undefined) return found
   installDebianPackages(['redis-server'])

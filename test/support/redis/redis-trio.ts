@@ -25,7 +25,7 @@ const downAfterMs = 2500
 export async function startSentinelTrio(): Promise<SentinelTrio> {
   const common = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
   const master = await startRedisServer({ args: common })
-  const replicaOf = ['--replicaof', `127.0.0.1 ${master.port}`]
+  const replicaOf = ['--replicaof', '127.0.0.1', String(master.port)]
   const replicas = await Promise.all([1, 2].map(() => startRedisServer({ args: [...common, ...replicaOf] })))
   const servers = [master, ...replicas]
   const operator = new Redis(master.port)

@@ -1,12 +1,18 @@
 import { findRedisEngine, launchRedisContainer, redisImage } from '../redis/redis-container.ts'
-import { launchRedisServer, obtainRedisBinary, type RedisServer } from '../redis/redis-server.ts'
+import {
+  givenRedisBinary,
+  launchRedisServer,
+  obtainRedisBinary,
+  type RedisServer,
+} from '../redis/redis-server.ts'
 
 let started: RedisServer | undefined
 
 /**
  * Gets the one Redis that all tests share, before the first of them starts, and hands its address to them in
- * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; a container; the machine's own
- * `redis-server`. Reports which one it uses, and fails the run without any: no test is skipped for want of Redis.
+ * `SHARED_TEST_REDIS_URL`. In this order: the server that `REDIS_URL` names; the program that `REDIS_SERVER` names;
+ * a container; the machine's own `redis-server`. Reports which one it uses, and fails the run without any: no test is
+ * skipped for want of Redis.
  */
 export async function setup(): Promise<void> {
   // Each project asks for it.
@@ -17,7 +23,7 @@ export async function setup(): Promise<void> {
     return
   }
 
-  const engine = await findRedisEngine()
+  const engine = givenRedisBinary === undefined ? await findRedisEngine() : undefined
   if (engine) {
     started = await launchRedisContainer(engine)
     announce(started.url, `in a container of ${redisImage}`)

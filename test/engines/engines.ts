@@ -1,0 +1,16 @@
+/** A server that speaks the protocol of Redis, and the suite of Debian that has it as a package. */
+export type Engine = {
+  /** As the command line names it. */
+  readonly name: string
+  readonly suite: string
+  readonly package: 'redis-server' | 'valkey-server'
+}
+
+/** The oldest and the newest that Debian's suites have, and those of the releases between them. */
+export const engines: readonly Engine[] = [
+  { name: 'redis-6.0', suite: 'bullseye', package: 'redis-server' },
+  { name: 'redis-7.0', suite: 'bookworm', package: 'redis-server' },
+  { name: 'redis-8.0', suite: 'sid', package: 'redis-server' },
+  { name: 'valkey-8.1', suite: 'trixie', package: 'valkey-server' },
+  { name: 'valkey-9.1', suite: 'sid', package: 'valkey-server' },
+]
