@@ -52,8 +52,9 @@ export async function startRedisCluster(
     await operator.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
     if (i >= masters) continue
     const from = Math.ceil((SLOTS * i) / masters)
-    const to = Math.ceil((SLOTS * (i + 1)) / masters) - 1
-    await operator.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
+    const to = Math.ceil((SLOTS * (i + 1)) / masters)
+    // Redis 6 takes no range of slots.
+    await operator.cluster('ADDSLOTS', ...Array.from({ length: to - from }, (_, index) => from + index))
   }
   for (const { port, busPort } of nodes.slice(1)) {
     await first?.operator.call('CLUSTER', 'MEET', '127.0.0.1', port, busPort)
