@@ -25,6 +25,8 @@ const debianPackages: Readonly<Record<string, Need>> = {
   'docker-registry': { file: '/usr/bin/docker-registry', tests: ['docker-registry'] },
   'libapache2-mod-svn': { file: '/usr/lib/apache2/modules/mod_dav_svn.so', tests: ['svn'] },
   'python3-caldav': { file: '/usr/lib/python3/dist-packages/caldav/__init__.py', tests: ['radicale'] },
+  rclone: { file: '/usr/bin/rclone', tests: ['s3'] },
+  s3cmd: { file: '/usr/bin/s3cmd', tests: ['s3'] },
   radicale: { file: '/usr/bin/radicale', tests: ['radicale'] },
   skopeo: { file: '/usr/bin/skopeo', tests: ['docker-registry'] },
   subversion: { file: '/usr/bin/svn', tests: ['svn'] },

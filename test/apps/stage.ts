@@ -45,6 +45,8 @@ export function setStage(options: {
   readonly start: () => Promise<App>
   /** Whether the client speaks HTTP/2. */
   readonly http2: boolean
+  /** Path of the `sluice.yaml`; without it every request is counted and none is refused. */
+  readonly config?: string
   readonly expected?: Expected
 }): Stage {
   const gateways = new Map<GatewayKind, GatewayProcess>()
@@ -54,7 +56,12 @@ export function setStage(options: {
     app = await options.start()
     const upstream = `http://127.0.0.1:${app.port}`
     await Promise.all(
-      Object.values(kinds).map(async (kind) => gateways.set(kind, await startWith(kind, upstream))),
+      Object.values(kinds).map(async (kind) =>
+        gateways.set(
+          kind,
+          await startWith(kind, upstream, options.config ?? 'test/apps/limits/everything.yaml'),
+        ),
+      ),
     )
     // An application may have to be built first.
   }, 300_000)
@@ -100,10 +107,10 @@ export const trustingEnvironment = {
   GIT_SSL_CAINFO: authorityFile,
 }
 
-function startWith(kind: GatewayKind, upstream: string): Promise<GatewayProcess> {
+function startWith(kind: GatewayKind, upstream: string, config: string): Promise<GatewayProcess> {
   const settings = {
     UPSTREAM_URL: upstream,
-    CONFIG_FILE: 'test/apps/limits.yaml',
+    CONFIG_FILE: config,
     WORKERS: String(kind.workers),
     // Where few files can be open, the gateway warns that they are too few for the default.
     MAX_CONNECTIONS: '1000',
