@@ -111,23 +111,26 @@ describe.concurrent('over TLS, with a certificate shown and one verified,', () =
   })
 
   // Redis 7.0 brought names of nodes.
-  test.runIf(isSince(7.0))('a cluster whose nodes have names decides, and the names are verified', async () => {
-    const [option, announced] = ['--cluster-announce-hostname', 'localhost']
-    const byName = ['--cluster-preferred-endpoint-type', 'hostname', '--cluster-enabled', 'yes']
-    const args = [option, announced, ...byName, '--tls-cluster', 'yes', '--databases', '1']
-    const port = await startSecureRedis('named', ...args, '--cluster-port', String(await freePort()))
-    const named = certificateFiles('named').cert
-    const pair = { cert: readFileSync(client.cert), key: readFileSync(client.key) }
-    const operator = new Redis({ host: 'localhost', port, tls: { ca: readFileSync(named), ...pair } })
-    await operator.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
-    await eventually('the cluster is sound', async () =>
-      expect(await operator.cluster('INFO')).toContain('cluster_state:ok'),
-    )
-    operator.disconnect()
-    const env = { REDIS_CA_FILE: named, ...withPair }
-    const gateway = await startConnected(`rediss+cluster://localhost:${port}`, env)
-    expect(await ask(gateway, 2)).toEqual([200, 429])
-  })
+  test.runIf(isSince(7.0))(
+    'a cluster whose nodes have names decides, and the names are verified',
+    async () => {
+      const [option, announced] = ['--cluster-announce-hostname', 'localhost']
+      const byName = ['--cluster-preferred-endpoint-type', 'hostname', '--cluster-enabled', 'yes']
+      const args = [option, announced, ...byName, '--tls-cluster', 'yes', '--databases', '1']
+      const port = await startSecureRedis('named', ...args, '--cluster-port', String(await freePort()))
+      const named = certificateFiles('named').cert
+      const pair = { cert: readFileSync(client.cert), key: readFileSync(client.key) }
+      const operator = new Redis({ host: 'localhost', port, tls: { ca: readFileSync(named), ...pair } })
+      await operator.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
+      await eventually('the cluster is sound', async () =>
+        expect(await operator.cluster('INFO')).toContain('cluster_state:ok'),
+      )
+      operator.disconnect()
+      const env = { REDIS_CA_FILE: named, ...withPair }
+      const gateway = await startConnected(`rediss+cluster://localhost:${port}`, env)
+      expect(await ask(gateway, 2)).toEqual([200, 429])
+    },
+  )
 })
 
 test('a certificate and key that are renewed are shown to the next connection', async () => {

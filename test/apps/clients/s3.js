@@ -70,7 +70,7 @@ await upload.done()
 const back = await get(params.Key)
 const part = await get(params.Key, { Range: 'bytes=6000000-6000999' })
 
-// For whoever has the URL, without the client. Changed in its signature, it is refused.
+// Signed URLs need no client. One with another signature is refused.
 const signed = []
 for (const key of keys) {
   const Key = `signed/${key}`
