@@ -28,7 +28,7 @@ const ranges = (one: fc.Arbitrary<IpAddress>, bits: fc.Arbitrary<number>) =>
   fc.array(fc.record({ address: one, bits }), { maxLength: 60 })
 
 function setOf(list: readonly AddressRange[]): SortedRanges {
-  const builder = new RangeBuilder()
+  const builder = new RangeBuilder(list.length)
   for (const range of list) builder.add(range)
   return new SortedRanges(builder.build())
 }
@@ -137,3 +137,21 @@ function rangeOf(text: string): AddressRange {
   if (!range) throw new Error(text)
   return range
 }
+
+test('a long list, which has an index, has the same addresses as its parts', () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.array(ipv4), (seed, others) => {
+      const list = Array.from({ length: 3000 }, (_, i): AddressRange => {
+        const value = Math.imul(seed + i, 0x9e3779b1) >>> 0
+        return { address: [0, 0, 0, 0, 0, 0xffff, value >>> 16, value & 0xffff], bits: 96 + 8 + (value % 25) }
+      })
+      const set = setOf(list)
+      const parts = [list.slice(0, 900), list.slice(900, 1800), list.slice(1800, 2400), list.slice(2400)].map(
+        setOf,
+      )
+      for (const address of [...borders(list.slice(0, 200)), ...others].filter(isIpv4))
+        expect(set.has(address), formatAddress(address)).toBe(parts.some((part) => part.has(address)))
+    }),
+    { numRuns: 5 },
+  )
+})

@@ -1,3 +1,4 @@
+import { doInTurns } from '../../../shared/steps.ts'
 import type { Log } from '../../../shared/log.ts'
 import { SettingsError } from '../../../shared/settings/settings.ts'
 import { signatureOf, watchFile } from '../../config/reload/watch-file.ts'
@@ -54,6 +55,7 @@ class LiveList implements AddressList {
   }
 
   use(content: Content): void {
+    void doInTurns(this.content.ranges.release())
     this.content = content
     this.isLastRight = true
     this.lastRightAtMs = Date.now()

@@ -54,12 +54,12 @@ export function compileCondition(
       const lists = condition.anyOf.flatMap((entry) =>
         entry.kind === 'ip' ? (entry.files ?? []).map(({ location }) => files.of(location)) : [],
       )
-      const builder = new RangeBuilder()
-      for (const entry of condition.anyOf)
-        for (const text of entry.kind === 'ip' ? entry.ranges : []) {
-          const range = parseAddressRange(text)
-          if (range) builder.add(range)
-        }
+      const texts = condition.anyOf.flatMap((entry) => (entry.kind === 'ip' ? entry.ranges : []))
+      const builder = new RangeBuilder(texts.length)
+      for (const text of texts) {
+        const range = parseAddressRange(text)
+        if (range) builder.add(range)
+      }
       const ranges = new SortedRanges(builder.build())
       return ({ client }) => {
         const address = parseAddress(client.address)

@@ -11,6 +11,8 @@ export type ListAnswer = { readonly read: ReadList } | { readonly error: string 
 const MAX_DURATION_MS = 120_000
 /** The longest list takes half of it; what it is kept in is not part of the heap. */
 const MAX_HEAP_MB = 256
+/** Every line is a short text: a small young generation collects them as well, and takes less memory. */
+const MAX_YOUNG_MB = 4
 
 /** Source or built. */
 const thread = new URL(`./list-thread${extname(import.meta.filename)}`, import.meta.url)
@@ -27,7 +29,7 @@ export async function readListInThread(path: string, find?: IpAddress): Promise<
       workerData: { path, find } satisfies ListAsked,
       // Modules preloaded into this process by an option are not for that thread.
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB, maxYoungGenerationSizeMb: MAX_YOUNG_MB },
     })
     // A process that ends does not wait for it.
     worker.unref()

@@ -37,7 +37,7 @@ const LF = 0x0a
  * @throws the error of the file system
  */
 export function readList(path: string, find?: IpAddress): ReadList {
-  const builder = new RangeBuilder()
+  const builder = new RangeBuilder(MAX_ENTRIES)
   const bad: BadLine[] = []
   let more = false
   let entries = 0

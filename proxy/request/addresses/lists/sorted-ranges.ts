@@ -1,16 +1,20 @@
+import type { Steps } from '../../../../shared/steps.ts'
 import { isIpv4, type AddressRange, type IpAddress } from '../ip-address.ts'
+import { PagedWords } from './paged-words.ts'
 
 /**
  * A set of addresses for lists that may have a million entries: 8 bytes for one of IPv4, 32 for one of IPv6, and a binary search for a
- * lookup. It never changes: a list that is read again is another set. Entries that overlap or touch are one range.
+ * lookup, of IPv4 in the part of the list with the same first 16 bits. It never changes: a list that is read again is another set.
+ * Entries that overlap or touch are one range.
  */
 export class SortedRanges {
   readonly #data: RangeData
-  readonly #ipv6Count: number
+  /** Every so many-th of the first addresses of IPv6: they stay in the processor's cache, of which most of the list is outside. */
+  readonly #ipv6Sample: Uint32Array
 
   constructor(data: RangeData) {
     this.#data = data
-    this.#ipv6Count = data.ipv6Starts.length / WORDS
+    this.#ipv6Sample = sampleOf(data.ipv6Starts)
   }
 
   /** Whether an address is in one of the ranges. IPv4 is IPv4 also where it is written as IPv6. */
@@ -21,10 +25,20 @@ export class SortedRanges {
     return this.#hasIpv6(wordOf(g0, g1), wordOf(g2, g3), wordOf(g4, g5), last)
   }
 
+  /** Gives the memory back. The set must not be asked any more. */
+  *release(): Steps<void> {
+    for (const buffer of buffersOf(this.#data))
+      while (buffer.resizable && buffer.byteLength > 0) {
+        buffer.resize(Math.max(0, buffer.byteLength - RELEASED_BYTES))
+        yield
+      }
+  }
+
   #hasIpv4(value: number): boolean {
-    const { ipv4Starts, ipv4Ends } = this.#data
-    let low = 0
-    let high = ipv4Starts.length
+    const { ipv4Starts, ipv4Ends, ipv4Index } = this.#data
+    const top = value >>> 16
+    let low = ipv4Index[top] ?? 0
+    let high = ipv4Index[top + 1] ?? ipv4Starts.length
     while (low < high) {
       const middle = (low + high) >>> 1
       if ((ipv4Starts[middle] ?? 0) <= value) low = middle + 1
@@ -35,14 +49,13 @@ export class SortedRanges {
 
   #hasIpv6(w0: number, w1: number, w2: number, w3: number): boolean {
     const { ipv6Starts, ipv6Ends } = this.#data
-    let low = 0
-    let high = this.#ipv6Count
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (compareWith(ipv6Starts, middle, w0, w1, w2, w3) <= 0) low = middle + 1
-      else high = middle
-    }
-    return low > 0 && compareWith(ipv6Ends, low - 1, w0, w1, w2, w3) >= 0
+    const sample = this.#ipv6Sample
+    const block = countUpTo(sample, 0, sample.length / WORDS, w0, w1, w2, w3)
+    if (block === 0) return false
+    const start = (block - 1) * STRIDE
+    const end = Math.min(block * STRIDE, ipv6Starts.length / WORDS)
+    const count = countUpTo(ipv6Starts, start, end, w0, w1, w2, w3)
+    return compareWith(ipv6Ends, count - 1, w0, w1, w2, w3) >= 0
   }
 }
 
@@ -50,6 +63,8 @@ export class SortedRanges {
 export type RangeData = {
   readonly ipv4Starts: Uint32Array<ArrayBuffer>
   readonly ipv4Ends: Uint32Array<ArrayBuffer>
+  /** For each value of the first 16 bits, how many ranges begin before; empty for a short list. */
+  readonly ipv4Index: Uint32Array<ArrayBuffer>
   readonly ipv6Starts: Uint32Array<ArrayBuffer>
   readonly ipv6Ends: Uint32Array<ArrayBuffer>
 }
@@ -58,7 +73,39 @@ const WORDS = 4
 
 /** Of these data, for `postMessage`. */
 export function buffersOf(data: RangeData): ArrayBuffer[] {
-  return [data.ipv4Starts.buffer, data.ipv4Ends.buffer, data.ipv6Starts.buffer, data.ipv6Ends.buffer]
+  return [data.ipv4Starts, data.ipv4Ends, data.ipv4Index, data.ipv6Starts, data.ipv6Ends].map(
+    ({ buffer }) => buffer,
+  )
+}
+
+const STRIDE = 64
+/** The system takes milliseconds for the pages of a whole list. */
+const RELEASED_BYTES = 1024 * 1024
+
+function sampleOf(starts: Uint32Array): Uint32Array {
+  const count = Math.ceil(starts.length / WORDS / STRIDE)
+  const sample = new Uint32Array(count * WORDS)
+  for (let i = 0; i < sample.length; i++)
+    sample[i] = starts[Math.floor(i / WORDS) * STRIDE * WORDS + (i % WORDS)] ?? 0
+  return sample
+}
+
+/** How many addresses of a sorted table are not greater than this one, if that is so of all before `low` and of none from `high` on. */
+function countUpTo(
+  table: Uint32Array,
+  low: number,
+  high: number,
+  w0: number,
+  w1: number,
+  w2: number,
+  w3: number,
+): number {
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (compareWith(table, middle, w0, w1, w2, w3) <= 0) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** The word of an address in the table compared with four words: negative if it is smaller. */
@@ -85,109 +132,157 @@ function wordOf(high: number, low: number): number {
 
 /** Collects the entries of a list in any order, and sorts them. A million take a second: not for a process that serves. */
 export class RangeBuilder {
-  /** Of IPv4: the first address and the length of the prefix in one number, so that the engine sorts them. */
-  #ipv4 = new Float64Array(1024)
+  readonly #maxEntries: number
+  /** Of an entry of IPv4: its first address, and the length of its prefix. */
+  readonly #ipv4: PagedWords
   #ipv4Count = 0
-  /** Of IPv6: the four words of the first address, and the length of the prefix. */
-  #ipv6 = new Uint32Array(1024 * IPV6_FIELDS)
+  /** Of IPv6: the four words of its first address, and the length of its prefix. */
+  readonly #ipv6: PagedWords
   #ipv6Count = 0
+
+  /** @param maxEntries that are added at most */
+  constructor(maxEntries: number) {
+    this.#maxEntries = maxEntries
+    // A network of IPv6 may have all of IPv4 in it, and then is an entry of both.
+    this.#ipv4 = new PagedWords(maxEntries * IPV4_FIELDS)
+    this.#ipv6 = new PagedWords(maxEntries * IPV6_FIELDS)
+  }
 
   add({ address, bits }: AddressRange): void {
     if (isIpv4(address) && bits >= IPV4_BITS) return this.#addIpv4(address, bits - IPV4_BITS)
     this.#addIpv6(address, bits)
-    if (bits <= IPV4_BITS && isBeforeIpv4(address, bits)) this.#addIpv4(address, 0)
+    if (bits <= IPV4_BITS && containsIpv4(address, bits)) this.#addIpv4(address, 0)
   }
 
   #addIpv4(address: IpAddress, prefix: number): void {
-    if (this.#ipv4Count === this.#ipv4.length) this.#ipv4 = grown(this.#ipv4, Float64Array)
-    const first = masked(wordOf(address[6] ?? 0, address[7] ?? 0), prefix)
-    this.#ipv4[this.#ipv4Count++] = first * PREFIXES + prefix
+    const at = this.#ipv4Count * IPV4_FIELDS
+    this.#ipv4.reserve(at + IPV4_FIELDS)
+    const { words } = this.#ipv4
+    words[at] = masked(wordOf(address[6] ?? 0, address[7] ?? 0), prefix)
+    words[at + 1] = prefix
+    this.#ipv4Count++
   }
 
   #addIpv6(address: IpAddress, bits: number): void {
     const at = this.#ipv6Count * IPV6_FIELDS
-    if (at === this.#ipv6.length) this.#ipv6 = grown(this.#ipv6, Uint32Array)
-    for (let word = 0; word < WORDS; word++)
-      this.#ipv6[at + word] = masked(
-        wordOf(address[2 * word] ?? 0, address[2 * word + 1] ?? 0),
-        bits - 32 * word,
-      )
-    this.#ipv6[at + WORDS] = bits
+    this.#ipv6.reserve(at + IPV6_FIELDS)
+    const { words } = this.#ipv6
+    for (let word = 0; word < WORDS; word++) {
+      const value = wordOf(address[2 * word] ?? 0, address[2 * word + 1] ?? 0)
+      words[at + word] = masked(value, bits - 32 * word)
+    }
+    words[at + WORDS] = bits
     this.#ipv6Count++
   }
 
+  /** Ends the collecting: nothing can be added any more. */
   build(): RangeData {
-    const [ipv4Starts, ipv4Ends] = this.#buildIpv4()
-    const [ipv6Starts, ipv6Ends] = this.#buildIpv6()
-    return { ipv4Starts, ipv4Ends, ipv6Starts, ipv6Ends }
+    const [ipv4Starts, ipv4Ends] = this.#merge(this.#ipv4, this.#ipv4Count, 1)
+    const [ipv6Starts, ipv6Ends] = this.#merge(this.#ipv6, this.#ipv6Count, WORDS)
+    return { ipv4Starts, ipv4Ends, ipv4Index: indexOf(ipv4Starts), ipv6Starts, ipv6Ends }
   }
 
-  #buildIpv4(): [Uint32Array<ArrayBuffer>, Uint32Array<ArrayBuffer>] {
-    const sorted = this.#ipv4.subarray(0, this.#ipv4Count).sort()
-    const starts = new Uint32Array(sorted.length)
-    const ends = new Uint32Array(sorted.length)
+  /** @param width words of an address; an entry has one more, the length of its prefix */
+  #merge(entries: PagedWords, entryCount: number, width: number): [RangeWords, RangeWords] {
+    const { words } = entries
+    const starts = new PagedWords(this.#maxEntries * width)
+    const ends = new PagedWords(this.#maxEntries * width)
+    const end = new Array<number>(width).fill(0)
     let count = 0
-    let lastEnd = -2
-    for (const each of sorted) {
-      const prefix = each % PREFIXES
-      const start = (each - prefix) / PREFIXES
-      const end = start + 2 ** (32 - prefix) - 1
-      if (start > lastEnd + 1) {
-        starts[count] = start
-        ends[count++] = lastEnd = end
-      } else if (end > lastEnd) ends[count - 1] = lastEnd = end
-    }
-    return [starts.slice(0, count), ends.slice(0, count)]
-  }
-
-  #buildIpv6(): [Uint32Array<ArrayBuffer>, Uint32Array<ArrayBuffer>] {
-    const all = this.#ipv6
-    const order = new Uint32Array(this.#ipv6Count).map((_, index) => index)
-    order.sort((one, other) => compareEntries(all, one * IPV6_FIELDS, other * IPV6_FIELDS))
-    const starts = new Uint32Array(this.#ipv6Count * WORDS)
-    const ends = new Uint32Array(this.#ipv6Count * WORDS)
-    const end = new Uint32Array(WORDS)
-    let count = 0
-    for (const index of order) {
-      const at = index * IPV6_FIELDS
-      const bits = all[at + WORDS] ?? 0
-      for (let word = 0; word < WORDS; word++)
-        end[word] = ((all[at + word] ?? 0) | ~prefixMask(bits - 32 * word)) >>> 0
-      const [w0 = 0, w1 = 0, w2 = 0, w3 = 0] = all.subarray(at, at + WORDS)
-      // Networks either contain one another or are apart, so the last range is all that an entry can be in.
-      if (count > 0 && compareWith(ends, count - 1, w0, w1, w2, w3) >= 0) continue
-      if (count > 0 && isNext(ends, count - 1, w0, w1, w2, w3)) {
-        ends.set(end, (count - 1) * WORDS)
-        continue
+    for (const index of sortRows(words, entryCount, width + 1)) {
+      const at = index * (width + 1)
+      const bits = words[at + width] ?? 0
+      for (let word = 0; word < width; word++)
+        end[word] = ((words[at + word] ?? 0) | ~prefixMask(bits - 32 * word)) >>> 0
+      const last = (count - 1) * width
+      // Networks contain one another or are apart, so an entry is within the last range, next to it, or behind it.
+      if (count > 0 && compareRows(ends.words, last, words, at, width) >= 0) continue
+      if (count === 0 || !isNext(ends.words, last, words, at, width)) {
+        starts.reserve((count + 1) * width)
+        ends.reserve((count + 1) * width)
+        for (let word = 0; word < width; word++) starts.words[count * width + word] = words[at + word] ?? 0
+        count++
       }
-      starts.set([w0, w1, w2, w3], count * WORDS)
-      ends.set(end, count * WORDS)
-      count++
+      for (let word = 0; word < width; word++) ends.words[(count - 1) * width + word] = end[word] ?? 0
     }
-    return [starts.slice(0, count * WORDS), ends.slice(0, count * WORDS)]
+    entries.truncate(0)
+    return [starts.truncate(count * width), ends.truncate(count * width)]
   }
 }
 
+type RangeWords = RangeData['ipv4Starts']
+
 const IPV4_BITS = 96
-/** More than the lengths of prefixes of IPv4. */
-const PREFIXES = 64
+const IPV4_FIELDS = 2
 const IPV6_FIELDS = WORDS + 1
 
-function compareEntries(all: Uint32Array, one: number, other: number): number {
-  for (let field = 0; field < IPV6_FIELDS; field++) {
-    const difference = (all[one + field] ?? 0) - (all[other + field] ?? 0)
+const INDEX_LENGTH = 2 ** 16 + 1
+/** A shorter list is searched in as many steps as a part of a long one. */
+const MIN_INDEXED = 1024
+
+function indexOf(starts: RangeWords): RangeWords {
+  if (starts.length < MIN_INDEXED) return new Uint32Array()
+  const index = new PagedWords(INDEX_LENGTH)
+  index.reserve(INDEX_LENGTH)
+  for (let top = 0, at = 0; top < INDEX_LENGTH; top++) {
+    while (at < starts.length && (starts[at] ?? 0) >>> 16 < top) at++
+    index.words[top] = at
+  }
+  return index.truncate(INDEX_LENGTH)
+}
+
+/** The indexes of the rows in order, by merging: a comparing sort of the engine's would copy them into its heap. */
+function sortRows(words: Uint32Array, count: number, width: number): Uint32Array {
+  let from = new PagedWords(count)
+  let into = new PagedWords(count)
+  from.reserve(count)
+  into.reserve(count)
+  for (let i = 0; i < count; i++) from.words[i] = i
+  for (let run = 1; run < count; run *= 2) {
+    const [sorted, merged] = [from.words, into.words]
+    for (let start = 0; start < count; start += 2 * run) {
+      const middle = Math.min(start + run, count)
+      const end = Math.min(middle + run, count)
+      let left = start
+      let right = middle
+      for (let at = start; at < end; at++) {
+        const one = sorted[left] ?? 0
+        const other = sorted[right] ?? 0
+        const takesLeft =
+          left < middle &&
+          (right === end || compareRows(words, one * width, words, other * width, width) <= 0)
+        merged[at] = takesLeft ? one : other
+        if (takesLeft) left++
+        else right++
+      }
+    }
+    ;[from, into] = [into, from]
+  }
+  into.truncate(0)
+  return from.words.subarray(0, count)
+}
+
+function compareRows(
+  some: Uint32Array,
+  at: number,
+  others: Uint32Array,
+  otherAt: number,
+  width: number,
+): number {
+  for (let word = 0; word < width; word++) {
+    const difference = (some[at + word] ?? 0) - (others[otherAt + word] ?? 0)
     if (difference !== 0) return difference
   }
   return 0
 }
 
-/** Whether the four words are the address after the one in the table. */
-function isNext(table: Uint32Array, index: number, ...next: readonly number[]): boolean {
+/** Whether the address in `others` is the one after that in `some`. */
+function isNext(some: Uint32Array, at: number, others: Uint32Array, otherAt: number, width: number): boolean {
   let carry = 1
-  for (let word = WORDS - 1; word >= 0; word--) {
-    const sum = (table[index * WORDS + word] ?? 0) + carry
+  for (let word = width - 1; word >= 0; word--) {
+    const sum = (some[at + word] ?? 0) + carry
     carry = sum > 0xffff_ffff ? 1 : 0
-    if (sum % 2 ** 32 !== next[word]) return false
+    if (sum % 2 ** 32 !== others[otherAt + word]) return false
   }
   return carry === 0
 }
@@ -202,19 +297,10 @@ function masked(word: number, bits: number): number {
 }
 
 /** Whether the network of IPv6, whose prefix is no longer than that of the IPv4-mapped addresses, has all of these. */
-function isBeforeIpv4(address: IpAddress, bits: number): boolean {
+function containsIpv4(address: IpAddress, bits: number): boolean {
   const mapped = [0, 0, 0, 0, 0, 0xffff]
   return mapped.every((group, i) => {
     const kept = Math.min(16, Math.max(0, bits - 16 * i))
     return ((group ^ (address[i] ?? 0)) & (0xffff << (16 - kept)) & 0xffff) === 0
   })
-}
-
-function grown<Table extends Float64Array<ArrayBuffer> | Uint32Array<ArrayBuffer>>(
-  table: Table,
-  Kind: new (length: number) => Table,
-): Table {
-  const larger = new Kind(2 * table.length)
-  larger.set(table)
-  return larger
 }

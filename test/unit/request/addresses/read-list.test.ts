@@ -1,10 +1,15 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parseAddress } from '../../../../proxy/request/addresses/ip-address.ts'
+import { parseAddress, parseAddressRange } from '../../../../proxy/request/addresses/ip-address.ts'
 import { readListInThread } from '../../../../proxy/request/addresses/lists/read-in-thread.ts'
 import { readList } from '../../../../proxy/request/addresses/lists/read-list.ts'
-import { SortedRanges } from '../../../../proxy/request/addresses/lists/sorted-ranges.ts'
+import {
+  buffersOf,
+  RangeBuilder,
+  SortedRanges,
+} from '../../../../proxy/request/addresses/lists/sorted-ranges.ts'
+import { doAtOnce } from '../../../../shared/steps.ts'
 import { makeTemporaryDirectory } from '../../../support/run/temporary-directory.ts'
 
 function write(content: string | Buffer): string {
@@ -113,4 +118,32 @@ test('a thread reads the same, and rejects with the reason where there is no fil
   expect(await readListInThread(write('x\n'))).toEqual({ bad: [{ line: 1, text: 'x' }], more: false })
   await expect(readListInThread(`${path}.gone`)).rejects.toThrow('ENOENT: no such file or directory')
   await expect(readListInThread(makeTemporaryDirectory())).rejects.toThrow('EISDIR')
+})
+
+test.each([
+  [8, (i: number) => `10.${i >> 8}.${i & 255}.1`],
+  [32, (i: number) => `2001:db8:${i.toString(16)}::1`],
+])('an entry takes %i bytes', (bytes, address) => {
+  const read = readList(write(Array.from({ length: 1000 }, (_, i) => `${address(i)}\n`).join('')))
+  if (!('data' in read)) throw new Error(JSON.stringify(read))
+  const sum = buffersOf(read.data).reduce((total, { byteLength }) => total + byteLength, 0)
+  expect(sum).toBe(1000 * bytes)
+})
+
+test('a list that is released keeps no memory', () => {
+  const read = readList(write('192.0.2.1\n2001:db8::1\n'))
+  if (!('data' in read)) throw new Error(JSON.stringify(read))
+  doAtOnce(new SortedRanges(read.data).release())
+  expect(buffersOf(read.data).map(({ byteLength }) => byteLength)).toEqual([0, 0, 0, 0, 0])
+})
+
+test('a set of a few ranges has no pages of its own, of which a process can have some thousands', () => {
+  const builder = new RangeBuilder(2)
+  for (const text of ['192.0.2.0/24', '2001:db8::/32']) {
+    const range = parseAddressRange(text)
+    if (range) builder.add(range)
+  }
+  const data = builder.build()
+  expect(buffersOf(data).filter(({ resizable }) => resizable)).toEqual([])
+  expect(new SortedRanges(data).has(parseAddress('2001:db8::1') ?? [])).toBe(true)
 })

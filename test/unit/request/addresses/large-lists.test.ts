@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest'
+import { runNode } from '../../../support/gateway/process.ts'
+import { makeTemporaryDirectory } from '../../../support/run/temporary-directory.ts'
+
+// Lists of a million entries, in a process of their own that holds and reloads them as a gateway does.
+
+type Figures = {
+  readonly entries: readonly number[]
+  readonly hits: readonly number[]
+  /** By the first reading, and by each of four more. */
+  readonly grownMb: readonly number[]
+  readonly lookupNs: Readonly<Record<'ten' | 'million' | 'parse', number>>
+  readonly longestTurn: Readonly<Record<'quiet' | 'reload', { readonly cpuMs: number }>>
+}
+
+async function measure(family: string): Promise<Figures> {
+  const args = [makeTemporaryDirectory(), family]
+  const { status, stdout, stderr } = await runNode('test/support/load/large-lists-process.ts', {}, args, {})
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  return JSON.parse(stdout) as Figures
+}
+
+// An entry has 8 bytes or 32. The rest is what threads leave behind.
+describe.each([
+  ['ipv4', 40],
+  ['ipv6', 64],
+])('a million entries of %s', (family, maxMb) => {
+  test('take little memory, are found fast, and are reloaded while the process works', async () => {
+    const { entries, hits, grownMb, lookupNs, longestTurn } = await measure(family)
+    expect(entries).toEqual([10, 1_000_000])
+    // Half of the addresses that are looked up are of the first list, half of the one after the first reload.
+    expect(hits).toEqual([2048, 2048])
+
+    expect(Math.max(...grownMb), `grown by ${grownMb.join(', ')} MB`).toBeLessThan(maxMb)
+    const [first = NaN, , , , last = NaN] = grownMb
+    expect(last - first, `grown by ${grownMb.join(', ')} MB`).toBeLessThan(16)
+
+    const { ten, million, parse } = lookupNs
+    expect(million).toBeLessThan(1000)
+    // With the address read, which comes before, it costs what it costs in a short list.
+    expect((million + parse) / (ten + parse), JSON.stringify(lookupNs)).toBeLessThan(3)
+
+    // By its CPU, which does not hang on what else the machine does.
+    expect(longestTurn.reload.cpuMs, JSON.stringify(longestTurn)).toBeLessThan(20)
+  })
+})
