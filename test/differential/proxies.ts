@@ -65,12 +65,21 @@ const startHttpProxy: Start = (port, backendPort, directory) =>
     stdio: 'ignore',
   })
 
-/** Rules that read every part of a request, and never refuse by count: only a request with an ambiguous value is refused. */
-const rules = `limits:
+/**
+ * Rules of every kind, which read every part of a request, and never refuse by count: only a request with an ambiguous value is
+ * refused.
+ */
+const rules = `routes:
+  - { name: elsewhere, onlyOver: true, upstream: 'http://127.0.0.1:9' }
+limits:
   - { name: address, match: '* /*', requests: 1000000, window: 1m }
   - { name: host, match: '* /*', hosts: ['a', '*.example'], key: [host, 'header:x-key'], requests: 1000000, window: 1m }
   - { name: path, match: '* /:first/*', key: 'path:first', requests: 1000000, window: 1m }
   - { name: query, match: '* /*', key: ['query:a', 'cookie:session'], requests: 1000000, window: 1m }
+  - { name: network, match: '* /*', key: ip/24/48, requests: 1000000, window: 1m, over: { route: elsewhere } }
+  - { name: account, match: '* /*', key: 'body:a', requests: 1000000, window: 1m, countStatus: [401], device: { status: [2xx] } }
+  - { name: sliding, match: '* /*', requests: 100000, window: 1d, algorithm: sliding }
+  - { name: in-flight, match: '* /*', concurrency: 100000 }
 `
 
 const startGateway: Start = (port, backendPort, directory) => {
@@ -85,6 +94,7 @@ const startGateway: Start = (port, backendPort, directory) => {
       ADMIN_PORT: '0',
       CONFIG_FILE: configFile,
       LOG_LEVEL: 'silent',
+      DEVICE_SECRET: 'a-secret-of-devices-with-32-characters',
       UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
     },
     stdio: 'ignore',
