@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { canConnect } from '../support/network/ports.ts'
+import { DEVICE_SECRET, tableOfEveryKind } from '../support/gateway/every-kind.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /** A proxy in front of the recording backend. All of them tell it the client's address in `X-Real-IP`. */
@@ -65,26 +66,10 @@ const startHttpProxy: Start = (port, backendPort, directory) =>
     stdio: 'ignore',
   })
 
-/**
- * Rules of every kind, which read every part of a request, and never refuse by count: only a request with an ambiguous value is
- * refused.
- */
-const rules = `routes:
-  - { name: elsewhere, onlyOver: true, upstream: 'http://127.0.0.1:9' }
-limits:
-  - { name: address, match: '* /*', requests: 1000000, window: 1m }
-  - { name: host, match: '* /*', hosts: ['a', '*.example'], key: [host, 'header:x-key'], requests: 1000000, window: 1m }
-  - { name: path, match: '* /:first/*', key: 'path:first', requests: 1000000, window: 1m }
-  - { name: query, match: '* /*', key: ['query:a', 'cookie:session'], requests: 1000000, window: 1m }
-  - { name: network, match: '* /*', key: ip/24/48, requests: 1000000, window: 1m, over: { route: elsewhere } }
-  - { name: account, match: '* /*', key: 'body:a', requests: 1000000, window: 1m, countStatus: [401], device: { status: [2xx] } }
-  - { name: sliding, match: '* /*', requests: 100000, window: 1d, algorithm: sliding }
-  - { name: in-flight, match: '* /*', concurrency: 100000 }
-`
-
 const startGateway: Start = (port, backendPort, directory) => {
   const configFile = join(directory, 'sluice.yaml')
-  writeFileSync(configFile, rules)
+  // None refuses by count: only a request with an ambiguous value is refused.
+  writeFileSync(configFile, tableOfEveryKind())
   return spawn(process.execPath, [join(repositoryRoot, 'proxy/main.ts')], {
     cwd: directory,
     env: {
@@ -94,7 +79,7 @@ const startGateway: Start = (port, backendPort, directory) => {
       ADMIN_PORT: '0',
       CONFIG_FILE: configFile,
       LOG_LEVEL: 'silent',
-      DEVICE_SECRET: 'a-secret-of-devices-with-32-characters',
+      DEVICE_SECRET,
       UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
     },
     stdio: 'ignore',

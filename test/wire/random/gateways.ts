@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tlsSettings } from '../../support/network/certificates.ts'
+import { DEVICE_SECRET, tableOfEveryKind } from '../../support/gateway/every-kind.ts'
 import { spawnNode, type NodeProcess } from '../../support/gateway/process.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { limitedQuota, type GatewayBounds } from './plan.ts'
@@ -17,13 +18,20 @@ const unbounded = { requestsPerConnection: 0, maxBodyBytes: 0, isImpatient: fals
 const bounded = { requestsPerConnection: 9, maxBodyBytes: 65_536, isImpatient: false }
 const impatient = { ...unbounded, isImpatient: true }
 
+type Profile = {
+  readonly bounds: GatewayBounds
+  readonly upstreamConnections: number
+  /** Rules of every kind count the requests, too. */
+  readonly everyKind?: true
+}
+
 /**
  * Roomy, with connections for all; tight, where most requests wait for one and some are over a limit; impatient, for backends
  * that do not go on.
  */
 export const profiles = {
-  'http, roomy': { bounds: { https: false, ...unbounded }, upstreamConnections: 64 },
-  'https, roomy': { bounds: { https: true, ...unbounded }, upstreamConnections: 64 },
+  'http, roomy': { bounds: { https: false, ...unbounded }, upstreamConnections: 64, everyKind: true },
+  'https, roomy': { bounds: { https: true, ...unbounded }, upstreamConnections: 64, everyKind: true },
   'http, tight': { bounds: { https: false, ...bounded }, upstreamConnections: 6 },
   // Without REQUESTS_PER_CONNECTION: Node's HTTP/2 client ends streams that it has not read completely when the gateway ends
   // the connection behind its last response, and the oracle cannot tell that from a response that was cut.
@@ -33,7 +41,7 @@ export const profiles = {
   },
   'http, impatient': { bounds: { https: false, ...impatient }, upstreamConnections: 64 },
   'https, impatient': { bounds: { https: true, ...impatient }, upstreamConnections: 64 },
-} satisfies Record<string, { bounds: GatewayBounds; upstreamConnections: number }>
+} satisfies Record<string, Profile>
 
 export type ProfileName = keyof typeof profiles
 
@@ -43,17 +51,18 @@ export async function startDrivenGateway(
   upstreamUrl: string,
   root: string,
 ): Promise<DrivenGateway> {
-  const { upstreamConnections, bounds } = profiles[name]
+  const { upstreamConnections, bounds, everyKind }: Profile = profiles[name]
   // Otherwise longer than a busy machine stands still.
   const upstreamTimeout = bounds.isImpatient ? '2s' : '30s'
   const config = join(makeTemporaryDirectory(), 'sluice.yaml')
   const rule = `{ name: few, match: '* /limited/*', requests: ${limitedQuota}, window: 1h }`
-  writeFileSync(config, `limits:\n  - ${rule}\n`)
+  writeFileSync(config, everyKind ? tableOfEveryKind([rule]) : `limits:\n  - ${rule}\n`)
   const gateway = spawnNode(join(root, 'proxy/main.ts'), {
     HOST: '127.0.0.1',
     PORT: '0',
     ADMIN_PORT: '0',
     CONFIG_FILE: config,
+    DEVICE_SECRET,
     UPSTREAM_URL: upstreamUrl,
     UPSTREAM_CONNECTIONS: String(upstreamConnections),
     UPSTREAM_QUEUE: '4096',

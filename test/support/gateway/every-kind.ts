@@ -1,0 +1,28 @@
+/** For tables with `rulesOfEveryKind`. */
+export const DEVICE_SECRET = 'a-secret-of-devices-with-32-characters'
+
+/**
+ * Rules of every kind for all requests, none of which refuses: they read addresses, hosts, headers, cookies, queries and bodies, hold slots,
+ * and set cookies of devices. Lines of `limits`.
+ */
+export const rulesOfEveryKind: readonly string[] = [
+  "{ name: network, match: '* /*', key: ip/24/48, requests: 1000000, window: 1d, over: { route: elsewhere } }",
+  "{ name: sliding, match: '* /*', requests: 100000, window: 1d, algorithm: sliding }",
+  "{ name: bucket, match: '* /*', requests: 1000000, window: 1m, algorithm: token-bucket }",
+  "{ name: in-flight, match: '* /*', concurrency: 100000 }",
+  "{ name: by-month, match: '* /*', key: host, requests: 1000000, window: month, timezone: Europe/Berlin }",
+  "{ name: path, match: '* /:first/*', key: 'path:first', requests: 1000000, window: 1m }",
+  "{ name: query, match: '* /*', key: ['query:a', 'cookie:session'], requests: 1000000, window: 1m }",
+  "{ name: account, match: '* /*', key: 'body:email', requests: 1000000, window: 1d, countStatus: [401], device: { status: [2xx] } }",
+  "{ name: first, match: '* /*', key: { first: ['header:authorization', 'body:user.name', ip] }, requests: 1000000, window: 1m }",
+  "{ name: units, match: '* /*', requests: 1000000, window: 1d, mode: shadow, cost: { reserve: 'json:n', settle: 'header:cost' } }",
+  "{ name: anonymous, match: '* /*', when: [{ header: { authorization: absent } }, { userAgent: [absent, { contains: a }] }], unless: { query: { token: present } }, requests: 1000000, window: 1m }",
+]
+
+/** A table of these rules, behind `before`. */
+export function tableOfEveryKind(before: readonly string[] = []): string {
+  return `routes:
+  - { name: elsewhere, onlyOver: true, upstream: http://127.0.0.1:9 }
+limits:
+${[...before, ...rulesOfEveryKind].map((rule) => `  - ${rule}\n`).join('')}`
+}
