@@ -45,6 +45,7 @@ const libraries = {
   '@opentelemetry': '^proxy/telemetry/tracing/',
   commander:
     '^(origin/keys|proxy/cli/(command-tree|program|run-command-line|operate/operator-verbs|verb-options))[.]ts$',
+  'mmdb-lib': '^proxy/request/addresses/geo/database[.]ts$',
   undici: '^proxy/http/upstream/servers/',
   jose: '^proxy/limits/keys/tokens/(token-claims|verification-keys)[.]ts$',
 }

@@ -151,6 +151,7 @@ export const MAX_QUOTA = 1_000_000_000
 /**
  * - `ip`: the client's address, or its network as `ipv6Prefix` has it
  * - `network`: the network of the client's address, by the prefix lengths for IPv4 and IPv6
+ * - `country`, `asn`: the country of the client's address, and its autonomous system; `unknown` for what the file does not have
  * - `host`: the host that the request is for
  * - `global`: all clients together; never with other parts
  * - `header`: the value of a header, whose name is lower-case
@@ -162,7 +163,7 @@ export const MAX_QUOTA = 1_000_000_000
  * `isNumber`: the backend reads the value as a whole number and ignores text after it.
  */
 export type SinglePart =
-  | { readonly kind: 'ip' | 'host' | 'global' }
+  | { readonly kind: 'ip' | 'host' | 'global' | 'country' | 'asn' }
   | ({ readonly kind: 'network' } & PrefixLengths)
   | { readonly kind: 'jwt'; readonly name: string }
   | { readonly kind: 'header' | 'cookie' | 'query'; readonly name: string; readonly isNumber?: true }

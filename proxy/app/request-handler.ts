@@ -13,6 +13,7 @@ import { OVER_HEADER } from '../http/fields/proxy-headers.ts'
 import { createRequestClassifier } from '../http/fields/header-roles.ts'
 import { conditionHeaders } from '../policy/condition-needs.ts'
 import { overRouteOf, requestedUnits, singleParts, type Policy, type Rule } from '../policy.ts'
+import type { Geo } from '../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import { hideCookies } from '../request/values/hidden-cookies.ts'
 import { createUntrustedProxyWarning } from '../request/addresses/untrusted-proxy-warning.ts'
@@ -47,13 +48,19 @@ export type HandlerDeps = Pick<
   | 'onException'
   | 'isStopping'
   | 'now'
-> & {
-  /** Those that the settings name. */
+> &
+  ReadFiles & {
+    readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
+    readonly connections: ClientConnections
+    readonly upstreams: Upstreams
+    readonly log: Log
+  }
+
+/** What settings name, read: keys of tokens, lists of addresses, databases of countries. */
+type ReadFiles = {
+  readonly tokens: HandlerOptions['tokens']
   readonly lists: AddressLists
-  readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
-  readonly connections: ClientConnections
-  readonly upstreams: Upstreams
-  readonly log: Log
+  readonly geo: Geo | undefined
 }
 
 /** The parts of the table of limits that a request needs; the table can change while the gateway runs. */
@@ -64,6 +71,7 @@ type TableOptions = Pick<
   | 'corsHeaders'
   | 'clientLists'
   | 'conditions'
+  | 'geo'
   | 'tokens'
   | 'devices'
   | 'hiddenCookies'
@@ -86,7 +94,7 @@ export type LiveHandler = {
    *
    * @returns puts it in force, at once for requests that begin then
    */
-  prepare(settings: GatewaySettings, tokens: HandlerOptions['tokens'], lists: AddressLists): Steps<() => void>
+  prepare(settings: GatewaySettings, read: ReadFiles): Steps<() => void>
 }
 
 /** Composes the steps of a request by the settings. */
@@ -94,25 +102,24 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
   const fixed = composeFixed(settings, deps)
   function* compose(
     next: GatewaySettings,
-    tokens: HandlerOptions['tokens'],
-    lists: AddressLists,
+    { tokens, lists, geo }: ReadFiles,
   ): Steps<LiveOptions & { readonly table: RequestTable; readonly useRoutes: () => void }> {
     const { routed, commit } = yield* deps.upstreams.prepare(next.routes ?? [])
     const isTraced = deps.tracing !== undefined
-    const table = yield* compileTableInSteps(next, deps.addresses, lists)
+    const table = yield* compileTableInSteps(next, deps.addresses, lists, geo)
     const routes = next.routes && (yield* composeRoutes(next, table.written, routed, fixed.forwarder))
     const ofTable = yield* composeTable(next, table, { tokens, isTraced })
     return { options: { ...fixed, ...ofTable, routes }, table, useRoutes: commit }
   }
-  let inForce = doAtOnce(compose(settings, deps.tokens, deps.lists))
+  let inForce = doAtOnce(compose(settings, deps))
   inForce.useRoutes()
   const live = { options: inForce.options }
   return {
     handler: createHandler(live),
     live,
     readTable: () => inForce.table,
-    *prepare(next, tokens, lists) {
-      const prepared = yield* compose(next, tokens, lists)
+    *prepare(next, read) {
+      const prepared = yield* compose(next, read)
       return () => {
         inForce = prepared
         live.options = prepared.options
@@ -124,7 +131,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
 
 function* composeTable(
   settings: GatewaySettings,
-  { written, rules, preflightRules, clientLists, conditions, devices, hasBodyKeys }: RequestTable,
+  { written, rules, preflightRules, clientLists, conditions, geo, devices, hasBodyKeys }: RequestTable,
   {
     tokens,
     isTraced,
@@ -146,6 +153,7 @@ function* composeTable(
     corsHeaders: composeCors(settings),
     clientLists,
     conditions,
+    geo,
     tokens,
     devices,
     hiddenCookies: composeHiddenCookies(settings),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo, ListenOptions, Server as NetServer } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
+import { createLiveGeo } from './addresses/live-geo.ts'
 import { createLiveLists } from './addresses/live-lists.ts'
 import { createFaultLog } from './listen/fault-log.ts'
 import type { Log } from '../../shared/log.ts'
@@ -121,6 +122,9 @@ export async function composeServing(
   telemetry.observeLists(() => addressLists.readUse())
   const firstLists = await addressLists.prepare(listFilesOf(settings))
   firstLists.commit()
+  const liveGeo = createLiveGeo(log)
+  const firstGeo = await liveGeo.prepare(settings.geoip)
+  firstGeo.commit()
   const tracing = await composeTracing(settings, telemetry, log)
   const throttledClients = createThrottledClients(THROTTLED_CLIENTS, elsewhere.now ?? now)
   telemetry.observeTable('limited', () => throttledClients.readUse())
@@ -148,6 +152,7 @@ export async function composeServing(
     limiter,
     clientTable: counters.clientTable,
     lists: firstLists.lists,
+    geo: firstGeo.geo,
     tokens: tokens?.reader,
     throttledClients,
     telemetry,
@@ -188,13 +193,16 @@ export async function composeServing(
     async prepare(next, nextHash) {
       await setImmediate()
       const nextLists = await addressLists.prepare(listFilesOf(next))
+      const nextGeo = await liveGeo.prepare(next.geoip)
       const nextTokens = await readTokens(next, tokens)
       await nextTokens?.ready(KEYS_AT_START_MS)
-      const useTable = await doInTurns(clients.prepare(next, nextTokens?.reader, nextLists.lists))
+      const read = { tokens: nextTokens?.reader, lists: nextLists.lists, geo: nextGeo.geo }
+      const useTable = await doInTurns(clients.prepare(next, read))
       return {
         async commit() {
           useTable()
           nextLists.commit()
+          nextGeo.commit()
           ;({ refusals } = next)
           tableHash = nextHash
           // Requests that have begun still read their tokens with its keys.
@@ -230,6 +238,7 @@ export async function composeServing(
       health.beginStopping()
       await clients.close()
       addressLists.close()
+      liveGeo.close()
       tokens?.close()
       replicas?.close()
       await Promise.all([counters.close(), tracing?.close()])

@@ -6,6 +6,7 @@ import { fileFields, type SettingsOf } from '../../shared/settings/table.ts'
 import type { Refusals } from '../limits/replies.ts'
 import { meantNetwork, sortTrustedProxies } from '../request/addresses/trusted-proxies.ts'
 import type { ListEntry, Rule } from '../policy.ts'
+import type { GeoFiles } from '../policy/geo-files.ts'
 import { defaultName, findNearNames, readConfigFile } from './file/config-file.ts'
 import { defaultLimits } from './rules/default-limits.ts'
 import { findDeniedAllowances, findIdleOverrides, warnOfEverybody } from './checks/client-lists.ts'
@@ -21,6 +22,7 @@ import {
   warnOfIdleTokens,
 } from './checks/idle-settings.ts'
 import { clientList } from './clients/client-list.ts'
+import { findUnusableGeo, findWithoutGeo, geoip, locateGeo, warnOfIdleGeo } from './clients/geoip.ts'
 import { findMissingLists, locateLists, locateRuleLists } from './clients/list-files.ts'
 import type { TokenSettings } from '../limits/keys/tokens/tokens.ts'
 import type { Webhook } from '../telemetry/webhooks/webhook-event.ts'
@@ -69,6 +71,8 @@ export type GatewaySettings = SettingsOf<typeof gatewayTable> & {
   readonly refusals: Refusals
   /** How tokens are verified; undefined where no rule counts by them. */
   readonly jwt: TokenSettings | undefined
+  /** The databases of countries and autonomous systems; undefined without any. */
+  readonly geoip: GeoFiles | undefined
   /** Receivers of events: bans, outages of Redis, and invalid settings. */
   readonly webhooks: readonly Webhook[]
   /** Headers that every backend gets: name, value, name, value… with names in lower case. */
@@ -102,6 +106,9 @@ export const configFileSchema = z
     jwt: tokenSettings
       .optional()
       .meta({ description: 'How to verify the tokens that rules count by (key: jwt:CLAIM).' }),
+    geoip: geoip.optional().meta({
+      description: 'Databases in MMDB format with the countries and the autonomous systems of addresses.',
+    }),
     webhooks: webhooks.optional().meta({
       description: 'Receivers of events: bans, outages of Redis, settings that are wrong.',
     }),
@@ -173,6 +180,10 @@ export function loadGatewaySettings(
           placeOfRule(file),
         )
       : []),
+    ...(file ? findUnusableGeo(file.values.geoip, file.source.placeOf, folder) : []),
+    ...(file && ('geoip' in file.values || !('geoip' in file.source.given))
+      ? findWithoutGeo(file.values.limits, file.values.geoip, placeOfRule(file))
+      : []),
     ...(file ? checkKeyFiles(file.values.jwt, file.source.placeOf, folder) : []),
     ...checkJointly(read, folderOf),
     ...(file ? findOwnAddresses(file.values.routes, read, file.source.placeOf) : []),
@@ -200,6 +211,7 @@ export function loadGatewaySettings(
     routes: routes.routes,
     // Routes that only over leads to are no reason to send nothing to the default backend.
     hasFallback: isUpstreamGiven(env, file?.source) || isEachOnlyOver(routes.routes),
+    geoip: locateGeo(file?.values.geoip, folder),
     jwt: locateKeys(file?.values.jwt, folder),
   }
   const warnings = [
@@ -218,6 +230,7 @@ export function loadGatewaySettings(
     ...(rules ? warnOfIdleRules(rules, placeOfRule(file)) : []),
     ...(rules && file?.values.jwt ? warnOfIdleTokens(rules, file.source.placeOf(['jwt'])) : []),
     ...warnOfIdleSecret(settings.rules, values, read.placeOf('deviceSecret')),
+    ...(file?.values.geoip ? warnOfIdleGeo(settings.rules, file.values.geoip, file.source.placeOf) : []),
     ...warnOfIdleSettings(read),
     ...warnOfIdleTimezone(settings.rules, read),
   ]

@@ -3,6 +3,7 @@ import { isPreflight } from '../http/fields/cors.ts'
 import type { ClientRequest } from '../http/message/messages.ts'
 import { hasBodyKey, type Policy } from '../policy.ts'
 import type { AddressReader, ClientAddress, Peer } from '../request/addresses/client-address.ts'
+import type { Geo } from '../request/addresses/geo/geo.ts'
 import { localReply, whyRejected, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { AppliedBan, ClientEntries } from './clients/client-entries.ts'
 import type { ClientLists, Denial } from './clients/lists/client-lists.ts'
@@ -29,6 +30,8 @@ export type DecisionTable = {
   /** Undefined where no rule has any. */
   readonly conditions?: Conditions | undefined
   readonly addresses: AddressReader
+  /** Undefined without databases of countries and systems. */
+  readonly geo?: Geo | undefined
   /** Bans and overrides that were set at run time. */
   readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
   /** Undefined where no rule counts by tokens. */
@@ -149,11 +152,11 @@ function meetingConditions(
   { request, clientAddress: client, applying }: AskedRequest,
   { target, host }: RequestHead,
   claims: ReadClaims | undefined,
-  { conditions }: DecisionTable,
+  { conditions, geo }: DecisionTable,
 ): readonly Policy[] {
   if (!conditions) return applying
   const { headers, rawHeaders } = request
-  return conditions.applying(applying, { client, host, target, claims, headers, rawHeaders })
+  return conditions.applying(applying, { client, host, target, geo, claims, headers, rawHeaders })
 }
 
 /** The parts of a request that are read before its body. */
@@ -181,9 +184,9 @@ function chargeFor(
 ): Verdict | Promise<Verdict> {
   const { clientAddress: client } = asked
   const { headers } = asked.request
-  const { addresses, entries, readsBodies, devices } = table
+  const { addresses, geo, entries, readsBodies, devices } = table
 
-  const source = { client, host, target, headers, addresses, ...read }
+  const source = { client, host, target, geo, headers, addresses, ...read }
   const found = chargesOf(applying, source, asked)
   if (!found) return { outcome: 'rejected', ...ambiguousKey }
   const charges = devices ? devices.recognize(found, source) : found

@@ -5,6 +5,7 @@ import type { DecisionTable } from './decide.ts'
 import { createDevices, type Devices } from './keys/devices/devices.ts'
 import { hasBodyKey, type ListEntry, type Rule } from '../policy.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
+import type { Geo } from '../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
 import type { HeadOptions } from '../request/request-head.ts'
 import { preflightRules } from './rules/preflight-rules.ts'
@@ -14,7 +15,7 @@ import { compileRulesInSteps } from './rules/rule-table.ts'
 /** The tables compiled from settings to decide about requests. */
 export type RequestTable = Pick<
   DecisionTable,
-  'rules' | 'preflightRules' | 'clientLists' | 'conditions' | 'addresses' | 'devices' | 'hasBodyKeys'
+  'rules' | 'preflightRules' | 'clientLists' | 'conditions' | 'addresses' | 'geo' | 'devices' | 'hasBodyKeys'
 > & {
   /** The rules in force: none with limiting switched off. */
   readonly written: readonly Rule[]
@@ -46,14 +47,16 @@ export function compileTable(
   settings: TableSettings,
   addresses: AddressReader,
   files: AddressLists,
+  geo?: Geo,
 ): RequestTable {
-  return doAtOnce(compileTableInSteps(settings, addresses, files))
+  return doAtOnce(compileTableInSteps(settings, addresses, files, geo))
 }
 
 export function* compileTableInSteps(
   settings: TableSettings,
   addresses: AddressReader,
   files: AddressLists,
+  geo?: Geo,
 ): Steps<RequestTable> {
   const { routes, hasFallback } = settings
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
@@ -65,6 +68,7 @@ export function* compileTableInSteps(
     clientLists: isAnybodyListed(lists) ? yield* compileClientListsInSteps(lists, files) : undefined,
     conditions: yield* compileConditionsInSteps(rules, { files, wallNow: Date.now }),
     addresses,
+    geo,
     devices: composeDevices(rules, settings.deviceSecret),
     hasBodyKeys: rules.some(({ policy }) => hasBodyKey(policy)),
     head: {

@@ -10,6 +10,7 @@ export type TextTest =
  * - `jwt`: a claim of the request's token, if that is verified
  * - `userAgent`: the header `User-Agent`, letter case ignored
  * - `host`: the host that the request is for, as `hosts` of a rule
+ * - `country`, `asn`: of the client's address, such as `DE` and `AS64496`, or `unknown`
  * - `ip`: the address of the client, which one of the entries has
  */
 export type Condition<ListEntry> =
@@ -20,4 +21,5 @@ export type Condition<ListEntry> =
     }
   | { readonly kind: 'userAgent'; readonly anyOf: readonly TextTest[] }
   | { readonly kind: 'host'; readonly anyOf: readonly string[] }
+  | { readonly kind: 'country' | 'asn'; readonly anyOf: readonly string[] }
   | { readonly kind: 'ip'; readonly anyOf: readonly ListEntry[] }

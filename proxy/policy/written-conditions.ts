@@ -12,7 +12,9 @@ export function writeCondition(condition: RuleCondition): object {
     case 'userAgent':
       return { userAgent: writeAny(condition.anyOf.map(writeTest)) }
     case 'host':
-      return { host: writeAny(condition.anyOf) }
+    case 'country':
+    case 'asn':
+      return { [condition.kind]: writeAny(condition.anyOf) }
     case 'ip':
       return { ip: condition.anyOf.flatMap(writeEntry) }
   }

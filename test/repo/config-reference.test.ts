@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { renderGenerated } from '../../scripts/reference.ts'
+import { writeMmdb } from '../support/geo/mmdb.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../support/gateway/settings.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -23,6 +24,8 @@ describe('every example is one that the gateway takes', () => {
   test.each(examples)('docs/configuration.md, backends.md, tutorial.md, how-to/: %s', (yaml) => {
     const directory = directoryWith(yaml)
     for (const [page] of yaml.matchAll(/\.\/[\w-]+\.(?:html|txt)/g)) writeFileSync(join(directory, page), '')
+    for (const [page] of yaml.matchAll(/\.\/[\w-]+\.mmdb/g))
+      writeFileSync(join(directory, page), writeMmdb({}))
     // Secrets are never in the file.
     const env = {
       WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',

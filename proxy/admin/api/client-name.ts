@@ -11,6 +11,7 @@ import {
   type AddressReader,
   type ClientAddress,
 } from '../../request/addresses/client-address.ts'
+import { UNKNOWN } from '../../request/addresses/geo/geo.ts'
 import { comparableHost } from '../../request/host.ts'
 import {
   formatNetwork,
@@ -148,6 +149,7 @@ function readValue(part: string, value: unknown, addresses: AddressReader): stri
   if (typeof value !== 'string' || value.length > MAX_VALUE_LENGTH) return errors.clientUnreadable
   if (part === 'ip') return readAddress(value, addresses) ?? whyNoAddress(value)
   if (part.startsWith('ip/')) return readNetwork(part, value) ?? errors.clientAddressUnreadable
+  if (part === 'country' || part === 'asn') return value.toUpperCase().replace('UNKNOWN', UNKNOWN)
   if (part === 'host') return comparableHost(readAuthority(value) ?? '')
   if (part.startsWith('jwt:')) return value
   if (part.startsWith('path:')) return pathValueOf(value)

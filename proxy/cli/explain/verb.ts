@@ -1,5 +1,6 @@
 import { createLog } from '../../../shared/log.ts'
 import type { Log } from '../../../shared/log.ts'
+import { readGeo } from '../../app/addresses/live-geo.ts'
 import { explainHead } from '../../app/explain/explain-head.ts'
 import { composeNames, lookUpEverywhere } from '../../app/upstreams/names.ts'
 import { composeAddresses, composeTrustedProxies } from '../../app/addresses/trusted-proxies.ts'
@@ -66,7 +67,7 @@ export async function explainRequest(
   const { ranges, hosts } = composeTrustedProxies(settings, { names, log, now })
   await hosts?.ready(LOOKUPS_MS)
   const addresses = composeAddresses(settings, { ranges, hosts })
-  const table = compileTable(settings, addresses, readListsOf(settings).lists)
+  const table = compileTable(settings, addresses, readListsOf(settings).lists, await readGeo(settings.geoip))
   const tokens = await composeTokens(settings, table.written, log, now)
   try {
     const explanation = await explainHead({ head, ip }, settings, { table, tokens: tokens?.reader })

@@ -36,7 +36,7 @@ export function readClient(args: readonly string[]): unknown {
 }
 
 /** As rules name parts of their `key`. */
-const partForm = /^(?:ip(?:\/\d+\/\d+)?|host|global|[a-z]+:.+)$/
+const partForm = /^(?:ip(?:\/\d+\/\d+)?|host|country|asn|global|[a-z]+:.+)$/
 
 function readValue(text: string): string {
   if (!text.startsWith('@')) return text

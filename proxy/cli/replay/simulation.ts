@@ -7,6 +7,7 @@ import { createMemoryLimiter } from '../../limits/store/memory/limiter.ts'
 import type { Charge, Decision } from '../../limits/limiter.ts'
 import { requestedUnits, reservedUnits, type Policy } from '../../policy.ts'
 import { compileRules } from '../../limits/rules/rule-table.ts'
+import type { Geo } from '../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
 import { composeAddresses } from '../../app/addresses/trusted-proxies.ts'
 import { decideRequest, type AskedRequest, type DecisionTable, type Verdict } from '../../limits/decide.ts'
@@ -73,6 +74,7 @@ const MAX_CLIENTS = 2_000_000
  * @param defaultHost the host of requests whose log line does not have it
  * @param excluded clients whose requests are left out
  * @param lists those that the settings name; unless given, they are read
+ * @param geo the databases that they name
  */
 export function simulate(
   settings: GatewaySettings,
@@ -80,8 +82,9 @@ export function simulate(
   defaultHost: string | undefined,
   excluded: Excluded = readExcluded([]),
   lists: AddressLists = readListsOf(settings).lists,
+  geo?: Geo,
 ): Simulation {
-  const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }), lists)
+  const table = compileTable(settings, composeAddresses(settings, { ranges: proxies }), lists, geo)
   let clockMs = 0
   const seed = 1
   const limiter = createMemoryLimiter({

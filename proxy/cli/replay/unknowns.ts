@@ -60,6 +60,8 @@ function conditionNeeds({ when = [], unless = [] }: Rule): Need[] {
         case 'host':
           return { what, isKnown: ({ host }) => host !== undefined }
         case 'ip':
+        case 'country':
+        case 'asn':
           return []
       }
     })

@@ -1,5 +1,6 @@
 import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
+import { readGeo } from '../../app/addresses/live-geo.ts'
 import { readListsOf } from '../settings/read-lists.ts'
 import { CommandError, printError, printJson, status } from '../output.ts'
 import { loadSettings, nameLimits, type ConfigOption } from '../settings/settings.ts'
@@ -32,6 +33,7 @@ type WrittenSuggestion = Suggestion & { readonly table: string }
 export async function replay(files: readonly string[], options: ReplayOptions): Promise<number> {
   const settings = loadSettings(options)
   const { lists } = readListsOf(settings)
+  const geo = await readGeo(settings.geoip)
   if (files.filter((file) => file === '-').length > 1)
     throw new CommandError('standard input can be read once only', status.usage)
   if (options.suggest && files.includes('-'))
@@ -39,7 +41,7 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
   const networks = trustedNetworks(settings)
   const excluded = readExcluded(options.exclude ?? [])
   const start = (tried: GatewaySettings): Simulation =>
-    simulate(tried, networks, options.host, excluded, lists)
+    simulate(tried, networks, options.host, excluded, lists, geo)
   const report = await makeWholeReport(files, options, start(settings))
   const suggestions = options.suggest ? await suggest(files, options, settings, report, start) : undefined
   if (options.json) printJson({ ...report, ...(suggestions && { suggestions }) })

@@ -1,6 +1,12 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import { singleParts, type Rule, type RuleCondition, type SinglePart } from '../../policy.ts'
+import {
+  singleParts,
+  type PartitionPart,
+  type Rule,
+  type RuleCondition,
+  type SinglePart,
+} from '../../policy.ts'
 import { writtenName } from '../rules/limits.ts'
 import { isCovered, toSegments } from '../rules/pattern-cover.ts'
 
@@ -177,8 +183,10 @@ function countsEverybody({ policy }: Rule): boolean {
   if (countsInFlight(policy)) return false
   const { countStatus } = policy
   if (countStatus && !countStatus.some(({ first, last }) => first <= 401 && 401 <= last)) return false
-  return policy.partition.every(({ kind }) => kind === 'ip' || kind === 'network' || kind === 'global')
+  return policy.partition.every(({ kind }) => ofEverybody.has(kind))
 }
+
+const ofEverybody: ReadonlySet<PartitionPart['kind']> = new Set(['ip', 'network', 'country', 'asn', 'global'])
 
 /** Undefined is every host. Names below a name that has `*.` before it are not looked for. */
 function coversHosts(wide: Rule['hosts'], narrow: Rule['hosts']): boolean {

@@ -2,6 +2,7 @@ import { showUrl } from '../../../shared/settings/addresses.ts'
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { problemAt, showValue, type Source } from '../../../shared/settings/problems.ts'
 import { fileName, fileNames, variableName } from '../../../shared/settings/table.ts'
+import { geoipFields } from '../clients/geoip.ts'
 import { listFields } from '../clients/client-list.ts'
 import { tokenFields } from '../clients/token-settings.ts'
 import { conditionFields } from '../rules/conditions/conditions.ts'
@@ -32,6 +33,7 @@ const knownFields = [
   'cors',
   'refusal',
   'jwt',
+  'geoip',
   'webhooks',
   'preset',
   'routes',
@@ -115,6 +117,7 @@ function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
   if (path.at(-2) === 'refusal') return Object.keys(refusalFields)
   if (path[0] === 'webhooks') return Object.keys(webhookFields)
   if (path[0] === 'routes') return Object.keys(routeFields)
+  if (path[0] === 'geoip') return geoipFields
   if (path[0] === 'jwt') return Object.keys(tokenFields)
   if (path.some((step) => step === 'when' || step === 'unless')) return conditionFields
   return path.some((step) => step === 'allowList' || step === 'denyList') ? listFields : fieldsOfRule

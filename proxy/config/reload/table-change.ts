@@ -20,6 +20,7 @@ const tableFields = [
   'cors',
   'refusals',
   'jwt',
+  'geoip',
   'deviceSecret',
   'routes',
   'requestHeaders',
@@ -133,7 +134,7 @@ export function hashTable(settings: GatewaySettings): string {
 function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
   const { rateLimitingDisabled, rules, allowList, denyList, cors, refusals, jwt, rateLimitHeaders, routes } =
     settings
-  const { requestHeaders, deviceSecret } = settings
+  const { requestHeaders, deviceSecret, geoip } = settings
   const table = {
     rules: rateLimitingDisabled ? [] : rules,
     allowList,
@@ -143,6 +144,7 @@ function* hashTableInSteps(settings: GatewaySettings): Steps<string> {
     jwt,
     rateLimitHeaders,
     ...(routes && { routes }),
+    ...(geoip && { geoip }),
     ...(requestHeaders.length > 0 && { requestHeaders }),
     // Replicas with other secrets do not know each other's devices.
     ...(deviceSecret && { deviceSecrets: deviceSecret.map((secret) => hash('sha256', secret).slice(0, 12)) }),

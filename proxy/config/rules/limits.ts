@@ -75,7 +75,7 @@ export const ruleFields = {
     .prefault('ip')
     .meta({
       description:
-        'Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), host, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.',
+        'Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), country, asn, host, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.',
     }),
   requests: requestCount.schema.optional().meta({
     description: 'Number of requests allowed per client and window; with cost, number of units.',

@@ -4,7 +4,7 @@ import { partName, singleParts, type PartitionPart, type SinglePart } from '../.
 import { meansNetwork, readNetworkKey } from './network-key.ts'
 
 const needs =
-  'ip, ip/24/48, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME or jwt:CLAIM, such as header:x-api-key'
+  'ip, ip/24/48, country, asn, host, global, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME or jwt:CLAIM, such as header:x-api-key'
 
 // Hop-by-hop headers (RFC 9110 section 7.6.1, RFC 9112): removed before rules see a request. `__proto__` is a name that
 // Node's parsed headers cannot hold.
@@ -51,6 +51,12 @@ export const partNames: Readonly<Record<string, RegExp>> = {
   jwt: /^[\x21-\x7e]{1,128}$/,
 }
 
+const plainKinds = ['ip', 'country', 'asn', 'host', 'global'] as const
+
+function isPlain(text: string): text is (typeof plainKinds)[number] {
+  return plainKinds.some((kind) => kind === text)
+}
+
 /**
  * A part of a rule's key: `ip`, `host`, `global`, or a kind and a name, such as `header:x-api-key`. The name of a header may
  * be in any case. ` as integer` behind it says that the backend takes the value for a number. A `path` part does not know its
@@ -59,10 +65,11 @@ export const partNames: Readonly<Record<string, RegExp>> = {
 const singlePart = z
   .string(`needs ${needs}`)
   .meta({
-    pattern: '^(ip(/[1-9][0-9]{0,2}/[1-9][0-9]{0,2})?|host|global|(header|cookie|query|path|body|jwt):.+)$',
+    pattern:
+      '^(ip(/[1-9][0-9]{0,2}/[1-9][0-9]{0,2})?|country|asn|host|global|(header|cookie|query|path|body|jwt):.+)$',
   })
   .transform((text, context): SinglePart => {
-    if (text === 'ip' || text === 'host' || text === 'global') return { kind: text }
+    if (isPlain(text)) return { kind: text }
     const network = meansNetwork(text) ? readNetworkKey(text) : undefined
     if (typeof network === 'object') return { kind: 'network', ...network }
     const [, kind = '', name = '', suffix] = anyName.exec(text) ?? []

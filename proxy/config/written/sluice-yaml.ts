@@ -437,6 +437,19 @@ export interface SluiceYaml {
     audience?: string
   }
   /**
+   * Databases in MMDB format with the countries and the autonomous systems of addresses.
+   */
+  geoip?: {
+    /**
+     * File in MMDB format with the countries of addresses.
+     */
+    country?: string
+    /**
+     * File in MMDB format with their autonomous systems.
+     */
+    asn?: string
+  }
+  /**
    * Receivers of events: bans, outages of Redis, settings that are wrong.
    *
    * @maxItems 10
@@ -584,7 +597,7 @@ export interface SluiceYaml {
      */
     unless?: Condition | Condition[]
     /**
-     * Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), host, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.
+     * Partition key, which identifies a client: ip, ip/24/48 (network by prefix lengths for IPv4 and IPv6), country, asn, host, header:NAME, cookie:NAME, query:NAME, path:NAME, body:NAME, jwt:CLAIM, or a list of them combined; { first: [...] } uses each of several keys that a request has, or the last one if it has none of them; global counts all clients together.
      */
     key?:
       | string
@@ -876,6 +889,14 @@ export interface Condition {
    * Hosts: a name, *.NAME, or a list of them.
    */
   host?: string | string[]
+  /**
+   * Countries of client addresses, such as DE, by geoip; or unknown.
+   */
+  country?: string | string[]
+  /**
+   * Autonomous systems of client addresses, such as AS64496, by geoip; or unknown.
+   */
+  asn?: (string | number) | (string | number)[]
   /**
    * Addresses of clients: an address, a CIDR, a name of networks, a file, or a list.
    */

@@ -1,5 +1,6 @@
 import type { RuleCondition } from '../../policy.ts'
 import type { TextTest } from '../../policy/conditions.ts'
+import { UNKNOWN } from '../../request/addresses/geo/geo.ts'
 import { comparableHost } from '../../request/host.ts'
 import { parseAddress, parseAddressRange } from '../../request/addresses/ip-address.ts'
 import { RangeBuilder, SortedRanges } from '../../request/addresses/lists/sorted-ranges.ts'
@@ -50,6 +51,12 @@ export function compileCondition(
     }
     case 'host':
       return compileHosts(condition.anyOf)
+    case 'country':
+    case 'asn': {
+      const wanted = new Set(condition.anyOf)
+      return ({ geo, client }) =>
+        wanted.has(geo?.find(condition.kind, client.address) ?? UNKNOWN) ? YES : NO
+    }
     case 'ip': {
       const lists = condition.anyOf.flatMap((entry) =>
         entry.kind === 'ip' ? (entry.files ?? []).map(({ location }) => files.of(location)) : [],

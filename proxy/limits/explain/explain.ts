@@ -127,7 +127,15 @@ async function explainRules(
   if (!head) return []
   const claims = await tokens?.read(applying, request)
   const { host, target } = head
-  const keySource = { client, host, target, claims, addresses: table.addresses, headers: request.headers }
+  const keySource = {
+    client,
+    host,
+    target,
+    claims,
+    addresses: table.addresses,
+    geo: table.geo,
+    headers: request.headers,
+  }
   return table.written.map((rule) => explainRule(rule, { table, about, head, keySource }))
 }
 

@@ -6,7 +6,15 @@ import { partName, type Policy, type SinglePart } from '../../policy.ts'
 /** A part of a rule's key and the values that a request has for it; secret ones as their hash. None: it is absent. */
 export type KeyPart = { readonly part: string; readonly values: readonly string[] }
 
-const shown: ReadonlySet<SinglePart['kind']> = new Set(['ip', 'network', 'host', 'global', 'path'])
+const shown: ReadonlySet<SinglePart['kind']> = new Set([
+  'ip',
+  'network',
+  'country',
+  'asn',
+  'host',
+  'global',
+  'path',
+])
 
 /** The keys of a request under a policy: of `first`, each part that the client has sent, else the one that every request has. */
 export function keyPartsOf({ partition }: Policy, source: KeySource): KeyPart[] {

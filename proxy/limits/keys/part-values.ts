@@ -3,6 +3,7 @@ import { clientAddressHeaders } from '../../http/fields/proxy-headers.ts'
 import type { PrefixLengths, SinglePart } from '../../policy.ts'
 import type { AddressReader, ClientAddress } from '../../request/addresses/client-address.ts'
 import { formatNetwork, parseAddress } from '../../request/addresses/ip-address.ts'
+import { UNKNOWN, type Geo } from '../../request/addresses/geo/geo.ts'
 import { comparableHost } from '../../request/host.ts'
 import { cookieValues } from '../../request/values/cookie-values.ts'
 import { numberValues } from '../../request/values/number-values.ts'
@@ -21,6 +22,8 @@ export type KeySource = {
   /** As forwarded. */
   readonly host: string
   readonly target: Target
+  /** Undefined without databases of countries and systems. */
+  readonly geo?: Geo | undefined
   /** Of the request's tokens that are verified; undefined where it has none. */
   readonly claims: ReadClaims | undefined
   readonly headers: IncomingHttpHeaders
@@ -41,6 +44,9 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
       return [source.client.prefix]
     case 'network':
       return networkValues(source.client.address, part)
+    case 'country':
+    case 'asn':
+      return [source.geo?.find(part.kind, source.client.address) ?? UNKNOWN]
     case 'global':
       return [part.kind]
     case 'host':

@@ -65,6 +65,8 @@ export function hashedKeyOf(text: string): string {
 export const alwaysThere: ReadonlySet<SinglePart['kind']> = new Set([
   'ip',
   'network',
+  'country',
+  'asn',
   'host',
   'global',
   'path',

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
+import { writeMmdb } from '../../support/geo/mmdb.ts'
 import { directoryWith, loadWithFile } from '../../support/gateway/settings.ts'
 
 // What works, but hardly as it was meant: a warning says where, what it comes to, and what to write instead.
@@ -103,6 +104,16 @@ describe('settings without effect', () => {
     ])
     expect(loadGatewaySettings(env, directoryWith(withDevice)).warnings).toEqual([
       expect.stringMatching(/a client can avoid the limit by/),
+    ])
+  })
+
+  test('databases that no rule asks', () => {
+    const cwd = directoryWith(`geoip: { country: c.mmdb, asn: a.mmdb }\n${limits}`)
+    writeFileSync(join(cwd, 'c.mmdb'), writeMmdb({ '0.0.0.0/1': { country: { iso_code: 'DE' } } }))
+    writeFileSync(join(cwd, 'a.mmdb'), writeMmdb({ '0.0.0.0/1': { asn: 'AS64496' } }))
+    expect(loadGatewaySettings({}, cwd).warnings).toEqual([
+      'sluice.yaml:1: geoip.country: has no effect, as no rule has country in its key, when or unless',
+      'sluice.yaml:1: geoip.asn: has no effect, as no rule has asn in its key, when or unless',
     ])
   })
 

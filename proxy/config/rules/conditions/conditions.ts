@@ -3,6 +3,7 @@ import type { RuleCondition } from '../../../policy.ts'
 import { addressItems } from '../../clients/address-items.ts'
 import { hostPattern } from '../../routes/host-pattern.ts'
 import { mistakeInHeader, partNames } from '../partition-key.ts'
+import { asn, country } from './geo-values.ts'
 import { textTests } from './text-tests.ts'
 
 const needsOne = (kind: string, example: string): string =>
@@ -45,6 +46,12 @@ const kinds = {
   host: oneOrMany(hostPattern)
     .transform((anyOf): RuleCondition => ({ kind: 'host', anyOf }))
     .meta({ description: 'Hosts: a name, *.NAME, or a list of them.' }),
+  country: oneOrMany(country)
+    .transform((anyOf): RuleCondition => ({ kind: 'country', anyOf }))
+    .meta({ description: 'Countries of client addresses, such as DE, by geoip; or unknown.' }),
+  asn: oneOrMany(asn)
+    .transform((anyOf): RuleCondition => ({ kind: 'asn', anyOf }))
+    .meta({ description: 'Autonomous systems of client addresses, such as AS64496, by geoip; or unknown.' }),
   ip: addressItems
     .transform(({ ranges, files }): RuleCondition => ({
       kind: 'ip',
@@ -69,6 +76,8 @@ const condition = z
       jwt: kinds.jwt.optional(),
       userAgent: kinds.userAgent.optional(),
       host: kinds.host.optional(),
+      country: kinds.country.optional(),
+      asn: kinds.asn.optional(),
       ip: kinds.ip.optional(),
     },
     needsEntry,

@@ -64,6 +64,7 @@ function implies(one: RuleCondition, other: RuleCondition): boolean {
   }
   if (one.kind === 'host' && other.kind === 'host')
     return one.anyOf.every((host) => other.anyOf.some((wide) => hasHost(wide, host)))
+  if (isGeo(one) && isGeo(other)) return one.anyOf.every((value) => other.anyOf.includes(value))
   const [tests, others] = [testsOf(one), testsOf(other)]
   return tests.length > 0 && tests.every((test) => others.some((each) => testImplies(test, each)))
 }
@@ -79,6 +80,7 @@ function excludes(one: RuleCondition, other: RuleCondition): boolean {
   }
   if (one.kind === 'host' && other.kind === 'host')
     return !one.anyOf.some((host) => other.anyOf.some((each) => hasHost(each, host) || hasHost(host, each)))
+  if (isGeo(one) && isGeo(other)) return !one.anyOf.some((value) => other.anyOf.includes(value))
   // Of a list in a claim several values can hold.
   if (one.kind === 'jwt' && !hasAbsence(one) && !hasAbsence(other)) return false
   const others = testsOf(other)
@@ -86,7 +88,13 @@ function excludes(one: RuleCondition, other: RuleCondition): boolean {
 }
 
 function testsOf(condition: RuleCondition): readonly TextTest[] {
-  return condition.kind === 'ip' || condition.kind === 'host' ? [] : condition.anyOf
+  return condition.kind === 'ip' || condition.kind === 'host' || isGeo(condition) ? [] : condition.anyOf
+}
+
+type GeoCondition = RuleCondition & { readonly kind: 'country' | 'asn' }
+
+function isGeo(condition: RuleCondition): condition is GeoCondition {
+  return condition.kind === 'country' || condition.kind === 'asn'
 }
 
 function hasAbsence(condition: RuleCondition): boolean {

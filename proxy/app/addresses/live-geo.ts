@@ -1,0 +1,125 @@
+import { readFile } from 'node:fs/promises'
+import type { Log } from '../../../shared/log.ts'
+import { reasonOf } from '../../../shared/settings/problems.ts'
+import { SettingsError } from '../../../shared/settings/settings.ts'
+import { signatureOf, watchFile } from '../../config/reload/watch-file.ts'
+import type { GeoFiles } from '../../policy/geo-files.ts'
+import { openDatabase, type Database } from '../../request/addresses/geo/database.ts'
+import { UNKNOWN, type Geo, type GeoField } from '../../request/addresses/geo/geo.ts'
+
+/** The databases of countries and systems of this process, each read again when its file changes. */
+export type LiveGeo = {
+  /**
+   * Reads the files of a table that are new, or have changed.
+   *
+   * @returns rejects with SettingsError where one cannot be used; `geo` is undefined without files
+   */
+  prepare(files: GeoFiles | undefined): Promise<PreparedGeo>
+  close(): void
+}
+
+export type PreparedGeo = {
+  readonly geo: Geo | undefined
+  /** Its table is in force now. */
+  commit(): void
+}
+
+type LiveFile = {
+  readonly file: string
+  readonly location: string
+  database: Database
+  signature: string
+  stop: (() => void) | undefined
+}
+type LiveFiles = ReadonlyMap<GeoField, LiveFile>
+
+/** Where a file that has changed cannot be used, the one in force stays, and the log says why. */
+export function createLiveGeo(log: Pick<Log, 'info' | 'error'>): LiveGeo {
+  let inForce: LiveFiles = new Map()
+
+  async function readAgain(live: LiveFile, field: GeoField): Promise<void> {
+    try {
+      const read = await openFile(live.location, field)
+      // Somebody has written it meanwhile: when it has come to rest, this is called again.
+      if (read.signature !== signatureOf(live.location)) return
+      live.database = read.database
+      live.signature = read.signature
+      log.info({ file: live.file }, 'geoip database reloaded')
+    } catch (error) {
+      log.error(
+        { file: live.file, reason: reasonOf(error) },
+        'geoip database refused; keeping the one in force',
+      )
+    }
+  }
+
+  return {
+    async prepare(files = {}) {
+      const next = new Map<GeoField, LiveFile>()
+      for (const field of ['country', 'asn'] as const) {
+        const named = files[field]
+        if (!named) continue
+        const known = inForce.get(field)
+        if (known?.location === named.location && known.signature === signatureOf(named.location))
+          next.set(field, known)
+        else next.set(field, { ...named, ...(await openNamed(named, field)), stop: undefined })
+      }
+      return {
+        geo: next.size === 0 ? undefined : geoOf(next),
+        commit() {
+          for (const [field, live] of inForce) if (next.get(field) !== live) live.stop?.()
+          for (const [field, live] of next)
+            live.stop ??= watchFile(live.location, live.signature, () => void readAgain(live, field))
+          inForce = next
+        },
+      }
+    },
+    close() {
+      for (const live of inForce.values()) live.stop?.()
+    },
+  }
+}
+
+/** Reads the files once, for a program that serves nobody. */
+export async function readGeo(files: GeoFiles | undefined): Promise<Geo | undefined> {
+  const { geo } = await createLiveGeo({ info: () => undefined, error: () => undefined }).prepare(files)
+  return geo
+}
+
+type OpenedFile = { readonly database: Database; readonly signature: string }
+
+async function openNamed(
+  named: { readonly file: string; readonly location: string },
+  field: GeoField,
+): Promise<OpenedFile> {
+  try {
+    return await openFile(named.location, field)
+  } catch (error) {
+    throw new SettingsError([`geoip.${field}: cannot use ${named.file}: ${reasonOf(error)}`])
+  }
+}
+
+async function openFile(location: string, field: GeoField): Promise<OpenedFile> {
+  const signature = signatureOf(location)
+  return { database: openDatabase(await readFile(location), field), signature }
+}
+
+/** The key and the conditions of several rules ask about one address, one after another: the last answer is remembered. */
+function geoOf(files: LiveFiles): Geo {
+  const remember = (live: LiveFile | undefined): ((address: string) => string) => {
+    let lastAddress = ''
+    let lastDatabase: Database | undefined
+    let last = UNKNOWN
+    return (address) => {
+      if (!live) return UNKNOWN
+      if (address !== lastAddress || live.database !== lastDatabase) {
+        last = live.database.find(address) ?? UNKNOWN
+        lastAddress = address
+        lastDatabase = live.database
+      }
+      return last
+    }
+  }
+  const find = { country: remember(files.get('country')), asn: remember(files.get('asn')) }
+  return { find: (field, address) => find[field](address) }
+}
